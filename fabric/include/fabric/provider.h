@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a provider implements. Callers never see this: they use the checked wrappers of fabric.h.
+ *
+ * A provider's structs have the public one first. The wrappers have checked: pointers, opcode against the queue
+ * pair's type, SGE count, inline size, list of requests not empty; states and keys are the provider's. */
+#ifndef FABRIC_PROVIDER_H
+#define FABRIC_PROVIDER_H
+
+#include "fabric/fabric.h"
+
+struct kedge_fab_ops {
+    const char *name;
+    int (*close)(struct kedge_fab *fab);
+    void (*submit)(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+    int (*run)(struct kedge_fab *fab);
+    int (*ctl_fd)(const struct kedge_fab *fab);
+    int (*post_send)(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+    int (*post_recv)(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad);
+    int (*post_srq_recv)(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                         struct kedge_fab_recv_wr **bad);
+    int (*poll)(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
+    int (*arm)(struct kedge_fab_cq *cq, bool solicited_only);
+    void (*chan_drain)(struct kedge_fab_chan *chan);
+    enum ibv_qp_state (*qp_state)(const struct kedge_fab_qp *qp);
+    int (*event_fd)(const struct kedge_fab *fab);
+    int (*get_event)(struct kedge_fab *fab, struct kedge_fab_event *out);
+};
+
+#endif
