@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of errors: errno, HTTP status, rdmactl's exit code and a sentence. Any thread. */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <stddef.h>
+
+/* A sentence for a person: what failed, why, and the way out. */
+struct kedge_errbuf {
+    char text[512];
+};
+
+/* Formats into err (NULL is allowed) and returns status, so that `return kedge_err(...)` reads well. */
+int kedge_err(struct kedge_errbuf *err, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct kedge_error {
+    int errnum;         /* positive */
+    int http;
+    int exit_code;      /* of rdmactl */
+    const char *title;  /* a short sentence */
+};
+
+/* The row of an errno (either sign); unknown ones get the row of EIO. Never NULL. */
+const struct kedge_error *kedge_error_of(int errnum);
+/* The row that an HTTP status (400..599) stands for; unknown ones get EIO's. Never NULL. */
+const struct kedge_error *kedge_error_of_http(int status);
+
+#endif
