@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libkedge: what a worker links.
  *
- * A session is a worker's attachment to its host's agent. In it the worker has memory that is registered already
- * (arenas), and virtual queue pairs (VQPs), each of which behaves as a reliable connection once connected:
- * requests execute in order, completions come in order, work requests and completions are verbs' own structs.
+ * A session is a worker's attachment to its host's agent. In it the worker has memory that is
+ * registered already (arenas), and virtual queue pairs (VQPs), each of which behaves as a reliable
+ * connection once connected: requests execute in order, completions come in order, work requests
+ * and completions are verbs' own structs.
  *
- * Threads: a session and everything in it belongs to one thread at a time; several sessions are independent.
- * Fork: a child must not use its parent's session (calls answer -EPERM) but may open one of its own.
- * Signals: no call is async-signal-safe. The library installs no handlers, starts no threads, prints nothing.
+ * Threads: a session and everything in it belongs to one thread at a time; several sessions are
+ * independent. Fork: a child must not use its parent's session (calls answer -EPERM) but may open
+ * one of its own. Signals: no call is async-signal-safe. The library installs no handlers, starts
+ * no threads, prints nothing.
  *
- * All calls return 0 or a count, or -errno; outputs are untouched on failure. Addresses in requests are
- * this process's own for local memory, and the owner's own for remote memory (struct kedge_remote). */
+ * All calls return 0 or a count, or -errno; outputs are untouched on failure. Addresses in requests
+ * are this process's own for local memory, and the owner's own for remote memory (struct
+ * kedge_remote). */
 #ifndef KEDGE_H
 #define KEDGE_H
 
@@ -31,7 +34,8 @@ struct kedge_session;
 struct kedge_vqp;
 struct kedge_mr;
 
-/* ---- sessions ------------------------------------------------------------------------------------ */
+/* ---- sessions
+ * ------------------------------------------------------------------------------------ */
 
 struct kedge_open_attr {
     const char *socket; /* NULL: $KEDGE_SOCKET, else KEDGE_DEFAULT_SOCKET */
@@ -40,44 +44,51 @@ struct kedge_open_attr {
 };
 
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
- * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant for this uid or token; -EDQUOT: the tenant's sessions
- * are used up; -EAGAIN: none is ready now; -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
+ * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant for this uid or token; -EDQUOT: the
+ * tenant's sessions are used up; -EAGAIN: none is ready now; -EPROTONOSUPPORT: versions.
+ * kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
-/* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is allowed. */
+/* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
+ * allowed. */
 KEDGE_API void kedge_close(struct kedge_session *s);
 
 struct kedge_session_info {
-    uint8_t gid[16];        /* this host's endpoint */
+    uint8_t gid[16]; /* this host's endpoint */
     uint32_t session, tenant;
     uint32_t max_vqps;
-    uint32_t max_inflight;  /* posts not yet completed, over all VQPs */
-    uint32_t cq_entries;    /* completions that may wait to be polled */
-    size_t arena_bytes;     /* of the first arena */
+    uint32_t max_inflight; /* posts not yet completed, over all VQPs */
+    uint32_t cq_entries;   /* completions that may wait to be polled */
+    size_t arena_bytes;    /* of the first arena */
 };
 KEDGE_API void kedge_session_query(const struct kedge_session *s, struct kedge_session_info *out);
-/* 0 while the agent serves the session; else why it ended, as -errno (-EPIPE: the agent is gone or restarted: open
- * again; -EPROTO: the agent found the rings damaged; -EACCES: too many wrong keys). */
+/* 0 while the agent serves the session; else why it ended, as -errno (-EPIPE: the agent is gone or
+ * restarted: open again; -EPROTO: the agent found the rings damaged; -EACCES: too many wrong keys).
+ */
 KEDGE_API int kedge_session_status(const struct kedge_session *s);
 /* The sentence of this thread's last failure. Borrowed until its next call. Never NULL. */
 KEDGE_API const char *kedge_last_error(void);
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory
+ * -------------------------------------------------------------------------------------- */
 
-/* Registered memory from the session's arenas, 64-byte aligned, zeroed when the arena is new. size 1 or more. Asks
- * the agent for another arena when the present ones are full (a message to the agent; else none).
- * -ENOMEM, -EDQUOT. *lkey is for the SGEs that name it. */
+/* Registered memory from the session's arenas, 64-byte aligned, zeroed when the arena is new. size
+ * 1 or more. Asks the agent for another arena when the present ones are full (a message to the
+ * agent; else none). -ENOMEM, -EDQUOT. *lkey is for the SGEs that name it. */
 KEDGE_API int kedge_alloc(struct kedge_session *s, size_t size, void **addr, uint32_t *lkey);
 /* Gives it back. It must not be used by requests in flight or by a region. */
 KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
 
-/* Makes [addr, addr + length), inside memory from kedge_alloc(), a region that peers may use. access: of
- * IBV_ACCESS_REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC (0: local alone, costs nothing). -EINVAL: not inside one
- * arena; -EDQUOT; -ENOSPC: the node's MR table is full. */
-KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access, struct kedge_mr **out);
-/* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out), or -ETIMEDOUT. */
+/* Makes [addr, addr + length), inside memory from kedge_alloc(), a region that peers may use.
+ * access: of IBV_ACCESS_REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC (0: local alone, costs nothing).
+ * -EINVAL: not inside one arena; -EDQUOT; -ENOSPC: the node's MR table is full. */
+KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
+                           struct kedge_mr **out);
+/* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out), or
+ * -ETIMEDOUT. */
 KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
 KEDGE_API uint32_t kedge_mr_lkey(const struct kedge_mr *mr);
-KEDGE_API uint32_t kedge_mr_rkey(const struct kedge_mr *mr); /* virtual, random: 0 without remote access */
+KEDGE_API uint32_t
+kedge_mr_rkey(const struct kedge_mr *mr); /* virtual, random: 0 without remote access */
 
 /* A region of another worker. rkey goes into wr.rdma.rkey, addr.. into wr.rdma.remote_addr. */
 struct kedge_remote {
@@ -87,12 +98,15 @@ struct kedge_remote {
     int access;
 };
 #define KEDGE_TOKEN_MAX 96
-/* The region as printable text, with the right to use it from another tenant. -ENOSPC if size < KEDGE_TOKEN_MAX. */
+/* The region as printable text, with the right to use it from another tenant. -ENOSPC if size <
+ * KEDGE_TOKEN_MAX. */
 KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size);
-/* What a token says; the session may use that region from now on. Does not connect. -EINVAL, -EDQUOT. */
+/* What a token says; the session may use that region from now on. Does not connect. -EINVAL,
+ * -EDQUOT. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
-/* ---- virtual queue pairs ------------------------------------------------------------------------- */
+/* ---- virtual queue pairs
+ * ------------------------------------------------------------------------- */
 
 /* -EMFILE: the session's max_vqps are in use. No message, no system call. */
 KEDGE_API int kedge_vqp_create(struct kedge_session *s, void *user, struct kedge_vqp **out);
@@ -103,28 +117,36 @@ KEDGE_API void *kedge_vqp_user(const struct kedge_vqp *q);
 /* The VQP of a completion's qp_num, or NULL. */
 KEDGE_API struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num);
 
-/* Connects to the endpoint (16 bytes, network order). A peer that this host knows: no system call, no message. An
- * unknown one: its agent does one READ of a metaserver's table. Success promises that the name was resolved, not
- * that the peer lives. Also puts a VQP in error back to use; completions of before come first. -ENOENT: nobody has
- * that GID; -EHOSTUNREACH: no metaserver answers; -ETIMEDOUT. */
+/* Connects to the endpoint (16 bytes, network order). A peer that this host knows: no system call,
+ * no message. An unknown one: its agent does one READ of a metaserver's table. Success promises
+ * that the name was resolved, not that the peer lives. Also puts a VQP in error back to use;
+ * completions of before come first. -ENOENT: nobody has that GID; -EHOSTUNREACH: no metaserver
+ * answers; -ETIMEDOUT. */
 KEDGE_API int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16]);
-/* The same by a node's name, which the agent asks of a metaserver: a message, milliseconds the first time. */
+/* The same by a node's name, which the agent asks of a metaserver: a message, milliseconds the
+ * first time. */
 KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 
-/* ---- posting and polling ------------------------------------------------------------------------- */
+/* ---- posting and polling
+ * ------------------------------------------------------------------------- */
 
-/* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD; flags
- * SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no bytes), each inside one arena. On failure *bad is the first that was not
- * posted; those before it were. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions not polled;
+/* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP,
+ * ATOMIC_FETCH_AND_ADD; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no
+ * bytes), each inside one arena. On failure *bad is the first that was not posted; those before it
+ * were. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions not polled;
  * -EPIPE and others: as kedge_session_status(). No system call while the agent's lane is awake. */
-KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each. A count, or as
- * kedge_session_status() when nothing is left and the session has ended. No system call. */
+KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
+                              struct ibv_send_wr **bad);
+/* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each. A
+ * count, or as kedge_session_status() when nothing is left and the session has ended. No system
+ * call. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
-/* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as kedge_session_status(). */
+/* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as
+ * kedge_session_status(). */
 KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
 
-/* ---- odds ---------------------------------------------------------------------------------------- */
+/* ---- odds
+ * ---------------------------------------------------------------------------------------- */
 
 KEDGE_API const char *kedge_version(void);
 /* Text of vendor_err in a completion that the agent refused: what was wrong with it. Never NULL. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C (Castagnoli): the processor's instruction where there is one, else a table. Any thread. */
+/* CRC-32C (Castagnoli): the processor's instruction where there is one, else a table. Any thread.
+ */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H
 

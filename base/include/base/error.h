@@ -10,15 +10,16 @@ struct kedge_errbuf {
     char text[512];
 };
 
-/* Formats into err (NULL is allowed) and returns status, so that `return kedge_err(...)` reads well. */
+/* Formats into err (NULL is allowed) and returns status, so that `return kedge_err(...)` reads
+ * well. */
 int kedge_err(struct kedge_errbuf *err, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 struct kedge_error {
-    int errnum;         /* positive */
+    int errnum; /* positive */
     int http;
-    int exit_code;      /* of rdmactl */
-    const char *title;  /* a short sentence */
+    int exit_code;     /* of rdmactl */
+    const char *title; /* a short sentence */
 };
 
 /* The row of an errno (either sign); unknown ones get the row of EIO. Never NULL. */

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fabric: the one interface through which Kedge reaches a network, with several providers.
  *
- * States, statuses, opcodes, flags and limits are verbs' own, and so are the enums and plain structs
- * (ibv_qp_attr, ibv_ah_attr, ibv_sge, ibv_wc): <infiniband/verbs.h> is our vocabulary everywhere. Its
- * functions are called in fabric/verbs alone.
+ * States, statuses, opcodes, flags and limits are verbs' own, and so are the enums and plain
+ * structs (ibv_qp_attr, ibv_ah_attr, ibv_sge, ibv_wc): <infiniband/verbs.h> is our vocabulary
+ * everywhere. Its functions are called in fabric/verbs alone.
  *
  * Two halves, because hardware has two:
- *   - control operations (create, modify, destroy, register, resolve) may block on hardware. They are
- *     submitted from any thread, executed by kedge_fab_run() on the control thread, and completed there
- *     by a callback.
- *   - posting and polling never block, allocate or lock, and belong to the thread that owns the queue
- *     (a lane). A queue pair with a control operation under way is not touched by its lane.
+ *   - control operations (create, modify, destroy, register, resolve) may block on hardware. They
+ * are submitted from any thread, executed by kedge_fab_run() on the control thread, and completed
+ * there by a callback.
+ *   - posting and polling never block, allocate or lock, and belong to the thread that owns the
+ * queue (a lane). A queue pair with a control operation under way is not touched by its lane.
  *
- * Objects are created and freed by control operations alone; whoever created one frees it, in the reverse
- * order (a queue pair before its CQ, everything before the PD). Busy objects answer -EBUSY, as verbs do. */
+ * Objects are created and freed by control operations alone; whoever created one frees it, in the
+ * reverse order (a queue pair before its CQ, everything before the PD). Busy objects answer -EBUSY,
+ * as verbs do. */
 #ifndef FABRIC_FABRIC_H
 #define FABRIC_FABRIC_H
 
@@ -34,26 +35,26 @@ enum kedge_fab_transport {
 
 /* What the open device can do. Fixed while it is open. */
 struct kedge_fab_caps {
-    uint32_t transports;         /* of enum kedge_fab_transport */
+    uint32_t transports; /* of enum kedge_fab_transport */
     uint32_t max_qp;
-    uint32_t max_qp_wr;          /* send or receive slots of one queue pair */
-    uint32_t max_sge;            /* SGEs of one work request */
-    uint32_t max_inline;         /* bytes */
+    uint32_t max_qp_wr;  /* send or receive slots of one queue pair */
+    uint32_t max_sge;    /* SGEs of one work request */
+    uint32_t max_inline; /* bytes */
     uint32_t max_cqe;
     uint32_t max_srq_wr;
     uint32_t max_mr;
-    uint64_t max_mr_size;        /* bytes */
-    uint64_t max_msg_size;       /* bytes of one READ, WRITE or RC/DC SEND */
-    uint32_t ud_payload;         /* bytes of one UD SEND (the MTU); receives need 40 more for the GRH */
+    uint64_t max_mr_size;  /* bytes */
+    uint64_t max_msg_size; /* bytes of one READ, WRITE or RC/DC SEND */
+    uint32_t ud_payload;   /* bytes of one UD SEND (the MTU); receives need 40 more for the GRH */
     uint32_t max_rd_atomic;
-    uint8_t gid[16];             /* this endpoint's, network order */
+    uint8_t gid[16]; /* this endpoint's, network order */
     uint8_t sgid_index;
     uint8_t port_num;
-    uint16_t lid;                /* 0 on Ethernet */
+    uint16_t lid; /* 0 on Ethernet */
     enum ibv_mtu mtu;
-    bool is_ethernet;            /* address handles need a GRH */
-    bool dci_streams;            /* one DCI can serve several targets at a time */
-    uint64_t slack_ns;           /* longest pause between ringing a doorbell and the device seeing it */
+    bool is_ethernet;  /* address handles need a GRH */
+    bool dci_streams;  /* one DCI can serve several targets at a time */
+    uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
 };
 
 /* An open device: one endpoint (port and GID). Base of every provider's own struct. */
@@ -70,20 +71,21 @@ struct kedge_fab_pd {
 struct kedge_fab_mr {
     struct kedge_fab_pd *pd;
     uint32_t lkey, rkey;
-    uint64_t addr;               /* what peers name: the address in the owner's process */
+    uint64_t addr; /* what peers name: the address in the owner's process */
     uint64_t length;
 };
 
-/* A completion channel: a file descriptor that becomes readable after an armed CQ got a completion. */
+/* A completion channel: a file descriptor that becomes readable after an armed CQ got a completion.
+ */
 struct kedge_fab_chan {
     struct kedge_fab *fab;
-    int fd;                      /* for epoll, borrowed, valid while the channel lives; never read it */
+    int fd; /* for epoll, borrowed, valid while the channel lives; never read it */
 };
 
 struct kedge_fab_cq {
     struct kedge_fab *fab;
-    uint32_t cqe;                /* room: every send slot and every receive slot that completes here */
-    void *user;                  /* the creator's */
+    uint32_t cqe; /* room: every send slot and every receive slot that completes here */
+    void *user;   /* the creator's */
 };
 
 struct kedge_fab_srq {
@@ -94,7 +96,7 @@ struct kedge_fab_srq {
 enum kedge_fab_qp_type { KEDGE_FAB_QP_RC = 1, KEDGE_FAB_QP_UD, KEDGE_FAB_QP_DCI };
 
 struct kedge_fab_qp_cap {
-    uint32_t send_wr, recv_wr;   /* recv_wr 0 with an SRQ and on a DCI */
+    uint32_t send_wr, recv_wr; /* recv_wr 0 with an SRQ and on a DCI */
     uint32_t send_sge, recv_sge;
     uint32_t inline_bytes;
 };
@@ -102,9 +104,9 @@ struct kedge_fab_qp_cap {
 struct kedge_fab_qp {
     struct kedge_fab_pd *pd;
     enum kedge_fab_qp_type type;
-    uint32_t qpn;                /* 24 bits */
+    uint32_t qpn; /* 24 bits */
     struct kedge_fab_cq *send_cq, *recv_cq;
-    struct kedge_fab_srq *srq;   /* or NULL */
+    struct kedge_fab_srq *srq; /* or NULL */
     struct kedge_fab_qp_cap cap;
     void *user;
 };
@@ -112,7 +114,7 @@ struct kedge_fab_qp {
 /* A DC target: usable as soon as it is created (its number exists only then). */
 struct kedge_fab_dct {
     struct kedge_fab_pd *pd;
-    uint32_t dctn;               /* 24 bits */
+    uint32_t dctn; /* 24 bits */
     uint64_t dc_key;
 };
 
@@ -121,11 +123,12 @@ struct kedge_fab_ah {
     uint8_t dgid[16];
 };
 
-/* Registered memory is always a sealed memfd: workers may map it, and `soft` reaches it across processes. */
+/* Registered memory is always a sealed memfd: workers may map it, and `soft` reaches it across
+ * processes. */
 struct kedge_fab_mem {
-    void *addr;                  /* page-aligned, mapped shared and writable here */
-    size_t size;                 /* multiple of the page size */
-    int fd;                      /* memfd, SHRINK|GROW|SEAL sealed */
+    void *addr;  /* page-aligned, mapped shared and writable here */
+    size_t size; /* multiple of the page size */
+    int fd;      /* memfd, SHRINK|GROW|SEAL sealed */
 };
 
 /* Makes size bytes (rounded up to pages) of zeroed memory. -ENOMEM, -EMFILE. Any thread. Blocks. */
@@ -133,60 +136,78 @@ int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void kedge_fab_mem_free(struct kedge_fab_mem *mem);
 
-/* ---- opening ------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------
+ */
 
 struct kedge_fab_open_attr {
-    const char *device;          /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
-    uint8_t port;                /* 0: the first one that is up */
-    uint8_t gid[16];             /* soft: the GID to take; verbs: which of the port's; zero: choose */
+    const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
+    uint8_t port;       /* 0: the first one that is up */
+    uint8_t gid[16];    /* soft: the GID to take; verbs: which of the port's; zero: choose */
 };
 
 struct kedge_fab_provider {
-    const char *name;            /* "soft" */
+    const char *name; /* "soft" */
     /* Opens the device. -errno with a sentence in err. */
-    int (*open)(const struct kedge_fab_open_attr *attr, struct kedge_fab **out, struct kedge_errbuf *err);
+    int (*open)(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
+                struct kedge_errbuf *err);
 };
 
 extern const struct kedge_fab_provider kedge_fab_soft;
 
-/* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending control
- * operations complete with -ECANCELED first. */
+/* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
+ * control operations complete with -ECANCELED first. */
 int kedge_fab_close(struct kedge_fab *fab);
 
-/* ---- control operations -------------------------------------------------------------------------- */
+/* ---- control operations
+ * -------------------------------------------------------------------------- */
 
 enum kedge_fab_ctl_kind {
-    KEDGE_FAB_ALLOC_PD = 1, KEDGE_FAB_FREE_PD,
-    KEDGE_FAB_REG_MR, KEDGE_FAB_DEREG_MR,
-    KEDGE_FAB_CREATE_CHAN, KEDGE_FAB_DESTROY_CHAN,
-    KEDGE_FAB_CREATE_CQ, KEDGE_FAB_DESTROY_CQ,
-    KEDGE_FAB_CREATE_SRQ, KEDGE_FAB_DESTROY_SRQ,
-    KEDGE_FAB_CREATE_QP, KEDGE_FAB_MODIFY_QP, KEDGE_FAB_DESTROY_QP,
-    KEDGE_FAB_CREATE_DCT, KEDGE_FAB_DESTROY_DCT,
-    KEDGE_FAB_CREATE_AH, KEDGE_FAB_DESTROY_AH,
+    KEDGE_FAB_ALLOC_PD = 1,
+    KEDGE_FAB_FREE_PD,
+    KEDGE_FAB_REG_MR,
+    KEDGE_FAB_DEREG_MR,
+    KEDGE_FAB_CREATE_CHAN,
+    KEDGE_FAB_DESTROY_CHAN,
+    KEDGE_FAB_CREATE_CQ,
+    KEDGE_FAB_DESTROY_CQ,
+    KEDGE_FAB_CREATE_SRQ,
+    KEDGE_FAB_DESTROY_SRQ,
+    KEDGE_FAB_CREATE_QP,
+    KEDGE_FAB_MODIFY_QP,
+    KEDGE_FAB_DESTROY_QP,
+    KEDGE_FAB_CREATE_DCT,
+    KEDGE_FAB_DESTROY_DCT,
+    KEDGE_FAB_CREATE_AH,
+    KEDGE_FAB_DESTROY_AH,
 };
 
-/* One control operation: the caller's memory, untouched by it from submission until done() is called. A
- * creation fills the object's pointer (also named here: `x` goes in for a free, comes out of a create). */
+/* One control operation: the caller's memory, untouched by it from submission until done() is
+ * called. A creation fills the object's pointer (also named here: `x` goes in for a free, comes out
+ * of a create). */
 struct kedge_fab_ctl {
     enum kedge_fab_ctl_kind kind;
-    int status;                               /* 0 or -errno, valid in done() */
-    void (*done)(struct kedge_fab_ctl *ctl);  /* on the thread in kedge_fab_run(); may submit, may free ctl */
+    int status; /* 0 or -errno, valid in done() */
+    void (*done)(
+        struct kedge_fab_ctl *ctl); /* on the thread in kedge_fab_run(); may submit, may free ctl */
     void *user;
     union {
-        struct { struct kedge_fab_pd *x; } pd;
+        struct {
+            struct kedge_fab_pd *x;
+        } pd;
         struct {
             struct kedge_fab_mr *x;
             struct kedge_fab_pd *pd;
-            const struct kedge_fab_mem *mem;  /* borrowed until the region is deregistered */
-            uint64_t offset, length;          /* inside mem; any alignment, length > 0 */
-            unsigned access;                  /* of enum ibv_access_flags */
-        } mr;                                 /* DEREG_MR is done when no remote operation can touch it */
-        struct { struct kedge_fab_chan *x; } chan;
+            const struct kedge_fab_mem *mem; /* borrowed until the region is deregistered */
+            uint64_t offset, length;         /* inside mem; any alignment, length > 0 */
+            unsigned access;                 /* of enum ibv_access_flags */
+        } mr; /* DEREG_MR is done when no remote operation can touch it */
+        struct {
+            struct kedge_fab_chan *x;
+        } chan;
         struct {
             struct kedge_fab_cq *x;
             uint32_t cqe;
-            struct kedge_fab_chan *chan;      /* or NULL: never armed */
+            struct kedge_fab_chan *chan; /* or NULL: never armed */
             void *user;
         } cq;
         struct {
@@ -200,14 +221,14 @@ struct kedge_fab_ctl {
             enum kedge_fab_qp_type type;
             struct kedge_fab_cq *send_cq, *recv_cq;
             struct kedge_fab_srq *srq;
-            struct kedge_fab_qp_cap cap;      /* the created queue pair has at least this */
+            struct kedge_fab_qp_cap cap; /* the created queue pair has at least this */
             void *user;
-        } qp;                                 /* a new queue pair is in RESET */
+        } qp; /* a new queue pair is in RESET */
         struct {
             struct kedge_fab_qp *x;
-            struct ibv_qp_attr attr;          /* ah_attr.grh.dgid names the peer; masks as for verbs */
-            int mask;                         /* of enum ibv_qp_attr_mask; -EINVAL where verbs refuses it */
-        } modify;                             /* to RESET: drops what is queued, without completions */
+            struct ibv_qp_attr attr; /* ah_attr.grh.dgid names the peer; masks as for verbs */
+            int mask;                /* of enum ibv_qp_attr_mask; -EINVAL where verbs refuses it */
+        } modify;                    /* to RESET: drops what is queued, without completions */
         struct {
             struct kedge_fab_dct *x;
             struct kedge_fab_pd *pd;
@@ -222,47 +243,51 @@ struct kedge_fab_ctl {
             struct ibv_ah_attr attr;
         } ah;
     };
-    struct kedge_fab_ctl *next;               /* the provider's while submitted */
+    struct kedge_fab_ctl *next; /* the provider's while submitted */
 };
 
 /* Queues ctl. Any thread; never blocks. ctl->status and done() tell how it went. */
 void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
-/* Executes what was submitted and calls done() for what is over; one thread at a time, the control thread.
- * Returns how many completed. Some (a deregistration with a process inside the region) stay pending without
- * blocking the others. */
+/* Executes what was submitted and calls done() for what is over; one thread at a time, the control
+ * thread. Returns how many completed. Some (a deregistration with a process inside the region) stay
+ * pending without blocking the others. */
 int kedge_fab_run(struct kedge_fab *fab);
 /* Readable (EPOLLIN) when kedge_fab_run() has something to do. Borrowed; never read it. */
 int kedge_fab_ctl_fd(const struct kedge_fab *fab);
 /* Submits and runs until this one is done: for start-up, tools and tests, on the control thread. */
 int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 
-/* ---- data path: the thread that owns the queue ---------------------------------------------------- */
+/* ---- data path: the thread that owns the queue
+ * ---------------------------------------------------- */
 
 struct kedge_fab_wr {
     uint64_t wr_id;
     struct kedge_fab_wr *next;
-    const struct ibv_sge *sg_list;            /* borrowed until posted; IBV_SEND_INLINE: addr is local memory */
+    const struct ibv_sge
+        *sg_list; /* borrowed until posted; IBV_SEND_INLINE: addr is local memory */
     int num_sge;
-    enum ibv_wr_opcode opcode;                /* SEND, SEND_WITH_IMM, RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
-                                               * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD */
-    unsigned send_flags;                      /* SIGNALED, INLINE, FENCE, SOLICITED */
-    uint32_t imm_data;                        /* network order */
+    enum ibv_wr_opcode opcode; /* SEND, SEND_WITH_IMM, RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
+                                * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD */
+    unsigned send_flags;       /* SIGNALED, INLINE, FENCE, SOLICITED */
+    uint32_t imm_data;         /* network order */
     uint32_t rkey;
-    uint64_t remote_addr;                     /* atomics: 8-byte aligned */
+    uint64_t remote_addr; /* atomics: 8-byte aligned */
     uint64_t compare_add, swap;
     /* UD and DCI: where to. */
     struct kedge_fab_ah *ah;
-    uint32_t dest_qpn;                        /* UD queue pair or DC target */
+    uint32_t dest_qpn; /* UD queue pair or DC target */
     union {
         uint32_t qkey;
         uint64_t dc_key;
     };
 };
 
-/* Posts a list; one doorbell for all. 0, or -errno with *bad at the first that was not posted (those before
- * it were): -ENOMEM send queue full, -EINVAL malformed or wrong state. In ERR, requests are accepted and
- * flushed. Unsignalled requests hold their slot until a later signalled one is polled, as with verbs. */
-int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+/* Posts a list; one doorbell for all. 0, or -errno with *bad at the first that was not posted
+ * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state. In ERR,
+ * requests are accepted and flushed. Unsignalled requests hold their slot until a later signalled
+ * one is polled, as with verbs. */
+int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
+                        struct kedge_fab_wr **bad);
 
 struct kedge_fab_recv_wr {
     uint64_t wr_id;
@@ -270,17 +295,18 @@ struct kedge_fab_recv_wr {
     const struct ibv_sge *sg_list;
     int num_sge;
 };
-int kedge_fab_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad);
+int kedge_fab_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad);
 int kedge_fab_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
                             struct kedge_fab_recv_wr **bad);
 
-/* Up to n completions into wc. Returns how many, or -EIO once the CQ has overflowed (it is then dead). Also
- * what drives a software provider: call it while anything is outstanding. Of a completion with an error only
- * wr_id, status, vendor_err and qp_num are valid. */
+/* Up to n completions into wc. Returns how many, or -EIO once the CQ has overflowed (it is then
+ * dead). Also what drives a software provider: call it while anything is outstanding. Of a
+ * completion with an error only wr_id, status, vendor_err and qp_num are valid. */
 int kedge_fab_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
 
-/* Asks for the channel's fd to become readable at the next completion. After arming, poll once more: what came
- * before arming raises nothing. */
+/* Asks for the channel's fd to become readable at the next completion. After arming, poll once
+ * more: what came before arming raises nothing. */
 int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only);
 /* Consumes the channel's pending events, so that its fd is no longer readable. Never blocks. */
 void kedge_fab_chan_drain(struct kedge_fab_chan *chan);
@@ -288,10 +314,11 @@ void kedge_fab_chan_drain(struct kedge_fab_chan *chan);
 /* The state as the device sees it now (a peer's access error moves it to ERR). Any thread. */
 enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp);
 
-/* ---- asynchronous events: the control thread ------------------------------------------------------ */
+/* ---- asynchronous events: the control thread
+ * ------------------------------------------------------ */
 
 struct kedge_fab_event {
-    enum ibv_event_type type;                 /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
+    enum ibv_event_type type; /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
     union {
         struct kedge_fab_qp *qp;
         struct kedge_fab_cq *cq;
@@ -302,11 +329,12 @@ int kedge_fab_event_fd(const struct kedge_fab *fab);
 /* 1 and an event, or 0. Never blocks. */
 int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
 
-/* ---- times ---------------------------------------------------------------------------------------- */
+/* ---- times
+ * ---------------------------------------------------------------------------------------- */
 
-/* The longest that a posted operation can still be executed or tried, in ns, from a queue pair's attributes:
- * 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3), plus the same for what may stand before it. The
- * `bound` of the lease rule. timeout 0 means for ever: UINT64_MAX. */
+/* The longest that a posted operation can still be executed or tried, in ns, from a queue pair's
+ * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3), plus the same for what may
+ * stand before it. The `bound` of the lease rule. timeout 0 means for ever: UINT64_MAX. */
 uint64_t kedge_fab_bound_ns(uint8_t timeout, uint8_t retry_cnt);
 
 #endif

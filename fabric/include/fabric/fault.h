@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fault injection as a layer over any provider: errors, delays and losses by a seeded plan.
  *
- * The layer owns no clock and no randomness: the plan holds the seed, and the same plan over the same calls
- * gives the same faults. Rates are per million, 0 = never. */
+ * The layer owns no clock and no randomness: the plan holds the seed, and the same plan over the
+ * same calls gives the same faults. Rates are per million, 0 = never. */
 #ifndef FABRIC_FAULT_H
 #define FABRIC_FAULT_H
 
@@ -11,17 +11,19 @@
 struct kedge_fault_plan {
     uint64_t seed;
     uint32_t post_error_ppm;       /* post_send fails with -ENOMEM before anything is posted */
-    uint32_t completion_error_ppm; /* a request completes with `status` and its queue pair goes to ERR; it was
-                                    * not executed */
+    uint32_t completion_error_ppm; /* a request completes with `status` and its queue pair goes to
+                                    * ERR; it was not executed */
     enum ibv_wc_status status;     /* which; 0: IBV_WC_RETRY_EXC_ERR */
-    uint32_t delay_ppm;            /* a completion is withheld for `delay_polls` polls, order kept */
+    uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, order kept */
     uint32_t delay_polls;
-    uint32_t loss_ppm;             /* a UD SEND is completed and dropped */
-    uint32_t control_error_ppm;    /* a control operation fails with -EIO */
+    uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
+    uint32_t control_error_ppm; /* a control operation fails with -EIO */
 };
 
-/* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied. -ENOMEM. */
-int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan, struct kedge_fab **out);
+/* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.
+ * -ENOMEM. */
+int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,
+                     struct kedge_fab **out);
 /* Replaces the plan, its seed included. On the thread of the data path. */
 void kedge_fault_set_plan(struct kedge_fab *fab, const struct kedge_fault_plan *plan);
 /* How many faults of all kinds were injected so far. */

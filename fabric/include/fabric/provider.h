@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a provider implements. Callers never see this: they use the checked wrappers of fabric.h.
  *
- * A provider's structs have the public one first. The wrappers have checked: pointers, opcode against the queue
- * pair's type, SGE count, inline size, list of requests not empty; states and keys are the provider's. */
+ * A provider's structs have the public one first. The wrappers have checked: pointers, opcode
+ * against the queue pair's type, SGE count, inline size, list of requests not empty; states and
+ * keys are the provider's. */
 #ifndef FABRIC_PROVIDER_H
 #define FABRIC_PROVIDER_H
 
@@ -15,7 +16,8 @@ struct kedge_fab_ops {
     int (*run)(struct kedge_fab *fab);
     int (*ctl_fd)(const struct kedge_fab *fab);
     int (*post_send)(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
-    int (*post_recv)(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad);
+    int (*post_recv)(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                     struct kedge_fab_recv_wr **bad);
     int (*post_srq_recv)(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
                          struct kedge_fab_recv_wr **bad);
     int (*poll)(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);

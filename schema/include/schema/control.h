@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between a worker and its agent over the attach socket (Unix SOCK_SEQPACKET): fixed-size structs,
- * host byte order (one host), one message one packet. After ATTACH the socket is silent, unless a worker asks for
- * an arena or for the GID of a node by name. A message of another size or version is answered with an error and
- * the connection ends. */
+/* Messages between a worker and its agent over the attach socket (Unix SOCK_SEQPACKET): fixed-size
+ * structs, host byte order (one host), one message one packet. After ATTACH the socket is silent,
+ * unless a worker asks for an arena or for the GID of a node by name. A message of another size or
+ * version is answered with an error and the connection ends. */
 #ifndef SCHEMA_CONTROL_H
 #define SCHEMA_CONTROL_H
 
@@ -15,42 +15,49 @@
 
 enum kedge_control_type {
     KEDGE_CONTROL_ATTACH = 1,
-    KEDGE_CONTROL_ATTACHED = 2,  /* fds: RW, RO, eventfd, peers, arena 0 */
-    KEDGE_CONTROL_ARENA = 3,     /* asks for one more arena */
-    KEDGE_CONTROL_ARENA_OK = 4,  /* fds: the arena */
-    KEDGE_CONTROL_RESOLVE = 5,   /* a node's name */
+    KEDGE_CONTROL_ATTACHED = 2, /* fds: RW, RO, eventfd, peers, arena 0 */
+    KEDGE_CONTROL_ARENA = 3,    /* asks for one more arena */
+    KEDGE_CONTROL_ARENA_OK = 4, /* fds: the arena */
+    KEDGE_CONTROL_RESOLVE = 5,  /* a node's name */
     KEDGE_CONTROL_RESOLVED = 6,
     KEDGE_CONTROL_ERROR = 7,
 };
 
-enum kedge_attached_fd { KEDGE_FD_RW, KEDGE_FD_RO, KEDGE_FD_DOORBELL, KEDGE_FD_PEERS, KEDGE_FD_ARENA, KEDGE_FD_COUNT };
+enum kedge_attached_fd {
+    KEDGE_FD_RW,
+    KEDGE_FD_RO,
+    KEDGE_FD_DOORBELL,
+    KEDGE_FD_PEERS,
+    KEDGE_FD_ARENA,
+    KEDGE_FD_COUNT
+};
 
 struct kedge_control_header {
     uint32_t magic;
     uint16_t version;
-    uint16_t type;               /* enum kedge_control_type */
-    uint32_t tag;                /* the answer has the question's */
-    uint32_t size;               /* of the whole message, header included */
+    uint16_t type; /* enum kedge_control_type */
+    uint32_t tag;  /* the answer has the question's */
+    uint32_t size; /* of the whole message, header included */
 };
 
 struct kedge_control_attach {
     struct kedge_control_header h;
-    char pool[32];               /* NUL-padded; empty: the tenant's */
-    char token[64];              /* empty: by uid */
+    char pool[32];  /* NUL-padded; empty: the tenant's */
+    char token[64]; /* empty: by uid */
 };
 
 struct kedge_control_attached {
     struct kedge_control_header h;
     uint64_t rw_bytes, ro_bytes, peers_bytes, arena_bytes;
-    uint32_t session;            /* for logs */
+    uint32_t session; /* for logs */
     uint32_t tenant;
-    uint32_t arena;              /* index of the first arena: its lkey */
+    uint32_t arena; /* index of the first arena: its lkey */
     uint32_t reserved;
 };
 
 struct kedge_control_arena {
     struct kedge_control_header h;
-    uint64_t bytes;              /* wanted, rounded up by the agent; 0: the usual */
+    uint64_t bytes; /* wanted, rounded up by the agent; 0: the usual */
 };
 
 struct kedge_control_arena_ok {
@@ -62,7 +69,7 @@ struct kedge_control_arena_ok {
 
 struct kedge_control_resolve {
     struct kedge_control_header h;
-    char name[64];               /* NUL-padded */
+    char name[64]; /* NUL-padded */
 };
 
 struct kedge_control_resolved {
@@ -74,9 +81,9 @@ struct kedge_control_resolved {
 
 struct kedge_control_error {
     struct kedge_control_header h;
-    int32_t status;              /* -errno */
+    int32_t status; /* -errno */
     uint32_t reserved;
-    char text[240];              /* a sentence, NUL-terminated */
+    char text[240]; /* a sentence, NUL-terminated */
 };
 
 static_assert(sizeof(struct kedge_control_header) == 16, "layout");
@@ -90,8 +97,9 @@ static_assert(sizeof(struct kedge_control_error) == 264, "layout");
 
 #define KEDGE_CONTROL_MAX_BYTES 264
 
-/* Checks a packet that came from outside: magic, version, a known type, the size that this type has (both the
- * packet's and the header's), strings terminated. 0, -EPROTO, -EPROTONOSUPPORT (version). */
+/* Checks a packet that came from outside: magic, version, a known type, the size that this type has
+ * (both the packet's and the header's), strings terminated. 0, -EPROTO, -EPROTONOSUPPORT (version).
+ */
 int kedge_control_check(const void *packet, uint64_t bytes);
 
 #endif

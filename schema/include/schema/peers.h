@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peer table as workers read it: which endpoints this host knows. Never a key, never an address.
+/* The peer table as workers read it: which endpoints this host knows. Never a key, never an
+ * address.
  *
- * One sealed memfd per agent: a header, a hash index, the peers. The agent's lane writes, workers read their
- * read-only mapping at any time. Each peer is guarded by a sequence (odd while written). A slot that is given
- * to another endpoint gets a new generation; BIND carries it and the lane compares. */
+ * One sealed memfd per agent: a header, a hash index, the peers. The agent's lane writes, workers
+ * read their read-only mapping at any time. Each peer is guarded by a sequence (odd while written).
+ * A slot that is given to another endpoint gets a new generation; BIND carries it and the lane
+ * compares. */
 #ifndef SCHEMA_PEERS_H
 #define SCHEMA_PEERS_H
 
@@ -12,14 +14,14 @@
 
 #define KEDGE_PEERS_MAGIC   0x4b504552u /* "KPER" */
 #define KEDGE_PEERS_VERSION 1
-#define KEDGE_PEERS_PROBES  32          /* index entries from home that a key can be in */
+#define KEDGE_PEERS_PROBES  32 /* index entries from home that a key can be in */
 
 struct kedge_peer {
     _Atomic uint32_t seq;
-    uint32_t gen;                 /* of this slot; 0: never used */
+    uint32_t gen; /* of this slot; 0: never used */
     uint32_t incarnation;
     uint16_t pool;
-    uint16_t valid;               /* 0: forgotten */
+    uint16_t valid; /* 0: forgotten */
     uint8_t gid[16];
 };
 static_assert(sizeof(struct kedge_peer) == 32, "two in a cache line");
@@ -28,11 +30,11 @@ struct kedge_peers_header {
     uint32_t magic;
     uint16_t version;
     uint16_t reserved;
-    uint32_t max_peers;           /* slots */
-    uint32_t log2_index;          /* entries of the index: uint32_t, slot + 1 or 0 */
+    uint32_t max_peers;  /* slots */
+    uint32_t log2_index; /* entries of the index: uint32_t, slot + 1 or 0 */
     uint64_t seed;
     uint64_t index_offset, peers_offset; /* from the header, bytes */
-    uint64_t bytes;               /* of the whole */
+    uint64_t bytes;                      /* of the whole */
 };
 
 /* What the mapping takes for max_peers (1..2^24). */
@@ -41,12 +43,14 @@ uint64_t kedge_peers_bytes(uint32_t max_peers);
 void kedge_peers_format(void *memory, uint32_t max_peers, uint64_t seed);
 /* Checks a header that came from elsewhere against the mapping's size. 0 or -EPROTO. */
 int kedge_peers_check(const void *memory, uint64_t bytes);
-/* Finds (gid, pool): 0, *slot and *gen; or -ENOENT. Any thread of any process; never blocks: a peer that is being
- * written counts as unknown. No system call. */
-int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot, uint32_t *gen);
+/* Finds (gid, pool): 0, *slot and *gen; or -ENOENT. Any thread of any process; never blocks: a peer
+ * that is being written counts as unknown. No system call. */
+int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
+                     uint32_t *gen);
 
-/* Writer (one thread). Adds or updates (gid, pool), returning its slot; the generation changes when the slot gets
- * another key or a newer incarnation. -ENOSPC: no slot or no index entry within PROBES. */
+/* Writer (one thread). Adds or updates (gid, pool), returning its slot; the generation changes when
+ * the slot gets another key or a newer incarnation. -ENOSPC: no slot or no index entry within
+ * PROBES. */
 int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,
                         uint32_t incarnation);
 /* Forgets a slot. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two records that nodes READ from each other's memory: 64 bytes, one cache line, little-endian.
+/* The two records that nodes READ from each other's memory: 64 bytes, one cache line,
+ * little-endian.
  *
- * Both begin alike, so that one table (schema/table.h) holds either: a sequence, odd while the record is
- * written, and a CRC-32C over the other 60 bytes followed by the table's generation. A record whose sequence
- * is 0 was never used; a removed one has an even sequence and the EMPTY flag. */
+ * Both begin alike, so that one table (schema/table.h) holds either: a sequence, odd while the
+ * record is written, and a CRC-32C over the other 60 bytes followed by the table's generation. A
+ * record whose sequence is 0 was never used; a removed one has an even sequence and the EMPTY flag.
+ */
 #ifndef SCHEMA_RECORD_H
 #define SCHEMA_RECORD_H
 
@@ -15,10 +17,10 @@
 #define KEDGE_RECORD_VERSION 1 /* in the table's descriptor; N reads N-1 */
 
 enum kedge_record_flag {
-    KEDGE_RECORD_LIVE = 1 << 0,   /* without it: empty, removed */
-    KEDGE_RECORD_DC = 1 << 1,     /* endpoint: has a DC target */
-    KEDGE_RECORD_RC = 1 << 2,     /* endpoint: answers RC handshakes over UD */
-    KEDGE_RECORD_READ = 1 << 3,   /* MR: what remote nodes may do */
+    KEDGE_RECORD_LIVE = 1 << 0, /* without it: empty, removed */
+    KEDGE_RECORD_DC = 1 << 1,   /* endpoint: has a DC target */
+    KEDGE_RECORD_RC = 1 << 2,   /* endpoint: answers RC handshakes over UD */
+    KEDGE_RECORD_READ = 1 << 3, /* MR: what remote nodes may do */
     KEDGE_RECORD_WRITE = 1 << 4,
     KEDGE_RECORD_ATOMIC = 1 << 5,
 };
@@ -30,13 +32,14 @@ struct kedge_endpoint_record {
     uint8_t gid[16];
     uint16_t pool;
     uint16_t flags;
-    uint32_t incarnation;         /* seconds since 1970 or the saved one + 1, whichever is larger */
-    uint32_t dctn_mtu;            /* DC target number, 24 bits; enum ibv_mtu << 24 */
-    uint32_t udqpn_slots;         /* UD queue pair for handshakes, 24 bits; log2 of the MR table's slots << 24 */
+    uint32_t incarnation; /* seconds since 1970 or the saved one + 1, whichever is larger */
+    uint32_t dctn_mtu;    /* DC target number, 24 bits; enum ibv_mtu << 24 */
+    uint32_t
+        udqpn_slots; /* UD queue pair for handshakes, 24 bits; log2 of the MR table's slots << 24 */
     uint64_t dc_key;
     uint32_t ud_qkey;
     uint16_t lid;
-    uint16_t mr_table_addr_hi;    /* bits 32..47 of the MR table's address */
+    uint16_t mr_table_addr_hi; /* bits 32..47 of the MR table's address */
     uint32_t mr_table_addr_lo;
     uint32_t mr_table_rkey;
 };
@@ -45,19 +48,20 @@ static_assert(offsetof(struct kedge_endpoint_record, gid) == 8, "layout");
 static_assert(offsetof(struct kedge_endpoint_record, dc_key) == 40, "layout");
 static_assert(offsetof(struct kedge_endpoint_record, mr_table_rkey) == 60, "layout");
 
-/* A memory region that remote nodes may use. Key: vkey. Real keys and addresses never reach workers. */
+/* A memory region that remote nodes may use. Key: vkey. Real keys and addresses never reach
+ * workers. */
 struct kedge_mr_record {
     uint32_t seq;
     uint32_t crc;
-    uint32_t vkey;                /* the virtual rkey: random, never 0 */
+    uint32_t vkey; /* the virtual rkey: random, never 0 */
     uint32_t tenant;
-    uint64_t vaddr;               /* first byte as the owner's worker names it, and its peers */
-    uint64_t raddr;               /* the same byte as the owner's agent registered it */
-    uint64_t length;              /* bytes */
-    uint32_t rkey;                /* real */
+    uint64_t vaddr;  /* first byte as the owner's worker names it, and its peers */
+    uint64_t raddr;  /* the same byte as the owner's agent registered it */
+    uint64_t length; /* bytes */
+    uint32_t rkey;   /* real */
     uint16_t pool;
     uint16_t flags;
-    uint8_t secret[16];           /* who shows it may cross tenants */
+    uint8_t secret[16]; /* who shows it may cross tenants */
 };
 static_assert(sizeof(struct kedge_mr_record) == KEDGE_RECORD_BYTES, "one cache line");
 static_assert(offsetof(struct kedge_mr_record, vaddr) == 16, "layout");

@@ -2,18 +2,20 @@
 /* The memory that a worker shares with one lane of its agent: two rings and a few words.
  *
  *   RW (memfd, worker and agent write):  the submission ring and the worker's indices
- *   RO (memfd, sealed FUTURE_WRITE, only the agent writes): the completion ring, the agent's indices, a reply
+ *   RO (memfd, sealed FUTURE_WRITE, only the agent writes): the completion ring, the agent's
+ * indices, a reply
  *
- * The lane believes nothing in RW: it copies a descriptor once and checks the copy; its own indices are
- * private and only published here. Indices run freely (modulo 2^32); slots are powers of two.
+ * The lane believes nothing in RW: it copies a descriptor once and checks the copy; its own indices
+ * are private and only published here. Indices run freely (modulo 2^32); slots are powers of two.
  *
- * Everything that a worker asks for goes through the submission ring, in order: posts, and the few control
- * requests (connect, register, ...) which the lane answers in `reply`, one at a time.
+ * Everything that a worker asks for goes through the submission ring, in order: posts, and the few
+ * control requests (connect, register, ...) which the lane answers in `reply`, one at a time.
  *
- * The worker publishes a tail with release, then a full fence, then loads `doorbell`; if set it writes its
- * eventfd. The lane sets `doorbell`, full fence, looks at the tail again, and only then stops polling this
- * session. For completions the same the other way: the worker sets `want_wake`, full fence, looks again,
- * waits on `wake` (futex); the lane publishes, full fence, loads `want_wake`, adds 1 to `wake` and wakes. */
+ * The worker publishes a tail with release, then a full fence, then loads `doorbell`; if set it
+ * writes its eventfd. The lane sets `doorbell`, full fence, looks at the tail again, and only then
+ * stops polling this session. For completions the same the other way: the worker sets `want_wake`,
+ * full fence, looks again, waits on `wake` (futex); the lane publishes, full fence, loads
+ * `want_wake`, adds 1 to `wake` and wakes. */
 #ifndef SCHEMA_SESSION_H
 #define SCHEMA_SESSION_H
 
@@ -25,7 +27,8 @@
 #define KEDGE_SESSION_VERSION 1
 #define KEDGE_LINE            64
 
-/* ---- submission ---------------------------------------------------------------------------------- */
+/* ---- submission
+ * ---------------------------------------------------------------------------------- */
 
 enum kedge_op {
     /* posts: complete in the completion ring */
@@ -34,18 +37,20 @@ enum kedge_op {
     KEDGE_OP_CAS = 3,
     KEDGE_OP_FAA = 4,
     /* on a VQP, without an answer: an error shows at the VQP's first post */
-    KEDGE_OP_BIND = 16,      /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
-    KEDGE_OP_DESTROY = 17,   /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
+    KEDGE_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
+    KEDGE_OP_DESTROY =
+        17, /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
     /* control: answered in `reply` with the same tag */
-    KEDGE_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
-    KEDGE_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
-    KEDGE_OP_DEREG_MR = 34,  /* vkey; answered when the lease is over: the memory is free then */
-    KEDGE_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
+    KEDGE_OP_CONNECT = 32,  /* gid, pool: resolve; values: peer_slot, peer_gen */
+    KEDGE_OP_REG_MR = 33,   /* arena, offset, length, access, vaddr; values: vkey, secret */
+    KEDGE_OP_DEREG_MR = 34, /* vkey; answered when the lease is over: the memory is free then */
+    KEDGE_OP_IMPORT = 35,   /* vkey, secret: this session may use that region of another tenant */
 };
 
 enum kedge_op_flag {
     KEDGE_OP_SIGNALED = 1 << 0,
-    KEDGE_OP_INLINE = 1 << 1, /* payload follows in whole slots; `length` bytes, at most KEDGE_MAX_INLINE */
+    KEDGE_OP_INLINE =
+        1 << 1, /* payload follows in whole slots; `length` bytes, at most KEDGE_MAX_INLINE */
     KEDGE_OP_FENCE = 1 << 2,
 };
 
@@ -53,26 +58,26 @@ enum kedge_op_flag {
 #define KEDGE_MAX_INLINE 128 /* bytes: two slots */
 
 struct kedge_sge {
-    uint64_t offset;              /* into the arena */
+    uint64_t offset; /* into the arena */
     uint32_t length;
-    uint32_t arena;               /* what the worker knows as lkey */
+    uint32_t arena; /* what the worker knows as lkey */
 };
 
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
 struct kedge_sq_desc {
-    uint8_t op;                   /* enum kedge_op */
-    uint8_t flags;                /* enum kedge_op_flag */
+    uint8_t op;    /* enum kedge_op */
+    uint8_t flags; /* enum kedge_op_flag */
     uint8_t num_sge;
-    uint8_t slots;                /* 1 + those of the payload or the SGEs */
-    uint16_t vqp;                 /* index below max_vqps */
-    uint16_t vqp_gen;             /* the worker's generation of that index */
+    uint8_t slots;    /* 1 + those of the payload or the SGEs */
+    uint16_t vqp;     /* index below max_vqps */
+    uint16_t vqp_gen; /* the worker's generation of that index */
     union {
         struct {
             uint64_t wr_id;
             uint64_t remote_addr; /* as the region's owner names it */
             uint32_t vkey;
-            uint32_t length;      /* inline: bytes; else the one SGE's */
-            uint64_t offset;      /* the one SGE */
+            uint32_t length; /* inline: bytes; else the one SGE's */
+            uint64_t offset; /* the one SGE */
             uint32_t arena;
             uint32_t reserved;
             uint64_t compare_add, swap;
@@ -90,8 +95,8 @@ struct kedge_sq_desc {
             uint32_t tag;
             uint32_t arena;
             uint64_t offset, length;
-            uint64_t vaddr;       /* the name of its first byte for peers */
-            uint32_t access;      /* enum kedge_record_flag: READ, WRITE, ATOMIC */
+            uint64_t vaddr;  /* the name of its first byte for peers */
+            uint32_t access; /* enum kedge_record_flag: READ, WRITE, ATOMIC */
         } reg_mr;
         struct {
             uint32_t tag;
@@ -113,16 +118,17 @@ struct kedge_sq_sges {
 };
 static_assert(sizeof(struct kedge_sq_sges) == KEDGE_LINE, "one cache line");
 
-/* ---- completion ---------------------------------------------------------------------------------- */
+/* ---- completion
+ * ---------------------------------------------------------------------------------- */
 
 struct kedge_cqe {
     uint64_t wr_id;
     uint32_t byte_len;
     uint16_t vqp, vqp_gen;
-    uint8_t status;               /* enum ibv_wc_status */
-    uint8_t opcode;               /* enum ibv_wc_opcode */
+    uint8_t status; /* enum ibv_wc_status */
+    uint8_t opcode; /* enum ibv_wc_opcode */
     uint16_t reserved;
-    uint32_t vendor_err;          /* enum kedge_reason of a refusal by the agent, else 0 */
+    uint32_t vendor_err; /* enum kedge_reason of a refusal by the agent, else 0 */
     uint64_t reserved2;
 };
 static_assert(sizeof(struct kedge_cqe) == 32, "two in a cache line");
@@ -130,25 +136,26 @@ static_assert(sizeof(struct kedge_cqe) == 32, "two in a cache line");
 /* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers. */
 enum kedge_reason {
     KEDGE_REASON_NONE = 0,
-    KEDGE_REASON_DESCRIPTOR = 1,     /* malformed: op, flags, slots, SGE count */
-    KEDGE_REASON_RING = 2,           /* the ring's indices make no sense: the session ends */
+    KEDGE_REASON_DESCRIPTOR = 1, /* malformed: op, flags, slots, SGE count */
+    KEDGE_REASON_RING = 2,       /* the ring's indices make no sense: the session ends */
     KEDGE_REASON_LOCAL_RANGE = 3,
     KEDGE_REASON_REMOTE_RANGE = 4,
-    KEDGE_REASON_VKEY = 5,           /* unknown, withdrawn, or another tenant's */
+    KEDGE_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
     KEDGE_REASON_ACCESS = 6,
     KEDGE_REASON_ALIGNMENT = 7,
     KEDGE_REASON_NOT_CONNECTED = 8,
-    KEDGE_REASON_STALE_PEER = 9,     /* the peer table's slot was used again, or the node restarted */
+    KEDGE_REASON_STALE_PEER = 9, /* the peer table's slot was used again, or the node restarted */
     KEDGE_REASON_QUOTA = 10,
-    KEDGE_REASON_GUESSES = 11,       /* too many wrong keys: the session ends */
+    KEDGE_REASON_GUESSES = 11, /* too many wrong keys: the session ends */
     KEDGE_REASON_PEER_DOWN = 12,
-    KEDGE_REASON_LOOKUP = 13,        /* no metaserver answered */
-    KEDGE_REASON_DRAIN = 14,         /* the agent is stopping */
-    KEDGE_REASON_CLOSED = 15,        /* the worker closed its session or died */
-    KEDGE_REASON_SUSPECT_FULL = 16,  /* too much is waiting for a peer that does not answer */
+    KEDGE_REASON_LOOKUP = 13,       /* no metaserver answered */
+    KEDGE_REASON_DRAIN = 14,        /* the agent is stopping */
+    KEDGE_REASON_CLOSED = 15,       /* the worker closed its session or died */
+    KEDGE_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
 };
 
-/* ---- the two mappings ---------------------------------------------------------------------------- */
+/* ---- the two mappings
+ * ---------------------------------------------------------------------------- */
 
 /* RW: page 0 has the worker's words; the submission ring begins at KEDGE_SQ_OFFSET. */
 struct kedge_session_rw {
@@ -157,12 +164,13 @@ struct kedge_session_rw {
     _Alignas(KEDGE_LINE) _Atomic uint32_t want_wake; /* worker writes */
 };
 #define KEDGE_SQ_OFFSET 4096
-#define KEDGE_SESSION_RW_BYTES(sq_slots) (KEDGE_SQ_OFFSET + (size_t)(sq_slots) * sizeof(struct kedge_sq_desc))
+#define KEDGE_SESSION_RW_BYTES(sq_slots)                                                           \
+    (KEDGE_SQ_OFFSET + (size_t)(sq_slots) * sizeof(struct kedge_sq_desc))
 
 struct kedge_reply {
-    _Atomic uint32_t tag;         /* written last, with release */
-    int32_t status;               /* 0 or -errno */
-    uint32_t reason;              /* enum kedge_reason */
+    _Atomic uint32_t tag; /* written last, with release */
+    int32_t status;       /* 0 or -errno */
+    uint32_t reason;      /* enum kedge_reason */
     uint32_t reserved;
     uint64_t value[2];
     uint8_t secret[16];
@@ -174,21 +182,24 @@ struct kedge_session_ro {
     uint32_t magic;
     uint16_t version;
     uint16_t lane;
-    uint32_t sq_slots, cq_slots;  /* powers of two */
+    uint32_t sq_slots, cq_slots; /* powers of two */
     uint32_t max_vqps;
-    uint32_t max_inflight;        /* posts that the lane takes before the first completes */
+    uint32_t max_inflight; /* posts that the lane takes before the first completes */
     uint32_t tenant;
     uint16_t pool, reserved;
-    uint8_t gid[16];              /* this host's endpoint */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t sq_head;   /* agent writes, in batches: slots it has taken */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t cq_tail;   /* agent writes, in batches */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
-    _Alignas(KEDGE_LINE) _Atomic uint32_t wake;      /* futex */
-    _Atomic uint32_t ended;                          /* enum kedge_reason, 0 while it lives */
+    uint8_t gid[16]; /* this host's endpoint */
+    _Alignas(
+        KEDGE_LINE) _Atomic uint32_t sq_head; /* agent writes, in batches: slots it has taken */
+    _Alignas(KEDGE_LINE) _Atomic uint32_t cq_tail; /* agent writes, in batches */
+    _Alignas(
+        KEDGE_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
+    _Alignas(KEDGE_LINE) _Atomic uint32_t wake; /* futex */
+    _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
     _Alignas(KEDGE_LINE) struct kedge_reply reply;
 };
 #define KEDGE_CQ_OFFSET 4096
-#define KEDGE_SESSION_RO_BYTES(cq_slots) (KEDGE_CQ_OFFSET + (size_t)(cq_slots) * sizeof(struct kedge_cqe))
+#define KEDGE_SESSION_RO_BYTES(cq_slots)                                                           \
+    (KEDGE_CQ_OFFSET + (size_t)(cq_slots) * sizeof(struct kedge_cqe))
 static_assert(sizeof(struct kedge_session_rw) <= KEDGE_SQ_OFFSET, "page 0");
 static_assert(sizeof(struct kedge_session_ro) <= KEDGE_CQ_OFFSET, "page 0");
 

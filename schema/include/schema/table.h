@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table of 64-byte records that remote nodes look up with ONE READ and no CPU of the owner.
  *
- * A key's seeded hash gives its home; its record lives within KEDGE_TABLE_WINDOW slots from there, so one READ
- * of 1 KiB always suffices (the array has WINDOW - 1 slots more than homes, and no window wraps). Records
- * never move and the table never grows while the process lives. Capacity is in entries; there are eight slots
- * for each, because a window first overflows at a quarter full or even less (measured).
+ * A key's seeded hash gives its home; its record lives within KEDGE_TABLE_WINDOW slots from there,
+ * so one READ of 1 KiB always suffices (the array has WINDOW - 1 slots more than homes, and no
+ * window wraps). Records never move and the table never grows while the process lives. Capacity is
+ * in entries; there are eight slots for each, because a window first overflows at a quarter full or
+ * even less (measured).
  *
- * One thread writes; anybody reads at any time, locally or by READ, and never believes a torn record: sequence
- * even, CRC over record and generation right. kedge_table_* of the writer work on memory that the caller owns
- * (registered with the fabric, or plain in tests). */
+ * One thread writes; anybody reads at any time, locally or by READ, and never believes a torn
+ * record: sequence even, CRC over record and generation right. kedge_table_* of the writer work on
+ * memory that the caller owns (registered with the fabric, or plain in tests). */
 #ifndef SCHEMA_TABLE_H
 #define SCHEMA_TABLE_H
 
@@ -18,23 +19,23 @@
 
 #include "schema/record.h"
 
-#define KEDGE_TABLE_WINDOW         16
-#define KEDGE_TABLE_WINDOW_BYTES   (KEDGE_TABLE_WINDOW * KEDGE_RECORD_BYTES)
+#define KEDGE_TABLE_WINDOW          16
+#define KEDGE_TABLE_WINDOW_BYTES    (KEDGE_TABLE_WINDOW * KEDGE_RECORD_BYTES)
 #define KEDGE_TABLE_SLOTS_PER_ENTRY 8
-#define KEDGE_TABLE_MAX_KEY        18 /* bytes: a GID and a pool */
+#define KEDGE_TABLE_MAX_KEY         18 /* bytes: a GID and a pool */
 
 enum kedge_table_kind { KEDGE_TABLE_ENDPOINTS = 1, KEDGE_TABLE_MRS = 2 };
 
-/* What a reader must know: given at registration (endpoint table), or made from the endpoint record (MR table:
- * kedge_mr_table_desc()). */
+/* What a reader must know: given at registration (endpoint table), or made from the endpoint record
+ * (MR table: kedge_mr_table_desc()). */
 struct kedge_table_desc {
-    uint64_t addr;                /* of slot 0, as the owner registered it */
+    uint64_t addr; /* of slot 0, as the owner registered it */
     uint32_t rkey;
-    uint32_t log2_slots;          /* homes; 1..30 */
+    uint32_t log2_slots; /* homes; 1..30 */
     uint64_t seed;
-    uint64_t generation;          /* a restarted owner has another one */
-    uint16_t version;             /* KEDGE_RECORD_VERSION */
-    uint16_t kind;                /* enum kedge_table_kind */
+    uint64_t generation; /* a restarted owner has another one */
+    uint16_t version;    /* KEDGE_RECORD_VERSION */
+    uint16_t kind;       /* enum kedge_table_kind */
 };
 
 /* Bytes that a table for `entries` entries takes, and log2 of its homes. entries 1..2^27. */
@@ -42,12 +43,13 @@ size_t kedge_table_bytes(uint32_t log2_slots);
 uint32_t kedge_table_log2_slots(uint32_t entries);
 
 /* The home slot of a key. */
-uint32_t kedge_endpoint_home(const struct kedge_table_desc *d, const uint8_t gid[16], uint16_t pool);
+uint32_t kedge_endpoint_home(const struct kedge_table_desc *d, const uint8_t gid[16],
+                             uint16_t pool);
 uint32_t kedge_mr_home(const struct kedge_table_desc *d, uint32_t vkey);
 
 /* Of a window (WINDOW records, a copy made by READ): the record of the key.
- * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the window may be it: READ
- * again. Never reads outside the window, whatever it contains. */
+ * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the window may
+ * be it: READ again. Never reads outside the window, whatever it contains. */
 int kedge_endpoint_find(const struct kedge_table_desc *d, const void *window, const uint8_t gid[16],
                         uint16_t pool, struct kedge_endpoint_record *out);
 int kedge_mr_find(const struct kedge_table_desc *d, const void *window, uint32_t vkey,
@@ -56,25 +58,26 @@ int kedge_mr_find(const struct kedge_table_desc *d, const void *window, uint32_t
 /* The MR table's descriptor as its endpoint's record implies it. */
 struct kedge_table_desc kedge_mr_table_desc(const struct kedge_endpoint_record *r);
 
-/* ---- writer ------------------------------------------------------------------------------------- */
+/* ---- writer -------------------------------------------------------------------------------------
+ */
 
 struct kedge_table {
     struct kedge_table_desc desc;
-    uint8_t *slots;               /* kedge_table_bytes(), borrowed from the caller */
-    uint32_t live;                /* records that are LIVE */
+    uint8_t *slots; /* kedge_table_bytes(), borrowed from the caller */
+    uint32_t live;  /* records that are LIVE */
 };
 
 /* Zeroed memory, borrowed until the table is no longer used. */
 void kedge_table_init(struct kedge_table *t, enum kedge_table_kind kind, void *memory,
                       uint32_t log2_slots, uint64_t seed, uint64_t generation);
-/* Puts the record under its key: replaces the one with the same key, else takes a free slot of the window.
- * seq and crc are set here. Returns the slot, or -ENOSPC: the window is full. */
+/* Puts the record under its key: replaces the one with the same key, else takes a free slot of the
+ * window. seq and crc are set here. Returns the slot, or -ENOSPC: the window is full. */
 int64_t kedge_table_put(struct kedge_table *t, const void *record);
-/* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a reader that
- * begins finds nothing; the caller fences before it relies on that. */
+/* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a
+ * reader that begins finds nothing; the caller fences before it relies on that. */
 int64_t kedge_table_remove(struct kedge_table *t, const void *record);
-/* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence, then all the
- * rest. */
+/* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,
+ * then all the rest. */
 int64_t kedge_table_begin(struct kedge_table *t, const void *record);
 void kedge_table_commit(struct kedge_table *t, int64_t slot, const void *record);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An exported memory region as a small printable token, to be handed to another worker by any means.
- * Text: "kedge1." and base64url of the fields with a CRC-32C. Whoever holds it may use the region. */
+/* An exported memory region as a small printable token, to be handed to another worker by any
+ * means. Text: "kedge1." and base64url of the fields with a CRC-32C. Whoever holds it may use the
+ * region. */
 #ifndef SCHEMA_TOKEN_H
 #define SCHEMA_TOKEN_H
 
@@ -9,9 +10,9 @@
 #define KEDGE_TOKEN_TEXT 96 /* bytes, the NUL included */
 
 struct kedge_token {
-    uint8_t gid[16];             /* the owner's endpoint */
+    uint8_t gid[16]; /* the owner's endpoint */
     uint16_t pool;
-    uint16_t access;             /* enum kedge_record_flag */
+    uint16_t access; /* enum kedge_record_flag */
     uint32_t vkey;
     uint64_t addr, length;
     uint8_t secret[16];
