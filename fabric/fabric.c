@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checked wrappers: what every caller goes through, so that a provider may rely on what they checked. */
+#include "fabric/fabric.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "base/assert.h"
+#include "fabric/provider.h"
+
+int kedge_fab_close(struct kedge_fab *fab)
+{
+    return fab->ops->close(fab);
+}
+
+void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_DESTROY_AH);
+    ctl->status = -EINPROGRESS;
+    ctl->next = NULL;
+    fab->ops->submit(fab, ctl);
+}
+
+int kedge_fab_run(struct kedge_fab *fab)
+{
+    return fab->ops->run(fab);
+}
+
+int kedge_fab_ctl_fd(const struct kedge_fab *fab)
+{
+    return fab->ops->ctl_fd(fab);
+}
+
+/* The caller's user pointer holds a flag while a synchronous call runs. */
+static void call_done(struct kedge_fab_ctl *ctl)
+{
+    *(bool *)ctl->user = true;
+}
+
+int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    void *user = ctl->user;
+    void (*done)(struct kedge_fab_ctl *) = ctl->done;
+    bool over = false;
+    ctl->user = &over;
+    ctl->done = call_done;
+    kedge_fab_submit(fab, ctl);
+    for (kedge_fab_run(fab); !over; kedge_fab_run(fab)) {
+        struct pollfd fd = {.fd = kedge_fab_ctl_fd(fab), .events = POLLIN};
+        (void)poll(&fd, 1, 1000);
+    }
+    ctl->user = user;
+    ctl->done = done;
+    return ctl->status;
+}
+
+/* Which opcodes a queue pair of a type can post. */
+static bool opcode_fits(enum kedge_fab_qp_type type, enum ibv_wr_opcode opcode)
+{
+    switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        return true;
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return type != KEDGE_FAB_QP_UD;
+    default:
+        return false;
+    }
+}
+
+static bool can_be_inline(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE ||
+           opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool send_is_sound(const struct kedge_fab_qp *qp, const struct kedge_fab_wr *wr)
+{
+    if (!opcode_fits(qp->type, wr->opcode) || wr->num_sge < 0 ||
+        (uint32_t)wr->num_sge > qp->cap.send_sge || (wr->num_sge > 0 && wr->sg_list == NULL))
+        return false;
+    if (qp->type != KEDGE_FAB_QP_RC && wr->ah == NULL)
+        return false;
+    if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
+        return wr->num_sge == 1 && wr->sg_list[0].length == 8 && !(wr->send_flags & IBV_SEND_INLINE);
+    if (wr->send_flags & IBV_SEND_INLINE) {
+        uint64_t bytes = 0;
+        for (int i = 0; i < wr->num_sge; i++)
+            bytes += wr->sg_list[i].length;
+        return can_be_inline(wr->opcode) && bytes <= qp->cap.inline_bytes;
+    }
+    return true;
+}
+
+int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    KEDGE_ASSERT(wr != NULL && bad != NULL);
+    for (struct kedge_fab_wr *w = wr, *last = NULL; w != NULL; last = w, w = w->next) {
+        if (send_is_sound(qp, w))
+            continue;
+        if (last != NULL) { /* those before it are posted */
+            last->next = NULL;
+            int status = qp->pd->fab->ops->post_send(qp, wr, bad);
+            last->next = w;
+            if (status != 0)
+                return status;
+        }
+        *bad = w;
+        return -EINVAL;
+    }
+    return qp->pd->fab->ops->post_send(qp, wr, bad);
+}
+
+int kedge_fab_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad)
+{
+    KEDGE_ASSERT(wr != NULL && bad != NULL);
+    if (qp->srq != NULL || qp->type == KEDGE_FAB_QP_DCI) {
+        *bad = wr;
+        return -EINVAL;
+    }
+    return qp->pd->fab->ops->post_recv(qp, wr, bad);
+}
+
+int kedge_fab_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                            struct kedge_fab_recv_wr **bad)
+{
+    KEDGE_ASSERT(wr != NULL && bad != NULL);
+    return srq->pd->fab->ops->post_srq_recv(srq, wr, bad);
+}
+
+int kedge_fab_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return cq->fab->ops->poll(cq, n, wc);
+}
+
+int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only)
+{
+    return cq->fab->ops->arm(cq, solicited_only);
+}
+
+void kedge_fab_chan_drain(struct kedge_fab_chan *chan)
+{
+    chan->fab->ops->chan_drain(chan);
+}
+
+enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp)
+{
+    return qp->pd->fab->ops->qp_state(qp);
+}
+
+int kedge_fab_event_fd(const struct kedge_fab *fab)
+{
+    return fab->ops->event_fd(fab);
+}
+
+int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+{
+    return fab->ops->get_event(fab, out);
+}
+
+uint64_t kedge_fab_bound_ns(uint8_t timeout, uint8_t retry_cnt)
+{
+    if (timeout == 0)
+        return UINT64_MAX;
+    return 2 * (4096ull << (timeout & 31)) * (retry_cnt + 1u);
+}
