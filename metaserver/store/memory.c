@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that forgets when it is closed: for tests of what uses one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metaserver/store.h"
+
+struct memory {
+    struct kedge_store base;
+    struct kedge_store_node *nodes; /* sorted by id */
+    uint32_t count, room;
+    const int *fail;
+};
+
+static int failing(const struct memory *s, struct kedge_errbuf *err)
+{
+    if (s->fail == NULL || *s->fail == 0)
+        return 0;
+    return kedge_err(err, -*s->fail, "the store was told to fail");
+}
+
+/* The place of id, or where it belongs. */
+static uint32_t place(const struct memory *s, const char *id, bool *found)
+{
+    uint32_t at = 0;
+    while (at < s->count && strcmp(s->nodes[at].id, id) < 0)
+        at++;
+    *found = at < s->count && strcmp(s->nodes[at].id, id) == 0;
+    return at;
+}
+
+static void memory_close(struct kedge_store *store)
+{
+    struct memory *s = (struct memory *)store;
+    free(s->nodes);
+    free(s);
+}
+
+static int memory_load(struct kedge_store *store, kedge_store_visit *visit, void *user,
+                       struct kedge_errbuf *err)
+{
+    const struct memory *s = (const struct memory *)store;
+    (void)err;
+    for (uint32_t i = 0; i < s->count; i++) {
+        int status = visit(user, &s->nodes[i]);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
+/* Takes from every other node the endpoints that node has. */
+static void take_endpoints(struct memory *s, const struct kedge_store_node *node)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct kedge_store_node *other = &s->nodes[i];
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < other->endpoint_count; k++) {
+            bool taken = false;
+            for (uint32_t j = 0; j < node->endpoint_count; j++)
+                taken |= other->endpoint[k].pool == node->endpoint[j].pool &&
+                         memcmp(other->endpoint[k].gid, node->endpoint[j].gid, 16) == 0;
+            if (!taken)
+                other->endpoint[kept++] = other->endpoint[k];
+        }
+        other->endpoint_count = kept;
+    }
+}
+
+static int memory_put(struct kedge_store *store, const struct kedge_store_node *node,
+                      struct kedge_errbuf *err)
+{
+    struct memory *s = (struct memory *)store;
+    bool found;
+    uint32_t at = place(s, node->id, &found);
+    int status = failing(s, err);
+    if (status != 0)
+        return status;
+    if (found && s->nodes[at].incarnation > node->incarnation)
+        return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
+    if (!found && s->count == s->room) {
+        uint32_t room = s->room == 0 ? 16 : 2 * s->room;
+        struct kedge_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
+        if (nodes == NULL)
+            return kedge_err(err, -ENOMEM, "out of memory");
+        s->nodes = nodes;
+        s->room = room;
+    }
+    take_endpoints(s, node);
+    if (!found) {
+        memmove(&s->nodes[at + 1], &s->nodes[at], (s->count - at) * sizeof s->nodes[0]);
+        s->count++;
+    }
+    s->nodes[at] = *node;
+    return 0;
+}
+
+static int memory_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
+                         struct kedge_errbuf *err)
+{
+    struct memory *s = (struct memory *)store;
+    int status = failing(s, err);
+    for (uint32_t i = 0; i < n && status == 0; i++) {
+        bool found;
+        uint32_t at = place(s, ids[i], &found);
+        if (!found)
+            continue;
+        s->nodes[at].expired = true;
+        s->nodes[at].endpoint_count = 0;
+    }
+    return status;
+}
+
+static int memory_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
+{
+    struct memory *s = (struct memory *)store;
+    bool found;
+    uint32_t at = place(s, id, &found);
+    int status = failing(s, err);
+    if (status != 0)
+        return status;
+    if (!found)
+        return kedge_err(err, -ENOENT, "no node %s is stored", id);
+    s->count--;
+    memmove(&s->nodes[at], &s->nodes[at + 1], (s->count - at) * sizeof s->nodes[0]);
+    return 0;
+}
+
+static int memory_check(struct kedge_store *store, struct kedge_errbuf *err)
+{
+    return failing((const struct memory *)store, err);
+}
+
+static const struct kedge_store_ops memory_ops = {
+    .name = "memory",
+    .close = memory_close,
+    .load = memory_load,
+    .put = memory_put,
+    .expire = memory_expire,
+    .remove = memory_remove,
+    .check = memory_check,
+};
+
+struct kedge_store *kedge_store_memory(const int *fail)
+{
+    struct memory *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    s->base.ops = &memory_ops;
+    s->fail = fail;
+    return &s->base;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The default store: one SQLite file, WAL, synchronous=FULL, so that what was answered survives a
+ * power cut.
+ *
+ * A lock file beside it keeps a second metaserver out; the database itself stays readable for
+ * others (a backup by `sqlite3 FILE .backup` is fine while the metaserver runs). */
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "metaserver/store.h"
+#include "schema/sql.h"
+
+#define APPLICATION_ID 0x4b4d4554
+#define BUSY_MS        1000 /* the longest wait for somebody else's transaction */
+
+enum statement {
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    PUT_NODE,
+    DROP_ENDPOINTS,
+    PUT_ENDPOINT,
+    EXPIRE_NODE,
+    REMOVE_NODE,
+    LOAD_NODES,
+    LOAD_ENDPOINTS,
+    STATEMENTS,
+};
+
+static const char *const sql[STATEMENTS] = {
+    [BEGIN] = "BEGIN IMMEDIATE",
+    [COMMIT] = "COMMIT",
+    [ROLLBACK] = "ROLLBACK",
+    [PUT_NODE] = "INSERT INTO nodes (id, incarnation, identity, expired) VALUES (?1, ?2, ?3, ?4) "
+                 "ON CONFLICT (id) DO UPDATE SET incarnation = excluded.incarnation, "
+                 "identity = excluded.identity, expired = excluded.expired "
+                 "WHERE excluded.incarnation >= nodes.incarnation",
+    [DROP_ENDPOINTS] = "DELETE FROM endpoints WHERE node = ?1",
+    [PUT_ENDPOINT] = "INSERT OR REPLACE INTO endpoints (gid, pool, node) VALUES (?2, ?3, ?1)",
+    [EXPIRE_NODE] = "UPDATE nodes SET expired = 1 WHERE id = ?1",
+    [REMOVE_NODE] = "DELETE FROM nodes WHERE id = ?1",
+    [LOAD_NODES] = "SELECT id, incarnation, identity, expired FROM nodes ORDER BY id",
+    [LOAD_ENDPOINTS] = "SELECT gid, pool FROM endpoints WHERE node = ?1 ORDER BY gid, pool",
+};
+
+struct sqlite {
+    struct kedge_store base;
+    sqlite3 *db;
+    sqlite3_stmt *statement[STATEMENTS];
+    int lock_fd;
+    char path[512];
+};
+
+/* What SQLite says, as an errno and a sentence with the way out. */
+static int failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
+{
+    bool full = (rc & 0xff) == SQLITE_FULL ||
+                ((rc & 0xff) == SQLITE_IOERR && sqlite3_system_errno(s->db) == ENOSPC);
+    if (full)
+        return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", s->path);
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return kedge_err(err, -EBUSY,
+                         "%s is locked by another program: end its transaction and try again",
+                         s->path);
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return kedge_err(err, -EROFS,
+                         "%s cannot be written: check its owner, its mode and its file system",
+                         s->path);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return kedge_err(
+            err, -EIO,
+            "%s is damaged or is no database (%s): restore it from a backup, or move it "
+            "away to begin anew",
+            s->path, sqlite3_errstr(rc));
+    case SQLITE_NOMEM:
+        return kedge_err(err, -ENOMEM, "out of memory while using %s", s->path);
+    default:
+        return kedge_err(err, -EIO, "%s: %s (%s)", s->path, sqlite3_errstr(rc),
+                         sqlite3_errmsg(s->db));
+    }
+}
+
+/* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
+static int run(struct sqlite *s, enum statement which)
+{
+    int rc = sqlite3_step(s->statement[which]);
+    sqlite3_reset(s->statement[which]);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int run_with_id(struct sqlite *s, enum statement which, const char *id)
+{
+    int rc = sqlite3_bind_text(s->statement[which], 1, id, -1, SQLITE_STATIC);
+    return rc == SQLITE_OK ? run(s, which) : rc;
+}
+
+/* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
+static int finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
+{
+    if (rc == SQLITE_OK)
+        rc = run(s, COMMIT);
+    if (rc == SQLITE_OK)
+        return 0;
+    int status = failed(s, rc, err);
+    if (!sqlite3_get_autocommit(s->db))
+        run(s, ROLLBACK);
+    return status;
+}
+
+static int put_endpoints(struct sqlite *s, const struct kedge_store_node *node)
+{
+    int rc = run_with_id(s, DROP_ENDPOINTS, node->id);
+    for (uint32_t i = 0; i < node->endpoint_count && rc == SQLITE_OK; i++) {
+        sqlite3_stmt *put = s->statement[PUT_ENDPOINT];
+        rc = sqlite3_bind_blob(put, 2, node->endpoint[i].gid, 16, SQLITE_STATIC);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_bind_int(put, 3, node->endpoint[i].pool);
+        if (rc == SQLITE_OK)
+            rc = run_with_id(s, PUT_ENDPOINT, node->id);
+    }
+    return rc;
+}
+
+static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *node,
+                      struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    sqlite3_stmt *put = s->statement[PUT_NODE];
+    int rc = run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    sqlite3_bind_int64(put, 2, node->incarnation);
+    sqlite3_bind_int64(put, 3, node->identity);
+    sqlite3_bind_int(put, 4, node->expired);
+    rc = run_with_id(s, PUT_NODE, node->id);
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
+        run(s, ROLLBACK);
+        return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
+    }
+    if (rc == SQLITE_OK)
+        rc = put_endpoints(s, node);
+    return finish(s, rc, err);
+}
+
+static int sqlite_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
+                         struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int rc = run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    for (uint32_t i = 0; i < n && rc == SQLITE_OK; i++) {
+        rc = run_with_id(s, EXPIRE_NODE, ids[i]);
+        if (rc == SQLITE_OK)
+            rc = run_with_id(s, DROP_ENDPOINTS, ids[i]);
+    }
+    return finish(s, rc, err);
+}
+
+static int sqlite_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int rc = run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    rc = run_with_id(s, DROP_ENDPOINTS, id);
+    if (rc == SQLITE_OK)
+        rc = run_with_id(s, REMOVE_NODE, id);
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
+        run(s, ROLLBACK);
+        return kedge_err(err, -ENOENT, "no node %s is stored", id);
+    }
+    return finish(s, rc, err);
+}
+
+/* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
+static int load_endpoints(struct sqlite *s, struct kedge_store_node *node)
+{
+    sqlite3_stmt *load = s->statement[LOAD_ENDPOINTS];
+    int rc = sqlite3_bind_text(load, 1, node->id, -1, SQLITE_STATIC);
+    if (rc != SQLITE_OK)
+        return rc;
+    while ((rc = sqlite3_step(load)) == SQLITE_ROW) {
+        int pool = sqlite3_column_int(load, 1);
+        if (node->endpoint_count == KEDGE_STORE_NODE_ENDPOINTS ||
+            sqlite3_column_bytes(load, 0) != 16 || pool < 0 || pool > UINT16_MAX) {
+            rc = SQLITE_CORRUPT;
+            break;
+        }
+        struct kedge_store_endpoint *e = &node->endpoint[node->endpoint_count++];
+        memcpy(e->gid, sqlite3_column_blob(load, 0), sizeof e->gid);
+        e->pool = (uint16_t)pool;
+    }
+    sqlite3_reset(load);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int load_node(struct sqlite *s, struct kedge_store_node *node)
+{
+    sqlite3_stmt *load = s->statement[LOAD_NODES];
+    sqlite3_int64 incarnation = sqlite3_column_int64(load, 1);
+    const unsigned char *id = sqlite3_column_text(load, 0);
+    int bytes = sqlite3_column_bytes(load, 0);
+    if (id == NULL || bytes < 1 || bytes >= KEDGE_STORE_ID_BYTES || incarnation < 1 ||
+        incarnation > UINT32_MAX)
+        return SQLITE_CORRUPT;
+    *node = (struct kedge_store_node){.incarnation = (uint32_t)incarnation,
+                                      .identity = (uint32_t)sqlite3_column_int64(load, 2),
+                                      .expired = sqlite3_column_int(load, 3) != 0};
+    memcpy(node->id, id, (size_t)bytes);
+    return load_endpoints(s, node);
+}
+
+static int sqlite_load(struct kedge_store *store, kedge_store_visit *visit, void *user,
+                       struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    sqlite3_stmt *load = s->statement[LOAD_NODES];
+    int rc, status = 0;
+    while (status == 0 && (rc = sqlite3_step(load)) == SQLITE_ROW) {
+        struct kedge_store_node node;
+        rc = load_node(s, &node);
+        status = rc == SQLITE_OK ? visit(user, &node) : failed(s, rc, err);
+    }
+    if (status == 0 && rc != SQLITE_DONE)
+        status = failed(s, rc, err);
+    sqlite3_reset(load);
+    return status;
+}
+
+static int sqlite_check(struct kedge_store *store, struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int rc = sqlite3_step(s->statement[LOAD_NODES]);
+    sqlite3_reset(s->statement[LOAD_NODES]);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : failed(s, rc, err);
+}
+
+static void sqlite_close(struct kedge_store *store)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    for (int i = 0; i < STATEMENTS; i++)
+        sqlite3_finalize(s->statement[i]);
+    sqlite3_close(s->db);
+    if (s->lock_fd >= 0)
+        close(s->lock_fd);
+    free(s);
+}
+
+static const struct kedge_store_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = sqlite_close,
+    .load = sqlite_load,
+    .put = sqlite_put,
+    .expire = sqlite_expire,
+    .remove = sqlite_remove,
+    .check = sqlite_check,
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int open_error(const char *path, int errnum, struct kedge_errbuf *err)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+        return kedge_err(err, -ENOENT,
+                         "the directory of %s is missing: make it, or name another one", path);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return kedge_err(err, -EROFS,
+                         "%s cannot be written: check its owner, its mode and its file system",
+                         path);
+    case ENOSPC:
+    case EDQUOT:
+        return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", path);
+    default:
+        return kedge_err(err, -errnum, "opening %s failed: %s", path, strerror(errnum));
+    }
+}
+
+static int take_lock(struct sqlite *s, struct kedge_errbuf *err)
+{
+    char path[sizeof s->path + 8];
+    snprintf(path, sizeof path, "%s-lock", s->path);
+    s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->lock_fd < 0)
+        return open_error(path, errno, err);
+    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
+        return kedge_err(err, -EBUSY,
+                         "%s is in use by another metaserver: stop that one, or name another data "
+                         "directory",
+                         s->path);
+    /* Makes the database itself private before SQLite would make it readable. */
+    int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return open_error(s->path, errno, err);
+    close(fd);
+    return 0;
+}
+
+static int read_pragma(sqlite3 *db, const char *query, int *out)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(db, query, -1, &statement, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) {
+        *out = sqlite3_column_int(statement, 0);
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+/* One transaction for each step, so that an interrupted upgrade goes on where it was. */
+static int migrate(struct sqlite *s, struct kedge_errbuf *err)
+{
+    int version = 0, application = 0;
+    int rc = read_pragma(s->db, "PRAGMA user_version", &version);
+    if (rc == SQLITE_OK)
+        rc = read_pragma(s->db, "PRAGMA application_id", &application);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    if (version != 0 && application != APPLICATION_ID)
+        return kedge_err(err, -EINVAL,
+                         "%s is another program's database: name another data directory", s->path);
+    if (version < 0 || (unsigned)version > kedge_sql_migration_count)
+        return kedge_err(err, -EPROTO,
+                         "%s was made by a newer kedge-metad (version %d, this one knows %u): run "
+                         "that one",
+                         s->path, version, kedge_sql_migration_count);
+    for (unsigned i = (unsigned)version; i < kedge_sql_migration_count; i++) {
+        char set[64];
+        snprintf(set, sizeof set, "PRAGMA user_version = %u; COMMIT", i + 1);
+        rc = sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(s->db, kedge_sql_migrations[i], NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(s->db, set, NULL, NULL, NULL);
+        if (rc != SQLITE_OK)
+            return failed(s, rc, err);
+    }
+    return 0;
+}
+
+static int open_database(struct sqlite *s, struct kedge_errbuf *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    sqlite3_busy_timeout(s->db, BUSY_MS);
+    rc = sqlite3_exec(s->db,
+                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                      "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
+                      NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return failed(s, rc, err);
+    int status = migrate(s, err);
+    for (int i = 0; i < STATEMENTS && status == 0; i++) {
+        rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
+                                NULL);
+        if (rc != SQLITE_OK)
+            status = failed(s, rc, err);
+    }
+    return status;
+}
+
+int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+{
+    struct sqlite *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    s->base.ops = &sqlite_ops;
+    s->lock_fd = -1;
+    int status = 0;
+    if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
+        status = kedge_err(err, -ENAMETOOLONG, "the data directory's name is too long");
+    if (status == 0)
+        status = take_lock(s, err);
+    if (status == 0)
+        status = open_database(s, err);
+    if (status != 0) {
+        sqlite_close(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return 0;
+}

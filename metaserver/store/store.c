@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/store.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+void kedge_store_close(struct kedge_store *store)
+{
+    if (store != NULL)
+        store->ops->close(store);
+}
+
+int kedge_store_load(struct kedge_store *store, kedge_store_visit *visit, void *user,
+                     struct kedge_errbuf *err)
+{
+    return store->ops->load(store, visit, user, err);
+}
+
+int kedge_store_put(struct kedge_store *store, const struct kedge_store_node *node,
+                    struct kedge_errbuf *err)
+{
+    KEDGE_ASSERT(node->id[0] != '\0' && memchr(node->id, '\0', sizeof node->id) != NULL);
+    KEDGE_ASSERT(node->incarnation > 0 && node->endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
+    return store->ops->put(store, node, err);
+}
+
+int kedge_store_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
+                       struct kedge_errbuf *err)
+{
+    return n == 0 ? 0 : store->ops->expire(store, ids, n, err);
+}
+
+int kedge_store_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
+{
+    return store->ops->remove(store, id, err);
+}
+
+int kedge_store_check(struct kedge_store *store, struct kedge_errbuf *err)
+{
+    return store->ops->check(store, err);
+}

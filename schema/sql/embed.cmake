@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D OUTPUT=file.c -D DIRECTORY=. -P embed.cmake: the SQL files, in order, as C strings.
+file(GLOB files ${DIRECTORY}/*.sql)
+list(SORT files)
+set(text "/* Made from schema/sql by embed.cmake. */\n#include \"schema/sql.h\"\n\n")
+string(APPEND text "const char *const kedge_sql_migrations[] = {\n")
+set(count 0)
+foreach(file IN LISTS files)
+    file(READ ${file} sql)
+    string(REPLACE "\\" "\\\\" sql "${sql}")
+    string(REPLACE "\"" "\\\"" sql "${sql}")
+    string(REPLACE "\n" "\\n\"\n    \"" sql "${sql}")
+    string(APPEND text "    \"${sql}\",\n")
+    math(EXPR count "${count} + 1")
+endforeach()
+string(APPEND text "};\nconst unsigned kedge_sql_migration_count = ${count};\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every store must do, run on each of them; then what SQLite alone does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../check_main.h"
+#include "metaserver/store.h"
+
+enum kind { MEMORY, SQLITE, KINDS };
+
+struct fixture {
+    char dir[64], path[96];
+    struct kedge_store *store;
+};
+
+static struct kedge_store *open_sqlite(const char *path)
+{
+    struct kedge_store *store = NULL;
+    struct kedge_errbuf err;
+    ck_assert_msg(kedge_store_sqlite(path, &store, &err) == 0, "%s", err.text);
+    return store;
+}
+
+static void setup(struct fixture *f, enum kind kind)
+{
+    snprintf(f->dir, sizeof f->dir, "/tmp/kedge-store-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(f->dir));
+    snprintf(f->path, sizeof f->path, "%s/metad.db", f->dir);
+    f->store = kind == MEMORY ? kedge_store_memory(NULL) : open_sqlite(f->path);
+}
+
+static void teardown(struct fixture *f)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-lock"};
+    kedge_store_close(f->store);
+    for (int i = 0; i < 4; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s%s", f->path, suffixes[i]);
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(f->dir), 0);
+}
+
+static struct kedge_store_node node(const char *id, uint32_t incarnation, int endpoints, int first)
+{
+    struct kedge_store_node n = {
+        .incarnation = incarnation, .identity = 0xfedcba98, .endpoint_count = (uint32_t)endpoints};
+    snprintf(n.id, sizeof n.id, "%s", id);
+    for (int i = 0; i < endpoints; i++) {
+        n.endpoint[i].gid[0] = 0xfd;
+        n.endpoint[i].gid[15] = (uint8_t)(first + i);
+        n.endpoint[i].pool = 7;
+    }
+    return n;
+}
+
+/* All that is stored, as one line. */
+struct listing {
+    char text[4096];
+    size_t used;
+};
+
+static int list_one(void *user, const struct kedge_store_node *n)
+{
+    struct listing *l = user;
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s:%u:%08x%s", n->id,
+                                n->incarnation, n->identity, n->expired ? ":expired" : "");
+    for (uint32_t i = 0; i < n->endpoint_count; i++)
+        l->used +=
+            (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, ":%02x.%02x/%u",
+                             n->endpoint[i].gid[0], n->endpoint[i].gid[15], n->endpoint[i].pool);
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, " ");
+    return 0;
+}
+
+static void expect(struct kedge_store *store, const char *text)
+{
+    struct listing l = {.text = ""};
+    struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_store_load(store, list_one, &l, &err), 0);
+    ck_assert_str_eq(l.text, text);
+}
+
+static void put(struct kedge_store *store, struct kedge_store_node n)
+{
+    struct kedge_errbuf err;
+    ck_assert_msg(kedge_store_put(store, &n, &err) == 0, "%s", err.text);
+}
+
+/* ---- conformance ---------------------------------------------------------------------------- */
+
+static void lists_in_order(struct kedge_store *s)
+{
+    put(s, node("b", 5, 2, 1));
+    put(s, node("a.1", 4294967295, 0, 0));
+    put(s, node("a", 1, 1, 9));
+    expect(s, "a:1:fedcba98:fd.09/7 a.1:4294967295:fedcba98 b:5:fedcba98:fd.01/7:fd.02/7 ");
+}
+
+static void replaces_a_node_and_its_endpoints(struct kedge_store *s)
+{
+    put(s, node("n", 5, 3, 1));
+    put(s, node("n", 6, 1, 2));
+    expect(s, "n:6:fedcba98:fd.02/7 ");
+}
+
+static void refuses_an_older_incarnation_and_changes_nothing(struct kedge_store *s)
+{
+    struct kedge_store_node old = node("n", 4, 2, 5);
+    struct kedge_errbuf err;
+    put(s, node("n", 5, 1, 1));
+    ck_assert_int_eq(kedge_store_put(s, &old, &err), -ESTALE);
+    expect(s, "n:5:fedcba98:fd.01/7 ");
+    put(s, node("n", 5, 1, 2));
+    expect(s, "n:5:fedcba98:fd.02/7 ");
+}
+
+static void moves_an_endpoint_to_who_has_it_last(struct kedge_store *s)
+{
+    put(s, node("a", 1, 2, 1));
+    put(s, node("b", 1, 1, 2));
+    expect(s, "a:1:fedcba98:fd.01/7 b:1:fedcba98:fd.02/7 ");
+}
+
+static void expires_several_and_keeps_their_incarnations(struct kedge_store *s)
+{
+    const char *ids[] = {"a", "unknown", "c"};
+    struct kedge_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    put(s, node("b", 2, 1, 2));
+    put(s, node("c", 3, 1, 3));
+    ck_assert_int_eq(kedge_store_expire(s, ids, 3, &err), 0);
+    expect(s, "a:1:fedcba98:expired b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
+    put(s, node("a", 1, 1, 1));
+    expect(s, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
+}
+
+static void removes_a_node_with_its_endpoints(struct kedge_store *s)
+{
+    struct kedge_errbuf err;
+    put(s, node("a", 1, 2, 1));
+    put(s, node("b", 1, 0, 0));
+    ck_assert_int_eq(kedge_store_remove(s, "a", &err), 0);
+    ck_assert_int_eq(kedge_store_remove(s, "a", &err), -ENOENT);
+    expect(s, "b:1:fedcba98 ");
+    put(s, node("b", 1, 2, 1));
+    expect(s, "b:1:fedcba98:fd.01/7:fd.02/7 ");
+}
+
+static void holds_the_longest_names_and_most_endpoints(struct kedge_store *s)
+{
+    struct kedge_store_node n = node("", 1, KEDGE_STORE_NODE_ENDPOINTS, 1), got;
+    memset(n.id, 'x', KEDGE_STORE_ID_BYTES - 1);
+    put(s, n);
+    struct listing l = {.text = ""};
+    struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_store_load(s, list_one, &l, &err), 0);
+    ck_assert_int_eq(strncmp(l.text, n.id, 63), 0);
+    ck_assert_ptr_nonnull(strstr(l.text, "fd.10/7 "));
+    got = n;
+    ck_assert_int_eq(kedge_store_remove(s, got.id, &err), 0);
+}
+
+static int stop_at_once(void *user, const struct kedge_store_node *n)
+{
+    (void)n;
+    ++*(int *)user;
+    return -ENOSPC;
+}
+
+static void stops_loading_when_told(struct kedge_store *s)
+{
+    int visits = 0;
+    struct kedge_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    put(s, node("b", 1, 1, 2));
+    ck_assert_int_eq(kedge_store_load(s, stop_at_once, &visits, &err), -ENOSPC);
+    ck_assert_int_eq(visits, 1);
+    ck_assert_int_eq(kedge_store_check(s, &err), 0);
+}
+
+START_TEST(every_store_keeps_the_contract)
+{
+    static void (*const rules[])(struct kedge_store *) = {
+        lists_in_order,
+        replaces_a_node_and_its_endpoints,
+        refuses_an_older_incarnation_and_changes_nothing,
+        moves_an_endpoint_to_who_has_it_last,
+        expires_several_and_keeps_their_incarnations,
+        removes_a_node_with_its_endpoints,
+        holds_the_longest_names_and_most_endpoints,
+        stops_loading_when_told,
+    };
+    for (enum kind kind = MEMORY; kind < KINDS; kind++) {
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            struct fixture f;
+            setup(&f, kind);
+            rules[i](f.store);
+            teardown(&f);
+        }
+    }
+}
+END_TEST
+
+/* ---- SQLite --------------------------------------------------------------------------------- */
+
+START_TEST(sqlite_keeps_everything_over_closing_and_killing)
+{
+    struct fixture f;
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    kedge_store_close(f.store);
+    pid_t child = fork();
+    if (child == 0) {
+        struct kedge_errbuf err;
+        struct kedge_store *store = NULL;
+        struct kedge_store_node n = node("b", 2, 1, 2);
+        int bad =
+            kedge_store_sqlite(f.path, &store, &err) != 0 || kedge_store_put(store, &n, &err) != 0;
+        _exit(bad); /* without closing: as killed */
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    f.store = open_sqlite(f.path);
+    expect(f.store, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 ");
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_keeps_a_second_metaserver_out)
+{
+    struct fixture f;
+    struct kedge_store *second = NULL;
+    struct kedge_errbuf err;
+    setup(&f, SQLITE);
+    ck_assert_int_eq(kedge_store_sqlite(f.path, &second, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "in use by another metaserver"));
+    ck_assert_ptr_null(second);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_files_are_for_their_owner_alone)
+{
+    struct fixture f;
+    struct stat st;
+    char wal[128];
+    umask(022);
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    ck_assert_int_eq(stat(f.path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    snprintf(wal, sizeof wal, "%s-wal", f.path);
+    ck_assert_int_eq(stat(wal, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(sqlite_says_what_is_wrong_with_its_file)
+{
+    static const char rubbish[8192] = "this is no database, but it is long enough to look at";
+    struct fixture f;
+    struct kedge_store *store = NULL;
+    struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_store_sqlite("/nonexistent/metad.db", &store, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "is missing: make it"));
+    setup(&f, SQLITE);
+    kedge_store_close(f.store);
+    int fd = open(f.path, O_WRONLY | O_TRUNC);
+    ck_assert_int_eq(write(fd, rubbish, sizeof rubbish), sizeof rubbish);
+    close(fd);
+    ck_assert_int_eq(kedge_store_sqlite(f.path, &store, &err), -EIO);
+    ck_assert_ptr_nonnull(strstr(err.text, "damaged or is no database"));
+    f.store = NULL;
+    teardown(&f);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(every_store_keeps_the_contract)                                                              \
+    T(sqlite_keeps_everything_over_closing_and_killing)                                            \
+    T(sqlite_keeps_a_second_metaserver_out)                                                        \
+    T(sqlite_files_are_for_their_owner_alone)                                                      \
+    T(sqlite_says_what_is_wrong_with_its_file)
+KEDGE_CHECK_MAIN("metaserver store", TESTS)
