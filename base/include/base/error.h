@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of errors: errno, HTTP status, rdmactl's exit code and a sentence. Any thread. */
+/* The one table of errors: errno, HTTP status, rdmactl's exit code and a sentence. Any thread.
+ *
+ * An errno is the error's name everywhere: functions return it negated, kedge_error_of() finds its
+ * row. Where errno's own words are vague, this is what they mean here:
+ *   EINVAL malformed, EACCES and EPERM not permitted, EKEYREJECTED no valid token, ENOENT unknown,
+ *   ENOTSUP not that method, EEXIST conflict, ESTALE a lower incarnation than the known one,
+ *   EREMCHG changed meanwhile (If-Match), EMSGSIZE too large, EMEDIUMTYPE not that content type,
+ *   EDQUOT a quota, EAGAIN too much at once, ENOSPC full, EHOSTUNREACH no metaserver,
+ *   EROFS the store takes no writes, ETIMEDOUT too late, EBADMSG an answer that makes no sense. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 

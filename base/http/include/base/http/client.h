@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP calls: asynchronous ones in an event loop, and one that waits, for command line tools.
+ *
+ * A client belongs to one thread. Watch its one descriptor for reading and call run() when it is
+ * readable; timers are inside it. Callbacks run inside run() and free() only, so never inside
+ * call(). No redirects, no proxies, no cookies, HTTP and HTTPS alone; connections are kept. */
+#ifndef BASE_HTTP_CLIENT_H
+#define BASE_HTTP_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct kedge_http_client;
+
+enum { KEDGE_HTTP_CALLS_MAX = 256 }; /* under way in one client */
+
+/* Borrowed for the call that takes it. Zero or NULL: the default in parentheses, or none. */
+struct kedge_http_call {
+    const char *method;         /* (GET) */
+    const char *url;            /* "http://127.0.0.1:7480/v1/nodes" */
+    const char *unix_path;      /* connect there; the URL's host is then only a header */
+    const char *const *headers; /* "Name: value", NULL at the end */
+    const char *body;           /* NULL: none */
+    size_t body_length;
+    uint32_t connect_timeout_ms; /* (2000) */
+    uint32_t timeout_ms;         /* of it all (10000; UINT32_MAX: none, for streams) */
+    size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for streams */
+    const char *ca_file;         /* HTTPS: whom to believe (the system's) */
+    const char *cert_file;       /* and our own, with its key */
+    const char *key_file;
+    /* A stream: gets the body piece by piece, and `done` gets none. Return 0, or anything else to
+     * end the call with -ECANCELED. status is the HTTP status. */
+    int (*on_data)(void *user, int status, const char *bytes, size_t length);
+};
+
+/* Borrowed by the callback. */
+struct kedge_http_answer {
+    int status;       /* 100 .. 599, or -errno: -ECONNREFUSED, -EHOSTUNREACH (also a name that does
+                       * not resolve), -ETIMEDOUT, -EMSGSIZE, -EPROTO (no HTTP, or TLS failed),
+                       * -ECONNRESET, -EINVAL (the URL), -ECANCELED, -ENOMEM, -EIO */
+    const char *why;  /* a sentence when status < 0, else "" */
+    const char *body; /* NUL-terminated, "" if none */
+    size_t body_length;
+    const char *content_type; /* "" if unknown */
+};
+
+typedef void (*kedge_http_done)(void *user, const struct kedge_http_answer *answer);
+
+/* 0 and *out (the caller's), or -errno. */
+int kedge_http_client_new(struct kedge_http_client **out);
+
+/* Ends every call under way: its `done` gets -ECANCELED, and may not start another. Not from a
+ * callback. NULL is allowed. */
+void kedge_http_client_free(struct kedge_http_client *client);
+
+/* Borrowed: watch it for reading. */
+int kedge_http_client_fd(const struct kedge_http_client *client);
+
+/* Does what can be done now, calling callbacks; never blocks. */
+void kedge_http_client_run(struct kedge_http_client *client);
+
+/* Starts a call. done(user, …) is called exactly once, unless the call is cancelled. 0 and *id
+ * (may be NULL; never 0, never used again), or -EAGAIN with KEDGE_HTTP_CALLS_MAX under way,
+ * -EINVAL, -ENOMEM, -ECANCELED while the client is freed. May be called from a callback. */
+int kedge_http_client_call(struct kedge_http_client *client, const struct kedge_http_call *call,
+                           kedge_http_done done, void *user, uint64_t *id);
+
+/* Ends a call without calling back. 0, or -ENOENT when it has ended. Not for the call whose on_data
+ * is running (return non-zero from it instead: -EBUSY). */
+int kedge_http_client_cancel(struct kedge_http_client *client, uint64_t id);
+
+/* What the waiting call returns; free it with kedge_http_result_fini(). */
+struct kedge_http_result {
+    int status;
+    char *body; /* NUL-terminated, owned */
+    size_t body_length;
+    char content_type[64];
+};
+
+/* Calls and waits. 0 and *result whatever the HTTP status is, or -errno with a sentence in err
+ * ("GET http://127.0.0.1:7480/v1/nodes failed: connection refused"). Any
+ * thread. */
+int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result *result,
+                    struct kedge_errbuf *err);
+void kedge_http_result_fini(struct kedge_http_result *result);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An HTTP/1.1 server with bounds, driven by its owner's event loop.
+ *
+ * One thread: every function, and every handler, runs on the thread that calls run(). Watch the one
+ * descriptor for reading and call run() when it is readable; timers are inside it.
+ *
+ * What it answers by itself: 503 above the number of connections, 408 for a request that is not
+ * whole in time, 413 for a body that is too large, 400 for a malformed URI: all as
+ * application/problem+json. What is no HTTP at all, or has too many headers, libmicrohttpd answers.
+ * Idle connections are closed. */
+#ifndef BASE_HTTP_SERVER_H
+#define BASE_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct kedge_http_server;
+
+/* Borrowed by the handler: until it returns, or, when it deferred, until kedge_http_reply() or
+ * `abandon`. So are all strings in it. */
+struct kedge_http_request {
+    const char *method; /* "GET" */
+    const char *path;   /* percent-decoded, without the query; begins with '/' (or is "*") */
+    const char *body;   /* NUL-terminated, "" when there is none; may hold NULs of its own */
+    size_t body_length;
+    bool local;     /* came over the Unix socket */
+    uid_t peer_uid; /* of the process at the other end, when local */
+    char peer[56];  /* "10.0.0.1:40000", "[::1]:40000" or "unix" */
+    void *data;     /* the handler's own, NULL to begin */
+};
+
+struct kedge_http_header {
+    const char *name;
+    const char *value;
+};
+
+enum { KEDGE_HTTP_EXTRA_HEADERS = 8 };
+
+/* All borrowed until kedge_http_reply() returns, which copies. */
+struct kedge_http_response {
+    int status;               /* 200 .. 599 */
+    const char *content_type; /* NULL: application/json */
+    const char *body;         /* NULL: none */
+    size_t body_length;
+    struct kedge_http_header headers[KEDGE_HTTP_EXTRA_HEADERS]; /* up to the first NULL name */
+};
+
+enum kedge_http_verdict {
+    KEDGE_HTTP_REPLIED, /* kedge_http_reply() was called (if not, the server answers 500) */
+    KEDGE_HTTP_DEFER,   /* it will be called later, from the same thread */
+};
+
+/* Called once for each whole request that was well-formed and within the bounds. */
+typedef enum kedge_http_verdict (*kedge_http_handler)(void *user,
+                                                      struct kedge_http_request *request);
+
+/* Zero means the default in parentheses, NULL that there is none. Strings are borrowed for the call
+ * of new() alone. */
+struct kedge_http_server_config {
+    const char *listen;          /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
+    const char *unix_path;       /* at least one of the two */
+    unsigned unix_mode;          /* of the socket file (0600) */
+    const char *program;         /* for sentences: "kedge-metad" */
+    const char *setting;         /* for sentences: "`listen` in /etc/kedge/metad.conf" */
+    unsigned connections;        /* in all (1024) */
+    unsigned connections_per_ip; /* (connections) */
+    size_t body_bytes;           /* of one request (1 MiB) */
+    size_t bodies_bytes;         /* of all requests together (64 MiB); beyond it 503 */
+    size_t header_bytes;         /* memory of a connection: headers and buffers (32 KiB) */
+    unsigned idle_timeout_s;     /* a connection without a request (60) */
+    unsigned request_timeout_ms; /* from a request's first byte to its last (10000) */
+    kedge_http_handler handle;
+    /* A deferred request ends without a reply, because the server is freed: forget it. May be
+     * NULL. */
+    void (*abandon)(void *user, struct kedge_http_request *request);
+    void *user;
+};
+
+/* Listens. 0 and *out (the caller's), or -errno and a sentence in err (NULL allowed): -EADDRINUSE,
+ * -EACCES, -EADDRNOTAVAIL, -EINVAL for a malformed address, … A socket file that nobody listens on
+ * is replaced; a file that is no socket is left alone (-EEXIST). */
+int kedge_http_server_new(const struct kedge_http_server_config *config,
+                          struct kedge_http_server **out, struct kedge_errbuf *err);
+
+/* Stops listening, closes every connection, calls `abandon` for what is deferred, removes the
+ * socket file. Not from a handler. NULL is allowed. */
+void kedge_http_server_free(struct kedge_http_server *server);
+
+/* Borrowed: watch it for reading. */
+int kedge_http_server_fd(const struct kedge_http_server *server);
+
+/* Does what can be done now, calling handlers; never blocks. */
+void kedge_http_server_run(struct kedge_http_server *server);
+
+/* The TCP port in host order, 0 without one. */
+uint16_t kedge_http_server_port(const struct kedge_http_server *server);
+
+/* Counted since new(), except `open` and `deferred`, which are now. */
+struct kedge_http_server_stats {
+    uint64_t accepted;
+    uint64_t refused;  /* connections above a bound */
+    uint64_t requests; /* given to the handler */
+    uint64_t rejected; /* answered by the server itself: 400, 408, 413, 503 */
+    uint32_t open;
+    uint32_t deferred;
+};
+void kedge_http_server_stats(const struct kedge_http_server *server,
+                             struct kedge_http_server_stats *out);
+
+/* The value of a query parameter (decoded; "" for "?name"), NULL when absent. Only the first of
+ * several. Borrowed as the request is. */
+const char *kedge_http_query(const struct kedge_http_request *request, const char *name);
+/* The value of a header, whatever its name's case; NULL when absent. */
+const char *kedge_http_header(const struct kedge_http_request *request, const char *name);
+
+/* Answers, once; the request is gone when a deferred one was answered. 0, or -EINVAL for a header
+ * or status that cannot be sent, -ENOMEM; then a 500 is sent instead. */
+int kedge_http_reply(struct kedge_http_request *request,
+                     const struct kedge_http_response *response);
+
+/* Answers with an error's row of the table: its status, its title and detail (a sentence that says
+ * what to do; NULL: none) as application/problem+json. errnum: of either sign. */
+void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail);
+
+/* Whether the client of a deferred request has gone; its owner may then answer at once. */
+bool kedge_http_client_gone(const struct kedge_http_request *request);
+
+/* Appends an RFC 9457 problem: {"title":…,"status":…,"detail":…}; detail may be NULL. */
+void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail);
+
+#define KEDGE_HTTP_PROBLEM_TYPE "application/problem+json"
+
+#endif

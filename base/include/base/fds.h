@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors: sent over Unix SOCK_SEQPACKET sockets, of processes, and of sealed shared memory.
+ *
+ * Every descriptor that is made or received here is close-on-exec and owned by the caller. Any
+ * thread. */
+#ifndef BASE_FDS_H
+#define BASE_FDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { KEDGE_FDS_MAX = 16 }; /* in one message */
+
+/* Sends one whole message with count (0 .. KEDGE_FDS_MAX) descriptors, which stay the caller's.
+ * bytes >= 1. 0; -EAGAIN when the socket is non-blocking and full; -EPIPE or -ECONNRESET when the
+ * peer is gone; other -errno. Raises no SIGPIPE. */
+int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count);
+
+/* Receives one whole message of at most `capacity` bytes and at most max_fds descriptors.
+ * 0 and *bytes, fds[0 .. *count). -EPIPE: the peer closed. -EAGAIN: nothing there (non-blocking).
+ * -EMSGSIZE: the message was longer; -EPROTO: it held more descriptors (or the kernel dropped
+ * some): then all that came were closed, and the message is lost. fds is written only on success.
+ */
+int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
+                   unsigned max_fds, unsigned *count);
+
+/* Who is at the other end of a connected Unix socket. pidfd is -1 if the process is gone. */
+struct kedge_peer_process {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    int pidfd; /* the caller closes it */
+};
+
+/* uid and gid are those of connect(), for certain. The pidfd is the kernel's own (SO_PEERPIDFD,
+ * since 6.5), else pidfd_open() of a pid that can have been used again: a snapshot. 0 or -errno. */
+int kedge_fds_peer(int socket, struct kedge_peer_process *out);
+
+/* A descriptor that becomes readable when the process ends, or -errno (-ESRCH: already gone). */
+int kedge_pidfd_open(pid_t pid);
+
+/* Creates, sizes, maps (read and write) and seals shared memory, in this order. bytes is rounded up
+ * to pages by the kernel's mapping; the file's size is exactly bytes. With read_only_for_others,
+ * mappings made later cannot be writable; this one stays so. Nobody can change its size.
+ * 0, *fd and *map (munmap it with bytes), both the caller's; or -errno with nothing left behind. */
+int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map);
+
+/* Maps what somebody else made: refuses with -EPROTO what is smaller than bytes or not sealed
+ * against shrinking (its owner could otherwise kill the reader with SIGBUS). 0 or -errno. */
+int kedge_memfd_map(int fd, size_t bytes, bool writable, void **map);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line a message on stderr: time, level, component, event, then key=value pairs.
+ *
+ * Any thread. A line is one write of at most KEDGE_LOG_LINE bytes; when stderr takes nothing for
+ * KEDGE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
+ * Control characters become '?', so that no value can forge a line. Level and component are the
+ * only state; they are set once, by main(). */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kedge_log_level { KEDGE_LOG_ERROR, KEDGE_LOG_WARN, KEDGE_LOG_INFO, KEDGE_LOG_DEBUG };
+
+enum {
+    KEDGE_LOG_LINE = 1024,  /* bytes; what is longer is cut */
+    KEDGE_LOG_WAIT_MS = 50, /* for a stderr that is full */
+};
+
+/* Names the program in each line (borrowed for ever: a literal) and sets the most detailed level
+ * that is written. Before it: "kedge" and INFO. Call before other threads start. */
+void kedge_log_init(const char *component, enum kedge_log_level level);
+
+/* Changes the level alone, at any time. */
+void kedge_log_set_level(enum kedge_log_level level);
+bool kedge_log_enabled(enum kedge_log_level level);
+
+/* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */
+int kedge_log_parse_level(const char *text, enum kedge_log_level *level);
+
+/* event: a few words, without '='. format: "key=%d other=%s"; quote values that may hold spaces. */
+void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Lines that were dropped since the program started. */
+uint64_t kedge_log_dropped(void);
+
+/* At most `burst` messages in each `period_ns`; the state is the caller's, zeroed to begin, and of
+ * one thread. */
+struct kedge_log_limit {
+    uint64_t since_ns;
+    uint32_t used;
+    uint32_t suppressed;
+};
+
+/* Whether to log now. When it says yes, *suppressed (may be NULL) is how many were held back since
+ * the last yes: log it as suppressed=%u. */
+bool kedge_log_allow(struct kedge_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
+                     uint32_t burst, uint32_t *suppressed);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes metrics in Prometheus' text exposition format (version 0.0.4) into a text.
+ *
+ * The caller gives all samples of one family after its head. Names and label names are ours (they
+ * are asserted); label values may be anything and are escaped. Errors stick in the text. */
+#ifndef BASE_METRICS_H
+#define BASE_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hist.h"
+#include "base/text.h"
+
+/* The Content-Type of such a text. */
+#define KEDGE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+enum kedge_metric_type { KEDGE_METRIC_COUNTER, KEDGE_METRIC_GAUGE, KEDGE_METRIC_HISTOGRAM };
+
+struct kedge_metric_label {
+    const char *name;
+    const char *value;
+};
+
+/* # HELP and # TYPE. */
+void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric_type type,
+                       const char *help);
+/* One sample; labels may be NULL when count is 0. */
+void kedge_metric_u64(struct kedge_text *t, const char *name,
+                      const struct kedge_metric_label *labels, size_t count, uint64_t value);
+void kedge_metric_double(struct kedge_text *t, const char *name,
+                         const struct kedge_metric_label *labels, size_t count, double value);
+/* Nanoseconds as a histogram in seconds: a bucket for each bound (ascending nanoseconds), +Inf,
+ * _sum and _count. */
+void kedge_metric_hist(struct kedge_text *t, const char *name,
+                       const struct kedge_metric_label *labels, size_t count,
+                       const struct kedge_hist *h, const uint64_t *bounds_ns, size_t bounds);
+
+#endif
