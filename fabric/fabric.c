@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checked wrappers: what every caller goes through, so that a provider may rely on what they checked. */
+/* The checked wrappers: what every caller goes through, so that a provider may rely on what they
+ * checked. */
 #include "fabric/fabric.h"
 
 #include <errno.h>
@@ -86,7 +87,8 @@ static bool send_is_sound(const struct kedge_fab_qp *qp, const struct kedge_fab_
     if (qp->type != KEDGE_FAB_QP_RC && wr->ah == NULL)
         return false;
     if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && wr->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD)
-        return wr->num_sge == 1 && wr->sg_list[0].length == 8 && !(wr->send_flags & IBV_SEND_INLINE);
+        return wr->num_sge == 1 && wr->sg_list[0].length == 8 &&
+               !(wr->send_flags & IBV_SEND_INLINE);
     if (wr->send_flags & IBV_SEND_INLINE) {
         uint64_t bytes = 0;
         for (int i = 0; i < wr->num_sge; i++)

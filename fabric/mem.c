@@ -22,7 +22,8 @@ int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out
     void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (addr == MAP_FAILED)
         goto fail;
-    /* One call: after SEAL no other seal can be added. Without these a worker could truncate it under us. */
+    /* One call: after SEAL no other seal can be added. Without these a worker could truncate it
+     * under us. */
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         status = -errno;
         munmap(addr, size);

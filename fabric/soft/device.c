@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the device: its directory and file, this context's place in it, and what dead contexts left. */
+/* Opening the device: its directory and file, this context's place in it, and what dead contexts
+ * left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes)
 }
 
 /* Every slot begins with its owner word. */
-int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count, _Atomic uint32_t *high)
+int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count,
+                   _Atomic uint32_t *high)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *slot = (uint8_t *)table + i * slot_bytes;
@@ -66,8 +68,8 @@ static bool is_stale(const struct soft_shared *s, soft_owner owner)
     return owner != 0 && atomic_load(&s->context[(uint32_t)owner - 1].owner) != owner;
 }
 
-/* A stale slot changes hands by one atomic operation, so that of several that clean up only one invalidates it;
- * should that one die too, the slot is stale again. */
+/* A stale slot changes hands by one atomic operation, so that of several that clean up only one
+ * invalidates it; should that one die too, the slot is stale again. */
 #define RECLAIM(table, high, invalidate)                                                           \
     for (uint32_t i = 0; i < atomic_load(&s->high); i++) {                                         \
         soft_owner owner = atomic_load(&s->table[i].owner);                                        \
@@ -82,7 +84,8 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
 {
     struct soft_shared *s = f->shared;
     if (dead != 0)
-        (void)atomic_compare_exchange_strong(&s->context[(uint32_t)dead - 1].owner, &(soft_owner){dead}, 0);
+        (void)atomic_compare_exchange_strong(&s->context[(uint32_t)dead - 1].owner,
+                                             &(soft_owner){dead}, 0);
     RECLAIM(qp, qp_high, {
         atomic_store(&s->qp[i].qpn, 0);
         atomic_store(&s->qp[i].inside, 0);
@@ -92,26 +95,30 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
     RECLAIM(rq, rq_high, atomic_store(&s->rq[i].head, atomic_load(&s->rq[i].tail)))
 }
 
-/* A directory that only the agents' user can enter: whoever can read the file owns every node on it. */
+/* A directory that only the agents' user can enter: whoever can read the file owns every node on
+ * it. */
 static int open_directory(struct soft_fab *f, const char *device, struct kedge_errbuf *err)
 {
     struct stat st;
     if (device == NULL)
         snprintf(f->dir, sizeof f->dir, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
     else if ((size_t)snprintf(f->dir, sizeof f->dir, "%s", device) >= sizeof f->dir)
-        return kedge_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %zu bytes", device,
-                         sizeof f->dir - 1);
+        return kedge_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %zu bytes",
+                         device, sizeof f->dir - 1);
     if (mkdir(f->dir, 0700) != 0 && errno != EEXIST)
-        return kedge_err(err, -errno, "soft device: cannot make %s: %s (make its parent, or name another `device`)",
-                         f->dir, strerror(errno));
+        return kedge_err(
+            err, -errno,
+            "soft device: cannot make %s: %s (make its parent, or name another `device`)", f->dir,
+            strerror(errno));
     f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (f->dir_fd < 0 || fstat(f->dir_fd, &st) != 0)
         return kedge_err(err, -errno, "soft device: cannot open %s: %s", f->dir, strerror(errno));
     if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-        return kedge_err(err, -EACCES,
-                         "soft device: %s must belong to uid %u with mode 0700, not to uid %u with mode %04o "
-                         "(remove it, or name another `device`)",
-                         f->dir, (unsigned)geteuid(), (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+        return kedge_err(
+            err, -EACCES,
+            "soft device: %s must belong to uid %u with mode 0700, not to uid %u with mode %04o "
+            "(remove it, or name another `device`)",
+            f->dir, (unsigned)geteuid(), (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
     return 0;
 }
 
@@ -126,7 +133,8 @@ static int check_file(struct soft_fab *f, struct kedge_errbuf *err)
     }
     if (s->magic != SOFT_MAGIC || s->version != SOFT_VERSION || s->bytes != sizeof *s)
         return kedge_err(err, -EPROTO,
-                         "soft device: %s was made by another version of Kedge (stop every agent on it, then remove it)",
+                         "soft device: %s was made by another version of Kedge (stop every agent "
+                         "on it, then remove it)",
                          f->dir);
     return 0;
 }
@@ -136,27 +144,34 @@ static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
     struct stat st;
     f->fd = openat(f->dir_fd, "device", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd < 0)
-        return kedge_err(err, -errno, "soft device: cannot open %s/device: %s", f->dir, strerror(errno));
+        return kedge_err(err, -errno, "soft device: cannot open %s/device: %s", f->dir,
+                         strerror(errno));
     for (int tries = 0; lock_byte(f->fd, SOFT_OPEN_LOCK, true) != 0; tries++) {
         if (tries == 500)
             return kedge_err(err, -EBUSY,
-                             "soft device: another process has been opening %s for 5 s (is it stopped? see `fuser %s/device`)",
+                             "soft device: another process has been opening %s for 5 s (is it "
+                             "stopped? see `fuser %s/device`)",
                              f->dir, f->dir);
         usleep(10000);
     }
     if (fstat(f->fd, &st) != 0 ||
         (st.st_size == 0 && ftruncate(f->fd, sizeof(struct soft_shared)) != 0) ||
         fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, offsetof(struct soft_shared, qp)) != 0)
-        return kedge_err(err, -errno, "soft device: no room for %s/device: %s (it must be on tmpfs with 1 MiB free)",
-                         f->dir, strerror(errno));
+        return kedge_err(
+            err, -errno,
+            "soft device: no room for %s/device: %s (it must be on tmpfs with 1 MiB free)", f->dir,
+            strerror(errno));
     if (st.st_size != 0 && st.st_size != sizeof(struct soft_shared))
         return kedge_err(err, -EPROTO,
-                         "soft device: %s was made by another version of Kedge (stop every agent on it, then remove it)",
+                         "soft device: %s was made by another version of Kedge (stop every agent "
+                         "on it, then remove it)",
                          f->dir);
-    f->shared = mmap(NULL, sizeof(struct soft_shared), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    f->shared =
+        mmap(NULL, sizeof(struct soft_shared), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (f->shared == MAP_FAILED) {
         f->shared = NULL;
-        return kedge_err(err, -errno, "soft device: cannot map %s/device: %s", f->dir, strerror(errno));
+        return kedge_err(err, -errno, "soft device: cannot map %s/device: %s", f->dir,
+                         strerror(errno));
     }
     return check_file(f, err);
 }
@@ -187,16 +202,19 @@ static int take_context(struct soft_fab *f, const uint8_t gid[16], struct kedge_
         }
         if (owner != 0 && memcmp(c->gid, gid, 16) == 0)
             return kedge_err(err, -EADDRINUSE,
-                             "soft device: another node on %s has this GID already, process %d (give each its own `gid`)",
+                             "soft device: another node on %s has this GID already, process %d "
+                             "(give each its own `gid`)",
                              f->dir, c->pid);
         if (owner == 0 && mine == NULL)
             mine = c;
     }
     if (mine == NULL)
-        return kedge_err(err, -EMFILE, "soft device: %s is open %d times already", f->dir, SOFT_CONTEXTS);
+        return kedge_err(err, -EMFILE, "soft device: %s is open %d times already", f->dir,
+                         SOFT_CONTEXTS);
     uint32_t index = (uint32_t)(mine - f->shared->context);
     if (lock_byte(f->fd, SOFT_LOCK_BASE + index, true) != 0)
-        return kedge_err(err, -EBUSY, "soft device: context %u of %s is locked by another process", index, f->dir);
+        return kedge_err(err, -EBUSY, "soft device: context %u of %s is locked by another process",
+                         index, f->dir);
     mine->generation++;
     mine->pid = getpid();
     memcpy(mine->gid, gid, 16);
@@ -308,7 +326,8 @@ static const struct kedge_fab_caps soft_caps = {
     .slack_ns = 2 * KEDGE_NS_PER_MS,
 };
 
-static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **out, struct kedge_errbuf *err)
+static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
+                     struct kedge_errbuf *err)
 {
     struct soft_fab *f = calloc(1, sizeof *f);
     if (f == NULL)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing work requests: at the doorbell, on the initiator's CPU, straight on the target's memory.
+/* Executing work requests: at the doorbell, on the initiator's CPU, straight on the target's
+ * memory.
  *
- * A request whose target does not answer (dead, unreachable, not ready) stays at the head of its queue pair, with
- * everything else behind it, until a poll finds that it can go on or that its time-outs have run out. */
+ * A request whose target does not answer (dead, unreachable, not ready) stays at the head of its
+ * queue pair, with everything else behind it, until a poll finds that it can go on or that its
+ * time-outs have run out. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "soft/soft.h"
 
-/* Races with other initiators by nature, as DMA does: what is torn is for protocols above to see. Aligned words are
- * copied whole. */
+/* Races with other initiators by nature, as DMA does: what is torn is for protocols above to see.
+ * Aligned words are copied whole. */
 __attribute__((no_sanitize("thread"))) static void copy(uint8_t *to, const uint8_t *from, size_t n)
 {
     if (n == 8 && (((uintptr_t)to | (uintptr_t)from) & 7) == 0) {
@@ -20,7 +22,8 @@ __attribute__((no_sanitize("thread"))) static void copy(uint8_t *to, const uint8
     memcpy(to, from, n);
 }
 
-/* ---- targets -------------------------------------------------------------------------------------- */
+/* ---- targets
+ * -------------------------------------------------------------------------------------- */
 
 /* What a request names: who must own the target and its number there. */
 struct address {
@@ -28,7 +31,8 @@ struct address {
     uint32_t qpn;
 };
 
-static struct soft_qp_shared *find_target(struct soft_qp *qp, struct address to, const struct kedge_fab_ah *ah)
+static struct soft_qp_shared *find_target(struct soft_qp *qp, struct address to,
+                                          const struct kedge_fab_ah *ah)
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
     struct soft_qp_shared *t = &f->shared->qp[to.qpn & (SOFT_QPS - 1)];
@@ -47,8 +51,10 @@ static struct soft_qp_shared *find_target(struct soft_qp *qp, struct address to,
     return t;
 }
 
-/* The target if it would answer: alive, in a state to receive, connected to us. NULL: it keeps silent. */
-static struct soft_qp_shared *reach(struct soft_qp *qp, const struct kedge_fab_wr *wr, const uint8_t *dgid)
+/* The target if it would answer: alive, in a state to receive, connected to us. NULL: it keeps
+ * silent. */
+static struct soft_qp_shared *reach(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                    const uint8_t *dgid)
 {
     struct address to = {.gid = dgid, .qpn = wr->dest_qpn};
     if (qp->base.type == KEDGE_FAB_QP_RC)
@@ -76,7 +82,8 @@ static struct soft_qp_shared *reach(struct soft_qp *qp, const struct kedge_fab_w
     }
 }
 
-/* ---- one-sided ------------------------------------------------------------------------------------ */
+/* ---- one-sided
+ * ------------------------------------------------------------------------------------ */
 
 static uint32_t total_length(const struct kedge_fab_wr *wr)
 {
@@ -118,7 +125,8 @@ static void do_atomic(const struct kedge_fab_wr *wr, uint64_t *at)
 {
     uint64_t before = wr->compare_add;
     if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-        __atomic_compare_exchange_n(at, &before, wr->swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        __atomic_compare_exchange_n(at, &before, wr->swap, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
     else
         before = __atomic_fetch_add(at, wr->compare_add, __ATOMIC_SEQ_CST);
     copy((uint8_t *)(uintptr_t)wr->sg_list[0].addr, (const uint8_t *)&before, 8);
@@ -140,7 +148,8 @@ static void move_data(const struct kedge_fab_wr *wr, uint8_t *remote)
     }
 }
 
-/* The responder's side refuses: on RC its queue pair breaks too (IBTA 9.9.3); a DC target does not. */
+/* The responder's side refuses: on RC its queue pair breaks too (IBTA 9.9.3); a DC target does not.
+ */
 static enum ibv_wc_status refuse(struct soft_qp *qp, struct soft_qp_shared *t)
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
@@ -156,8 +165,9 @@ static enum ibv_wc_status refuse(struct soft_qp *qp, struct soft_qp_shared *t)
     return IBV_WC_REM_ACCESS_ERR;
 }
 
-static enum soft_outcome one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr, struct soft_qp_shared *t,
-                                   uint32_t length, enum ibv_wc_status *status)
+static enum soft_outcome one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                   struct soft_qp_shared *t, uint32_t length,
+                                   enum ibv_wc_status *status)
 {
     unsigned access = needed_access(wr->opcode);
     uint8_t *at = NULL;
@@ -171,7 +181,8 @@ static enum soft_outcome one_sided(struct soft_qp *qp, const struct kedge_fab_wr
         return SOFT_DONE;
     }
     if (length > 0) {
-        switch (soft_mr_enter(qp, qp->target_owner, t->pd, wr->rkey, wr->remote_addr, length, access, &at)) {
+        switch (soft_mr_enter(qp, qp->target_owner, t->pd, wr->rkey, wr->remote_addr, length,
+                              access, &at)) {
         case SOFT_MR_GONE:
             return SOFT_WAIT_PEER;
         case SOFT_MR_DENIED:
@@ -185,10 +196,12 @@ static enum soft_outcome one_sided(struct soft_qp *qp, const struct kedge_fab_wr
     return SOFT_DONE;
 }
 
-/* ---- two-sided ------------------------------------------------------------------------------------ */
+/* ---- two-sided
+ * ------------------------------------------------------------------------------------ */
 
-static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr, const uint8_t *dgid,
-                                   struct soft_qp_shared *t, uint32_t length, enum ibv_wc_status *status)
+static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                   const uint8_t *dgid, struct soft_qp_shared *t, uint32_t length,
+                                   enum ibv_wc_status *status)
 {
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
     bool write_imm = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -198,7 +211,8 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr
         .is_inline = wr->send_flags & IBV_SEND_INLINE,
         .solicited = wr->send_flags & IBV_SEND_SOLICITED,
         .length = length,
-        .wc = {.opcode = write_imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, .src_qp = qp->base.qpn},
+        .wc = {.opcode = write_imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+               .src_qp = qp->base.qpn},
         .grh_sgid = ud ? qp->base.pd->fab->caps.gid : NULL,
         .grh_dgid = ud ? dgid : NULL,
         .write_imm = write_imm,
@@ -211,8 +225,8 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr
 }
 
 /* Executes one request, or says what it waits for. */
-static enum soft_outcome execute(struct soft_qp *qp, const struct kedge_fab_wr *wr, const uint8_t *dgid,
-                                 enum ibv_wc_status *status)
+static enum soft_outcome execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                 const uint8_t *dgid, enum ibv_wc_status *status)
 {
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
     uint32_t length = total_length(wr);
@@ -231,19 +245,22 @@ static enum soft_outcome execute(struct soft_qp *qp, const struct kedge_fab_wr *
     if (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM)
         return two_sided(qp, wr, dgid, t, length, status);
     enum soft_outcome outcome = one_sided(qp, wr, t, length, status);
-    if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && outcome == SOFT_DONE && *status == IBV_WC_SUCCESS)
+    if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && outcome == SOFT_DONE &&
+        *status == IBV_WC_SUCCESS)
         return two_sided(qp, wr, dgid, t, length, status);
     return outcome;
 }
 
-/* ---- queues --------------------------------------------------------------------------------------- */
+/* ---- queues
+ * --------------------------------------------------------------------------------------- */
 
 static struct soft_pending *pending_at(struct soft_qp *qp, uint32_t index)
 {
     return &qp->pending[index & (qp->pending_room - 1)];
 }
 
-/* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone. */
+/* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
+ */
 static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
     struct soft_pending *p = pending_at(qp, qp->pending_tail++);
@@ -263,7 +280,8 @@ static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr)
     }
 }
 
-/* Counted from what was taken when the request was posted: everything up to it is given back with it. */
+/* Counted from what was taken when the request was posted: everything up to it is given back with
+ * it. */
 static uint32_t slot_of(const struct soft_qp *qp, uint32_t pending_index)
 {
     return qp->posted - (qp->pending_tail - pending_index) + 1;
@@ -293,7 +311,8 @@ void soft_qp_break(struct soft_qp *qp)
 }
 
 /* A request is over: its completion if it has one, and the end of the queue pair if it failed. */
-static void complete(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status, uint32_t freed)
+static void complete(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
+                     uint32_t freed)
 {
     struct kedge_fab_wr copy_of = *wr;
     if (status != IBV_WC_SUCCESS)
@@ -304,9 +323,10 @@ static void complete(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv
 /* Retry timers of RNR NAKs, in units of 10 us (IBTA table 45). */
 static uint64_t rnr_timer_ns(uint8_t code)
 {
-    static const uint32_t units[32] = {65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
-                                       48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
-                                       2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                       16,    24,   32,   48,    64,    96,    128,   192,
+                                       256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                       4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
     return units[code & 31] * 10 * KEDGE_NS_PER_US;
 }
 

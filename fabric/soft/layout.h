@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that all contexts of one soft device share: fixed tables in one sparse file.
  *
- * A context is one open of the device. Every slot of every table has an owner word, claimed and released by one
- * atomic operation, so that there is no lock to be left behind by a process that dies: whoever opens the device
- * next takes back what contexts without a living process own. A context lives while its process holds the
- * kernel's lock on the context's byte of the file. Untouched slots take no memory. */
+ * A context is one open of the device. Every slot of every table has an owner word, claimed and
+ * released by one atomic operation, so that there is no lock to be left behind by a process that
+ * dies: whoever opens the device next takes back what contexts without a living process own. A
+ * context lives while its process holds the kernel's lock on the context's byte of the file.
+ * Untouched slots take no memory. */
 #ifndef SOFT_LAYOUT_H
 #define SOFT_LAYOUT_H
 
@@ -18,10 +19,10 @@
 
 enum {
     SOFT_CONTEXTS = 1024,
-    SOFT_QPS = 8192,      /* DC targets included */
+    SOFT_QPS = 8192, /* DC targets included */
     SOFT_MRS = 65536,
     SOFT_CQS = 1024,
-    SOFT_RQS = 2048,      /* receive queues of queue pairs, and SRQs */
+    SOFT_RQS = 2048, /* receive queues of queue pairs, and SRQs */
     SOFT_RQ_WR = 1024,
     SOFT_CQ_REMOTE = 4096, /* receive completions waiting in one CQ */
     SOFT_SGE = 8,
@@ -30,11 +31,13 @@ enum {
     SOFT_GRH = 40,
 };
 
-/* Bytes of the file that carry no data: a context's byte is locked while it lives, OPEN_LOCK while one opens. */
+/* Bytes of the file that carry no data: a context's byte is locked while it lives, OPEN_LOCK while
+ * one opens. */
 #define SOFT_LOCK_BASE ((off_t)1 << 50)
 #define SOFT_OPEN_LOCK (SOFT_LOCK_BASE + SOFT_CONTEXTS)
 
-/* Owner words: 0 is free. A context's generation grows at each use, so an owner word never comes back. */
+/* Owner words: 0 is free. A context's generation grows at each use, so an owner word never comes
+ * back. */
 typedef uint64_t soft_owner;
 
 struct soft_context_shared {
@@ -42,52 +45,61 @@ struct soft_context_shared {
     uint32_t generation;
     int32_t pid;
     uint8_t gid[16];
-    /* Its own line: others add 1 after they broke one of this context's queue pairs, so that the next poll looks. */
+    /* Its own line: others add 1 after they broke one of this context's queue pairs, so that the
+     * next poll looks. */
     _Alignas(64) _Atomic uint32_t attention;
 };
 
-enum soft_qp_kind { SOFT_RC = KEDGE_FAB_QP_RC, SOFT_UD = KEDGE_FAB_QP_UD, SOFT_DCI = KEDGE_FAB_QP_DCI, SOFT_DCT };
-
-/* One queue pair or DC target. First line: what an initiator reads at each operation; second: what the
- * owner's thread writes. */
-struct soft_qp_shared {
-    _Alignas(64) _Atomic soft_owner owner;
-    _Atomic uint32_t qpn;        /* index and a salt, so that a number is not used again soon; 0: free */
-    _Atomic uint32_t state;      /* enum ibv_qp_state; a DC target is in RTR */
-    uint32_t pd;
-    uint16_t access;             /* enum ibv_access_flags: what peers may do */
-    uint8_t kind;                /* enum soft_qp_kind */
-    uint8_t min_rnr_timer;
-    uint32_t qkey;
-    uint32_t dest_qpn;           /* RC: the peer's */
-    uint64_t dc_key;
-    uint16_t send_cq, recv_cq;   /* index + 1 */
-    uint16_t rq;                 /* index + 1 */
-    uint16_t salt;
-    /* Hazard: the key of the region that this queue pair's thread is copying from or to, 0: none. */
-    _Alignas(64) _Atomic uint32_t inside;
-    _Atomic uint32_t epoch;      /* grows at RESET: completions of before are dropped */
-    _Atomic uint32_t sq_freed;   /* send slots given back, running */
-    uint8_t dest_gid[16];        /* RC: the peer's */
+enum soft_qp_kind {
+    SOFT_RC = KEDGE_FAB_QP_RC,
+    SOFT_UD = KEDGE_FAB_QP_UD,
+    SOFT_DCI = KEDGE_FAB_QP_DCI,
+    SOFT_DCT
 };
 
-/* One region. The key is written last and cleared first; while a hazard holds it, nothing else changes. */
+/* One queue pair or DC target. First line: what an initiator reads at each operation; second: what
+ * the owner's thread writes. */
+struct soft_qp_shared {
+    _Alignas(64) _Atomic soft_owner owner;
+    _Atomic uint32_t qpn;   /* index and a salt, so that a number is not used again soon; 0: free */
+    _Atomic uint32_t state; /* enum ibv_qp_state; a DC target is in RTR */
+    uint32_t pd;
+    uint16_t access; /* enum ibv_access_flags: what peers may do */
+    uint8_t kind;    /* enum soft_qp_kind */
+    uint8_t min_rnr_timer;
+    uint32_t qkey;
+    uint32_t dest_qpn; /* RC: the peer's */
+    uint64_t dc_key;
+    uint16_t send_cq, recv_cq; /* index + 1 */
+    uint16_t rq;               /* index + 1 */
+    uint16_t salt;
+    /* Hazard: the key of the region that this queue pair's thread is copying from or to, 0: none.
+     */
+    _Alignas(64) _Atomic uint32_t inside;
+    _Atomic uint32_t epoch;    /* grows at RESET: completions of before are dropped */
+    _Atomic uint32_t sq_freed; /* send slots given back, running */
+    uint8_t dest_gid[16];      /* RC: the peer's */
+};
+
+/* One region. The key is written last and cleared first; while a hazard holds it, nothing else
+ * changes. */
 struct soft_mr_shared {
     _Alignas(64) _Atomic soft_owner owner;
-    _Atomic uint32_t key;        /* salt << 16 | index; 0: not valid */
+    _Atomic uint32_t key; /* salt << 16 | index; 0: not valid */
     uint32_t pd;
     uint16_t access;
     uint16_t salt;
     int32_t pid;
-    int32_t fd;                  /* the owner's number of the memfd, and the file that it must still be */
+    int32_t fd; /* the owner's number of the memfd, and the file that it must still be */
     uint32_t reserved;
     uint64_t ino;
-    uint64_t offset;             /* in the file, of addr */
+    uint64_t offset; /* in the file, of addr */
     uint64_t addr, length;
 };
 _Static_assert(sizeof(struct soft_mr_shared) == 64, "one cache line");
 
-/* Receive completions of a CQ: any initiator appends under the robust lock (only ever tried), the owner takes. */
+/* Receive completions of a CQ: any initiator appends under the robust lock (only ever tried), the
+ * owner takes. */
 struct soft_cq_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t lock_made;
@@ -98,7 +110,7 @@ struct soft_cq_shared {
     _Atomic uint32_t local_used; /* completions in the owner's private ring */
     _Atomic uint32_t armed;      /* enum soft_armed */
     _Atomic uint32_t overflow;
-    uint32_t chan;               /* names the FIFO; 0: none */
+    uint32_t chan; /* names the FIFO; 0: none */
     struct ibv_wc ring[SOFT_CQ_REMOTE];
 };
 enum soft_armed { SOFT_NOT_ARMED, SOFT_ARMED_SOLICITED, SOFT_ARMED };

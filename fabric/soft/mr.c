@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory regions: the shared table, the fence of deregistration, and mappings of other processes' memory.
+/* Memory regions: the shared table, the fence of deregistration, and mappings of other processes'
+ * memory.
  *
- * An initiator first writes the key into its queue pair's hazard word, fences, and then looks whether the key is
- * still valid; the owner first clears the key, fences, and then looks at every hazard word. One of the two sees
- * the other: either the initiator refuses, or the owner waits (hazard pointers, Michael 2004). */
+ * An initiator first writes the key into its queue pair's hazard word, fences, and then looks
+ * whether the key is still valid; the owner first clears the key, fences, and then looks at every
+ * hazard word. One of the two sees the other: either the initiator refuses, or the owner waits
+ * (hazard pointers, Michael 2004). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +22,8 @@ int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     struct soft_pd *pd = (struct soft_pd *)ctl->mr.pd;
     const struct kedge_fab_mem *mem = ctl->mr.mem;
     struct stat st;
-    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size || ctl->mr.length > mem->size - ctl->mr.offset)
+    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
+        ctl->mr.length > mem->size - ctl->mr.offset)
         return -EINVAL;
     /* As verbs: a peer that writes makes us write. */
     if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
@@ -95,14 +98,16 @@ uint8_t *soft_mr_local(struct soft_fab *f, uint32_t pd, const struct ibv_sge *sg
     const struct soft_mr_shared *s = &f->shared->mr[sge->lkey & (SOFT_MRS - 1)];
     if (sge->lkey == 0 || atomic_load_explicit(&s->key, memory_order_acquire) != sge->lkey ||
         atomic_load_explicit(&s->owner, memory_order_relaxed) != f->owner || s->pd != pd ||
-        sge->addr < s->addr || sge->length > s->length || sge->addr - s->addr > s->length - sge->length ||
+        sge->addr < s->addr || sge->length > s->length ||
+        sge->addr - s->addr > s->length - sge->length ||
         (write && !(s->access & IBV_ACCESS_LOCAL_WRITE)))
         return NULL;
     return (uint8_t *)(uintptr_t)sge->addr;
 }
 
 /* Maps another process's region; it may be stopped: through /proc, so that it need do nothing. */
-static int map_file(struct soft_map *map, int32_t pid, int32_t owner_fd, uint64_t ino, uint64_t offset)
+static int map_file(struct soft_map *map, int32_t pid, int32_t owner_fd, uint64_t ino,
+                    uint64_t offset)
 {
     char path[64];
     struct stat st;
@@ -116,7 +121,8 @@ static int map_file(struct soft_map *map, int32_t pid, int32_t owner_fd, uint64_
         return -ESTALE;
     }
     map->bytes = map->length + shift;
-    map->start = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - shift));
+    map->start =
+        mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - shift));
     close(fd);
     if (map->start == MAP_FAILED)
         return -errno;
@@ -140,7 +146,8 @@ static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shar
     int32_t pid = s->pid, fd = s->fd;
     uint64_t ino = s->ino, offset = s->offset;
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&s->key) != key || (pid != f->me->pid && map_file(map, pid, fd, ino, offset) != 0)) {
+    if (atomic_load(&s->key) != key ||
+        (pid != f->me->pid && map_file(map, pid, fd, ino, offset) != 0)) {
         free(map);
         return NULL;
     }
@@ -168,13 +175,14 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
             return SOFT_MR_DENIED;
         }
     }
-    struct soft_map *map = atomic_load_explicit(&f->map_of[key & (SOFT_MRS - 1)], memory_order_acquire);
+    struct soft_map *map =
+        atomic_load_explicit(&f->map_of[key & (SOFT_MRS - 1)], memory_order_acquire);
     if (map == NULL || map->key != key)
         map = map_region(f, s, key);
     if (map == NULL)
         return SOFT_MR_GONE;
-    if (map->owner != owner || map->pd != pd || (map->access & access) != access || addr < map->addr ||
-        length > map->length || addr - map->addr > map->length - length)
+    if (map->owner != owner || map->pd != pd || (map->access & access) != access ||
+        addr < map->addr || length > map->length || addr - map->addr > map->length - length)
         return SOFT_MR_DENIED;
     *at = map->base + (addr - map->addr);
     return SOFT_MR_OK;

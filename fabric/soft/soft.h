@@ -8,18 +8,18 @@
 #include "fabric/provider.h"
 #include "soft/layout.h"
 
-/* A region of a peer as we know it, mapped: what its slot said while its key was valid, so that checks and copy agree
- * even if the slot is used again meanwhile. Lanes find it by slot; the control thread unmaps it when it is stale and
- * no queue pair is inside. */
+/* A region of a peer as we know it, mapped: what its slot said while its key was valid, so that
+ * checks and copy agree even if the slot is used again meanwhile. Lanes find it by slot; the
+ * control thread unmaps it when it is stale and no queue pair is inside. */
 struct soft_map {
     uint32_t key, pd;
     soft_owner owner;
     unsigned access;
     uint64_t addr, length;
-    uint8_t *base;               /* of the region's first byte */
-    void *start;                 /* of the mapping, or NULL in the owner's own process */
+    uint8_t *base; /* of the region's first byte */
+    void *start;   /* of the mapping, or NULL in the owner's own process */
     size_t bytes;
-    struct soft_map *next;       /* in the list of all */
+    struct soft_map *next; /* in the list of all */
 };
 
 struct soft_event {
@@ -32,21 +32,21 @@ struct soft_fab {
     struct soft_shared *shared;
     struct soft_context_shared *me;
     soft_owner owner;
-    int fd;                      /* of the device file; holds the lock that says this context lives */
+    int fd; /* of the device file; holds the lock that says this context lives */
     int dir_fd;
-    int ctl_efd;                 /* control: readable when run() has something to do */
-    int ctl_tfd;                 /* a timer for what stays pending */
-    int ctl_epfd;                /* both */
+    int ctl_efd;  /* control: readable when run() has something to do */
+    int ctl_tfd;  /* a timer for what stays pending */
+    int ctl_epfd; /* both */
     int event_efd;
     char dir[200];
-    pthread_mutex_t lock;        /* submitted, events, maps: never held across anything slow */
+    pthread_mutex_t lock; /* submitted, events, maps: never held across anything slow */
     struct kedge_fab_ctl *submitted, **submitted_tail;
     struct kedge_fab_ctl *pending; /* control thread: deregistrations that wait for a hazard */
     struct soft_event *events, **events_tail;
     struct soft_map *maps;
     _Atomic(struct soft_map *) map_of[SOFT_MRS];
     _Atomic(struct soft_qp *) qp_of[SOFT_QPS];
-    _Atomic uint32_t objects;    /* PDs, regions, ...: close() refuses while there are any */
+    _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
     struct soft_watch *watch;
 };
 
@@ -69,7 +69,8 @@ struct soft_chan {
     _Atomic uint32_t users;
 };
 
-/* A completion in the private ring: freed says how far the queue pair's send slots are given back with it. */
+/* A completion in the private ring: freed says how far the queue pair's send slots are given back
+ * with it. */
 struct soft_cqe {
     struct ibv_wc wc;
     uint32_t epoch;
@@ -80,15 +81,15 @@ struct soft_cqe {
 struct soft_cq {
     struct kedge_fab_cq base;
     struct soft_cq_shared *shared;
-    struct soft_chan *chan;      /* or NULL */
-    struct soft_cqe *ring;       /* room entries, a power of two */
-    uint32_t room, head, tail;   /* the polling thread's */
-    uint32_t attention;          /* the context's, as last seen */
-    _Atomic uint32_t waiting;    /* queue pairs whose head waits for time or a peer */
+    struct soft_chan *chan;    /* or NULL */
+    struct soft_cqe *ring;     /* room entries, a power of two */
+    uint32_t room, head, tail; /* the polling thread's */
+    uint32_t attention;        /* the context's, as last seen */
+    _Atomic uint32_t waiting;  /* queue pairs whose head waits for time or a peer */
     _Atomic uint32_t users;
     bool dead;
-    pthread_mutex_t qps_lock;    /* the list: control thread changes it, polls only try */
-    struct soft_qp *qps;         /* that complete sends here */
+    pthread_mutex_t qps_lock; /* the list: control thread changes it, polls only try */
+    struct soft_qp *qps;      /* that complete sends here */
 };
 
 struct soft_rq {
@@ -106,7 +107,8 @@ struct soft_ah {
     struct kedge_fab_ah base;
 };
 
-/* A request that could not be executed at the doorbell: a copy with its own SGEs and inline bytes. */
+/* A request that could not be executed at the doorbell: a copy with its own SGEs and inline bytes.
+ */
 struct soft_pending {
     struct kedge_fab_wr wr;
     struct ibv_sge sge[SOFT_SGE];
@@ -118,19 +120,19 @@ struct soft_qp {
     struct kedge_fab_qp base;
     struct soft_qp_shared *shared;
     struct soft_cq *send_cq;
-    struct soft_rq rq;           /* its own, or shared is NULL */
+    struct soft_rq rq; /* its own, or shared is NULL */
     struct soft_qp *next_in_cq;
     /* The owning thread's. */
-    uint32_t posted;             /* send slots taken, running; shared->sq_freed are given back */
+    uint32_t posted; /* send slots taken, running; shared->sq_freed are given back */
     uint32_t pending_head, pending_tail;
     struct soft_pending *pending; /* pending_room of them, a power of two */
     uint32_t pending_room;
-    bool waiting;                /* the head of pending waits; counted in the CQ */
-    bool flushed;                /* the ERR state was seen and everything flushed */
-    uint64_t deadline_ns;        /* when the head gives up, UINT64_MAX: never; 0: not begun */
+    bool waiting;         /* the head of pending waits; counted in the CQ */
+    bool flushed;         /* the ERR state was seen and everything flushed */
+    uint64_t deadline_ns; /* when the head gives up, UINT64_MAX: never; 0: not begun */
     uint64_t next_try_ns;
     uint32_t rnr_tries;
-    uint32_t held;               /* the key in shared->inside, kept over the requests of one doorbell */
+    uint32_t held; /* the key in shared->inside, kept over the requests of one doorbell */
     struct soft_qp_shared *target; /* last one used, with what named it */
     uint32_t target_qpn;
     soft_owner target_owner;
@@ -154,7 +156,8 @@ static inline struct soft_fab *soft_of(const struct kedge_fab *fab)
 
 static inline bool soft_context_lives(const struct soft_fab *f, soft_owner owner)
 {
-    return atomic_load_explicit(&f->shared->context[(uint32_t)owner - 1].owner, memory_order_acquire) == owner;
+    return atomic_load_explicit(&f->shared->context[(uint32_t)owner - 1].owner,
+                                memory_order_acquire) == owner;
 }
 
 /* device.c */
@@ -165,7 +168,8 @@ int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes);
 /* Ends a context whose process is gone, and takes back every slot that no living context owns. */
 void soft_reclaim(struct soft_fab *f, soft_owner dead);
 /* Claims a slot for this context: its index below count, or -ENOSPC. */
-int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count, _Atomic uint32_t *high);
+int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count,
+                   _Atomic uint32_t *high);
 
 /* watch.c: marks contexts dead when their processes die. */
 int soft_watch_start(struct soft_fab *f);
@@ -180,16 +184,17 @@ int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 /* Our own memory behind an SGE, or NULL. */
 uint8_t *soft_mr_local(struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write);
 enum soft_mr_status { SOFT_MR_OK, SOFT_MR_DENIED, SOFT_MR_GONE };
-/* Enters a region of `owner` named by key for the queue pair's thread (hazard in qp->shared->inside): OK and *at, which
- * stays valid until soft_mr_leave(). */
-enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t pd, uint32_t key, uint64_t addr,
-                                  uint64_t length, unsigned access, uint8_t **at);
+/* Enters a region of `owner` named by key for the queue pair's thread (hazard in
+ * qp->shared->inside): OK and *at, which stays valid until soft_mr_leave(). */
+enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t pd, uint32_t key,
+                                  uint64_t addr, uint64_t length, unsigned access, uint8_t **at);
 void soft_mr_leave(struct soft_qp *qp);
 /* Unmaps what is stale. Control thread. */
 void soft_map_sweep(struct soft_fab *f, bool all);
 
 /* states.c */
-int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr,
+                   int mask);
 
 /* exec.c */
 enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK };
@@ -207,15 +212,17 @@ struct soft_message {
     int num_sge;
     bool is_inline, solicited;
     uint32_t length;
-    struct ibv_wc wc;              /* opcode, imm_data, wc_flags, src_qp; the rest is filled in */
-    const uint8_t *grh_sgid;       /* UD: the 40 bytes in front */
+    struct ibv_wc wc;        /* opcode, imm_data, wc_flags, src_qp; the rest is filled in */
+    const uint8_t *grh_sgid; /* UD: the 40 bytes in front */
     const uint8_t *grh_dgid;
-    bool write_imm;                /* no payload: the bytes were written */
+    bool write_imm; /* no payload: the bytes were written */
 };
 enum soft_outcome soft_deliver(struct soft_qp *qp, struct soft_qp_shared *target, soft_owner owner,
                                struct soft_message *m, enum ibv_wc_status *status);
-int soft_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad);
-int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad);
+int soft_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                   struct kedge_fab_recv_wr **bad);
+int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                       struct kedge_fab_recv_wr **bad);
 void soft_rq_flush(struct soft_fab *f, struct soft_qp *qp);
 
 /* cq.c */
@@ -223,9 +230,11 @@ int soft_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
 int soft_arm(struct kedge_fab_cq *cq, bool solicited_only);
 void soft_chan_drain(struct kedge_fab_chan *chan);
 /* A send's completion, on the CQ's own thread. */
-void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status, uint32_t freed);
+void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
+                  uint32_t freed);
 /* A receive's, from any process, with cq's robust lock held. False: overflowed. */
-bool soft_cq_append(struct soft_fab *f, struct soft_cq_shared *cq, const struct ibv_wc *wc, bool solicited);
+bool soft_cq_append(struct soft_fab *f, struct soft_cq_shared *cq, const struct ibv_wc *wc,
+                    bool solicited);
 /* Wakes whoever waits for this CQ, if it is armed. */
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
 /* Kills a CQ: its queue pairs break. On its own thread. */

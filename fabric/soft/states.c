@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pair states: the allowed moves with the attributes that verbs requires for each (IBTA 10.3.1, table 91;
- * for DCIs as mlx5's kernel driver has them). */
+/* Queue pair states: the allowed moves with the attributes that verbs requires for each
+ * (IBTA 10.3.1, table 91; for DCIs as mlx5's kernel driver has them). */
 #include <errno.h>
 #include <string.h>
 
 #include "soft/soft.h"
 
 struct move {
-    uint8_t type;                /* enum kedge_fab_qp_type */
-    uint8_t from, to;            /* enum ibv_qp_state */
-    int required, optional;      /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
+    uint8_t type;           /* enum kedge_fab_qp_type */
+    uint8_t from, to;       /* enum ibv_qp_state */
+    int required, optional; /* enum ibv_qp_attr_mask, beside IBV_QP_STATE */
 };
 
-#define RC_RTR (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RC_RTS (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+#define RC_RTR                                                                                     \
+    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |   \
+     IBV_QP_MIN_RNR_TIMER)
+#define RC_RTS                                                                                     \
+    (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
 
 static const struct move moves[] = {
-    {KEDGE_FAB_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-    {KEDGE_FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {KEDGE_FAB_QP_RC, IBV_QPS_RESET, IBV_QPS_INIT,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {KEDGE_FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
     {KEDGE_FAB_QP_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
     {KEDGE_FAB_QP_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
     {KEDGE_FAB_QP_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
-    {KEDGE_FAB_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {KEDGE_FAB_QP_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+     0},
     {KEDGE_FAB_QP_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
     {KEDGE_FAB_QP_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
     {KEDGE_FAB_QP_DCI, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, 0},
@@ -91,7 +97,8 @@ int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_a
         return -EINVAL;
     if ((mask & IBV_QP_PORT) && attr->port_num != f->base.caps.port_num)
         return -EINVAL;
-    if ((mask & IBV_QP_TIMEOUT) && (attr->timeout > 31 || attr->retry_cnt > 7 || attr->rnr_retry > 7))
+    if ((mask & IBV_QP_TIMEOUT) &&
+        (attr->timeout > 31 || attr->retry_cnt > 7 || attr->rnr_retry > 7))
         return -EINVAL;
     pthread_mutex_lock(&qp->send_cq->qps_lock);
     take_attributes(qp, attr, mask);

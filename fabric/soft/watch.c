@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Liveness of peers: one thread per context that sleeps on their pidfds and marks their contexts dead, so that the
- * data path has one word to look at. What a hardware RNIC's transport timers are for. */
+/* Liveness of peers: one thread per context that sleeps on their pidfds and marks their contexts
+ * dead, so that the data path has one word to look at. What a hardware RNIC's transport timers are
+ * for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -15,10 +16,11 @@ struct soft_watch {
     int epfd, stop;
     _Atomic soft_owner seen[SOFT_CONTEXTS]; /* the last owner of each context that is watched */
     int pidfd[SOFT_CONTEXTS];
-    pthread_mutex_t lock;                   /* pidfd[] */
+    pthread_mutex_t lock; /* pidfd[] */
 };
 
-/* The process of a context has died: from now on nobody reaches it. Its slots are taken back at the next open. */
+/* The process of a context has died: from now on nobody reaches it. Its slots are taken back at the
+ * next open. */
 static void context_died(struct soft_fab *f, uint32_t index)
 {
     struct soft_watch *w = f->watch;
