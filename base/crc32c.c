@@ -6,10 +6,12 @@
 #if defined(__SSE4_2__)
 #include <nmmintrin.h>
 #define STEP8(crc, v) ((uint32_t)_mm_crc32_u64(crc, v))
+#define STEP4(crc, v) _mm_crc32_u32(crc, v)
 #define STEP1(crc, v) _mm_crc32_u8(crc, v)
 #elif defined(__ARM_FEATURE_CRC32)
 #include <arm_acle.h>
 #define STEP8(crc, v) __crc32cd(crc, v)
+#define STEP4(crc, v) __crc32cw(crc, v)
 #define STEP1(crc, v) __crc32cb(crc, v)
 #endif
 
@@ -41,6 +43,12 @@ uint32_t kedge_crc32c(uint32_t crc, const void *bytes, size_t length)
         uint64_t v;
         memcpy(&v, p, 8);
         crc = STEP8(crc, v);
+    }
+    if (length >= 4) { /* a record is 60 bytes: seven steps and this one */
+        uint32_t v;
+        memcpy(&v, p, 4);
+        crc = STEP4(crc, v);
+        length -= 4, p += 4;
     }
     for (; length > 0; length--, p++)
         crc = STEP1(crc, *p);

@@ -61,7 +61,7 @@ int kedge_http_client_fd(const struct kedge_http_client *client);
 /* Does what can be done now, calling callbacks; never blocks. */
 void kedge_http_client_run(struct kedge_http_client *client);
 
-/* Starts a call. done(user, …) is called exactly once, unless the call is cancelled. 0 and *id
+/* Starts a call. done is called exactly once, unless the call is cancelled. 0 and *id
  * (may be NULL; never 0, never used again), or -EAGAIN with KEDGE_HTTP_CALLS_MAX under way,
  * -EINVAL, -ENOMEM, -ECANCELED while the client is freed. May be called from a callback. */
 int kedge_http_client_call(struct kedge_http_client *client, const struct kedge_http_call *call,

@@ -82,7 +82,7 @@ struct kedge_http_server_config {
 };
 
 /* Listens. 0 and *out (the caller's), or -errno and a sentence in err (NULL allowed): -EADDRINUSE,
- * -EACCES, -EADDRNOTAVAIL, -EINVAL for a malformed address, … A socket file that nobody listens on
+ * -EACCES, -EADDRNOTAVAIL, -EINVAL for a malformed address. A socket file that nobody listens on
  * is replaced; a file that is no socket is left alone (-EEXIST). */
 int kedge_http_server_new(const struct kedge_http_server_config *config,
                           struct kedge_http_server **out, struct kedge_errbuf *err);
@@ -130,7 +130,7 @@ void kedge_http_reply_error(struct kedge_http_request *request, int errnum, cons
 /* Whether the client of a deferred request has gone; its owner may then answer at once. */
 bool kedge_http_client_gone(const struct kedge_http_request *request);
 
-/* Appends an RFC 9457 problem: {"title":…,"status":…,"detail":…}; detail may be NULL. */
+/* Appends an RFC 9457 problem: {"title", "status", "detail"}; detail may be NULL. */
 void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail);
 
 #define KEDGE_HTTP_PROBLEM_TYPE "application/problem+json"

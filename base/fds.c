@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fds.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5; Debian 12's headers are older */
+#endif
+
+/* Aligned as the kernel wants it. */
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int) * KEDGE_FDS_MAX)];
+};
+
+int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds, unsigned count)
+{
+    if (count > KEDGE_FDS_MAX || bytes == 0)
+        return -EINVAL;
+    union control control;
+    struct iovec iov = {.iov_base = (void *)message, .iov_len = bytes};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * count);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * count);
+    }
+    ssize_t n;
+    do
+        n = sendmsg(socket, &msg, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
+/* Collects what came; there is at most one SCM_RIGHTS header, but nothing here relies on it. */
+static unsigned collect(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
+{
+    unsigned count = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (count < KEDGE_FDS_MAX)
+                fds[count++] = fd;
+            else
+                close(fd);
+        }
+    }
+    return count;
+}
+
+int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
+                   unsigned max_fds, unsigned *count)
+{
+    union control control;
+    int came[KEDGE_FDS_MAX];
+    struct iovec iov = {.iov_base = message, .iov_len = capacity};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    if (capacity == 0 || max_fds > KEDGE_FDS_MAX)
+        return -EINVAL;
+    ssize_t n;
+    do
+        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    unsigned got = collect(&msg, came);
+    int status = 0;
+    if ((msg.msg_flags & MSG_CTRUNC) != 0 || got > max_fds)
+        status = -EPROTO;
+    else if ((msg.msg_flags & MSG_TRUNC) != 0)
+        status = -EMSGSIZE;
+    else if (n == 0)
+        status = -EPIPE;
+    if (status != 0) {
+        for (unsigned i = 0; i < got; i++)
+            close(came[i]);
+        return status;
+    }
+    if (got > 0)
+        memcpy(fds, came, got * sizeof *fds);
+    *bytes = (size_t)n;
+    *count = got;
+    return 0;
+}
+
+int kedge_pidfd_open(pid_t pid)
+{
+    long fd = syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    return fd < 0 ? -errno : (int)fd;
+}
+
+int kedge_fds_peer(int socket, struct kedge_peer_process *out)
+{
+    struct ucred cred;
+    socklen_t length = sizeof cred;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &length) != 0)
+        return -errno;
+    if (cred.pid <= 0)
+        return -ENOTCONN;
+    int pidfd = -1;
+    length = sizeof pidfd;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0) {
+        int error = errno;
+        pidfd = -1;
+        if (error == ENOPROTOOPT) {
+            int opened = kedge_pidfd_open(cred.pid);
+            if (opened < 0 && opened != -ESRCH)
+                return opened;
+            pidfd = opened < 0 ? -1 : opened;
+        } else if (error != ESRCH && error != EINVAL && error != ENODATA) {
+            return -error;
+        }
+    }
+    *out = (struct kedge_peer_process){
+        .uid = cred.uid, .gid = cred.gid, .pid = cred.pid, .pidfd = pidfd};
+    return 0;
+}
+
+int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map)
+{
+    int status, file, seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    void *mapped;
+    if (bytes == 0)
+        return -EINVAL;
+    file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0)
+        return -errno;
+    if (ftruncate(file, (off_t)bytes) != 0) {
+        status = -errno;
+        goto close_file;
+    }
+    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) {
+        status = -errno;
+        goto close_file;
+    }
+    /* All in one call: after F_SEAL_SEAL no other is taken. */
+    if (read_only_for_others)
+        seals |= F_SEAL_FUTURE_WRITE;
+    if (fcntl(file, F_ADD_SEALS, seals) != 0) {
+        status = -errno;
+        goto unmap;
+    }
+    *fd = file;
+    *map = mapped;
+    return 0;
+unmap:
+    munmap(mapped, bytes);
+close_file:
+    close(file);
+    return status;
+}
+
+int kedge_memfd_map(int fd, size_t bytes, bool writable, void **map)
+{
+    struct stat st;
+    if (bytes == 0)
+        return -EINVAL;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return -EPROTO;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (st.st_size < 0 || (uint64_t)st.st_size < bytes)
+        return -EPROTO;
+    void *mapped =
+        mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        return -errno;
+    *map = mapped;
+    return 0;
+}

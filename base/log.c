@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const names[] = {"error", "warn", "info", "debug"};
+enum { LEVELS = sizeof names / sizeof names[0] };
+
+static _Atomic int level_written = KEDGE_LOG_INFO;
+static const char *_Atomic component_name = "kedge";
+static _Atomic uint64_t dropped;
+
+void kedge_log_init(const char *component, enum kedge_log_level level)
+{
+    atomic_store(&component_name, component);
+    atomic_store(&level_written, (int)level);
+}
+
+void kedge_log_set_level(enum kedge_log_level level)
+{
+    atomic_store(&level_written, (int)level);
+}
+
+bool kedge_log_enabled(enum kedge_log_level level)
+{
+    return (int)level <= atomic_load_explicit(&level_written, memory_order_relaxed);
+}
+
+int kedge_log_parse_level(const char *text, enum kedge_log_level *level)
+{
+    for (int i = 0; i < LEVELS; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *level = (enum kedge_log_level)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+uint64_t kedge_log_dropped(void)
+{
+    return atomic_load_explicit(&dropped, memory_order_relaxed);
+}
+
+/* A pipe or a terminal that poll() calls writable takes KEDGE_LOG_LINE bytes (less than PIPE_BUF)
+ * in one piece. */
+static void write_line(const char *line, size_t length)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&p, 1, KEDGE_LOG_WAIT_MS) == 1 && (p.revents & POLLOUT) != 0 &&
+        write(STDERR_FILENO, line, length) == (ssize_t)length)
+        return;
+    atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+}
+
+/* "2026-01-31T12:00:00.123Z info kedge-agentd: event" */
+static int format_head(char *line, size_t bytes, enum kedge_log_level level, const char *event)
+{
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    int n = snprintf(line, bytes, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %s %s: %s",
+                     utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                     utc.tm_sec, now.tv_nsec / 1000000, names[level],
+                     atomic_load_explicit(&component_name, memory_order_relaxed), event);
+    return n < 0 ? 0 : n;
+}
+
+void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
+{
+    if ((unsigned)level >= LEVELS || !kedge_log_enabled(level))
+        return;
+    int saved = errno;
+    char line[KEDGE_LOG_LINE];
+    const size_t room = sizeof line - 1; /* for the newline */
+    size_t used = (size_t)format_head(line, room, level, event);
+    if (used < room - 1 && format[0] != '\0') {
+        line[used++] = ' ';
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(line + used, room - used, format, args);
+        va_end(args);
+        used += n < 0 ? 0 : (size_t)n;
+    }
+    if (used > room - 1)
+        used = room - 1;
+    for (size_t i = 0; i < used; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            line[i] = '?';
+    line[used++] = '\n';
+    write_line(line, used);
+    errno = saved;
+}
+
+bool kedge_log_allow(struct kedge_log_limit *limit, uint64_t now_ns, uint64_t period_ns,
+                     uint32_t burst, uint32_t *suppressed)
+{
+    if (now_ns - limit->since_ns >= period_ns) {
+        limit->since_ns = now_ns;
+        limit->used = 0;
+    }
+    if (limit->used >= burst) {
+        if (limit->suppressed < UINT32_MAX)
+            limit->suppressed++;
+        return false;
+    }
+    limit->used++;
+    if (suppressed != NULL)
+        *suppressed = limit->suppressed;
+    limit->suppressed = 0;
+    return true;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strict conversions; declared in text.h. */
+#include "base/text.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+/* Reads digits up to *end. 0, -EINVAL without a digit, -ERANGE on overflow. */
+static int parse_digits(const char *text, uint64_t *out, const char **end)
+{
+    uint64_t value = 0;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return -ERANGE;
+    }
+    if (p == text)
+        return -EINVAL;
+    *out = value;
+    *end = p;
+    return 0;
+}
+
+int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    uint64_t value;
+    const char *end;
+    if (text[strspn(text, "0123456789")] != '\0')
+        return -EINVAL;
+    int status = parse_digits(text, &value, &end);
+    if (status != 0)
+        return status;
+    if (value < min || value > max)
+        return -ERANGE;
+    *out = value;
+    return 0;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* A number and one of the units. */
+static int parse_scaled(const char *text, const struct unit *units, size_t count, uint64_t *out)
+{
+    const char *name = text + strspn(text, "0123456789");
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(name, units[i].name) != 0)
+            continue;
+        uint64_t value;
+        int status = parse_digits(text, &value, &name);
+        if (status != 0)
+            return status;
+        if (__builtin_mul_overflow(value, units[i].factor, &value) || value > INT64_MAX)
+            return -ERANGE;
+        *out = value;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int kedge_parse_duration(const char *text, uint64_t *out_ns)
+{
+    static const struct unit units[] = {
+        {"ns", 1},
+        {"us", 1000},
+        {"ms", 1000000},
+        {"s", 1000000000ull},
+        {"m", 60 * 1000000000ull},
+        {"h", 3600 * 1000000000ull},
+        {"d", 86400 * 1000000000ull},
+    };
+    if (strcmp(text, "0") == 0) {
+        *out_ns = 0;
+        return 0;
+    }
+    return parse_scaled(text, units, sizeof units / sizeof units[0], out_ns);
+}
+
+int kedge_parse_bytes(const char *text, uint64_t *out)
+{
+    static const struct unit units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KiB", 1ull << 10},
+        {"MiB", 1ull << 20},
+        {"GiB", 1ull << 30},
+        {"TiB", 1ull << 40},
+    };
+    return parse_scaled(text, units, sizeof units / sizeof units[0], out);
+}
+
+int kedge_gid_parse(const char *text, uint8_t gid[16])
+{
+    uint8_t v6[16], v4[4];
+    if (inet_pton(AF_INET6, text, v6) == 1) {
+        memcpy(gid, v6, 16);
+        return 0;
+    }
+    if (inet_pton(AF_INET, text, v4) != 1)
+        return -EINVAL;
+    memset(gid, 0, 10);
+    memset(gid + 10, 0xff, 2);
+    memcpy(gid + 12, v4, 4);
+    return 0;
+}
+
+const char *kedge_gid_format(const uint8_t gid[16], char out[KEDGE_GID_TEXT])
+{
+    _Static_assert(KEDGE_GID_TEXT >= INET6_ADDRSTRLEN, "the longest address fits");
+    return inet_ntop(AF_INET6, gid, out, KEDGE_GID_TEXT);
+}
+
+const char *kedge_hex_encode(const void *bytes, size_t length, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *p = bytes;
+    for (size_t i = 0; i < length; i++) {
+        out[2 * i] = digits[p[i] >> 4];
+        out[2 * i + 1] = digits[p[i] & 15];
+    }
+    out[2 * length] = '\0';
+    return out;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int kedge_hex_decode(const char *text, void *bytes, size_t length)
+{
+    size_t digits = 0;
+    while (digits <= 2 * length && hex_digit(text[digits]) >= 0)
+        digits++;
+    if (digits != 2 * length || text[digits] != '\0')
+        return -EINVAL;
+    uint8_t *p = bytes;
+    for (size_t i = 0; i < length; i++)
+        p[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+    return 0;
+}
+
+static const char alphabets[2][65] = {
+    [KEDGE_BASE64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    [KEDGE_BASE64URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+};
+
+size_t kedge_base64_encode(enum kedge_base64 kind, const void *bytes, size_t length, char *out)
+{
+    const char *alphabet = alphabets[kind];
+    const uint8_t *p = bytes;
+    char *to = out;
+    for (; length >= 3; length -= 3, p += 3) {
+        *to++ = alphabet[p[0] >> 2];
+        *to++ = alphabet[(p[0] & 3) << 4 | p[1] >> 4];
+        *to++ = alphabet[(p[1] & 15) << 2 | p[2] >> 6];
+        *to++ = alphabet[p[2] & 63];
+    }
+    if (length > 0) {
+        uint8_t second = length == 2 ? p[1] : 0;
+        *to++ = alphabet[p[0] >> 2];
+        *to++ = alphabet[(p[0] & 3) << 4 | second >> 4];
+        if (length == 2)
+            *to++ = alphabet[(second & 15) << 2];
+        for (; kind == KEDGE_BASE64 && (to - out) % 4 != 0;)
+            *to++ = '=';
+    }
+    *to = '\0';
+    return (size_t)(to - out);
+}
+
+static int base64_digit(enum kedge_base64 kind, char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == alphabets[kind][62] ? 62 : c == alphabets[kind][63] ? 63 : -1;
+}
+
+int kedge_base64_decode(enum kedge_base64 kind, const char *text, size_t text_length, void *bytes,
+                        size_t capacity, size_t *length)
+{
+    size_t digits = text_length;
+    if (kind == KEDGE_BASE64) {
+        if (text_length % 4 != 0)
+            return -EINVAL;
+        while (digits > 0 && text_length - digits < 2 && text[digits - 1] == '=')
+            digits--;
+    }
+    if (digits % 4 == 1)
+        return -EINVAL;
+    size_t needed = digits / 4 * 3 + (digits % 4 == 0 ? 0 : digits % 4 - 1);
+    if (needed > capacity)
+        return -EMSGSIZE;
+    uint8_t *to = bytes;
+    uint32_t bits = 0;
+    unsigned have = 0;
+    for (size_t i = 0; i < digits; i++) {
+        int digit = base64_digit(kind, text[i]);
+        if (digit < 0)
+            return -EINVAL;
+        bits = (bits << 6 | (uint32_t)digit) & 0xffff;
+        have += 6;
+        if (have >= 8) {
+            have -= 8;
+            *to++ = (uint8_t)(bits >> have);
+        }
+    }
+    if ((bits & ((1u << have) - 1)) != 0)
+        return -EINVAL;
+    *length = needed;
+    return 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 256 };
+
+void kedge_text_init(struct kedge_text *t, size_t max_bytes)
+{
+    *t = (struct kedge_text){.max = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX - 1};
+}
+
+void kedge_text_fini(struct kedge_text *t)
+{
+    free(t->data);
+    *t = (struct kedge_text){.max = t->max};
+}
+
+void kedge_text_reset(struct kedge_text *t)
+{
+    t->length = 0;
+    t->error = 0;
+    if (t->data != NULL)
+        t->data[0] = '\0';
+}
+
+const char *kedge_text_str(const struct kedge_text *t)
+{
+    return t->data == NULL ? "" : t->data;
+}
+
+/* Room for `more` bytes and the NUL. Fails without changing the text. */
+static int reserve(struct kedge_text *t, size_t more)
+{
+    if (t->error != 0)
+        return t->error;
+    if (more > t->max - t->length)
+        return t->error = -EMSGSIZE;
+    size_t needed = t->length + more + 1;
+    if (needed <= t->capacity)
+        return 0;
+    size_t capacity = t->capacity == 0 ? FIRST_CAPACITY : t->capacity;
+    while (capacity < needed)
+        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+    if (capacity > t->max + 1)
+        capacity = t->max + 1;
+    char *data = realloc(t->data, capacity);
+    if (data == NULL)
+        return t->error = -ENOMEM;
+    t->data = data;
+    t->capacity = capacity;
+    return 0;
+}
+
+int kedge_text_append(struct kedge_text *t, const void *bytes, size_t length)
+{
+    if (reserve(t, length) != 0)
+        return t->error;
+    if (length > 0)
+        memcpy(t->data + t->length, bytes, length);
+    t->length += length;
+    t->data[t->length] = '\0';
+    return 0;
+}
+
+int kedge_text_printf(struct kedge_text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n < 0)
+        return t->error = t->error != 0 ? t->error : -EINVAL;
+    if (reserve(t, (size_t)n) != 0)
+        return t->error;
+    va_start(args, format);
+    vsnprintf(t->data + t->length, (size_t)n + 1, format, args);
+    va_end(args);
+    t->length += (size_t)n;
+    return 0;
+}
+
+/* The length of the UTF-8 sequence that begins at p (1 .. 4), or 0 when it is none: too long for
+ * its value, a surrogate, above U+10FFFF or cut short. */
+static size_t utf8_length(const unsigned char *p)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0;
+    if (n <= 1)
+        return n;
+    uint32_t value = p[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if (p[i] >> 6 != 2) /* the NUL stops here too */
+            return 0;
+        value = value << 6 | (p[i] & 0x3f);
+    }
+    if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+        return 0;
+    return n;
+}
+
+/* Appends one character of string, escaped; returns how many bytes it was. */
+static size_t append_json_character(struct kedge_text *t, const unsigned char *p)
+{
+    static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* character, letter */
+    for (size_t i = 0; i < sizeof shorts - 1; i += 2) {
+        if (*p == (unsigned char)shorts[i]) {
+            kedge_text_printf(t, "\\%c", shorts[i + 1]);
+            return 1;
+        }
+    }
+    size_t n = utf8_length(p);
+    if (n == 0) {
+        kedge_text_append(t, "\xef\xbf\xbd", 3);
+        return 1;
+    }
+    if (*p < 0x20 || *p == 0x7f)
+        kedge_text_printf(t, "\\u%04x", *p);
+    else
+        kedge_text_append(t, p, n);
+    return n;
+}
+
+int kedge_text_json(struct kedge_text *t, const char *string)
+{
+    size_t before = t->length;
+    kedge_text_append(t, "\"", 1);
+    for (const unsigned char *p = (const unsigned char *)string; *p != '\0' && t->error == 0;)
+        p += append_json_character(t, p);
+    if (kedge_text_append(t, "\"", 1) != 0 && t->data != NULL) {
+        t->length = before; /* whole or not at all */
+        t->data[before] = '\0';
+    }
+    return t->error;
+}
