@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane: what carries requests from workers' rings to the fabric and completions back (design:
+ * "From a worker's call to the wire"). No I/O of its own, no clock, no randomness, no thread:
+ * stepped with the time, it reaches the network through the fabric alone, and sim or daemon own it.
+ *
+ * One thread steps a lane. The control side talks to it through two bounded rings: commands in,
+ * events out; these two calls (kedge_lane_command, kedge_lane_event) are the control thread's,
+ * everything else is the lane thread's. Ownership of what a command carries passes to the lane
+ * until the event that answers it.
+ *
+ * Invariants: a malformed request never reaches a physical queue pair; a physical send queue never
+ * overflows; no request is posted under a record whose lease is over; nothing a worker writes is
+ * believed before it was copied. */
+#ifndef AGENT_LANE_H
+#define AGENT_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+#include "schema/session.h"
+#include "schema/table.h"
+
+struct kedge_lane;
+
+enum {
+    KEDGE_LANE_MAX_DCIS = 32,
+    KEDGE_LANE_MAX_METASERVERS = 8,
+    KEDGE_SESSION_MAX_ARENAS = 16,
+};
+
+struct kedge_lane_config {
+    uint32_t max_sessions;
+    uint32_t max_peers; /* known endpoints */
+    uint32_t max_flows; /* endpoints in use at one time */
+    uint32_t mr_cache;  /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;  /* of each DCI */
+    uint32_t
+        max_empty_polls;    /* before a session, and then the lane, goes to sleep (RDMAbox: 120) */
+    uint32_t guess_budget;  /* wrong virtual keys of one session before it ends */
+    uint32_t suspect_queue; /* requests that may wait for a suspect endpoint */
+    uint32_t max_grants;    /* imports of one session */
+    uint64_t suspect_ns;    /* an endpoint whose oldest request is older is suspect */
+    uint64_t lookup_timeout_ns; /* of all metaservers together */
+    uint64_t node_lease_ns;     /* how long an endpoint record is believed */
+    uint64_t mr_lease_ns;       /* how long an MR record is believed */
+    uint64_t bound_ns,
+        slack_ns; /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+    uint8_t gid[16];
+    uint16_t pool;
+    uint32_t incarnation;
+};
+
+/* What the lane uses of the fabric; made by the control side, borrowed while the lane lives. All
+ * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
+ * completes on cq too. */
+struct kedge_lane_resources {
+    struct kedge_fab *fab;
+    struct kedge_fab_cq *cq; /* room for every send slot of every queue pair below */
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_qp *dci[KEDGE_LANE_MAX_DCIS];
+    uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */
+    struct kedge_fab_qp *spare[KEDGE_LANE_MAX_DCIS];
+    uint32_t spares;
+    struct kedge_fab_qp *system_dci; /* in the system PD */
+    struct kedge_fab_mem scratch;    /* for what the lane itself READs */
+    uint32_t scratch_lkey;           /* in pd */
+    uint32_t scratch_system_lkey;    /* in the system PD */
+    void *peers;                     /* formatted: schema/peers.h; max_peers slots */
+    struct kedge_table
+        *mr_table; /* this node's, registered for remote READ; the lane is its writer */
+};
+
+/* 0, or -ENOMEM/-EINVAL. config is copied. seed: for virtual keys' draws in simulation; the daemon
+ * gives random() a source of its own through kedge_lane_set_random(). */
+int kedge_lane_new(const struct kedge_lane_config *config,
+                   const struct kedge_lane_resources *resources, struct kedge_lane **out);
+void kedge_lane_free(struct kedge_lane *lane);
+/* Where virtual keys and secrets come from: fills bytes; 0 or -errno. Must be set before the first
+ * step. */
+void kedge_lane_set_random(struct kedge_lane *lane, int (*fill)(void *user, void *bytes, size_t n),
+                           void *user);
+
+/* One pass: commands, completions, rings, posts. now_ns grows. Returns how much it did (0:
+ * nothing). Makes no call that can block; of system calls only futex wakes, and those through
+ * wake(). */
+uint32_t kedge_lane_step(struct kedge_lane *lane, uint64_t now_ns);
+/* Called by the lane to wake a worker that sleeps on its session's `wake` word. */
+void kedge_lane_set_wake(struct kedge_lane *lane, void (*wake)(void *user, _Atomic uint32_t *word),
+                         void *user);
+/* Before sleeping: sets every session's doorbell flag, fences, arms the CQ, looks once more at all.
+ * UINT64_MAX or the time (of now_ns's clock) of the next thing that is due; 0: there is work, do
+ * not sleep. */
+uint64_t kedge_lane_prepare_sleep(struct kedge_lane *lane, uint64_t now_ns);
+/* The doorbell of a session was rung: it is polled again. */
+void kedge_lane_doorbell(struct kedge_lane *lane, uint32_t session);
+
+/* ---- control side
+ * ---------------------------------------------------------------------------------- */
+
+/* Registered memory that a worker may use. */
+struct kedge_lane_arena {
+    uint8_t *addr; /* in this process */
+    uint64_t bytes;
+    uint32_t lkey, rkey; /* real */
+};
+
+/* A session as the lane sees it. Mappings are the control side's until KEDGE_EVENT_SESSION_OVER. */
+struct kedge_lane_session {
+    uint32_t id; /* below max_sessions, not in use; names it in commands and events */
+    struct kedge_session_rw *rw;
+    struct kedge_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
+    uint32_t tenant;
+    uint32_t max_vqps, max_inflight, max_mrs;
+    struct kedge_lane_arena arena; /* number 0 */
+};
+
+enum kedge_command_kind {
+    KEDGE_COMMAND_SESSION_ADD = 1,
+    KEDGE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
+    KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
+    KEDGE_COMMAND_AH_READY,    /* answers WANT_AH; ah NULL: status says why */
+    KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a queue pair in RTS for the spares */
+    KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
+};
+
+/* How to READ a metaserver's endpoint table. */
+struct kedge_lane_metaserver {
+    struct kedge_fab_ah
+        *ah; /* in the system PD; the control side keeps it until the lane got another list */
+    uint32_t dctn;
+    uint64_t dc_key;
+    struct kedge_table_desc table;
+};
+
+struct kedge_command {
+    enum kedge_command_kind kind;
+    uint32_t session;
+    union {
+        struct kedge_lane_session add;
+        uint32_t reason; /* SESSION_END: enum kedge_reason */
+        struct kedge_lane_arena arena;
+        struct {
+            uint32_t flow;
+            struct kedge_fab_ah *ah;
+            int status;
+        } ah;
+        struct kedge_fab_qp *qp;
+        struct {
+            uint32_t count;
+            struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
+        } metaservers;
+    };
+};
+
+enum kedge_event_kind {
+    KEDGE_EVENT_SESSION_OVER = 1, /* session: nothing of it is in flight or believed any more;
+                                   * exported tells whether peers ever had a key to its arenas */
+    KEDGE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
+                                   * socket; SESSION_OVER    follows without a command */
+    KEDGE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
+    KEDGE_EVENT_WANT_AH,          /* make one to gid in pd, answer AH_READY with the same flow */
+    KEDGE_EVENT_DROP_AH,          /* ah: no longer used: destroy it */
+    KEDGE_EVENT_QP_BROKEN,        /* qp: reset and bring back to RTS, answer QP_READY */
+};
+
+struct kedge_lane_event {
+    enum kedge_event_kind kind;
+    uint32_t session;
+    union {
+        uint32_t reason;
+        struct {
+            uint32_t number;
+            int status;
+        } arena;
+        struct {
+            uint32_t flow;
+            uint8_t gid[16];
+        } want_ah;
+        struct kedge_fab_ah *ah;
+        struct kedge_fab_qp *qp;
+    };
+};
+
+/* 0, or -EAGAIN: the ring is full, try after the lane's next pass. */
+int kedge_lane_command(struct kedge_lane *lane, const struct kedge_command *command);
+/* 1 and an event, or 0. */
+int kedge_lane_event(struct kedge_lane *lane, struct kedge_lane_event *out);
+
+/* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
+ * by anybody. */
+struct kedge_lane_stats {
+    uint64_t passes, sleeps;
+    uint64_t posted, completed, failed, refused; /* worker requests */
+    uint64_t doorbells;                          /* linked lists handed to the fabric */
+    uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
+    uint64_t lookups_failed;
+    uint64_t wrong_keys;
+    uint64_t qp_broken, reposted;
+    uint64_t sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
+};
+void kedge_lane_stats(const struct kedge_lane *lane, struct kedge_lane_stats *out);
+
+#endif
