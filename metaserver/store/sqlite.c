@@ -17,7 +17,7 @@
 #include "schema/sql.h"
 
 #define APPLICATION_ID 0x4b4d4554
-#define BUSY_MS        1000 /* the longest wait for somebody else's transaction */
+#define BUSY_MS        250 /* the longest wait for somebody else's transaction */
 
 enum statement {
     BEGIN,

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metaserver without its sockets: the core and the store kept in step, and the requests of the
+ * REST interface answered. What a client was told is in the store first; what the store refuses has
+ * not happened.
+ *
+ * One thread. Times are given, as in core.h. Blocks only in the store. */
+#ifndef METASERVER_SERVICE_H
+#define METASERVER_SERVICE_H
+
+#include "base/text.h"
+#include "metaserver/core.h"
+
+/* How agents reach the table: given to them when they register. */
+struct kedge_service_endpoint {
+    uint8_t gid[16];
+    uint32_t dct_number;
+    uint64_t dc_key;
+    uint64_t table_addr;
+    uint32_t table_rkey;
+};
+
+/* Zeroed to begin; only ever grows. */
+struct kedge_service_counters {
+    uint64_t registrations; /* accepted, repetitions included */
+    uint64_t renewals;
+    uint64_t removals;
+    uint64_t expiries;
+    uint64_t stale; /* refused: incarnation */
+    uint64_t taken; /* refused: another node's endpoint */
+    uint64_t full;  /* refused: no room */
+    uint64_t store_errors;
+    uint64_t http[600]; /* answers by status */
+};
+
+struct kedge_service {
+    struct kedge_meta *meta;   /* borrowed */
+    struct kedge_store *store; /* borrowed */
+    struct kedge_service_endpoint endpoint;
+    uint64_t node_lease_ns;
+    struct kedge_service_counters count;
+    uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
+};
+
+/* Fills the core from the store. -errno and a sentence. */
+int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err);
+
+/* What has to happen with time: leases end, the store is told, old nodes are forgotten. Call it
+ * every 100 ms or so; does a bounded amount of work. */
+void kedge_service_tick(struct kedge_service *s, uint64_t now);
+
+/* ---- REST ----------------------------------------------------------------------------------- */
+
+/* Strings are borrowed for the call; NULL: absent. */
+struct kedge_service_request {
+    const char *method;
+    const char *path; /* decoded, without the query */
+    const char *content_type;
+    const char *limit, *cursor; /* of the query */
+    const void *body;
+    size_t body_bytes;
+};
+
+struct kedge_service_answer {
+    int status;
+    const char *content_type; /* a literal */
+    const char *allow;        /* a literal: value of the Allow header; or NULL */
+};
+
+/* Answers; body is initialised by the caller and is appended to. */
+void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
+                          uint64_t now, struct kedge_text *body,
+                          struct kedge_service_answer *answer);
+
+/* The counters and gauges, as Prometheus wants them. */
+void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out);
+
+#endif

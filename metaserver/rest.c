@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The REST interface: routes, and what is said. schema/openapi.yaml describes it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "metaserver/json.h"
+#include "service_private.h"
+
+#define DEFAULT_LIMIT 100
+#define MAX_LIMIT     1000
+
+/* One request on its way through. */
+struct call {
+    struct kedge_service *s;
+    const struct kedge_service_request *request;
+    uint64_t now;
+    struct kedge_text *body;
+    struct kedge_service_answer *answer;
+    char id[KEDGE_STORE_ID_BYTES]; /* of the path; "" if the route has none */
+};
+
+/* ---- problems ------------------------------------------------------------------------------- */
+
+enum problem {
+    MALFORMED,
+    NO_ROUTE,
+    NO_NODE,
+    REGISTER_AGAIN,
+    METHOD,
+    STALE,
+    TAKEN,
+    TOO_LARGE,
+    MEDIA_TYPE,
+    FULL,
+    STORE,
+};
+
+static const struct {
+    const char *type;
+    int status;
+    const char *title;
+} problems[] = {
+    [MALFORMED] = {"malformed", 400, "the request is malformed"},
+    [NO_ROUTE] = {"unknown-route", 404, "there is nothing at this path"},
+    [NO_NODE] = {"unknown-node", 404, "no such node"},
+    [REGISTER_AGAIN] = {"register-again", 404, "the node has to register again"},
+    [METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
+    [STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
+    [TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
+    [TOO_LARGE] = {"too-large", 413, "the body is too large"},
+    [MEDIA_TYPE] = {"unsupported-media-type", 415, "the body must be application/json"},
+    [FULL] = {"full", 507, "there is no room"},
+    [STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+};
+
+/* Opens the problem; more members may follow, then end_problem(). */
+static void begin_problem(struct call *c, enum problem p, const char *detail)
+{
+    c->answer->status = problems[p].status;
+    c->answer->content_type = "application/problem+json";
+    kedge_text_reset(c->body);
+    kedge_text_printf(c->body, "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d",
+                      problems[p].type, problems[p].title, problems[p].status);
+    if (detail != NULL && detail[0] != '\0') {
+        kedge_text_printf(c->body, ",\"detail\":");
+        kedge_text_json(c->body, detail);
+    }
+}
+
+static void end_problem(struct call *c)
+{
+    kedge_text_printf(c->body, "}\n");
+}
+
+static void problem(struct call *c, enum problem p, const char *detail)
+{
+    begin_problem(c, p, detail);
+    end_problem(c);
+}
+
+static void malformed(struct call *c, const char *field, const char *detail)
+{
+    begin_problem(c, MALFORMED, detail);
+    if (field[0] != '\0') {
+        kedge_text_printf(c->body, ",\"field\":");
+        kedge_text_json(c->body, field);
+    }
+    end_problem(c);
+}
+
+static void stale(struct call *c, uint32_t known)
+{
+    begin_problem(c, STALE, "start with an incarnation above the known one");
+    kedge_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
+    end_problem(c);
+}
+
+/* Whether there is a JSON body; else the answer has been given. */
+static bool has_json(struct call *c)
+{
+    static const char json[] = "application/json";
+    const char *type = c->request->content_type;
+    size_t length = sizeof json - 1;
+    if (type == NULL || strncasecmp(type, json, length) != 0 ||
+        (type[length] != '\0' && type[length] != ';' && type[length] != ' ')) {
+        problem(c, MEDIA_TYPE, "send Content-Type: application/json");
+        return false;
+    }
+    if (c->request->body_bytes > KEDGE_JSON_MAX_BYTES) {
+        problem(c, TOO_LARGE, "a body has at most 65536 bytes");
+        return false;
+    }
+    return true;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static uint64_t in_ms(uint64_t ns)
+{
+    return ns / KEDGE_NS_PER_MS;
+}
+
+static void write_registered(struct call *c, uint32_t incarnation)
+{
+    const struct kedge_service_endpoint *e = &c->s->endpoint;
+    const struct kedge_table_desc *table = kedge_meta_table(c->s->meta);
+    char gid[KEDGE_GID_TEXT];
+    kedge_text_printf(c->body,
+                      "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
+                      ",\"metaserver\":{\"generation\":\"%016" PRIx64 "\",",
+                      c->id, incarnation, in_ms(c->s->node_lease_ns), table->generation);
+    kedge_text_printf(c->body,
+                      "\"endpoint\":{\"gid\":\"%s\",\"dct_number\":%" PRIu32
+                      ",\"dc_key\":\"%016" PRIx64 "\"},",
+                      kedge_gid_format(e->gid, gid), e->dct_number, e->dc_key);
+    kedge_text_printf(c->body,
+                      "\"table\":{\"addr\":\"%016" PRIx64 "\",\"rkey\":%" PRIu32
+                      ",\"log2_slots\":%" PRIu32 ",\"seed\":\"%016" PRIx64
+                      "\",\"generation\":\"%016" PRIx64 "\",\"version\":%u}}}\n",
+                      e->table_addr, e->table_rkey, table->log2_slots, table->seed,
+                      table->generation, (unsigned)table->version);
+}
+
+static void put_node(struct call *c)
+{
+    struct kedge_meta_registration r;
+    struct kedge_meta_verdict verdict;
+    struct kedge_json_fault fault;
+    struct kedge_errbuf err;
+    char detail[160];
+    if (!has_json(c))
+        return;
+    if (kedge_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &fault) != 0) {
+        malformed(c, fault.field, fault.detail);
+        return;
+    }
+    switch (kedge_service_register(c->s, &r, c->now, &verdict, &err)) {
+    case 0:
+        c->answer->status = verdict.created ? 201 : 200;
+        write_registered(c, r.incarnation);
+        return;
+    case -ESTALE:
+        stale(c, verdict.known_incarnation);
+        return;
+    case -EEXIST:
+        snprintf(detail, sizeof detail, "it is of node %s: remove that one, or let it expire",
+                 verdict.owner);
+        begin_problem(c, TAKEN, detail);
+        kedge_text_printf(c->body, ",\"field\":\"endpoints[%" PRIu32 "]\"", verdict.endpoint);
+        end_problem(c);
+        return;
+    case -ENOSPC:
+        begin_problem(c, FULL, "raise max_endpoints in the metaserver's configuration");
+        if (verdict.endpoint != UINT32_MAX)
+            kedge_text_printf(c->body, ",\"field\":\"endpoints[%" PRIu32 "]\"", verdict.endpoint);
+        end_problem(c);
+        return;
+    default:
+        problem(c, STORE, err.text);
+    }
+}
+
+static void renew_node(struct call *c)
+{
+    struct kedge_json_fault fault;
+    uint32_t incarnation, known;
+    if (!has_json(c))
+        return;
+    if (kedge_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &fault) != 0) {
+        malformed(c, fault.field, fault.detail);
+        return;
+    }
+    switch (kedge_meta_renew(c->s->meta, c->id, incarnation, c->now, &known)) {
+    case 0:
+        c->s->count.renewals++;
+        kedge_text_printf(c->body,
+                          "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
+                          in_ms(c->s->node_lease_ns), kedge_meta_table(c->s->meta)->generation);
+        return;
+    case -ESTALE:
+        c->s->count.stale++;
+        stale(c, known);
+        return;
+    case -EUNATCH:
+        problem(c, REGISTER_AGAIN, "PUT the node: this metaserver does not hold its endpoints");
+        return;
+    default:
+        problem(c, NO_NODE, NULL);
+    }
+}
+
+static void write_node(struct kedge_text *out, const struct kedge_meta_view *v)
+{
+    /* What is lapsed here is expired for everybody else. */
+    bool expired = v->state == KEDGE_META_LAPSED || v->state == KEDGE_META_EXPIRED;
+    char gid[KEDGE_GID_TEXT];
+    kedge_text_printf(out, "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"state\":\"%s\",", v->id,
+                      v->incarnation, expired ? "expired" : kedge_meta_state_name(v->state));
+    kedge_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[",
+                      in_ms(v->expires_in_ns));
+    for (uint32_t i = 0; i < v->endpoint_count; i++) {
+        bool dc = v->endpoint[i].flags & KEDGE_RECORD_DC,
+             rc = v->endpoint[i].flags & KEDGE_RECORD_RC;
+        kedge_text_printf(out, "%s{\"gid\":\"%s\",\"pool\":%u", i == 0 ? "" : ",",
+                          kedge_gid_format(v->endpoint[i].gid, gid), v->endpoint[i].pool);
+        if (dc || rc)
+            kedge_text_printf(out, ",\"transports\":[%s%s%s],\"mtu\":%u", dc ? "\"dc\"" : "",
+                              dc && rc ? "," : "", rc ? "\"rc\"" : "", v->endpoint[i].mtu);
+        kedge_text_printf(out, "}");
+    }
+    kedge_text_printf(out, "]}");
+}
+
+static void get_node(struct call *c)
+{
+    struct kedge_meta_view view;
+    if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
+        problem(c, NO_NODE, NULL);
+        return;
+    }
+    write_node(c->body, &view);
+    kedge_text_printf(c->body, "\n");
+}
+
+static void delete_node(struct call *c)
+{
+    struct kedge_errbuf err;
+    switch (kedge_service_remove(c->s, c->id, &err)) {
+    case 0:
+        c->answer->status = 204;
+        return;
+    case -ENOENT:
+        problem(c, NO_NODE, NULL);
+        return;
+    default:
+        problem(c, STORE, err.text);
+    }
+}
+
+static void list_nodes(struct call *c)
+{
+    struct kedge_meta_view view = {.id = ""};
+    char cursor[KEDGE_BASE64_TEXT(KEDGE_STORE_ID_BYTES)];
+    uint64_t limit = DEFAULT_LIMIT, n = 0;
+    size_t length;
+    if (c->request->limit != NULL &&
+        kedge_parse_u64(c->request->limit, 1, MAX_LIMIT, &limit) != 0) {
+        malformed(c, "limit", "must be a number from 1 to 1000");
+        return;
+    }
+    if (c->request->cursor != NULL) {
+        if (kedge_base64_decode(KEDGE_BASE64URL, c->request->cursor, strlen(c->request->cursor),
+                                view.id, sizeof view.id - 1, &length) != 0 ||
+            (view.id[length] = '\0', !kedge_json_is_id(view.id)) || strlen(view.id) != length) {
+            malformed(c, "cursor", "must be the next_cursor of an earlier answer");
+            return;
+        }
+    }
+    kedge_text_printf(c->body, "{\"nodes\":[");
+    char last[KEDGE_STORE_ID_BYTES];
+    memcpy(last, view.id, sizeof last);
+    while (n < limit && kedge_meta_after(c->s->meta, last, c->now, &view) == 0) {
+        kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
+        write_node(c->body, &view);
+        memcpy(last, view.id, sizeof last);
+    }
+    kedge_text_printf(c->body, "]");
+    if (n == limit && kedge_meta_after(c->s->meta, last, c->now, &view) == 0) {
+        kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
+        kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
+    }
+    kedge_text_printf(c->body, "}\n");
+}
+
+/* ---- the daemon ----------------------------------------------------------------------------- */
+
+static void get_health(struct call *c)
+{
+    kedge_text_printf(c->body, "{\"status\":\"ok\"}\n");
+}
+
+static void get_ready(struct call *c)
+{
+    struct kedge_errbuf err;
+    if (kedge_store_check(c->s->store, &err) != 0)
+        problem(c, STORE, err.text);
+    else
+        kedge_text_printf(c->body, "{\"status\":\"ready\"}\n");
+}
+
+static void get_metrics(struct call *c)
+{
+    c->answer->content_type = KEDGE_METRICS_TYPE;
+    kedge_service_metrics(c->s, c->body);
+}
+
+static void get_version(struct call *c)
+{
+    kedge_text_printf(c->body,
+                      "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"record_version\":%u}\n",
+                      KEDGE_VERSION, KEDGE_RECORD_VERSION);
+}
+
+/* ---- routes --------------------------------------------------------------------------------- */
+
+struct route {
+    const char *prefix; /* what stands before the id, or the whole path */
+    const char *suffix; /* what stands after the id; NULL: there is no id */
+    const char *allow;
+    struct {
+        const char *method;
+        void (*handle)(struct call *c);
+    } methods[4];
+};
+
+static const struct route routes[] = {
+    {"/v1/nodes", NULL, "GET, HEAD", {{"GET", list_nodes}}},
+    {"/v1/nodes/", "/renew", "POST", {{"POST", renew_node}}},
+    {"/v1/nodes/",
+     "",
+     "GET, HEAD, PUT, DELETE",
+     {{"GET", get_node}, {"PUT", put_node}, {"DELETE", delete_node}}},
+    {"/healthz", NULL, "GET, HEAD", {{"GET", get_health}}},
+    {"/readyz", NULL, "GET, HEAD", {{"GET", get_ready}}},
+    {"/metrics", NULL, "GET, HEAD", {{"GET", get_metrics}}},
+    {"/version", NULL, "GET, HEAD", {{"GET", get_version}}},
+};
+
+/* Whether path is of route; the id, if it has one, is [*id, *id + *length). */
+static bool matches(const struct route *route, const char *path, const char **id, size_t *length)
+{
+    size_t prefix = strlen(route->prefix), whole = strlen(path);
+    *length = 0;
+    if (route->suffix == NULL)
+        return strcmp(path, route->prefix) == 0;
+    size_t suffix = strlen(route->suffix);
+    if (whole <= prefix + suffix || strncmp(path, route->prefix, prefix) != 0 ||
+        strcmp(path + whole - suffix, route->suffix) != 0)
+        return false;
+    *id = path + prefix;
+    *length = whole - prefix - suffix;
+    return memchr(*id, '/', *length) == NULL;
+}
+
+static void dispatch(struct call *c, const struct route *route)
+{
+    const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
+    for (size_t i = 0; i < 4 && route->methods[i].method != NULL; i++) {
+        if (strcmp(route->methods[i].method, method) == 0) {
+            route->methods[i].handle(c);
+            return;
+        }
+    }
+    c->answer->allow = route->allow;
+    problem(c, METHOD, route->allow);
+}
+
+static void answer(struct call *c)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        const char *id;
+        size_t length;
+        if (!matches(&routes[i], c->request->path, &id, &length))
+            continue;
+        if (routes[i].suffix != NULL) {
+            bool fits = length < sizeof c->id;
+            if (fits)
+                memcpy(c->id, id, length);
+            if (!fits || !kedge_json_is_id(c->id)) {
+                malformed(c, "id",
+                          "a node's id is 1 to 63 of a-z, 0-9, '.' and '-', and begins "
+                          "with a letter or digit");
+                return;
+            }
+        }
+        dispatch(c, &routes[i]);
+        return;
+    }
+    problem(c, NO_ROUTE, NULL);
+}
+
+void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
+                          uint64_t now, struct kedge_text *body, struct kedge_service_answer *out)
+{
+    struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
+    *out = (struct kedge_service_answer){.status = 200, .content_type = "application/json"};
+    kedge_service_lapse(s, now);
+    answer(&c);
+    s->count.http[out->status]++;
+}

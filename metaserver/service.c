@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/service.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "service_private.h"
+
+#define BATCH       256                  /* nodes in one transaction */
+#define STORE_PAUSE (5 * KEDGE_NS_PER_S) /* between our own attempts at a store that fails */
+
+struct loading {
+    struct kedge_service *s;
+    uint64_t now;
+};
+
+static int load_one(void *user, const struct kedge_store_node *node)
+{
+    struct loading *l = user;
+    return kedge_meta_restore(l->s->meta, node, l->now);
+}
+
+int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err)
+{
+    struct loading l = {s, now};
+    err->text[0] = '\0';
+    int status = kedge_store_load(s->store, load_one, &l, err);
+    if (status == -ENOSPC)
+        return kedge_err(
+            err, status,
+            "the store holds more nodes or endpoints than max_endpoints allows: raise it");
+    if (status == -EEXIST)
+        return kedge_err(err, status,
+                         "the store names one endpoint twice: restore it from a backup");
+    return status;
+}
+
+/* A write that nobody asked for has failed: said once, tried again later. */
+static void pause_store(struct kedge_service *s, const char *what, const struct kedge_errbuf *err,
+                        uint64_t now)
+{
+    s->count.store_errors++;
+    s->store_retry_at = now + STORE_PAUSE;
+    kedge_log(KEDGE_LOG_WARN, "the store failed", "while=%s error=\"%s\"", what, err->text);
+}
+
+void kedge_service_lapse(struct kedge_service *s, uint64_t now)
+{
+    uint32_t lapsed = kedge_meta_lapse(s->meta, now);
+    s->count.expiries += lapsed;
+    if (lapsed > 0)
+        kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
+}
+
+void kedge_service_tick(struct kedge_service *s, uint64_t now)
+{
+    const char *ids[BATCH];
+    struct kedge_errbuf err;
+    kedge_service_lapse(s, now);
+    if (now < s->store_retry_at)
+        return;
+    uint32_t n = kedge_meta_lapsed(s->meta, ids, BATCH);
+    if (n > 0) {
+        if (kedge_store_expire(s->store, ids, n, &err) != 0) {
+            pause_store(s, "expiring", &err, now);
+            return;
+        }
+        kedge_meta_expire(s->meta, n, now);
+    }
+    if (kedge_meta_forgettable(s->meta, now, ids, 1) == 1) {
+        int status = kedge_store_remove(s->store, ids[0], &err);
+        if (status != 0 && status != -ENOENT)
+            pause_store(s, "forgetting", &err, now);
+        else
+            kedge_meta_remove(s->meta, ids[0]);
+    }
+}
+
+/* ---- what clients ask for ------------------------------------------------------------------- */
+
+static int store_failed(struct kedge_service *s, const char *what, const char *id,
+                        const struct kedge_errbuf *err)
+{
+    s->count.store_errors++;
+    kedge_log(KEDGE_LOG_ERROR, "the store failed", "while=%s node=%s error=\"%s\"", what, id,
+              err->text);
+    return -EROFS;
+}
+
+/* Makes room for one more node: an expired one that is known for longest is forgotten now. */
+static int evict(struct kedge_service *s, const char *id, struct kedge_errbuf *err)
+{
+    int status = kedge_store_remove(s->store, id, err);
+    if (status != 0 && status != -ENOENT)
+        return store_failed(s, "forgetting", id, err);
+    kedge_meta_remove(s->meta, id);
+    return 0;
+}
+
+int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
+                           uint64_t now, struct kedge_meta_verdict *verdict,
+                           struct kedge_errbuf *err)
+{
+    struct kedge_store_node durable;
+    int status = kedge_meta_check(s->meta, r, verdict);
+    s->count.stale += status == -ESTALE;
+    s->count.taken += status == -EEXIST;
+    s->count.full += status == -ENOSPC;
+    if (status != 0)
+        return status;
+    if (verdict->evict[0] != '\0' && (status = evict(s, verdict->evict, err)) != 0)
+        return status;
+    if (verdict->write) {
+        kedge_meta_durable(r, &durable);
+        status = kedge_store_put(s->store, &durable, err);
+        if (status != 0)
+            return store_failed(s, "registering", r->id, err);
+    }
+    kedge_meta_apply(s->meta, r, now);
+    s->count.registrations++;
+    if (verdict->write)
+        kedge_log(KEDGE_LOG_INFO, "node registered", "node=%s incarnation=%u endpoints=%u", r->id,
+                  r->incarnation, r->endpoint_count);
+    return 0;
+}
+
+int kedge_service_remove(struct kedge_service *s, const char *id, struct kedge_errbuf *err)
+{
+    struct kedge_meta_view view;
+    int status = kedge_meta_show(s->meta, id, 0, &view);
+    if (status != 0)
+        return status;
+    status = kedge_store_remove(s->store, id, err);
+    if (status != 0 && status != -ENOENT)
+        return store_failed(s, "removing", id, err);
+    kedge_meta_remove(s->meta, id);
+    s->count.removals++;
+    kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);
+    return 0;
+}
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+static void one(struct kedge_text *out, const char *name, enum kedge_metric_type type,
+                const char *help, uint64_t value)
+{
+    kedge_metric_head(out, name, type, help);
+    kedge_metric_u64(out, name, NULL, 0, value);
+}
+
+static void labelled(struct kedge_text *out, const char *name, const char *label, const char *value,
+                     uint64_t number)
+{
+    struct kedge_metric_label labels[] = {{label, value}};
+    kedge_metric_u64(out, name, labels, 1, number);
+}
+
+void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
+{
+    const struct kedge_service_counters *c = &s->count;
+    struct kedge_meta_counts now = kedge_meta_count(s->meta);
+    const struct kedge_table_desc *table = kedge_meta_table(s->meta);
+    kedge_metric_head(out, "kedge_metad_nodes", KEDGE_METRIC_GAUGE, "Nodes that are known.");
+    labelled(out, "kedge_metad_nodes", "state", "live", now.live);
+    labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
+    labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
+    one(out, "kedge_metad_endpoints", KEDGE_METRIC_GAUGE, "Endpoints that nodes own.",
+        now.endpoints);
+    one(out, "kedge_metad_table_slots", KEDGE_METRIC_GAUGE, "Homes in the endpoint table.",
+        (uint64_t)1 << table->log2_slots);
+    one(out, "kedge_metad_table_live", KEDGE_METRIC_GAUGE, "Records in the endpoint table.",
+        now.published);
+    one(out, "kedge_metad_registrations_total", KEDGE_METRIC_COUNTER, "Registrations accepted.",
+        c->registrations);
+    one(out, "kedge_metad_renewals_total", KEDGE_METRIC_COUNTER, "Leases renewed.", c->renewals);
+    one(out, "kedge_metad_removals_total", KEDGE_METRIC_COUNTER, "Nodes removed on request.",
+        c->removals);
+    one(out, "kedge_metad_expiries_total", KEDGE_METRIC_COUNTER, "Nodes whose lease ended.",
+        c->expiries);
+    kedge_metric_head(out, "kedge_metad_refused_total", KEDGE_METRIC_COUNTER,
+                      "Registrations and renewals refused.");
+    labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
+    labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
+    labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
+    one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
+        "Writes that the store refused.", c->store_errors);
+    kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
+                      "Requests answered, by status.");
+    for (int status = 0; status < 600; status++) {
+        char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
+                       (char)('0' + status % 10), '\0'};
+        if (c->http[status] > 0)
+            labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
+    }
+}

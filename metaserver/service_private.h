@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between service.c (what happens) and rest.c (how it is said). */
+#ifndef METASERVER_SERVICE_PRIVATE_H
+#define METASERVER_SERVICE_PRIVATE_H
+
+#include "metaserver/service.h"
+
+/* Takes the endpoints of nodes whose lease is over out of the table, and says so. */
+void kedge_service_lapse(struct kedge_service *s, uint64_t now);
+/* As kedge_meta_check(), or -EROFS and a sentence: the store refused, nothing happened. */
+int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
+                           uint64_t now, struct kedge_meta_verdict *verdict,
+                           struct kedge_errbuf *err);
+/* 0, -ENOENT, or -EROFS as above. */
+int kedge_service_remove(struct kedge_service *s, const char *id, struct kedge_errbuf *err);
+
+#endif
