@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+enum type { TEXT, LEVEL, COUNT, DURATION, GID };
+
+struct option {
+    const char *section, *key;
+    enum type type;
+    size_t offset;
+    uint64_t min, max; /* COUNT; DURATION in ns */
+    const char *initial;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct kedge_metad_config, member)
+#define MS         KEDGE_NS_PER_MS
+#define DAY        (24 * 3600 * KEDGE_NS_PER_S)
+
+static const struct option options[] = {
+    {"metaserver", "listen", TEXT, AT(listen), 0, 0, "127.0.0.1:7480",
+     "address and port of the REST interface; port 0: any; empty: none"},
+    {"metaserver", "unix_socket", TEXT, AT(unix_socket), 0, 0, "",
+     "path of a Unix socket with the same interface; empty: none"},
+    {"metaserver", "data_dir", TEXT, AT(data_dir), 0, 0, "/var/lib/kedge-metad",
+     "directory of the store; it must exist"},
+    {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
+     "endpoints that the table is made for (512 bytes each)"},
+    {"metaserver", "max_nodes", COUNT, AT(max_nodes), 1, 1 << 24, "16384",
+     "nodes that are remembered"},
+    {"metaserver", "node_lease", DURATION, AT(node_lease_ns), 100 * MS, DAY, "10s",
+     "a node that is silent for longer expires"},
+    {"metaserver", "forget_after", DURATION, AT(forget_after_ns), 0, 3650 * DAY, "7d",
+     "an expired node is forgotten after this"},
+    {"metaserver", "connections", COUNT, AT(connections), 1, 65536, "4096",
+     "HTTP connections at a time; more get 503"},
+    {"metaserver", "log_level", LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"fabric", "provider", TEXT, AT(provider), 0, 0, "soft", "soft: a software RNIC for one host"},
+    {"fabric", "device", TEXT, AT(device), 0, 0, "",
+     "soft: its directory on tmpfs; empty: the provider's own"},
+    {"fabric", "gid", GID, AT(gid), 0, 0,
+     "::", "GID of this metaserver; :: lets the provider choose"},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+/* What goes through the INI parser. */
+struct reading {
+    const char *path;
+    FILE *file;
+    struct kedge_metad_config *config;
+    struct kedge_errbuf *err;
+    unsigned line;
+    bool seen[OPTIONS];
+    int status; /* the first error */
+};
+
+static const struct option *find(const char *section, const char *key)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strcmp(options[i].section, section) == 0 && strcmp(options[i].key, key) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* 0, or -EINVAL and what the value must be. */
+static int set(struct kedge_metad_config *config, const struct option *o, const char *value,
+               struct kedge_errbuf *must)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    void *at = (char *)config + o->offset;
+    bool known = false;
+    switch (o->type) {
+    case LEVEL:
+        for (size_t i = 0; i < 4; i++)
+            known |= strcmp(levels[i], value) == 0;
+        if (!known)
+            return kedge_err(must, -EINVAL, "must be error, warn, info or debug");
+        /* fall through */
+    case TEXT:
+        if (strlen(value) >= KEDGE_METAD_TEXT)
+            return kedge_err(must, -EINVAL, "has at most %d characters", KEDGE_METAD_TEXT - 1);
+        memcpy(at, value, strlen(value) + 1);
+        return 0;
+    case COUNT:
+        if (kedge_parse_u64(value, o->min, o->max, at) != 0)
+            return kedge_err(must, -EINVAL, "must be a number from %llu to %llu",
+                             (unsigned long long)o->min, (unsigned long long)o->max);
+        return 0;
+    case DURATION: {
+        uint64_t ns;
+        if (kedge_parse_duration(value, &ns) != 0 || ns < o->min || ns > o->max)
+            return kedge_err(must, -EINVAL,
+                             "must be a duration such as 10s, from %llu ms to %llu days",
+                             (unsigned long long)(o->min / MS), (unsigned long long)(o->max / DAY));
+        memcpy(at, &ns, sizeof ns);
+        return 0;
+    }
+    case GID:
+        if (kedge_gid_parse(value, at) != 0)
+            return kedge_err(must, -EINVAL, "must be an IPv6 address");
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int wrong(struct reading *r, const char *what)
+{
+    if (r->status == 0)
+        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
+    return 0;
+}
+
+static int handle(void *user, const char *section, const char *key, const char *value)
+{
+    struct reading *r = user;
+    struct kedge_errbuf must, what;
+    const struct option *o = find(section, key);
+    if (o == NULL) {
+        kedge_err(&what, 0,
+                  "there is no setting %.60s in [%.60s]: see kedge-metad --help for those that are",
+                  key, section);
+        return wrong(r, what.text);
+    }
+    if (r->seen[o - options]) {
+        kedge_err(&what, 0, "%s is set a second time: remove one", key);
+        return wrong(r, what.text);
+    }
+    r->seen[o - options] = true;
+    if (set(r->config, o, value == NULL ? "" : value, &must) != 0) {
+        kedge_err(&what, 0, "%s %.200s, not \"%.60s\"", key, must.text, value == NULL ? "" : value);
+        return wrong(r, what.text);
+    }
+    return 1;
+}
+
+/* fgets() that counts lines and finds those that the parser would cut in two. */
+static char *read_line(char *line, int bytes, void *user)
+{
+    struct reading *r = user;
+    if (fgets(line, bytes, r->file) == NULL)
+        return NULL;
+    r->line++;
+    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
+        wrong(r, "the line is too long");
+        return NULL;
+    }
+    return line;
+}
+
+int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
+                          struct kedge_errbuf *err)
+{
+    struct reading r = {.path = path, .config = out, .err = err};
+    struct kedge_errbuf must;
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        int status = set(out, &options[i], options[i].initial, &must);
+        KEDGE_ASSERT(status == 0);
+    }
+    if (path == NULL)
+        return 0;
+    r.file = fopen(path, "re");
+    if (r.file == NULL)
+        return kedge_err(err, -errno, "the configuration %s cannot be read: %s", path,
+                         strerror(errno));
+    int line = ini_parse_stream(read_line, &r, handle, &r);
+    int failed = ferror(r.file);
+    fclose(r.file);
+    if (r.status == 0 && failed)
+        return kedge_err(err, -EIO, "the configuration %s cannot be read", path);
+    if (r.status == 0 && line != 0)
+        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
+    if (r.status == 0 && out->listen[0] == '\0' && out->unix_socket[0] == '\0')
+        return kedge_err(err, -EINVAL, "%s: nobody could connect: set listen, unix_socket or both",
+                         path);
+    return r.status;
+}
+
+void kedge_metad_config_help(FILE *out)
+{
+    const char *section = "";
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (strcmp(section, options[i].section) != 0)
+            fprintf(out, "  [%s]\n", options[i].section);
+        section = options[i].section;
+        fprintf(out, "  %-13s = %-20s  %s\n", options[i].key, options[i].initial, options[i].help);
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-metad's settings: one table says name, type, default, bounds and help of each. One thread.
+ */
+#ifndef METASERVER_CONFIG_H
+#define METASERVER_CONFIG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+#define KEDGE_METAD_TEXT 256 /* bytes of a text setting, with the NUL */
+
+struct kedge_metad_config {
+    /* [metaserver] */
+    char listen[KEDGE_METAD_TEXT];
+    char unix_socket[KEDGE_METAD_TEXT];
+    char data_dir[KEDGE_METAD_TEXT];
+    char log_level[KEDGE_METAD_TEXT];
+    uint64_t max_nodes, max_endpoints, connections;
+    uint64_t node_lease_ns, forget_after_ns;
+    /* [fabric] */
+    char provider[KEDGE_METAD_TEXT];
+    char device[KEDGE_METAD_TEXT];
+    uint8_t gid[16]; /* zero: the provider chooses */
+};
+
+/* The defaults, then what the file says (path NULL: no file). -errno and a sentence that names the
+ * line. */
+int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
+                          struct kedge_errbuf *err);
+
+/* The table, for --help. */
+void kedge_metad_config_help(FILE *out);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/http/server.h"
+#include "base/log.h"
+#include "metaserver/json.h"
+
+#define TICK_MS     100
+#define ANSWER_MAX  (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
+#define BODIES_MAX  (16u << 20)
+#define HEADERS_MAX (16u << 10)
+
+struct metad {
+    uv_loop_t loop;
+    uv_poll_t http, fabric;
+    uv_timer_t tick;
+    uv_signal_t term, interrupt;
+    struct kedge_http_server *server;
+    struct kedge_service *service;
+    struct kedge_fab *fab;
+    struct kedge_text body; /* of the answer that is being made */
+};
+
+static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
+{
+    struct metad *m = user;
+    struct kedge_service_answer answer;
+    struct kedge_service_request asked = {
+        .method = request->method,
+        .path = request->path,
+        .content_type = kedge_http_header(request, "Content-Type"),
+        .limit = kedge_http_query(request, "limit"),
+        .cursor = kedge_http_query(request, "cursor"),
+        .body = request->body,
+        .body_bytes = request->body_length,
+    };
+    kedge_text_reset(&m->body);
+    kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
+    if (m->body.error != 0) {
+        kedge_http_reply_error(request, m->body.error, NULL);
+        return KEDGE_HTTP_REPLIED;
+    }
+    struct kedge_http_response response = {.status = answer.status,
+                                           .content_type = answer.content_type,
+                                           .body = m->body.length > 0 ? m->body.data : NULL,
+                                           .body_length = m->body.length};
+    if (answer.allow != NULL)
+        response.headers[0] = (struct kedge_http_header){"Allow", answer.allow};
+    (void)kedge_http_reply(request, &response);
+    return KEDGE_HTTP_REPLIED;
+}
+
+static void on_http(uv_poll_t *poll, int status, int events)
+{
+    struct metad *m = poll->data;
+    (void)status, (void)events;
+    kedge_http_server_run(m->server);
+}
+
+static void on_fabric(uv_poll_t *poll, int status, int events)
+{
+    struct metad *m = poll->data;
+    (void)status, (void)events;
+    (void)kedge_fab_run(m->fab);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct metad *m = timer->data;
+    kedge_service_tick(m->service, kedge_clock_ns());
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void on_signal(uv_signal_t *sig, int number)
+{
+    struct metad *m = sig->data;
+    kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%s", number == SIGINT ? "SIGINT" : "SIGTERM");
+    uv_walk(&m->loop, close_handle, NULL);
+}
+
+/* libuv fails here for want of memory or descriptors alone. */
+static int watch(struct metad *m)
+{
+    m->http.data = m->fabric.data = m->tick.data = m->term.data = m->interrupt.data = m;
+    int status = uv_poll_init(&m->loop, &m->http, kedge_http_server_fd(m->server));
+    if (status == 0)
+        status = uv_poll_start(&m->http, UV_READABLE, on_http);
+    if (status == 0)
+        status = uv_poll_init(&m->loop, &m->fabric, kedge_fab_ctl_fd(m->fab));
+    if (status == 0)
+        status = uv_poll_start(&m->fabric, UV_READABLE, on_fabric);
+    if (status == 0)
+        status = uv_timer_init(&m->loop, &m->tick);
+    if (status == 0)
+        status = uv_timer_start(&m->tick, on_tick, TICK_MS, TICK_MS);
+    if (status == 0)
+        status = uv_signal_init(&m->loop, &m->term);
+    if (status == 0)
+        status = uv_signal_start(&m->term, on_signal, SIGTERM);
+    if (status == 0)
+        status = uv_signal_init(&m->loop, &m->interrupt);
+    if (status == 0)
+        status = uv_signal_start(&m->interrupt, on_signal, SIGINT);
+    return status;
+}
+
+static void say_ready(const struct metad *m, const struct kedge_metad_config *config)
+{
+    uint16_t port = kedge_http_server_port(m->server);
+    struct kedge_meta_counts count = kedge_meta_count(m->service->meta);
+    printf("kedge-metad: ready, port %u\n", port);
+    fflush(stdout);
+    kedge_log(KEDGE_LOG_INFO, "ready", "port=%u unix_socket=\"%s\" nodes=%u", port,
+              config->unix_socket, count.nodes);
+}
+
+static int listen_http(struct metad *m, const struct kedge_metad_config *config,
+                       const char *config_path, struct kedge_errbuf *err)
+{
+    char setting[512];
+    snprintf(setting, sizeof setting, "`listen` in %.480s",
+             config_path == NULL ? "the configuration" : config_path);
+    struct kedge_http_server_config http = {
+        .listen = config->listen[0] != '\0' ? config->listen : NULL,
+        .unix_path = config->unix_socket[0] != '\0' ? config->unix_socket : NULL,
+        .program = "kedge-metad",
+        .setting = setting,
+        .connections = (unsigned)config->connections,
+        .body_bytes = KEDGE_JSON_MAX_BYTES,
+        .bodies_bytes = BODIES_MAX,
+        .header_bytes = HEADERS_MAX,
+        .handle = handle,
+        .user = m,
+    };
+    return kedge_http_server_new(&http, &m->server, err);
+}
+
+int metad_serve(const struct kedge_metad_config *config, const char *config_path,
+                struct kedge_service *service, struct kedge_fab *fab, struct kedge_errbuf *err)
+{
+    struct metad m = {.service = service, .fab = fab};
+    int status = uv_loop_init(&m.loop);
+    if (status != 0)
+        return kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
+    kedge_text_init(&m.body, ANSWER_MAX);
+    status = listen_http(&m, config, config_path, err);
+    if (status == 0) {
+        status = watch(&m);
+        if (status != 0)
+            kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
+    }
+    if (status == 0)
+        say_ready(&m, config);
+    else
+        uv_walk(&m.loop, close_handle, NULL);
+    uv_run(&m.loop, UV_RUN_DEFAULT);
+    kedge_http_server_free(m.server);
+    kedge_text_fini(&m.body);
+    int closed = uv_loop_close(&m.loop);
+    KEDGE_ASSERT(closed == 0);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-metad's one thread: the HTTP server, the fabric's control operations, time and signals, in
+ * libuv. */
+#ifndef METASERVER_LOOP_H
+#define METASERVER_LOOP_H
+
+#include "fabric/fabric.h"
+#include "metaserver/config.h"
+#include "metaserver/service.h"
+
+/* Serves until SIGTERM or SIGINT. When it listens it says so on standard output, in one line with
+ * the port. fab is borrowed. 0; or -errno and a sentence when it could not begin. */
+int metad_serve(const struct kedge_metad_config *config, const char *config_path,
+                struct kedge_service *service, struct kedge_fab *fab, struct kedge_errbuf *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-metad: parses, wires and runs. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "loop.h"
+#include "table_endpoint.h"
+
+#define SPARE_FDS 64 /* beside the connections */
+
+static void help(void)
+{
+    printf("usage: kedge-metad [--config FILE] [--check-config]\n"
+           "\n"
+           "Serves the endpoint table that agents read, and the REST interface that they register\n"
+           "with.\n"
+           "\n"
+           "  --config FILE    settings (none: the defaults below)\n"
+           "  --check-config   read the settings, say what is wrong, and end\n"
+           "  --version        print the version and end\n"
+           "  --help           print this and end\n"
+           "\n"
+           "Settings, with their defaults:\n");
+    kedge_metad_config_help(stdout);
+}
+
+/* One sentence on standard error; the program ends with 1. */
+static int fail(const char *sentence)
+{
+    fprintf(stderr, "kedge-metad: %s\n", sentence);
+    return EXIT_FAILURE;
+}
+
+/* As many descriptors as connections need, as far as that is allowed. */
+static int raise_limit(const struct kedge_metad_config *config, struct kedge_errbuf *err)
+{
+    struct rlimit limit;
+    rlim_t wanted = config->connections + SPARE_FDS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return 0;
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
+        return kedge_err(err, -EMFILE,
+                         "%llu connections need %llu open files but %llu are allowed: lower "
+                         "connections, or raise LimitNOFILE",
+                         (unsigned long long)config->connections, (unsigned long long)wanted,
+                         (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    return 0;
+}
+
+static int make_core(const struct kedge_metad_config *config, const struct table_endpoint *e,
+                     struct kedge_service *service, struct kedge_errbuf *err)
+{
+    struct kedge_meta_limits limits = {
+        .max_nodes = (uint32_t)config->max_nodes,
+        .max_endpoints = (uint32_t)config->max_endpoints,
+        .node_lease_ns = config->node_lease_ns,
+        .forget_ns = config->forget_after_ns,
+    };
+    uint64_t random[2]; /* seed, generation */
+    int status = kedge_random_bytes(random, sizeof random);
+    if (status != 0)
+        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
+    service->meta = kedge_meta_new(&limits, e->mem.addr, random[0], random[1]);
+    if (service->meta == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
+    service->endpoint = table_endpoint_describe(e);
+    service->node_lease_ns = config->node_lease_ns;
+    return 0;
+}
+
+static int run(const struct kedge_metad_config *config, const char *path, struct kedge_errbuf *err)
+{
+    struct kedge_service service = {.meta = NULL};
+    struct table_endpoint endpoint = {.fab = NULL};
+    char database[KEDGE_METAD_TEXT + 16];
+    size_t bytes = kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_endpoints));
+    snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
+    int status = raise_limit(config, err);
+    if (status == 0)
+        status = kedge_store_sqlite(database, &service.store, err);
+    if (status == 0)
+        status = table_endpoint_init(&endpoint, config, bytes, err);
+    if (status == 0)
+        status = make_core(config, &endpoint, &service, err);
+    if (status == 0)
+        status = kedge_service_load(&service, kedge_clock_ns(), err);
+    if (status == 0)
+        status = metad_serve(config, path, &service, endpoint.fab, err);
+    kedge_meta_free(service.meta);
+    table_endpoint_fini(&endpoint);
+    kedge_store_close(service.store);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
+                                          {"check-config", no_argument, NULL, 'k'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    struct kedge_metad_config config;
+    struct kedge_errbuf err;
+    enum kedge_log_level level = KEDGE_LOG_INFO;
+    const char *path = NULL;
+    bool check = false;
+    for (int option; (option = getopt_long(argc, argv, "c:h", longs, NULL)) != -1;) {
+        switch (option) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'k':
+            check = true;
+            break;
+        case 'v':
+            printf("kedge-metad %s\n", KEDGE_VERSION);
+            return EXIT_SUCCESS;
+        case 'h':
+            help();
+            return EXIT_SUCCESS;
+        default:
+            fprintf(stderr, "kedge-metad: see --help\n");
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "kedge-metad: \"%s\" is no option: see --help\n", argv[optind]);
+        return 2;
+    }
+    if (kedge_metad_configure(path, &config, &err) != 0)
+        return fail(err.text);
+    if (check) {
+        printf("kedge-metad: the settings are right\n");
+        return EXIT_SUCCESS;
+    }
+    (void)kedge_log_parse_level(config.log_level, &level);
+    kedge_log_init("kedge-metad", level);
+    signal(SIGPIPE, SIG_IGN);
+    return run(&config, path, &err) == 0 ? EXIT_SUCCESS : fail(err.text);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_endpoint.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/random.h"
+
+static const struct kedge_fab_provider *const providers[] = {&kedge_fab_soft};
+
+static int open_fabric(struct table_endpoint *e, const struct kedge_metad_config *config,
+                       struct kedge_errbuf *err)
+{
+    struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL};
+    memcpy(attr.gid, config->gid, sizeof attr.gid);
+    for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++)
+        if (strcmp(providers[i]->name, config->provider) == 0)
+            return providers[i]->open(&attr, &e->fab, err);
+    return kedge_err(err, -EINVAL, "there is no fabric provider \"%.60s\": set provider = soft",
+                     config->provider);
+}
+
+/* One control operation; what it is, for the sentence. */
+static int call(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
+                struct kedge_errbuf *err)
+{
+    int status = kedge_fab_call(e->fab, ctl);
+    if (status == 0)
+        return 0;
+    const char *way_out = status == -ENOMEM ? " (raise LimitMEMLOCK, or lower max_endpoints)" : "";
+    return kedge_err(err, status, "%s failed: %s%s", what, strerror(-status), way_out);
+}
+
+static int make_target(struct table_endpoint *e, struct kedge_errbuf *err)
+{
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 4}};
+    int status = call(e, &cq, "creating a completion queue", err);
+    if (status != 0)
+        return status;
+    e->cq = cq.cq.x;
+    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
+                                .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
+    status = call(e, &srq, "creating a shared receive queue", err);
+    if (status != 0)
+        return status;
+    e->srq = srq.srq.x;
+    struct kedge_fab_ctl dct = {
+        .kind = KEDGE_FAB_CREATE_DCT,
+        .dct = {.pd = e->pd, .cq = e->cq, .srq = e->srq, .access = IBV_ACCESS_REMOTE_READ}};
+    status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    if (status != 0)
+        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
+    status = call(e, &dct, "creating a DC target", err);
+    e->dct = dct.dct.x;
+    return status;
+}
+
+int table_endpoint_init(struct table_endpoint *e, const struct kedge_metad_config *config,
+                        size_t bytes, struct kedge_errbuf *err)
+{
+    int status = open_fabric(e, config, err);
+    if (status != 0)
+        return status;
+    if (!(e->fab->caps.transports & KEDGE_FAB_DC))
+        return kedge_err(err, -EOPNOTSUPP,
+                         "the device has no DC transport, which the table is read through");
+    status = kedge_fab_mem_alloc(bytes, "kedge-endpoints", &e->mem);
+    if (status != 0)
+        return kedge_err(err, status,
+                         "no memory for a table of %zu bytes (%s): lower max_endpoints", bytes,
+                         strerror(-status));
+    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    status = call(e, &pd, "allocating a protection domain", err);
+    if (status != 0)
+        return status;
+    e->pd = pd.pd.x;
+    struct kedge_fab_ctl mr = {
+        .kind = KEDGE_FAB_REG_MR,
+        .mr = {.pd = e->pd, .mem = &e->mem, .length = bytes, .access = IBV_ACCESS_REMOTE_READ}};
+    status = call(e, &mr, "registering the table", err);
+    if (status != 0)
+        return status;
+    e->mr = mr.mr.x;
+    return make_target(e, err);
+}
+
+static void undo(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
+{
+    int status = kedge_fab_call(e->fab, ctl);
+    if (status != 0)
+        kedge_log(KEDGE_LOG_WARN, "closing the fabric", "object=\"%s\" error=\"%s\"", what,
+                  strerror(-status));
+}
+
+void table_endpoint_fini(struct table_endpoint *e)
+{
+    if (e->dct != NULL)
+        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
+             "DC target");
+    if (e->srq != NULL)
+        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_SRQ, .srq.x = e->srq},
+             "shared receive queue");
+    if (e->cq != NULL)
+        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = e->cq},
+             "completion queue");
+    if (e->mr != NULL)
+        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = e->mr}, "table");
+    if (e->pd != NULL)
+        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = e->pd},
+             "protection domain");
+    if (e->mem.addr != NULL)
+        kedge_fab_mem_free(&e->mem);
+    if (e->fab != NULL)
+        (void)kedge_fab_close(e->fab);
+    memset(e, 0, sizeof *e);
+}
+
+struct kedge_service_endpoint table_endpoint_describe(const struct table_endpoint *e)
+{
+    struct kedge_service_endpoint out = {.dct_number = e->dct->dctn,
+                                         .dc_key = e->dct->dc_key,
+                                         .table_addr = e->mr->addr,
+                                         .table_rkey = e->mr->rkey};
+    memcpy(out.gid, e->fab->caps.gid, sizeof out.gid);
+    return out;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metaserver's place on the fabric: the endpoint table's memory, which agents READ through a DC
+ * target. Once it stands, no CPU of this process takes part in a lookup. One thread (the control
+ * loop's). */
+#ifndef METASERVER_TABLE_ENDPOINT_H
+#define METASERVER_TABLE_ENDPOINT_H
+
+#include "fabric/fabric.h"
+#include "metaserver/config.h"
+#include "metaserver/service.h"
+
+struct table_endpoint {
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_mem mem; /* the table */
+    struct kedge_fab_mr *mr;
+    struct kedge_fab_cq *cq; /* nothing is ever received, but a target wants one */
+    struct kedge_fab_srq *srq;
+    struct kedge_fab_dct *dct;
+};
+
+/* Opens the device and registers zeroed memory for a table of bytes, for remote reading alone. out
+ * is zeroed to begin. -errno and a sentence; table_endpoint_fini() also after a failure. */
+int table_endpoint_init(struct table_endpoint *out, const struct kedge_metad_config *config,
+                        size_t bytes, struct kedge_errbuf *err);
+void table_endpoint_fini(struct table_endpoint *e);
+
+/* What agents are told. */
+struct kedge_service_endpoint table_endpoint_describe(const struct table_endpoint *e);
+
+#endif

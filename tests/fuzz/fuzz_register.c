@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of PUT /v1/nodes/{id} and POST .../renew: what is believed must be within its bounds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "metaserver/json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct kedge_meta_registration r;
+    struct kedge_json_fault fault = {.field = ""};
+    uint32_t incarnation = 0;
+    if (kedge_json_registration("n", data, size, &r, &fault) == 0) {
+        KEDGE_ASSERT(r.incarnation > 0 && strcmp(r.id, "n") == 0);
+        KEDGE_ASSERT(r.endpoint_count >= 1 && r.endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
+        for (uint32_t i = 0; i < r.endpoint_count; i++) {
+            const struct kedge_endpoint_record *e = &r.endpoint[i];
+            KEDGE_ASSERT(e->flags & KEDGE_RECORD_LIVE && e->incarnation == r.incarnation);
+            KEDGE_ASSERT(e->dctn_mtu >> 24 >= 1 && e->dctn_mtu >> 24 <= 5);
+            KEDGE_ASSERT(e->udqpn_slots >> 24 <= 30);
+        }
+    } else {
+        KEDGE_ASSERT(fault.detail[0] != '\0');
+        KEDGE_ASSERT(memchr(fault.field, '\0', sizeof fault.field) != NULL);
+    }
+    if (kedge_json_renewal(data, size, &incarnation, &fault) == 0)
+        KEDGE_ASSERT(incarnation > 0);
+    return 0;
+}

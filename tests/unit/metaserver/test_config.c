@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../check_main.h"
+#include "metaserver/config.h"
+
+static int configure(const char *text, struct kedge_metad_config *out, struct kedge_errbuf *err)
+{
+    char path[] = "/tmp/kedge-config-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    err->text[0] = '\0';
+    int status = kedge_metad_configure(path, out, err);
+    unlink(path);
+    return status;
+}
+
+START_TEST(settings_have_defaults_and_are_read)
+{
+    struct kedge_metad_config c;
+    struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_metad_configure(NULL, &c, &err), 0);
+    ck_assert_str_eq(c.listen, "127.0.0.1:7480");
+    ck_assert_uint_eq(c.max_endpoints, 16384);
+    ck_assert_uint_eq(c.node_lease_ns, 10000000000ull);
+    ck_assert_int_eq(
+        configure("# a comment\n[metaserver]\nlisten = [::1]:0\nnode_lease=250ms ; short\n"
+                  "\n[fabric]\ngid = fd00::7\n",
+                  &c, &err),
+        0);
+    ck_assert_str_eq(c.listen, "[::1]:0");
+    ck_assert_uint_eq(c.node_lease_ns, 250000000);
+    ck_assert_uint_eq(c.gid[15], 7);
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_named_with_its_line)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"[metaserver]\nlisten = a\nmax_endpoint = 5\n",
+         ":3: there is no setting max_endpoint in [metaserver]"},
+        {"[fabric]\nlisten = a\n", ":2: there is no setting listen in [fabric]"},
+        {"listen = a\n", ":1: there is no setting listen in []"},
+        {"[metaserver]\nmax_nodes = 0\n",
+         ":2: max_nodes must be a number from 1 to 16777216, not \"0\""},
+        {"[metaserver]\nnode_lease = 10\n", ":2: node_lease must be a duration such as 10s"},
+        {"[metaserver]\nnode_lease = 1ms\n", "from 100 ms"},
+        {"[metaserver]\n\n\nlog_level = loud\n",
+         ":4: log_level must be error, warn, info or debug"},
+        {"[metaserver]\nlisten=a\nlisten=b\n", ":3: listen is set a second time"},
+        {"[fabric]\ngid = x\n", ":2: gid must be an IPv6 address"},
+        {"[metaserver]\nrubbish\n", ":2: "},
+        {"[metaserver\n", ":1: "},
+        {"[metaserver]\nlisten =\n", "nobody could connect"},
+    };
+    struct kedge_metad_config c;
+    struct kedge_errbuf err;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_msg(configure(cases[i].text, &c, &err) == -EINVAL, "%s", cases[i].text);
+        ck_assert_msg(strstr(err.text, cases[i].says) != NULL, "%s: %s", cases[i].text, err.text);
+    }
+    char longest[400] = "[metaserver]\nlisten = ";
+    memset(longest + strlen(longest), 'x', 350);
+    ck_assert_int_eq(configure(longest, &c, &err), -EINVAL);
+    ck_assert_int_eq(kedge_metad_configure("/nonexistent", &c, &err), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent"));
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(settings_have_defaults_and_are_read)                                                         \
+    T(what_is_wrong_is_named_with_its_line)
+KEDGE_CHECK_MAIN("metaserver config", TESTS)
