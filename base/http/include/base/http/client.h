@@ -22,7 +22,7 @@ struct kedge_http_call {
     const char *url;            /* "http://127.0.0.1:7480/v1/nodes" */
     const char *unix_path;      /* connect there; the URL's host is then only a header */
     const char *const *headers; /* "Name: value", NULL at the end */
-    const char *body;           /* NULL: none */
+    const char *body;           /* NULL: none; is application/json if no header says else */
     size_t body_length;
     uint32_t connect_timeout_ms; /* (2000) */
     uint32_t timeout_ms;         /* of it all (10000; UINT32_MAX: none, for streams) */
@@ -31,7 +31,8 @@ struct kedge_http_call {
     const char *cert_file;       /* and our own, with its key */
     const char *key_file;
     /* A stream: gets the body piece by piece, and `done` gets none. Return 0, or anything else to
-     * end the call with -ECANCELED. status is the HTTP status. */
+     * end the call with -ECANCELED. Streams are for clients, not for kedge_http_call(). status is
+     * the HTTP status. */
     int (*on_data)(void *user, int status, const char *bytes, size_t length);
 };
 
@@ -67,8 +68,8 @@ void kedge_http_client_run(struct kedge_http_client *client);
 int kedge_http_client_call(struct kedge_http_client *client, const struct kedge_http_call *call,
                            kedge_http_done done, void *user, uint64_t *id);
 
-/* Ends a call without calling back. 0, or -ENOENT when it has ended. Not for the call whose on_data
- * is running (return non-zero from it instead: -EBUSY). */
+/* Ends a call without calling back. 0, or -ENOENT when it has ended. May be called from a
+ * callback, on_data included. */
 int kedge_http_client_cancel(struct kedge_http_client *client, uint64_t id);
 
 /* What the waiting call returns; free it with kedge_http_result_fini(). */

@@ -4,10 +4,11 @@
  * One thread: every function, and every handler, runs on the thread that calls run(). Watch the one
  * descriptor for reading and call run() when it is readable; timers are inside it.
  *
- * What it answers by itself: 503 above the number of connections, 408 for a request that is not
- * whole in time, 413 for a body that is too large, 400 for a malformed URI: all as
- * application/problem+json. What is no HTTP at all, or has too many headers, libmicrohttpd answers.
- * Idle connections are closed. */
+ * What it answers by itself: 503 above the number of connections (and the connection that is idle
+ * longest then goes), 408 for a request that is not whole in time, 413 for a body that is too
+ * large, 400 for a malformed URI: all as application/problem+json. What is no HTTP at all, or has
+ * too many headers, libmicrohttpd answers. Idle connections are closed. A deferred request has no
+ * time limit but its owner's. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
 
@@ -72,8 +73,8 @@ struct kedge_http_server_config {
     size_t body_bytes;           /* of one request (1 MiB) */
     size_t bodies_bytes;         /* of all requests together (64 MiB); beyond it 503 */
     size_t header_bytes;         /* memory of a connection: headers and buffers (32 KiB) */
-    unsigned idle_timeout_s;     /* a connection without a request (60) */
-    unsigned request_timeout_ms; /* from a request's first byte to its last (10000) */
+    unsigned idle_timeout_ms;    /* a connection without a request, or taking an answer (60000) */
+    unsigned request_timeout_ms; /* from a request's first line to its last byte (10000) */
     kedge_http_handler handle;
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
@@ -118,8 +119,8 @@ const char *kedge_http_query(const struct kedge_http_request *request, const cha
 /* The value of a header, whatever its name's case; NULL when absent. */
 const char *kedge_http_header(const struct kedge_http_request *request, const char *name);
 
-/* Answers, once; the request is gone when a deferred one was answered. 0, or -EINVAL for a header
- * or status that cannot be sent, -ENOMEM; then a 500 is sent instead. */
+/* Answers, once; the request is gone when a deferred one was answered. 0, or -EINVAL when a header
+ * or the status cannot be sent (or memory is out): then a 500 is sent instead. */
 int kedge_http_reply(struct kedge_http_request *request,
                      const struct kedge_http_response *response);
 
@@ -127,7 +128,8 @@ int kedge_http_reply(struct kedge_http_request *request,
  * what to do; NULL: none) as application/problem+json. errnum: of either sign. */
 void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail);
 
-/* Whether the client of a deferred request has gone; its owner may then answer at once. */
+/* Whether the client of a deferred request has gone (or sends no more, which no client of ours
+ * does). Nothing tells the owner: look now and then, and answer to be rid of it. */
 bool kedge_http_client_gone(const struct kedge_http_request *request);
 
 /* Appends an RFC 9457 problem: {"title", "status", "detail"}; detail may be NULL. */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    CONNECT_TIMEOUT_MS = 2000,
+    TIMEOUT_MS = 10000,
+    RESPONSE_BYTES = 4 << 20,
+    KEEPALIVE_S = 15,
+};
+
+static size_t take_data(char *bytes, size_t one, size_t length, void *arg)
+{
+    (void)one; /* always 1 */
+    struct http_call *c = arg;
+    if (c->cancelled)
+        return CURL_WRITEFUNC_ERROR;
+    if (c->on_data == NULL) {
+        c->error = kedge_text_append(&c->body, bytes, length);
+        return c->error == 0 ? length : CURL_WRITEFUNC_ERROR;
+    }
+    long status = 0;
+    curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    int stop = c->on_data(c->user, (int)status, bytes, length);
+    if (stop != 0)
+        c->error = -ECANCELED;
+    return stop == 0 && !c->cancelled ? length : CURL_WRITEFUNC_ERROR;
+}
+
+static int add_header(struct http_call *c, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(c->headers, line);
+    if (longer == NULL)
+        return -ENOMEM;
+    c->headers = longer;
+    return 0;
+}
+
+static int set_headers(struct http_call *c, const struct kedge_http_call *call)
+{
+    bool typed = false;
+    for (const char *const *h = call->headers; h != NULL && *h != NULL; h++) {
+        if (strpbrk(*h, "\r\n") != NULL || strchr(*h, ':') == NULL)
+            return -EINVAL;
+        typed |= strncasecmp(*h, "Content-Type:", 13) == 0;
+        if (add_header(c, *h) != 0)
+            return -ENOMEM;
+    }
+    if (call->body != NULL && !typed && add_header(c, "Content-Type: application/json") != 0)
+        return -ENOMEM;
+    /* Without this libcurl waits a second for "100 Continue" before larger bodies. */
+    if (add_header(c, "Expect:") != 0)
+        return -ENOMEM;
+    return curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers) == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static int set_method(CURL *easy, const struct kedge_http_call *call)
+{
+    const char *method = call->method != NULL ? call->method : "GET";
+    bool sends = call->body != NULL || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
+    CURLcode e = CURLE_OK;
+    if (method[0] == '\0' || method[strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")] != '\0')
+        return -EINVAL;
+    if (sends) {
+        e |= curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                              (curl_off_t)(call->body != NULL ? call->body_length : 0));
+        e |= curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, call->body != NULL ? call->body : "");
+    }
+    if (strcmp(method, "HEAD") == 0 && !sends)
+        e |= curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    else
+        e |= curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+    return e == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static int set_options(struct http_call *c, const struct kedge_http_call *call)
+{
+    CURL *easy = c->easy;
+    uint32_t connect_ms =
+        call->connect_timeout_ms != 0 ? call->connect_timeout_ms : CONNECT_TIMEOUT_MS;
+    uint32_t all_ms = call->timeout_ms != 0 ? call->timeout_ms : TIMEOUT_MS;
+    CURLcode e = CURLE_OK;
+    e |= curl_easy_setopt(easy, CURLOPT_URL, call->url);
+    e |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    e |= curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    e |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
+    e |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    e |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "kedge/" KEDGE_VERSION);
+    e |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    e |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, all_ms == UINT32_MAX ? 0L : (long)all_ms);
+    e |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    e |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
+    e |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S);
+    e |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->why);
+    e |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_data);
+    e |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
+    e |= curl_easy_setopt(easy, CURLOPT_PRIVATE, c);
+    if (call->unix_path != NULL)
+        e |= curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, call->unix_path);
+    if (call->ca_file != NULL)
+        e |= curl_easy_setopt(easy, CURLOPT_CAINFO, call->ca_file);
+    if (call->cert_file != NULL)
+        e |= curl_easy_setopt(easy, CURLOPT_SSLCERT, call->cert_file);
+    if (call->key_file != NULL)
+        e |= curl_easy_setopt(easy, CURLOPT_SSLKEY, call->key_file);
+    return e == CURLE_OK ? 0 : -ENOMEM;
+}
+
+int http_call_new(const struct kedge_http_call *call, void *user, struct http_call **out)
+{
+    if (call->url == NULL)
+        return -EINVAL;
+    struct http_call *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    size_t most = call->max_response_bytes != 0 ? call->max_response_bytes : RESPONSE_BYTES;
+    kedge_text_init(&c->body, most);
+    c->on_data = call->on_data;
+    c->user = user;
+    c->easy = curl_easy_init();
+    int status = c->easy == NULL ? -ENOMEM : set_options(c, call);
+    if (status == 0)
+        status = set_method(c->easy, call);
+    if (status == 0)
+        status = set_headers(c, call);
+    if (status != 0) {
+        http_call_free(c);
+        return status;
+    }
+    *out = c;
+    return 0;
+}
+
+void http_call_free(struct http_call *c)
+{
+    if (c == NULL)
+        return;
+    curl_easy_cleanup(c->easy);
+    curl_slist_free_all(c->headers);
+    kedge_text_fini(&c->body);
+    free(c);
+}
+
+static int errno_of(const struct http_call *c, CURLcode code)
+{
+    long os = 0;
+    if (c->error != 0)
+        return c->error;
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return -EHOSTUNREACH;
+    case CURLE_COULDNT_CONNECT:
+        curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &os);
+        return os == ENETUNREACH || os == EHOSTUNREACH ? -EHOSTUNREACH : -ECONNREFUSED;
+    case CURLE_OPERATION_TIMEDOUT:
+        return -ETIMEDOUT;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return -EINVAL;
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+        return -ECONNRESET;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+        return -EPROTO;
+    case CURLE_OUT_OF_MEMORY:
+        return -ENOMEM;
+    case CURLE_ABORTED_BY_CALLBACK:
+        return -ECANCELED;
+    default:
+        return -EIO;
+    }
+}
+
+static const char *reason(const struct http_call *c, CURLcode code, int status)
+{
+    if (status == -EMSGSIZE)
+        return "the answer is larger than expected";
+    if (status == -ECANCELED)
+        return "it was given up";
+    return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
+}
+
+struct kedge_http_answer http_call_answer(struct http_call *c, CURLcode code)
+{
+    long status = 0;
+    char *type = NULL;
+    if (code != CURLE_OK) {
+        int error = errno_of(c, code);
+        return (struct kedge_http_answer){
+            .status = error, .why = reason(c, code, error), .body = "", .content_type = ""};
+    }
+    curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
+    return (struct kedge_http_answer){.status = (int)status,
+                                      .why = "",
+                                      .body = kedge_text_str(&c->body),
+                                      .body_length = c->body.length,
+                                      .content_type = type != NULL ? type : ""};
+}
+
+int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result *result,
+                    struct kedge_errbuf *err)
+{
+    const char *method = call->method != NULL ? call->method : "GET";
+    struct http_call *c = NULL;
+    int status;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return kedge_err(err, -ENOMEM, "cannot start an HTTP client: out of memory");
+    status = call->on_data != NULL ? -EINVAL : http_call_new(call, NULL, &c);
+    if (status != 0) {
+        kedge_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
+                  status == -ENOMEM ? "out of memory" : "a malformed method or header");
+        goto cleanup;
+    }
+    struct kedge_http_answer a = http_call_answer(c, curl_easy_perform(c->easy));
+    if (a.status < 0) {
+        status = kedge_err(err, a.status, "%s %s failed: %s", method, call->url, a.why);
+        goto cleanup;
+    }
+    struct kedge_http_result r = {.status = a.status, .body_length = a.body_length};
+    snprintf(r.content_type, sizeof r.content_type, "%s", a.content_type);
+    r.body = malloc(a.body_length + 1);
+    if (r.body == NULL) {
+        status = kedge_err(err, -ENOMEM, "%s %s failed: out of memory", method, call->url);
+        goto cleanup;
+    }
+    memcpy(r.body, a.body, a.body_length + 1);
+    *result = r;
+cleanup:
+    http_call_free(c);
+    curl_global_cleanup();
+    return status;
+}
+
+void kedge_http_result_fini(struct kedge_http_result *result)
+{
+    free(result->body);
+    *result = (struct kedge_http_result){0};
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP call as an easy handle of libcurl: what the client and the waiting call share. */
+#ifndef BASE_HTTP_CALL_H
+#define BASE_HTTP_CALL_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "base/http/client.h"
+#include "base/text.h"
+
+struct http_call {
+    CURL *easy;
+    struct curl_slist *headers;
+    struct kedge_text body; /* of the answer */
+    int error;              /* why the body was not taken: -EMSGSIZE, -ECANCELED, -ENOMEM */
+    bool cancelled;         /* nobody is told any more */
+    bool added;             /* to the client's multi handle */
+    int (*on_data)(void *user, int status, const char *bytes, size_t length);
+    kedge_http_done done;
+    void *user;
+    uint64_t id;
+    char why[CURL_ERROR_SIZE];
+    TAILQ_ENTRY(http_call) link;
+};
+
+/* Checks and copies all of `call`. 0 and *out (http_call_free() it), or -EINVAL, -ENOMEM. */
+int http_call_new(const struct kedge_http_call *call, void *user, struct http_call **out);
+void http_call_free(struct http_call *c);
+
+/* What happened, borrowed from c. */
+struct kedge_http_answer http_call_answer(struct http_call *c, CURLcode code);
+
+#endif

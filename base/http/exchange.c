@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request and its answer. */
+#include "base/http/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "server_private.h"
+
+enum {
+    FIRST_BODY_BYTES = 4096,
+    /* Of a body that is too large so much is read and thrown away, so that its sender gets to read
+     * the 413; a longer one is cut off. */
+    DISCARDED_BYTES_MAX = 8 << 20,
+    PROBLEM_BYTES_MAX = 16 << 10,
+};
+
+static struct http_request *request_of(const struct kedge_http_request *public)
+{
+    return (struct http_request *)public;
+}
+
+void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail)
+{
+    kedge_text_append(t, "{\"title\":", 9);
+    kedge_text_json(t, title);
+    kedge_text_printf(t, ",\"status\":%d", status);
+    if (detail != NULL) {
+        kedge_text_append(t, ",\"detail\":", 10);
+        kedge_text_json(t, detail);
+    }
+    kedge_text_append(t, "}", 1);
+}
+
+static const char *title_of(int status)
+{
+    return status == 408 ? "request timed out" : kedge_error_of_http(status)->title;
+}
+
+/* detail is ours and needs no escape. */
+const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes)
+{
+    char body[256];
+    const char *title = status == 503 ? "too busy" : title_of(status);
+    int n = snprintf(body, sizeof body, "{\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}", title,
+                     status, detail);
+    KEDGE_ASSERT(n > 0 && (size_t)n < sizeof body);
+    n = snprintf(out, bytes,
+                 "HTTP/1.1 %d %s\r\nContent-Type: " KEDGE_HTTP_PROBLEM_TYPE
+                 "\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
+                 status, title, n, body);
+    KEDGE_ASSERT(n > 0 && (size_t)n < bytes);
+    return out;
+}
+
+/* Both halves of libmicrohttpd's decoding are lenient; here a bad escape, a NUL, and a '/' that is
+ * hidden in a path are refused. */
+static bool uri_is_sound(const char *uri)
+{
+    bool query = false;
+    for (const char *p = uri; *p != '\0'; p++) {
+        unsigned value;
+        char digits[3] = {0};
+        query |= *p == '?';
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return false;
+        if (*p != '%')
+            continue;
+        digits[0] = p[1];
+        digits[1] = p[1] != '\0' ? p[2] : '\0';
+        uint8_t byte;
+        if (kedge_hex_decode(digits, &byte, 1) != 0)
+            return false;
+        value = byte;
+        if (value == 0 || (!query && value == '/'))
+            return false;
+        p += 2;
+    }
+    return true;
+}
+
+void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
+{
+    (void)cls;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_connection *c = info == NULL ? NULL : info->socket_context;
+    struct http_request *r = c == NULL ? NULL : calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL; /* http_on_request() closes the connection */
+    http_request_free(c->request);
+    c->request = r;
+    r->connection = c;
+    r->mhd = mhd;
+    r->reject = uri_is_sound(uri) ? 0 : 400;
+    r->public.body = "";
+    r->public.local = c->local;
+    r->public.peer_uid = c->uid;
+    memcpy(r->public.peer, c->peer, sizeof r->public.peer);
+    http_connection_wait(c, HTTP_WAIT_REQUEST, false);
+    return r;
+}
+
+void http_request_free(struct http_request *r)
+{
+    if (r == NULL)
+        return;
+    struct kedge_http_server *s = r->connection->server;
+    if (r->stage == HTTP_DEFERRED) {
+        TAILQ_REMOVE(&s->deferred, r, link);
+        s->stats.deferred--;
+        if (s->config.abandon != NULL)
+            s->config.abandon(s->config.user, &r->public);
+    }
+    if (r->response != NULL)
+        MHD_destroy_response(r->response);
+    s->bodies_bytes -= r->capacity;
+    free(r->body);
+    r->connection->request = NULL;
+    free(r);
+}
+
+void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                       enum MHD_RequestTerminationCode code)
+{
+    (void)cls, (void)mhd, (void)code;
+    struct http_request *r = *context;
+    *context = NULL;
+    if (r == NULL)
+        return;
+    struct http_connection *c = r->connection;
+    http_request_free(r);
+    http_connection_wait(c, HTTP_WAIT_IDLE, true);
+}
+
+/* Appends to the body, or sets reject. */
+static void take_body(struct http_request *r, const char *bytes, size_t length)
+{
+    struct kedge_http_server *s = r->connection->server;
+    if (r->reject == 0 && length > s->config.body_bytes - r->public.body_length)
+        r->reject = 413;
+    size_t needed = r->public.body_length + length + 1;
+    if (r->reject == 0 && needed > r->capacity) {
+        size_t capacity = r->capacity == 0 ? FIRST_BODY_BYTES : r->capacity;
+        while (capacity < needed)
+            capacity *= 2;
+        capacity = capacity > s->config.body_bytes + 1 ? s->config.body_bytes + 1 : capacity;
+        bool room = capacity - r->capacity <= s->config.bodies_bytes - s->bodies_bytes;
+        char *body = room ? realloc(r->body, capacity) : NULL;
+        if (body == NULL) {
+            r->reject = 503;
+        } else {
+            s->bodies_bytes += capacity - r->capacity;
+            r->body = body;
+            r->capacity = capacity;
+        }
+    }
+    if (r->reject != 0) {
+        r->discarded += length;
+        return;
+    }
+    memcpy(r->body + r->public.body_length, bytes, length);
+    r->public.body_length += length;
+    r->body[r->public.body_length] = '\0';
+    r->public.body = r->body;
+}
+
+static struct MHD_Response *make_response(const struct kedge_http_response *response)
+{
+    size_t length = response->body == NULL ? 0 : response->body_length;
+    struct MHD_Response *m = MHD_create_response_from_buffer(
+        length, (void *)(length == 0 ? "" : response->body),
+        length == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
+    if (m == NULL)
+        return NULL;
+    const char *type = response->content_type != NULL ? response->content_type : "application/json";
+    bool ok = length == 0 || MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    for (int i = 0; ok && i < KEDGE_HTTP_EXTRA_HEADERS && response->headers[i].name != NULL; i++)
+        ok = MHD_add_response_header(m, response->headers[i].name, response->headers[i].value) ==
+             MHD_YES;
+    if (!ok) {
+        MHD_destroy_response(m);
+        return NULL;
+    }
+    return m;
+}
+
+/* Makes the answer ready. A problem without memory for its text goes without one. */
+static void prepare_problem(struct http_request *r, int status, const char *title,
+                            const char *detail)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, PROBLEM_BYTES_MAX);
+    kedge_http_problem(&t, status, title, detail);
+    if (t.error == -EMSGSIZE) { /* a detail without end: the title must do */
+        kedge_text_reset(&t);
+        kedge_http_problem(&t, status, title, NULL);
+    }
+    struct kedge_http_response response = {.status = status,
+                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
+                                           .body = kedge_text_str(&t),
+                                           .body_length = t.error == 0 ? t.length : 0};
+    r->response = make_response(&response);
+    r->status = status;
+    kedge_text_fini(&t);
+}
+
+/* The handler's part is over: sends at once, or when libmicrohttpd asks again. */
+static void answered(struct http_request *r)
+{
+    bool was_deferred = r->stage == HTTP_DEFERRED;
+    r->stage = HTTP_ANSWERED;
+    if (was_deferred) {
+        struct kedge_http_server *s = r->connection->server;
+        TAILQ_REMOVE(&s->deferred, r, link);
+        s->stats.deferred--;
+        MHD_resume_connection(r->mhd);
+    }
+}
+
+int kedge_http_reply(struct kedge_http_request *request, const struct kedge_http_response *response)
+{
+    struct http_request *r = request_of(request);
+    int status = 0;
+    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    if (response->status < 200 || response->status > 599)
+        status = -EINVAL;
+    else if ((r->response = make_response(response)) == NULL)
+        status = -EINVAL;
+    r->status = response->status;
+    if (status != 0)
+        prepare_problem(r, 500, title_of(500), "the answer could not be sent");
+    answered(r);
+    return status;
+}
+
+void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail)
+{
+    struct http_request *r = request_of(request);
+    const struct kedge_error *row = kedge_error_of(errnum);
+    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    prepare_problem(r, row->http, row->title, detail);
+    answered(r);
+}
+
+void http_request_abandon(struct http_request *r)
+{
+    struct kedge_http_server *s = r->connection->server;
+    if (s->config.abandon != NULL)
+        s->config.abandon(s->config.user, &r->public);
+    prepare_problem(r, 503, "stopping", "the server stops");
+    answered(r);
+}
+
+static enum MHD_Result send_answer(struct http_request *r)
+{
+    if (r->response == NULL)
+        return MHD_NO; /* no memory even for a problem: closes */
+    enum MHD_Result queued = MHD_queue_response(r->mhd, (unsigned)r->status, r->response);
+    MHD_destroy_response(r->response);
+    r->response = NULL;
+    http_connection_wait(r->connection, HTTP_WAIT_IDLE, false);
+    return queued;
+}
+
+static enum MHD_Result reject(struct http_request *r)
+{
+    char detail[128];
+    struct kedge_http_server *s = r->connection->server;
+    s->stats.rejected++;
+    if (r->reject == 413)
+        snprintf(detail, sizeof detail, "a request's body has at most %zu bytes",
+                 s->config.body_bytes);
+    else
+        snprintf(detail, sizeof detail, "%s",
+                 r->reject == 400 ? "the URI is malformed"
+                                  : "too many large requests at once; try again soon");
+    r->stage = HTTP_ANSWERED;
+    prepare_problem(r, r->reject, r->reject == 503 ? "too busy" : title_of(r->reject), detail);
+    return send_answer(r);
+}
+
+/* Looks at the headers. Whoever waits for "100 Continue", or would send without end, is answered
+ * before the body comes. */
+static bool rejected_early(struct http_request *r)
+{
+    const char *text = kedge_http_header(&r->public, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    size_t most = r->connection->server->config.body_bytes;
+    uint64_t length = 0;
+    if (text != NULL && kedge_parse_u64(text, 0, UINT64_MAX, &length) != 0)
+        length = UINT64_MAX;
+    if (length > most && r->reject == 0)
+        r->reject = 413;
+    return r->reject != 0 && (kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL ||
+                              length > DISCARDED_BYTES_MAX);
+}
+
+static enum MHD_Result give_to_handler(struct http_request *r)
+{
+    struct kedge_http_server *s = r->connection->server;
+    r->stage = HTTP_HANDLING;
+    http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
+    s->stats.requests++;
+    enum kedge_http_verdict verdict = s->config.handle(s->config.user, &r->public);
+    if (r->stage == HTTP_ANSWERED)
+        return send_answer(r);
+    if (verdict == KEDGE_HTTP_DEFER) {
+        r->stage = HTTP_DEFERRED;
+        TAILQ_INSERT_TAIL(&s->deferred, r, link);
+        s->stats.deferred++;
+        MHD_suspend_connection(r->mhd);
+        return MHD_YES;
+    }
+    r->stage = HTTP_ANSWERED;
+    prepare_problem(r, 500, title_of(500), "the handler gave no answer");
+    return send_answer(r);
+}
+
+enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const char *url,
+                                const char *method, const char *version, const char *upload,
+                                size_t *upload_bytes, void **context)
+{
+    (void)cls, (void)mhd, (void)version;
+    struct http_request *r = *context;
+    if (r == NULL)
+        return MHD_NO;
+    if (!r->begun) {
+        r->begun = true;
+        r->public.method = method;
+        r->public.path = url;
+        return rejected_early(r) ? reject(r) : MHD_YES;
+    }
+    if (*upload_bytes > 0) {
+        take_body(r, upload, *upload_bytes);
+        *upload_bytes = 0;
+        return r->discarded > DISCARDED_BYTES_MAX ? MHD_NO : MHD_YES;
+    }
+    if (r->stage == HTTP_ANSWERED)
+        return send_answer(r);
+    return r->reject != 0 ? reject(r) : give_to_handler(r);
+}
+
+const char *kedge_http_query(const struct kedge_http_request *request, const char *name)
+{
+    const char *value = NULL;
+    size_t length = 0;
+    if (MHD_lookup_connection_value_n(request_of(request)->mhd, MHD_GET_ARGUMENT_KIND, name,
+                                      strlen(name), &value, &length) != MHD_YES)
+        return NULL;
+    return value == NULL ? "" : value;
+}
+
+const char *kedge_http_header(const struct kedge_http_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request_of(request)->mhd, MHD_HEADER_KIND, name);
+}
+
+bool kedge_http_client_gone(const struct kedge_http_request *request)
+{
+    struct pollfd p = {.fd = request_of(request)->connection->fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}

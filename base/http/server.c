@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets and deadlines of the HTTP server. libmicrohttpd parses and writes; accepting is done
+ * here, so that one bound holds for both sockets and a client above it gets an answer instead of
+ * silence. */
+#include "base/http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "listen.h"
+#include "server_private.h"
+
+enum {
+    ACCEPTS_PER_RUN = 64,
+    ROUNDS_PER_RUN = 8,    /* of libmicrohttpd, while it has more to do */
+    SPARED_IDLE_MS = 1000, /* a connection that became idle less long ago is not sacrificed */
+};
+
+static uint64_t timeout_ns(const struct kedge_http_server *s, enum http_wait wait)
+{
+    return KEDGE_NS_PER_MS *
+           (wait == HTTP_WAIT_IDLE ? s->config.idle_timeout_ms : s->config.request_timeout_ms);
+}
+
+void http_connection_wait(struct http_connection *c, enum http_wait wait, bool idle)
+{
+    struct kedge_http_server *s = c->server;
+    if (c->wait != HTTP_WAIT_NOTHING)
+        TAILQ_REMOVE(&s->waiting[c->wait], c, link);
+    c->wait = wait;
+    c->idle = idle;
+    if (wait == HTTP_WAIT_NOTHING)
+        return;
+    c->since_ns = kedge_clock_ns();
+    TAILQ_INSERT_TAIL(&s->waiting[wait], c, link);
+}
+
+/* libmicrohttpd notices, completes the request and closes. */
+static void hang_up(struct http_connection *c)
+{
+    http_connection_wait(c, HTTP_WAIT_NOTHING, false);
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+static void name_peer(struct http_connection *c)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    char host[INET6_ADDRSTRLEN];
+    struct ucred cred;
+    socklen_t cred_length = sizeof cred;
+    snprintf(c->peer, sizeof c->peer, "unknown");
+    if (getpeername(c->fd, (struct sockaddr *)&address, &length) != 0)
+        return;
+    if (address.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        snprintf(c->peer, sizeof c->peer, "%s:%u", host, ntohs(v4->sin_port));
+    } else if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address;
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+        snprintf(c->peer, sizeof c->peer, "[%s]:%u", host, ntohs(v6->sin6_port));
+    } else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_length) == 0) {
+        snprintf(c->peer, sizeof c->peer, "unix");
+        c->local = true;
+        c->uid = cred.uid;
+    }
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct kedge_http_server *s = cls;
+    struct http_connection *c = *context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (c == NULL)
+            return;
+        http_connection_wait(c, HTTP_WAIT_NOTHING, false);
+        http_request_free(c->request);
+        free(c);
+        s->stats.open--;
+        return;
+    }
+    int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    c = calloc(1, sizeof *c);
+    *context = c;
+    if (c == NULL) {
+        shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    c->server = s;
+    c->fd = fd;
+    c->uid = (uid_t)-1;
+    c->wait = HTTP_WAIT_NOTHING;
+    name_peer(c);
+    s->stats.open++;
+    http_connection_wait(c, HTTP_WAIT_IDLE, true);
+}
+
+/* Says so and closes. What the client sent already is read, since closing with unread bytes would
+ * discard the answer. */
+static void turn_away(struct kedge_http_server *s, int fd)
+{
+    char answer[512], scrap[2048];
+    s->stats.refused++;
+    http_raw_problem(503, "too many connections; try again soon", answer, sizeof answer);
+    if (send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, scrap, sizeof scrap, MSG_DONTWAIT) == (ssize_t)sizeof scrap)
+            ;
+    }
+    close(fd);
+    struct http_connection *oldest = TAILQ_FIRST(&s->waiting[HTTP_WAIT_IDLE]);
+    if (oldest != NULL && oldest->idle &&
+        kedge_clock_ns() - oldest->since_ns > SPARED_IDLE_MS * KEDGE_NS_PER_MS)
+        hang_up(oldest);
+}
+
+/* Descriptors have run out: without this the listening socket would stay readable for ever. */
+static void accept_and_drop(struct kedge_http_server *s, int listener)
+{
+    close(s->spare);
+    int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        turn_away(s, fd);
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void accept_some(struct kedge_http_server *s, int listener)
+{
+    for (int i = 0; i < ACCEPTS_PER_RUN; i++) {
+        struct sockaddr_storage address;
+        socklen_t length = sizeof address;
+        int fd =
+            accept4(listener, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+            accept_and_drop(s, listener);
+            continue;
+        }
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+            continue;
+        if (fd < 0)
+            return;
+        s->stats.accepted++;
+        if (s->stats.open >= s->config.connections)
+            turn_away(s, fd);
+        else if (MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, length) != MHD_YES)
+            s->stats.refused++; /* above the bound of its address; closed already */
+    }
+}
+
+/* A request that came in part has been promised nothing yet, so its 408 goes straight out. */
+static void expire(struct kedge_http_server *s)
+{
+    uint64_t now = kedge_clock_ns();
+    for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
+        struct http_connection *c;
+        while ((c = TAILQ_FIRST(&s->waiting[wait])) != NULL &&
+               now - c->since_ns >= timeout_ns(s, (enum http_wait)wait)) {
+            if (wait == HTTP_WAIT_REQUEST) {
+                char answer[512];
+                http_raw_problem(408, "the request did not arrive whole in time", answer,
+                                 sizeof answer);
+                send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+                s->stats.rejected++;
+            }
+            hang_up(c);
+        }
+    }
+}
+
+/* Sets the timer to the earliest thing that will not announce itself on a descriptor. That also
+ * clears one that has expired, so nobody reads it. */
+static void arm_timer(struct kedge_http_server *s)
+{
+    uint64_t now = kedge_clock_ns(), wait_ns = UINT64_MAX;
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (MHD_get_timeout(s->daemon, &ms) == MHD_YES)
+        wait_ns = ms * KEDGE_NS_PER_MS;
+    for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
+        const struct http_connection *c = TAILQ_FIRST(&s->waiting[wait]);
+        if (c == NULL)
+            continue;
+        uint64_t end = c->since_ns + timeout_ns(s, (enum http_wait)wait);
+        uint64_t left = end > now ? end - now : 0;
+        wait_ns = left < wait_ns ? left : wait_ns;
+    }
+    struct itimerspec t = {0};
+    if (wait_ns != UINT64_MAX) {
+        wait_ns = wait_ns == 0 ? 1 : wait_ns; /* zero would disarm it */
+        t.it_value.tv_sec = (time_t)(wait_ns / KEDGE_NS_PER_S);
+        t.it_value.tv_nsec = (long)(wait_ns % KEDGE_NS_PER_S);
+    }
+    timerfd_settime(s->timer, 0, &t, NULL);
+}
+
+void kedge_http_server_run(struct kedge_http_server *s)
+{
+    struct epoll_event events[4];
+    int n = epoll_wait(s->epoll, events, 4, 0);
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.fd == s->tcp || events[i].data.fd == s->local)
+            accept_some(s, events[i].data.fd);
+    }
+    expire(s);
+    MHD_UNSIGNED_LONG_LONG ms;
+    for (int i = 0; i < ROUNDS_PER_RUN; i++) {
+        MHD_run(s->daemon);
+        if (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms != 0)
+            break;
+    }
+    arm_timer(s);
+}
+
+static void set_defaults(struct kedge_http_server_config *c)
+{
+    c->connections = c->connections != 0 ? c->connections : 1024;
+    c->connections_per_ip = c->connections_per_ip != 0 ? c->connections_per_ip : c->connections;
+    c->body_bytes = c->body_bytes != 0 ? c->body_bytes : 1 << 20;
+    c->bodies_bytes = c->bodies_bytes != 0 ? c->bodies_bytes : 64 << 20;
+    c->header_bytes = c->header_bytes != 0 ? c->header_bytes : 32 << 10;
+    c->idle_timeout_ms = c->idle_timeout_ms != 0 ? c->idle_timeout_ms : 60000;
+    c->request_timeout_ms = c->request_timeout_ms != 0 ? c->request_timeout_ms : 10000;
+    c->listen = c->unix_path = c->program = c->setting = NULL; /* borrowed for new() alone */
+}
+
+static int watch(int epoll, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
+}
+
+static int start_daemon(struct kedge_http_server *s)
+{
+    s->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        http_on_request, s, MHD_OPTION_CONNECTION_LIMIT, s->config.connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, s->config.connections_per_ip,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->config.header_bytes, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s,
+        MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_END);
+    if (s->daemon == NULL)
+        return -ENOMEM;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    return info == NULL ? -EIO : watch(s->epoll, info->epoll_fd);
+}
+
+static int make_descriptors(struct kedge_http_server *s)
+{
+    s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (s->epoll < 0 || s->timer < 0 || s->spare < 0)
+        return -errno;
+    return watch(s->epoll, s->timer);
+}
+
+static int start_listening(struct kedge_http_server *s,
+                           const struct kedge_http_server_config *config, struct kedge_errbuf *err)
+{
+    int status = 0;
+    struct stat st;
+    if (config->listen != NULL) {
+        status = http_listen_tcp(config, &s->tcp, &s->port, err);
+        if (status == 0 && (status = watch(s->epoll, s->tcp)) != 0)
+            kedge_err(err, status, "cannot listen on %s: %s", config->listen, strerror(-status));
+    }
+    if (status != 0 || config->unix_path == NULL)
+        return status;
+    s->unix_path = strdup(config->unix_path);
+    if (s->unix_path == NULL)
+        return kedge_err(err, -ENOMEM, "cannot listen on %s: out of memory", config->unix_path);
+    status = http_listen_unix(config, &s->local, err);
+    if (status != 0)
+        return status;
+    if (lstat(s->unix_path, &st) == 0) {
+        s->unix_inode = st.st_ino;
+        s->unix_device = st.st_dev;
+    }
+    status = watch(s->epoll, s->local);
+    if (status != 0)
+        kedge_err(err, status, "cannot listen on %s: %s", config->unix_path, strerror(-status));
+    return status;
+}
+
+int kedge_http_server_new(const struct kedge_http_server_config *config,
+                          struct kedge_http_server **out, struct kedge_errbuf *err)
+{
+    if (config->handle == NULL || (config->listen == NULL && config->unix_path == NULL))
+        return kedge_err(err, -EINVAL, "the HTTP server needs an address and a handler");
+    struct kedge_http_server *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return kedge_err(err, -ENOMEM, "cannot start the HTTP server: out of memory");
+    s->config = *config;
+    set_defaults(&s->config);
+    s->epoll = s->timer = s->tcp = s->local = s->spare = -1;
+    for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++)
+        TAILQ_INIT(&s->waiting[wait]);
+    TAILQ_INIT(&s->deferred);
+    int status = make_descriptors(s);
+    if (status == 0)
+        status = start_daemon(s);
+    if (status != 0)
+        kedge_err(err, status, "cannot start the HTTP server: %s", strerror(-status));
+    else
+        status = start_listening(s, config, err);
+    if (status != 0) {
+        kedge_http_server_free(s);
+        return status;
+    }
+    *out = s;
+    return 0;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+void kedge_http_server_free(struct kedge_http_server *s)
+{
+    if (s == NULL)
+        return;
+    struct http_request *r;
+    struct stat st;
+    if (s->local >= 0 && lstat(s->unix_path, &st) == 0 && st.st_ino == s->unix_inode &&
+        st.st_dev == s->unix_device)
+        unlink(s->unix_path);
+    /* libmicrohttpd may not be stopped while a connection is suspended. */
+    while ((r = TAILQ_FIRST(&s->deferred)) != NULL)
+        http_request_abandon(r);
+    if (s->daemon != NULL) {
+        for (int i = 0; i < ROUNDS_PER_RUN; i++)
+            MHD_run(s->daemon);
+        MHD_stop_daemon(s->daemon);
+    }
+    close_all((const int[]){s->tcp, s->local, s->timer, s->spare, s->epoll}, 5);
+    free(s->unix_path);
+    free(s);
+}
+
+int kedge_http_server_fd(const struct kedge_http_server *s)
+{
+    return s->epoll;
+}
+
+uint16_t kedge_http_server_port(const struct kedge_http_server *s)
+{
+    return s->port;
+}
+
+void kedge_http_server_stats(const struct kedge_http_server *s, struct kedge_http_server_stats *out)
+{
+    *out = s->stats;
+}
