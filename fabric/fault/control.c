@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations: each becomes one of the inner provider's, or fails as the plan has it. The
+ * faults are drawn on the control thread, in the order of submission. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fault/layer.h"
+
+/* An operation under way in the inner provider. */
+struct fault_ctl {
+    struct kedge_fab_ctl inner;
+    struct fault_fab *fab;
+    struct kedge_fab_ctl *outer;
+    void *object; /* ours: made ahead, or to be freed */
+};
+
+#define INNER(type, object)         (((struct type *)(object))->inner)
+#define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
+
+static void finish(struct fault_fab *f, struct kedge_fab_ctl *outer, int status)
+{
+    outer->status = status;
+    f->completed++;
+    outer->done(outer);
+}
+
+/* ---- results: our object around the inner one, or without it
+ * -------------------------------------------------------- */
+
+static void link_srq(struct fault_fab *f, struct fault_srq *srq, bool in)
+{
+    pthread_mutex_lock(&f->lock);
+    if (in) {
+        srq->next = f->srqs;
+        f->srqs = srq;
+    } else {
+        struct fault_srq **link = &f->srqs;
+        while (*link != srq)
+            link = &(*link)->next;
+        *link = srq->next;
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void wrap_cq(struct fault_ctl *c)
+{
+    struct fault_cq *cq = c->object;
+    struct kedge_fab_cq *inner = c->inner.cq.x;
+    cq->inner = inner;
+    cq->base =
+        (struct kedge_fab_cq){.fab = &c->fab->base, .cqe = inner->cqe, .user = c->outer->cq.user};
+    cq->stream.ordinal = ++c->fab->next_ordinal;
+    c->outer->cq.x = &cq->base;
+}
+
+static void wrap_qp(struct fault_ctl *c)
+{
+    struct fault_qp *qp = c->object;
+    struct kedge_fab_qp *inner = c->inner.qp.x;
+    qp->inner = inner;
+    qp->base = (struct kedge_fab_qp){.pd = c->outer->qp.pd,
+                                     .type = inner->type,
+                                     .qpn = inner->qpn,
+                                     .send_cq = c->outer->qp.send_cq,
+                                     .recv_cq = c->outer->qp.recv_cq,
+                                     .srq = c->outer->qp.srq,
+                                     .cap = inner->cap,
+                                     .user = c->outer->qp.user};
+    qp->stream.ordinal = ++c->fab->next_ordinal;
+    c->outer->qp.x = &qp->base;
+}
+
+static void wrap_mr(struct fault_ctl *c)
+{
+    struct fault_mr *mr = c->object;
+    mr->inner = c->inner.mr.x;
+    mr->base = *mr->inner;
+    mr->base.pd = c->outer->mr.pd;
+    c->outer->mr.x = &mr->base;
+}
+
+static void wrap_small(struct fault_ctl *c)
+{
+    switch (c->outer->kind) {
+    case KEDGE_FAB_ALLOC_PD: {
+        struct fault_pd *pd = c->object;
+        *pd = (struct fault_pd){.base.fab = &c->fab->base, .inner = c->inner.pd.x};
+        c->outer->pd.x = &pd->base;
+        break;
+    }
+    case KEDGE_FAB_CREATE_CHAN: {
+        struct fault_chan *chan = c->object;
+        *chan = (struct fault_chan){.base = {.fab = &c->fab->base, .fd = c->inner.chan.x->fd},
+                                    .inner = c->inner.chan.x};
+        c->outer->chan.x = &chan->base;
+        break;
+    }
+    case KEDGE_FAB_CREATE_SRQ: {
+        struct fault_srq *srq = c->object;
+        *srq = (struct fault_srq){.base = *c->inner.srq.x, .inner = c->inner.srq.x};
+        srq->base.pd = c->outer->srq.pd;
+        link_srq(c->fab, srq, true);
+        c->outer->srq.x = &srq->base;
+        break;
+    }
+    case KEDGE_FAB_CREATE_DCT: {
+        struct fault_dct *dct = c->object;
+        *dct = (struct fault_dct){.base = *c->inner.dct.x, .inner = c->inner.dct.x};
+        dct->base.pd = c->outer->dct.pd;
+        c->outer->dct.x = &dct->base;
+        break;
+    }
+    case KEDGE_FAB_CREATE_AH: {
+        struct fault_ah *ah = c->object;
+        *ah = (struct fault_ah){.base = *c->inner.ah.x, .inner = c->inner.ah.x};
+        ah->base.pd = c->outer->ah.pd;
+        c->outer->ah.x = &ah->base;
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+static void free_cq(struct fault_cq *cq)
+{
+    free(cq->poison);
+    free(cq);
+}
+
+/* The inner provider has carried it out. */
+static void succeeded(struct fault_ctl *c)
+{
+    switch (c->outer->kind) {
+    case KEDGE_FAB_CREATE_CQ:
+        wrap_cq(c);
+        break;
+    case KEDGE_FAB_CREATE_QP:
+        wrap_qp(c);
+        break;
+    case KEDGE_FAB_REG_MR:
+        wrap_mr(c);
+        break;
+    case KEDGE_FAB_MODIFY_QP:
+        if ((c->outer->modify.mask & IBV_QP_STATE) &&
+            c->outer->modify.attr.qp_state == IBV_QPS_RESET)
+            ((struct fault_qp *)c->outer->modify.x)->broken = false;
+        break;
+    case KEDGE_FAB_DESTROY_CQ:
+        free_cq(c->object);
+        break;
+    case KEDGE_FAB_DESTROY_SRQ:
+        link_srq(c->fab, c->object, false);
+        free(c->object);
+        break;
+    case KEDGE_FAB_FREE_PD:
+    case KEDGE_FAB_DEREG_MR:
+    case KEDGE_FAB_DESTROY_CHAN:
+    case KEDGE_FAB_DESTROY_QP:
+    case KEDGE_FAB_DESTROY_DCT:
+    case KEDGE_FAB_DESTROY_AH:
+        free(c->object);
+        break;
+    default:
+        wrap_small(c);
+        break;
+    }
+}
+
+static size_t created_bytes(enum kedge_fab_ctl_kind kind)
+{
+    switch (kind) {
+    case KEDGE_FAB_ALLOC_PD:
+        return sizeof(struct fault_pd);
+    case KEDGE_FAB_REG_MR:
+        return sizeof(struct fault_mr);
+    case KEDGE_FAB_CREATE_CHAN:
+        return sizeof(struct fault_chan);
+    case KEDGE_FAB_CREATE_CQ:
+        return sizeof(struct fault_cq);
+    case KEDGE_FAB_CREATE_SRQ:
+        return sizeof(struct fault_srq);
+    case KEDGE_FAB_CREATE_QP:
+        return sizeof(struct fault_qp);
+    case KEDGE_FAB_CREATE_DCT:
+        return sizeof(struct fault_dct);
+    case KEDGE_FAB_CREATE_AH:
+        return sizeof(struct fault_ah);
+    default:
+        return 0;
+    }
+}
+
+static void free_object(enum kedge_fab_ctl_kind kind, void *object)
+{
+    if (object != NULL && kind == KEDGE_FAB_CREATE_CQ)
+        free_cq(object);
+    else
+        free(object);
+}
+
+static void inner_done(struct kedge_fab_ctl *inner)
+{
+    struct fault_ctl *c = inner->user;
+    struct fault_fab *f = c->fab;
+    struct kedge_fab_ctl *outer = c->outer;
+    int status = inner->status;
+    if (status == 0)
+        succeeded(c);
+    else if (created_bytes(outer->kind) > 0)
+        free_object(outer->kind, c->object);
+    free(c);
+    finish(f, outer, status);
+}
+
+/* ---- requests: the inner objects where ours stand
+ * -------------------------------------------------------------------- */
+
+static void translate_free(struct fault_ctl *c)
+{
+    struct kedge_fab_ctl *in = &c->inner;
+    switch (in->kind) {
+    case KEDGE_FAB_FREE_PD:
+        c->object = in->pd.x;
+        in->pd.x = INNER(fault_pd, c->object);
+        break;
+    case KEDGE_FAB_DEREG_MR:
+        c->object = in->mr.x;
+        in->mr.x = INNER(fault_mr, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_CHAN:
+        c->object = in->chan.x;
+        in->chan.x = INNER(fault_chan, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_CQ:
+        c->object = in->cq.x;
+        in->cq.x = INNER(fault_cq, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_SRQ:
+        c->object = in->srq.x;
+        in->srq.x = INNER(fault_srq, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_QP:
+        c->object = in->qp.x;
+        in->qp.x = INNER(fault_qp, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_DCT:
+        c->object = in->dct.x;
+        in->dct.x = INNER(fault_dct, c->object);
+        break;
+    case KEDGE_FAB_DESTROY_AH:
+        c->object = in->ah.x;
+        in->ah.x = INNER(fault_ah, c->object);
+        break;
+    default:
+        break;
+    }
+}
+
+static void translate(struct fault_ctl *c)
+{
+    struct kedge_fab_ctl *in = &c->inner;
+    switch (in->kind) {
+    case KEDGE_FAB_REG_MR:
+        in->mr.pd = INNER(fault_pd, in->mr.pd);
+        break;
+    case KEDGE_FAB_CREATE_CQ:
+        in->cq.chan = INNER_OR_NULL(fault_chan, in->cq.chan);
+        in->cq.user = c->object;
+        break;
+    case KEDGE_FAB_CREATE_SRQ:
+        in->srq.pd = INNER(fault_pd, in->srq.pd);
+        break;
+    case KEDGE_FAB_CREATE_QP:
+        in->qp.pd = INNER(fault_pd, in->qp.pd);
+        in->qp.send_cq = INNER_OR_NULL(fault_cq, in->qp.send_cq);
+        in->qp.recv_cq = INNER_OR_NULL(fault_cq, in->qp.recv_cq);
+        in->qp.srq = INNER_OR_NULL(fault_srq, in->qp.srq);
+        if (in->qp.cap.send_sge == 0) /* make_fail() needs one */
+            in->qp.cap.send_sge = 1;
+        in->qp.user = c->object;
+        break;
+    case KEDGE_FAB_MODIFY_QP:
+        in->modify.x = INNER(fault_qp, in->modify.x);
+        break;
+    case KEDGE_FAB_CREATE_DCT:
+        in->dct.pd = INNER(fault_pd, in->dct.pd);
+        in->dct.cq = INNER_OR_NULL(fault_cq, in->dct.cq);
+        in->dct.srq = INNER_OR_NULL(fault_srq, in->dct.srq);
+        break;
+    case KEDGE_FAB_CREATE_AH:
+        in->ah.pd = INNER(fault_pd, in->ah.pd);
+        break;
+    default:
+        translate_free(c);
+        break;
+    }
+}
+
+/* Memory for what will be created, all of it, so that nothing fails after the inner provider did
+ * its part. 0 or -ENOMEM. */
+static int make_object(struct fault_ctl *c)
+{
+    size_t bytes = created_bytes(c->outer->kind);
+    if (bytes == 0)
+        return 0;
+    c->object = calloc(1, bytes);
+    if (c->object == NULL || c->outer->kind != KEDGE_FAB_CREATE_CQ)
+        return c->object != NULL ? 0 : -ENOMEM;
+    struct fault_cq *cq = c->object;
+    cq->poison_room = c->outer->cq.cqe > 0 ? c->outer->cq.cqe : 1;
+    cq->poison = calloc(cq->poison_room, sizeof cq->poison[0]);
+    if (cq->poison != NULL)
+        return 0;
+    free(cq);
+    return -ENOMEM;
+}
+
+/* Hands one operation to the inner provider. */
+static void begin(struct fault_fab *f, struct kedge_fab_ctl *outer)
+{
+    struct fault_ctl *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        finish(f, outer, -ENOMEM);
+        return;
+    }
+    *c = (struct fault_ctl){.inner = *outer, .fab = f, .outer = outer};
+    if (make_object(c) != 0) {
+        free(c);
+        finish(f, outer, -ENOMEM);
+        return;
+    }
+    translate(c);
+    c->inner.user = c;
+    c->inner.done = inner_done;
+    kedge_fab_submit(f->inner, &c->inner);
+}
+
+/* ---- running
+ * -------------------------------------------------------------------------------------- */
+
+void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    struct fault_fab *f = fault_of(fab);
+    uint64_t one = 1;
+    pthread_mutex_lock(&f->lock);
+    *f->submitted_tail = ctl;
+    f->submitted_tail = &ctl->next;
+    pthread_mutex_unlock(&f->lock);
+    if (write(f->ctl_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable. */
+    }
+}
+
+static struct kedge_fab_ctl *take_submitted(struct fault_fab *f, struct fault_plan_state *now)
+{
+    pthread_mutex_lock(&f->lock);
+    struct kedge_fab_ctl *list = f->submitted;
+    f->submitted = NULL;
+    f->submitted_tail = &f->submitted;
+    *now = f->now;
+    pthread_mutex_unlock(&f->lock);
+    return list;
+}
+
+int fault_run(struct kedge_fab *fab)
+{
+    struct fault_fab *f = fault_of(fab);
+    struct fault_plan_state now;
+    uint64_t count;
+    if (read(f->ctl_efd, &count, sizeof count) < 0) {
+        /* Nothing was submitted; something of the inner provider may be due. */
+    }
+    f->completed = 0;
+    for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        ctl->next = NULL;
+        if (fault_hits(&now, &f->control, now.plan.control_error_ppm)) {
+            atomic_fetch_add(&f->count, 1);
+            finish(f, ctl, -EIO);
+        } else {
+            begin(f, ctl);
+        }
+    }
+    (void)kedge_fab_run(f->inner);
+    return f->completed;
+}
+
+void fault_cancel(struct fault_fab *f)
+{
+    struct fault_plan_state now;
+    for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        finish(f, ctl, -ECANCELED);
+    }
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Posting and polling.
+ *
+ * A request that shall fail is posted as one that the inner provider must refuse on its own side: a
+ * WRITE (a SEND on UD) out of memory that no key names. So it is not executed, it fails in its
+ * turn, its queue pair breaks as it would, and what is behind it flushes in order; of its
+ * completion only the status is changed. A datagram that shall be lost goes to a queue pair that is
+ * not there. */
+#include <errno.h>
+
+#include "fault/layer.h"
+
+/* Never valid: 0 names no region, here and in verbs. */
+static const struct ibv_sge nowhere = {.addr = 0, .length = 1, .lkey = 0};
+static const uint32_t nobody = 0xfffffe;
+
+static void count_fault(struct fault_fab *f)
+{
+    atomic_fetch_add_explicit(&f->count, 1, memory_order_relaxed);
+}
+
+/* ---- posting
+ * -------------------------------------------------------------------------------------- */
+
+static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr)
+{
+    struct fault_cq *cq = (struct fault_cq *)qp->base.send_cq;
+    struct fault_poison *poison = &cq->poison[cq->poison_next++ % cq->poison_room];
+    const struct kedge_fault_plan *plan = &f->now.plan;
+    *poison = (struct fault_poison){
+        .wr_id = wr->wr_id,
+        .qpn = qp->base.qpn,
+        .status = plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR,
+    };
+    wr->wr_id = (uintptr_t)poison;
+    wr->opcode = qp->base.type == KEDGE_FAB_QP_UD ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+    wr->send_flags &= ~(unsigned)IBV_SEND_INLINE;
+    wr->sg_list = &nowhere;
+    wr->num_sge = 1;
+    qp->broken = true;
+    count_fault(f);
+}
+
+/* Our copy of a request, with the inner address handle and what the plan does to it. */
+static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr,
+                    struct kedge_fab_wr *copy)
+{
+    const struct kedge_fault_plan *plan = &f->now.plan;
+    *copy = *wr;
+    copy->next = NULL;
+    if (wr->ah != NULL)
+        copy->ah = ((const struct fault_ah *)wr->ah)->inner;
+    bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
+    bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
+    if (fails && !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
+        make_fail(f, qp, copy);
+    } else if (is_lost && qp->base.type == KEDGE_FAB_QP_UD) {
+        copy->dest_qpn = nobody;
+        count_fault(f);
+    }
+}
+
+int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    struct fault_qp *qp = (struct fault_qp *)base;
+    struct fault_fab *f = fault_of(base->pd->fab);
+    struct kedge_fab_wr copies[FAULT_CHUNK], *refused = NULL;
+    struct kedge_fab_wr *caller[FAULT_CHUNK];
+    if (fault_hits(&f->now, &qp->stream, f->now.plan.post_error_ppm)) {
+        count_fault(f);
+        *bad = wr;
+        return -ENOMEM;
+    }
+    while (wr != NULL) {
+        int n = 0;
+        for (; wr != NULL && n < FAULT_CHUNK; wr = wr->next, n++) {
+            caller[n] = wr;
+            prepare(f, qp, wr, &copies[n]);
+            if (n > 0)
+                copies[n - 1].next = &copies[n];
+        }
+        int status = kedge_fab_post_send(qp->inner, copies, &refused);
+        if (status != 0) {
+            *bad = caller[refused - copies];
+            return status;
+        }
+    }
+    return 0;
+}
+
+int fault_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                    struct kedge_fab_recv_wr **bad)
+{
+    return kedge_fab_post_recv(((struct fault_qp *)qp)->inner, wr, bad);
+}
+
+int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad)
+{
+    return kedge_fab_post_srq_recv(((struct fault_srq *)srq)->inner, wr, bad);
+}
+
+/* ---- polling
+ * -------------------------------------------------------------------------------------- */
+
+/* Gives a request that was made to fail its own number back, and its status if it failed by that.
+ */
+static void restore(struct fault_cq *cq, struct ibv_wc *wc)
+{
+    uint64_t first = (uintptr_t)cq->poison;
+    if (wc->status == IBV_WC_SUCCESS || wc->wr_id < first ||
+        wc->wr_id >= first + cq->poison_room * sizeof cq->poison[0])
+        return;
+    struct fault_poison *poison = &cq->poison[(wc->wr_id - first) / sizeof cq->poison[0]];
+    if (poison->qpn == 0 || poison->qpn != wc->qp_num)
+        return;
+    wc->wr_id = poison->wr_id;
+    if (wc->status == IBV_WC_LOC_PROT_ERR)
+        wc->status = poison->status;
+    poison->qpn = 0;
+}
+
+static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
+{
+    int taken = 0;
+    while (taken < n && cq->held_head != cq->held_tail) {
+        const struct fault_held *held = &cq->held[cq->held_head % FAULT_HELD];
+        if (!cq->armed && cq->polls < held->ready_at)
+            break;
+        wc[taken++] = held->wc;
+        cq->held_head++;
+    }
+    return taken;
+}
+
+/* Moves completions into held, each with the poll that may return it. -EIO as poll. */
+static int fill_held(struct fault_fab *f, struct fault_cq *cq)
+{
+    const struct kedge_fault_plan *plan = &f->now.plan;
+    uint32_t room = FAULT_HELD - (cq->held_tail - cq->held_head);
+    struct ibv_wc wc[FAULT_HELD];
+    int got = room > 0 ? kedge_fab_poll(cq->inner, (int)room, wc) : 0;
+    for (int i = 0; i < got; i++) {
+        struct fault_held *held = &cq->held[cq->held_tail++ % FAULT_HELD];
+        bool late = fault_hits(&f->now, &cq->stream, plan->delay_ppm);
+        restore(cq, &wc[i]);
+        *held = (struct fault_held){.wc = wc[i], .ready_at = cq->polls};
+        if (late && !cq->armed) {
+            held->ready_at += plan->delay_polls;
+            count_fault(f);
+        }
+    }
+    return got;
+}
+
+int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
+{
+    struct fault_cq *cq = (struct fault_cq *)base;
+    struct fault_fab *f = fault_of(base->fab);
+    int got = 0;
+    if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail) {
+        got = kedge_fab_poll(cq->inner, n, wc);
+        for (int i = 0; i < got; i++)
+            restore(cq, &wc[i]);
+    } else {
+        int status = fill_held(f, cq);
+        if (status < 0)
+            return status;
+        got = take_held(cq, n, wc);
+        cq->polls++;
+    }
+    if (got > 0)
+        cq->armed = false;
+    return got;
+}
+
+/* From here on its owner may sleep on the channel, and would never poll a withheld completion free:
+ * so those are due, and none is withheld before the next poll that returns something. */
+int fault_arm(struct kedge_fab_cq *base, bool solicited_only)
+{
+    struct fault_cq *cq = (struct fault_cq *)base;
+    int status = kedge_fab_arm(cq->inner, solicited_only);
+    if (status == 0)
+        cq->armed = true;
+    return status;
+}

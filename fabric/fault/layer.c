@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layer itself: opening, closing, its plan, events. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "fault/layer.h"
+
+static const uint32_t million = 1000000;
+
+bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm)
+{
+    if (stream->generation != now->generation) {
+        struct kedge_prng mix;
+        stream->generation = now->generation;
+        kedge_prng_seed(&mix, now->plan.seed);
+        kedge_prng_seed(&stream->prng, kedge_prng_next(&mix) ^ ((uint64_t)stream->ordinal << 32));
+    }
+    return kedge_prng_below(&stream->prng, million) < ppm;
+}
+
+static int fault_close(struct kedge_fab *fab)
+{
+    struct fault_fab *f = fault_of(fab);
+    int status = kedge_fab_close(f->inner);
+    if (status != 0)
+        return status;
+    fault_cancel(f);
+    close(f->ctl_epfd);
+    close(f->ctl_efd);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+    return 0;
+}
+
+static int fault_ctl_fd(const struct kedge_fab *fab)
+{
+    return fault_of(fab)->ctl_epfd;
+}
+
+static int fault_event_fd(const struct kedge_fab *fab)
+{
+    return kedge_fab_event_fd(fault_of(fab)->inner);
+}
+
+static enum ibv_qp_state fault_qp_state(const struct kedge_fab_qp *qp)
+{
+    return kedge_fab_qp_state(((const struct fault_qp *)qp)->inner);
+}
+
+static void fault_chan_drain(struct kedge_fab_chan *chan)
+{
+    kedge_fab_chan_drain(((struct fault_chan *)chan)->inner);
+}
+
+static struct kedge_fab_srq *outer_srq(struct fault_fab *f, const struct kedge_fab_srq *inner)
+{
+    pthread_mutex_lock(&f->lock);
+    struct fault_srq *srq = f->srqs;
+    while (srq != NULL && srq->inner != inner)
+        srq = srq->next;
+    pthread_mutex_unlock(&f->lock);
+    return srq != NULL ? &srq->base : NULL;
+}
+
+/* Puts our object where the inner provider's stands. */
+static int fault_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+{
+    struct fault_fab *f = fault_of(fab);
+    struct kedge_fab_event event;
+    int got = kedge_fab_get_event(f->inner, &event);
+    if (got != 1)
+        return got;
+    switch (event.type) {
+    case IBV_EVENT_CQ_ERR:
+        event.cq = event.cq->user;
+        break;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        event.srq = outer_srq(f, event.srq);
+        break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+        event.qp = event.qp->user;
+        break;
+    default: /* of the port or the device */
+        break;
+    }
+    *out = event;
+    return 1;
+}
+
+static const struct kedge_fab_ops fault_ops = {
+    .name = "fault",
+    .close = fault_close,
+    .submit = fault_submit,
+    .run = fault_run,
+    .ctl_fd = fault_ctl_fd,
+    .post_send = fault_post_send,
+    .post_recv = fault_post_recv,
+    .post_srq_recv = fault_post_srq_recv,
+    .poll = fault_poll,
+    .arm = fault_arm,
+    .chan_drain = fault_chan_drain,
+    .qp_state = fault_qp_state,
+    .event_fd = fault_event_fd,
+    .get_event = fault_get_event,
+};
+
+int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,
+                     struct kedge_fab **out)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct fault_fab *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return -ENOMEM;
+    f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
+    f->inner = inner;
+    f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
+    f->submitted_tail = &f->submitted;
+    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
+    if (f->ctl_efd < 0 || f->ctl_epfd < 0 ||
+        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
+        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, kedge_fab_ctl_fd(inner), &event) != 0) {
+        int status = -errno;
+        if (f->ctl_efd >= 0)
+            close(f->ctl_efd);
+        if (f->ctl_epfd >= 0)
+            close(f->ctl_epfd);
+        free(f);
+        return status;
+    }
+    pthread_mutex_init(&f->lock, NULL);
+    *out = &f->base;
+    return 0;
+}
+
+void kedge_fault_set_plan(struct kedge_fab *fab, const struct kedge_fault_plan *plan)
+{
+    struct fault_fab *f = fault_of(fab);
+    pthread_mutex_lock(&f->lock);
+    f->now.plan = *plan;
+    f->now.generation++;
+    pthread_mutex_unlock(&f->lock);
+}
+
+uint64_t kedge_fault_count(const struct kedge_fab *fab)
+{
+    return atomic_load(&fault_of(fab)->count);
+}

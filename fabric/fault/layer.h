@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to fabric/fault: the layer's own structs around those of the inner provider.
+ *
+ * Every object has the public struct first and the inner provider's object behind it. Queue pairs
+ * and CQs of the inner provider carry ours in their `user`, so that events find their way back.
+ *
+ * Each queue pair, each CQ and the control thread draw from a stream of random numbers of their
+ * own, seeded by the plan and by how many objects were created before: what one thread does never
+ * changes what another one is given. */
+#ifndef FAULT_LAYER_H
+#define FAULT_LAYER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/random.h"
+#include "fabric/fault.h"
+#include "fabric/provider.h"
+
+enum { FAULT_HELD = 64, FAULT_CHUNK = 32 };
+
+struct fault_stream {
+    struct kedge_prng prng;
+    uint32_t ordinal;
+    uint32_t generation; /* of the plan that it was seeded by */
+};
+
+struct fault_fab {
+    struct kedge_fab base;
+    struct kedge_fab *inner;
+    int ctl_efd;          /* readable when run() has something to take */
+    int ctl_epfd;         /* that, and the inner provider's */
+    pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
+    struct kedge_fab_ctl *submitted, **submitted_tail;
+    struct fault_srq *srqs;
+    struct fault_plan_state {
+        struct kedge_fault_plan plan;
+        uint32_t generation;
+    } now; /* written by the thread of the data path, under the lock */
+    struct fault_stream control;
+    uint32_t next_ordinal; /* control thread */
+    int completed;         /* control thread: in this run() */
+    _Atomic uint64_t count;
+};
+
+struct fault_pd {
+    struct kedge_fab_pd base;
+    struct kedge_fab_pd *inner;
+};
+
+struct fault_mr {
+    struct kedge_fab_mr base;
+    struct kedge_fab_mr *inner;
+};
+
+struct fault_chan {
+    struct kedge_fab_chan base;
+    struct kedge_fab_chan *inner;
+};
+
+/* A request that was made to fail: its address is the wr_id that the inner provider sees. */
+struct fault_poison {
+    uint64_t wr_id; /* the caller's */
+    uint32_t qpn;   /* 0: not in use */
+    enum ibv_wc_status status;
+};
+
+struct fault_cq {
+    struct kedge_fab_cq base;
+    struct kedge_fab_cq *inner;
+    /* All of the polling thread, which is also the posting thread of its queue pairs. */
+    struct fault_stream stream;
+    struct fault_poison *poison; /* a ring: at most one per queue pair is live, and has room here */
+    uint32_t poison_room, poison_next;
+    bool armed;     /* its owner may sleep on the channel: nothing is withheld */
+    uint64_t polls; /* so far */
+    uint32_t held_head, held_tail;
+    struct fault_held {
+        struct ibv_wc wc;
+        uint64_t ready_at; /* of polls */
+    } held[FAULT_HELD];
+};
+
+struct fault_srq {
+    struct kedge_fab_srq base;
+    struct kedge_fab_srq *inner;
+    struct fault_srq *next;
+};
+
+struct fault_qp {
+    struct kedge_fab_qp base;
+    struct kedge_fab_qp *inner;
+    struct fault_stream stream;
+    bool broken; /* a request of it was made to fail, and it was not reset since */
+};
+
+struct fault_dct {
+    struct kedge_fab_dct base;
+    struct kedge_fab_dct *inner;
+};
+
+struct fault_ah {
+    struct kedge_fab_ah base;
+    struct kedge_fab_ah *inner;
+};
+
+static inline struct fault_fab *fault_of(const struct kedge_fab *fab)
+{
+    return (struct fault_fab *)fab;
+}
+
+/* layer.c: whether a fault of this rate hits now. Draws exactly once, whatever the rate. */
+bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm);
+
+/* control.c */
+void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+int fault_run(struct kedge_fab *fab);
+/* What was submitted and not yet taken completes with -ECANCELED. */
+void fault_cancel(struct fault_fab *f);
+
+/* data.c */
+int fault_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+int fault_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                    struct kedge_fab_recv_wr **bad);
+int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad);
+int fault_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
+int fault_arm(struct kedge_fab_cq *cq, bool solicited_only);
+
+#endif
