@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What asks the kernel: clock, log, futex, descriptors. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../check_main.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/futex.h"
+#include "base/log.h"
+
+START_TEST(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)
+{
+    struct kedge_clock_fast fast;
+    kedge_clock_fast_init(&fast);
+    uint64_t begin = kedge_clock_ns(), fast_begin = kedge_clock_fast_ns(&fast), last = fast_begin;
+    while (kedge_clock_ns() - begin < 50 * KEDGE_NS_PER_MS) {
+        uint64_t now = kedge_clock_fast_ns(&fast);
+        ck_assert_uint_ge(now, last);
+        last = now;
+    }
+    uint64_t slow_took = kedge_clock_ns() - begin;
+    uint64_t fast_took = kedge_clock_fast_ns(&fast) - fast_begin;
+    ck_assert_double_eq_tol((double)fast_took / (double)slow_took, 1.0, 0.02);
+}
+END_TEST
+
+/* Replaces stderr by one end of a pipe, so small that it is soon full. */
+static int capture_stderr(int *saved)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    *saved = dup(STDERR_FILENO);
+    ck_assert_int_ge(*saved, 0);
+    ck_assert_int_ge(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    return ends[0];
+}
+
+static void restore_stderr(int saved)
+{
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+}
+
+START_TEST(a_log_line_is_one_line_whatever_its_values_hold)
+{
+    char line[2 * KEDGE_LOG_LINE] = {0}, longer[2 * KEDGE_LOG_LINE];
+    int saved, from = capture_stderr(&saved);
+    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
+    kedge_log(KEDGE_LOG_DEBUG, "not written", "a=%d", 1);
+    kedge_log(KEDGE_LOG_WARN, "worker died", "pid=%d name=\"%s\"", 7, "x\nerror forged: \x1b[1m");
+    ssize_t n = read(from, line, sizeof line - 1);
+    ck_assert_int_gt(n, 0);
+    ck_assert_ptr_nonnull(
+        strstr(line, "Z warn kedge-test: worker died pid=7 name=\"x?error forged: ?[1m\"\n"));
+    ck_assert_ptr_eq(strchr(line, '\n'), line + n - 1);
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    kedge_log(KEDGE_LOG_ERROR, "long", "%s", longer);
+    n = read(from, line, sizeof line - 1);
+    ck_assert_int_le(n, KEDGE_LOG_LINE);
+    ck_assert_int_eq(line[n - 1], '\n');
+    restore_stderr(saved);
+    close(from);
+}
+END_TEST
+
+START_TEST(a_full_stderr_costs_lines_and_not_the_program)
+{
+    char scrap[4096];
+    int saved, from = capture_stderr(&saved);
+    memset(scrap, 'x', sizeof scrap);
+    ck_assert_int_eq(write(STDERR_FILENO, scrap, sizeof scrap), sizeof scrap);
+    uint64_t begin = kedge_clock_ns(), before = kedge_log_dropped();
+    kedge_log(KEDGE_LOG_ERROR, "lost", "n=%d", 1);
+    ck_assert_uint_eq(kedge_log_dropped(), before + 1);
+    ck_assert_uint_lt(kedge_clock_ns() - begin, 5 * KEDGE_NS_PER_S);
+    restore_stderr(saved);
+    close(from);
+}
+END_TEST
+
+START_TEST(a_limit_lets_a_burst_through_and_counts_what_it_held_back)
+{
+    struct kedge_log_limit limit = {0};
+    uint32_t suppressed = 77;
+    unsigned allowed = 0;
+    for (uint64_t now = 1000; now < 1010; now++)
+        allowed += kedge_log_allow(&limit, now, 1000, 3, &suppressed);
+    ck_assert_uint_eq(allowed, 3);
+    ck_assert_uint_eq(suppressed, 0);
+    ck_assert(kedge_log_allow(&limit, 2000, 1000, 3, &suppressed));
+    ck_assert_uint_eq(suppressed, 7);
+    ck_assert(kedge_log_allow(&limit, 2001, 1000, 3, &suppressed));
+    ck_assert_uint_eq(suppressed, 0);
+}
+END_TEST
+
+START_TEST(log_levels_have_names)
+{
+    enum kedge_log_level level = KEDGE_LOG_INFO;
+    ck_assert_int_eq(kedge_log_parse_level("debug", &level), 0);
+    ck_assert_int_eq(level, KEDGE_LOG_DEBUG);
+    ck_assert_int_eq(kedge_log_parse_level("Debug", &level), -EINVAL);
+    ck_assert_int_eq(kedge_log_parse_level("", &level), -EINVAL);
+    ck_assert_int_eq(level, KEDGE_LOG_DEBUG);
+}
+END_TEST
+
+START_TEST(a_futex_wait_ends_at_once_on_another_value_and_in_time_on_the_same)
+{
+    _Atomic uint32_t word = 5;
+    ck_assert_int_eq(kedge_futex_wait(&word, 4, KEDGE_FUTEX_FOREVER), -EAGAIN);
+    uint64_t begin = kedge_clock_ns();
+    ck_assert_int_eq(kedge_futex_wait(&word, 5, 20 * KEDGE_NS_PER_MS), -ETIMEDOUT);
+    ck_assert_uint_ge(kedge_clock_ns() - begin, 19 * KEDGE_NS_PER_MS);
+    ck_assert_int_eq(kedge_futex_wake(&word, 1), 0);
+}
+END_TEST
+
+START_TEST(a_futex_in_shared_memory_wakes_another_process)
+{
+    _Atomic uint32_t *word =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(word, MAP_FAILED);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        while (atomic_load(word) == 0)
+            kedge_futex_wait(word, 0, 10 * KEDGE_NS_PER_S);
+        _exit(atomic_load(word) == 1 ? 0 : 1);
+    }
+    usleep(20000);
+    atomic_store(word, 1);
+    ck_assert_int_ge(kedge_futex_wake(word, UINT32_MAX), 0);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    munmap(word, 4096);
+}
+END_TEST
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+START_TEST(descriptors_arrive_with_their_message_and_close_on_exec)
+{
+    int pair[2], sent[3], got[KEDGE_FDS_MAX];
+    char text[16];
+    size_t bytes;
+    unsigned count;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    for (int i = 0; i < 3; i++)
+        sent[i] = memfd_create("sent", 0);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "hello", 5, sent, 3), 0);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "bare", 4, NULL, 0), 0);
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 3, &count), 0);
+    ck_assert_uint_eq(bytes, 5);
+    ck_assert_mem_eq(text, "hello", 5);
+    ck_assert_uint_eq(count, 3);
+    for (int i = 0; i < 3; i++) {
+        struct stat a, b;
+        ck_assert_int_eq(fstat(sent[i], &a), 0);
+        ck_assert_int_eq(fstat(got[i], &b), 0);
+        ck_assert_uint_eq(a.st_ino, b.st_ino);
+        ck_assert_int_eq(fcntl(got[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+        close(got[i]);
+        close(sent[i]);
+    }
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
+    ck_assert_uint_eq(count, 0);
+    close(pair[0]);
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), -EPIPE);
+    ck_assert_int_eq(kedge_fds_send(pair[1], "x", 1, NULL, 0), -EPIPE);
+    close(pair[1]);
+}
+END_TEST
+
+/* What a hostile peer sends: more descriptors than KEDGE_FDS_MAX. */
+static void send_many(int socket, unsigned count)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * 200)] = {0};
+    struct iovec iov = {.iov_base = "x", .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    for (unsigned i = 0; i < count; i++)
+        memcpy(CMSG_DATA(c) + i * sizeof(int), &(int){socket}, sizeof(int));
+    ck_assert_int_eq(sendmsg(socket, &msg, 0), 1);
+}
+
+START_TEST(too_many_descriptors_or_too_long_a_message_leave_none_open)
+{
+    int pair[2], got[KEDGE_FDS_MAX];
+    char text[4];
+    size_t bytes;
+    unsigned count;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    unsigned before = open_descriptors();
+    static const unsigned many[] = {2, 16, 17, 18, 100, 200};
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        send_many(pair[0], many[i]);
+        ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 1, &count),
+                         -EPROTO);
+        ck_assert_uint_eq(open_descriptors(), before);
+    }
+    send_many(pair[0], 200);
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 16, &count), -EPROTO);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "too long", 8, pair, 2), 0);
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, got, 2, &count), -EMSGSIZE);
+    ck_assert_uint_eq(open_descriptors(), before);
+    int seventeen[17] = {0};
+    ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, seventeen, 17), -EINVAL);
+    close(pair[0]);
+    close(pair[1]);
+}
+END_TEST
+
+START_TEST(a_pidfd_tells_when_its_process_ends)
+{
+    int pair[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    struct kedge_peer_process peer;
+    ck_assert_int_eq(kedge_fds_peer(pair[0], &peer), 0);
+    ck_assert_uint_eq(peer.uid, getuid());
+    ck_assert_int_eq(peer.pid, getpid());
+    ck_assert_int_ge(peer.pidfd, 0);
+    close(peer.pidfd);
+    close(pair[0]);
+    close(pair[1]);
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    int pidfd = kedge_pidfd_open(child);
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    ck_assert_int_ge(pidfd, 0);
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    kill(child, SIGKILL);
+    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    waitpid(child, NULL, 0);
+    close(pidfd);
+    ck_assert_int_eq(kedge_pidfd_open(child), -ESRCH);
+}
+END_TEST
+
+START_TEST(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)
+{
+    int fd;
+    void *map, *other;
+    ck_assert_int_eq(kedge_memfd_new("kedge-test", 8192, true, &fd, &map), 0);
+    memcpy(map, "ours", 4);
+    ck_assert_int_ne(ftruncate(fd, 0), 0);
+    ck_assert_int_ne(ftruncate(fd, 1 << 20), 0);
+    ck_assert_int_ne(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8192, true, &other), -EPERM);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8193, false, &other), -EPROTO);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8192, false, &other), 0);
+    ck_assert_mem_eq(other, "ours", 4);
+    ck_assert_int_ne(mprotect(other, 8192, PROT_READ | PROT_WRITE), 0);
+    munmap(other, 8192);
+    munmap(map, 8192);
+    close(fd);
+    ck_assert_int_eq(kedge_memfd_new("kedge-test", 0, true, &fd, &map), -EINVAL);
+}
+END_TEST
+
+START_TEST(memory_that_its_owner_could_shrink_is_not_mapped)
+{
+    void *map;
+    int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_eq(ftruncate(fd, 4096), 0);
+    ck_assert_int_eq(kedge_memfd_map(fd, 4096, false, &map), -EPROTO);
+    close(fd);
+    int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(kedge_memfd_map(zero, 4096, false, &map), -EPROTO);
+    close(zero);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)                              \
+    T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
+    T(a_full_stderr_costs_lines_and_not_the_program)                                               \
+    T(a_limit_lets_a_burst_through_and_counts_what_it_held_back)                                   \
+    T(log_levels_have_names)                                                                       \
+    T(a_futex_wait_ends_at_once_on_another_value_and_in_time_on_the_same)                          \
+    T(a_futex_in_shared_memory_wakes_another_process)                                              \
+    T(descriptors_arrive_with_their_message_and_close_on_exec)                                     \
+    T(too_many_descriptors_or_too_long_a_message_leave_none_open)                                  \
+    T(a_pidfd_tells_when_its_process_ends)                                                         \
+    T(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)                                \
+    T(memory_that_its_owner_could_shrink_is_not_mapped)
+KEDGE_CHECK_MAIN("base system", TESTS)
