@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "loop.h"
-#include "table_endpoint.h"
+#include "metaserver/table_endpoint.h"
 
 #define SPARE_FDS 64 /* beside the connections */
 
@@ -57,7 +57,7 @@ static int raise_limit(const struct kedge_metad_config *config, struct kedge_err
     return 0;
 }
 
-static int make_core(const struct kedge_metad_config *config, const struct table_endpoint *e,
+static int make_core(const struct kedge_metad_config *config, const struct kedge_table_endpoint *e,
                      struct kedge_service *service, struct kedge_errbuf *err)
 {
     struct kedge_meta_limits limits = {
@@ -73,7 +73,7 @@ static int make_core(const struct kedge_metad_config *config, const struct table
     service->meta = kedge_meta_new(&limits, e->mem.addr, random[0], random[1]);
     if (service->meta == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
-    service->endpoint = table_endpoint_describe(e);
+    service->endpoint = kedge_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
     return 0;
 }
@@ -81,7 +81,7 @@ static int make_core(const struct kedge_metad_config *config, const struct table
 static int run(const struct kedge_metad_config *config, const char *path, struct kedge_errbuf *err)
 {
     struct kedge_service service = {.meta = NULL};
-    struct table_endpoint endpoint = {.fab = NULL};
+    struct kedge_table_endpoint endpoint = {.fab = NULL};
     char database[KEDGE_METAD_TEXT + 16];
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
@@ -89,7 +89,7 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
     if (status == 0)
         status = kedge_store_sqlite(database, &service.store, err);
     if (status == 0)
-        status = table_endpoint_init(&endpoint, config, bytes, err);
+        status = kedge_table_endpoint_init(&endpoint, config, bytes, err);
     if (status == 0)
         status = make_core(config, &endpoint, &service, err);
     if (status == 0)
@@ -97,7 +97,7 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
     if (status == 0)
         status = metad_serve(config, path, &service, endpoint.fab, err);
     kedge_meta_free(service.meta);
-    table_endpoint_fini(&endpoint);
+    kedge_table_endpoint_fini(&endpoint);
     kedge_store_close(service.store);
     return status;
 }

@@ -250,7 +250,7 @@ static void get_node(struct call *c)
 static void delete_node(struct call *c)
 {
     struct kedge_errbuf err;
-    switch (kedge_service_remove(c->s, c->id, &err)) {
+    switch (kedge_service_remove(c->s, c->id, c->now, &err)) {
     case 0:
         c->answer->status = 204;
         return;
@@ -376,8 +376,10 @@ static void dispatch(struct call *c, const struct route *route)
             return;
         }
     }
+    char detail[64];
+    snprintf(detail, sizeof detail, "use one of %s", route->allow);
     c->answer->allow = route->allow;
-    problem(c, METHOD, route->allow);
+    problem(c, METHOD, detail);
 }
 
 static void answer(struct call *c)

@@ -81,21 +81,23 @@ void kedge_service_tick(struct kedge_service *s, uint64_t now)
 
 /* ---- what clients ask for ------------------------------------------------------------------- */
 
-static int store_failed(struct kedge_service *s, const char *what, const char *id,
+static int store_failed(struct kedge_service *s, const char *what, const char *id, uint64_t now,
                         const struct kedge_errbuf *err)
 {
+    uint32_t suppressed;
     s->count.store_errors++;
-    kedge_log(KEDGE_LOG_ERROR, "the store failed", "while=%s node=%s error=\"%s\"", what, id,
-              err->text);
+    if (kedge_log_allow(&s->store_log, now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
+        kedge_log(KEDGE_LOG_ERROR, "the store failed",
+                  "while=%s node=%s error=\"%s\" suppressed=%u", what, id, err->text, suppressed);
     return -EROFS;
 }
 
 /* Makes room for one more node: an expired one that is known for longest is forgotten now. */
-static int evict(struct kedge_service *s, const char *id, struct kedge_errbuf *err)
+static int evict(struct kedge_service *s, const char *id, uint64_t now, struct kedge_errbuf *err)
 {
     int status = kedge_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return store_failed(s, "forgetting", id, err);
+        return store_failed(s, "forgetting", id, now, err);
     kedge_meta_remove(s->meta, id);
     return 0;
 }
@@ -111,13 +113,13 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
     s->count.full += status == -ENOSPC;
     if (status != 0)
         return status;
-    if (verdict->evict[0] != '\0' && (status = evict(s, verdict->evict, err)) != 0)
+    if (verdict->evict[0] != '\0' && (status = evict(s, verdict->evict, now, err)) != 0)
         return status;
     if (verdict->write) {
         kedge_meta_durable(r, &durable);
         status = kedge_store_put(s->store, &durable, err);
         if (status != 0)
-            return store_failed(s, "registering", r->id, err);
+            return store_failed(s, "registering", r->id, now, err);
     }
     kedge_meta_apply(s->meta, r, now);
     s->count.registrations++;
@@ -127,7 +129,8 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
     return 0;
 }
 
-int kedge_service_remove(struct kedge_service *s, const char *id, struct kedge_errbuf *err)
+int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
+                         struct kedge_errbuf *err)
 {
     struct kedge_meta_view view;
     int status = kedge_meta_show(s->meta, id, 0, &view);
@@ -135,7 +138,7 @@ int kedge_service_remove(struct kedge_service *s, const char *id, struct kedge_e
         return status;
     status = kedge_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return store_failed(s, "removing", id, err);
+        return store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
     s->count.removals++;
     kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);

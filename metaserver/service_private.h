@@ -12,6 +12,7 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
                            uint64_t now, struct kedge_meta_verdict *verdict,
                            struct kedge_errbuf *err);
 /* 0, -ENOENT, or -EROFS as above. */
-int kedge_service_remove(struct kedge_service *s, const char *id, struct kedge_errbuf *err);
+int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
+                         struct kedge_errbuf *err);
 
 #endif

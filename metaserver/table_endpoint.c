@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table_endpoint.h"
+#include "metaserver/table_endpoint.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const struct kedge_fab_provider *const providers[] = {&kedge_fab_soft};
 
-static int open_fabric(struct table_endpoint *e, const struct kedge_metad_config *config,
+static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_config *config,
                        struct kedge_errbuf *err)
 {
     struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL};
@@ -22,7 +22,7 @@ static int open_fabric(struct table_endpoint *e, const struct kedge_metad_config
 }
 
 /* One control operation; what it is, for the sentence. */
-static int call(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
+static int call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
                 struct kedge_errbuf *err)
 {
     int status = kedge_fab_call(e->fab, ctl);
@@ -32,7 +32,7 @@ static int call(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char 
     return kedge_err(err, status, "%s failed: %s%s", what, strerror(-status), way_out);
 }
 
-static int make_target(struct table_endpoint *e, struct kedge_errbuf *err)
+static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
 {
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 4}};
     int status = call(e, &cq, "creating a completion queue", err);
@@ -56,8 +56,9 @@ static int make_target(struct table_endpoint *e, struct kedge_errbuf *err)
     return status;
 }
 
-int table_endpoint_init(struct table_endpoint *e, const struct kedge_metad_config *config,
-                        size_t bytes, struct kedge_errbuf *err)
+int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
+                              const struct kedge_metad_config *config, size_t bytes,
+                              struct kedge_errbuf *err)
 {
     int status = open_fabric(e, config, err);
     if (status != 0)
@@ -85,7 +86,7 @@ int table_endpoint_init(struct table_endpoint *e, const struct kedge_metad_confi
     return make_target(e, err);
 }
 
-static void undo(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
+static void undo(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
 {
     int status = kedge_fab_call(e->fab, ctl);
     if (status != 0)
@@ -93,7 +94,7 @@ static void undo(struct table_endpoint *e, struct kedge_fab_ctl *ctl, const char
                   strerror(-status));
 }
 
-void table_endpoint_fini(struct table_endpoint *e)
+void kedge_table_endpoint_fini(struct kedge_table_endpoint *e)
 {
     if (e->dct != NULL)
         undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
@@ -116,7 +117,7 @@ void table_endpoint_fini(struct table_endpoint *e)
     memset(e, 0, sizeof *e);
 }
 
-struct kedge_service_endpoint table_endpoint_describe(const struct table_endpoint *e)
+struct kedge_service_endpoint kedge_table_endpoint_describe(const struct kedge_table_endpoint *e)
 {
     struct kedge_service_endpoint out = {.dct_number = e->dct->dctn,
                                          .dc_key = e->dct->dc_key,

@@ -276,8 +276,8 @@ static int open_error(const char *path, int errnum, struct kedge_errbuf *err)
     switch (errnum) {
     case ENOENT:
     case ENOTDIR:
-        return kedge_err(err, -ENOENT,
-                         "the directory of %s is missing: make it, or name another one", path);
+        return kedge_err(err, -ENOENT, "the directory %.*s is missing: make it, or set data_dir",
+                         (int)(strrchr(path, '/') - path), path);
     case EACCES:
     case EPERM:
     case EROFS:
@@ -389,7 +389,9 @@ int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_
     s->base.ops = &sqlite_ops;
     s->lock_fd = -1;
     int status = 0;
-    if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
+    if (strchr(path, '/') == NULL)
+        status = kedge_err(err, -EINVAL, "the data directory must be named with a /");
+    else if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
         status = kedge_err(err, -ENAMETOOLONG, "the data directory's name is too long");
     if (status == 0)
         status = take_lock(s, err);

@@ -7,6 +7,7 @@
 #ifndef METASERVER_SERVICE_H
 #define METASERVER_SERVICE_H
 
+#include "base/log.h"
 #include "base/text.h"
 #include "metaserver/core.h"
 
@@ -39,6 +40,7 @@ struct kedge_service {
     uint64_t node_lease_ns;
     struct kedge_service_counters count;
     uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
+    struct kedge_log_limit store_log;
 };
 
 /* Fills the core from the store. -errno and a sentence. */

@@ -250,83 +250,84 @@ START_TEST(routes_methods_and_types_that_are_wrong_are_refused)
 }
 END_TEST
 
+static const struct {
+    const char *body, *field;
+} wrong_bodies[] = {
+    {"", NULL},
+    {"{", NULL},
+    {"[]", NULL},
+    {"\"x\"", NULL},
+    {"{} {}", NULL},
+    {"{\"incarnation\":1,\"incarnation\":2}", NULL},
+    {"{\"a\\u0000b\":1}", NULL},
+    {"{\"\xff\":1}", NULL},
+    {"{\"incarnation\":1e2,\"endpoints\":[]}", "incarnation"},
+    {"{\"incarnation\":0}", "incarnation"},
+    {"{\"incarnation\":-1}", "incarnation"},
+    {"{\"incarnation\":4294967296}", "incarnation"},
+    {"{\"incarnation\":99999999999999999999999}", NULL},
+    {"{\"incarnation\":\"1\"}", "incarnation"},
+    {"{\"endpoints\":[]}", "incarnation"},
+    {"{\"incarnation\":1}", "endpoints"},
+    {"{\"incarnation\":1,\"endpoints\":{}}", "endpoints"},
+    {"{\"incarnation\":1,\"endpoints\":[]}", "endpoints"},
+    {"{\"incarnation\":1,\"endpoints\":[1]}", "endpoints[0]"},
+    {"{\"incarnation\":1,\"endpoints\":[{}]}", "endpoints[0].gid"},
+    {"{\"incarnation\":1,\"extra\":1}", "extra"},
+    {NODE("1", "fd00::g", KEY_A), "endpoints[0].gid"},
+    {NODE("1", "::", KEY_A), "endpoints[0].gid"},
+    {NODE("1", "ff02::1", KEY_A), "endpoints[0].gid"},
+    {NODE("1", "fd00::1", "xx"), "endpoints[0].dc_key"},
+    {NODE("1", "fd00::1", KEY_A "0"), "endpoints[0].dc_key"},
+    {"{\"incarnation\":1,\"endpoints\":[" ENDPOINT("fd00::1", KEY_A) "," ENDPOINT("fd00::1",
+                                                                                  KEY_B) "]}",
+     "endpoints[1]"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[],"
+     "\"mtu\":4096}]}",
+     "endpoints[0].transports"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\","
+     "\"rc\"],\"mtu\":4096}]}",
+     "endpoints[0].transports"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ","
+     "\"mtu\":1500}]}",
+     "endpoints[0].mtu"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":65536,\"transports\":["
+     "\"rc\"],"
+     "\"mtu\":1024}]}",
+     "endpoints[0].pool"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ","
+     "\"mtu\":1024}]}",
+     "endpoints[0].ud_qpn"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ","
+     "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"addr\":\"0001000000000000\","
+     "\"rkey\":1,\"log2_slots\":4}}]}",
+     "endpoints[0].mr_table.addr"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ","
+     "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"addr\":\"0000000000001000\","
+     "\"rkey\":1,\"log2_slots\":31}}]}",
+     "endpoints[0].mr_table.log2_slots"},
+    {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ","
+     "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"a_name_longer_than_all_fields\":"
+     "1}}]}",
+     "endpoints[0].mr_table.a_name_longer_than_a"},
+};
+
 START_TEST(bodies_that_are_wrong_are_refused_with_the_field)
 {
-    static const struct {
-        const char *body, *field;
-    } cases[] = {
-        {"", NULL},
-        {"{", NULL},
-        {"[]", NULL},
-        {"\"x\"", NULL},
-        {"{} {}", NULL},
-        {"{\"incarnation\":1,\"incarnation\":2}", NULL},
-        {"{\"a\\u0000b\":1}", NULL},
-        {"{\"\xff\":1}", NULL},
-        {"{\"incarnation\":1e2,\"endpoints\":[]}", "incarnation"},
-        {"{\"incarnation\":0}", "incarnation"},
-        {"{\"incarnation\":-1}", "incarnation"},
-        {"{\"incarnation\":4294967296}", "incarnation"},
-        {"{\"incarnation\":99999999999999999999999}", NULL},
-        {"{\"incarnation\":\"1\"}", "incarnation"},
-        {"{\"endpoints\":[]}", "incarnation"},
-        {"{\"incarnation\":1}", "endpoints"},
-        {"{\"incarnation\":1,\"endpoints\":{}}", "endpoints"},
-        {"{\"incarnation\":1,\"endpoints\":[]}", "endpoints"},
-        {"{\"incarnation\":1,\"endpoints\":[1]}", "endpoints[0]"},
-        {"{\"incarnation\":1,\"endpoints\":[{}]}", "endpoints[0].gid"},
-        {"{\"incarnation\":1,\"extra\":1}", "extra"},
-        {NODE("1", "fd00::g", KEY_A), "endpoints[0].gid"},
-        {NODE("1", "::", KEY_A), "endpoints[0].gid"},
-        {NODE("1", "ff02::1", KEY_A), "endpoints[0].gid"},
-        {NODE("1", "fd00::1", "xx"), "endpoints[0].dc_key"},
-        {NODE("1", "fd00::1", KEY_A "0"), "endpoints[0].dc_key"},
-        {"{\"incarnation\":1,\"endpoints\":[" ENDPOINT("fd00::1", KEY_A) "," ENDPOINT("fd00::1",
-                                                                                      KEY_B) "]}",
-         "endpoints[1]"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[],"
-         "\"mtu\":4096}]}",
-         "endpoints[0].transports"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\","
-         "\"rc\"],\"mtu\":4096}]}",
-         "endpoints[0].transports"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
-         ","
-         "\"mtu\":1500}]}",
-         "endpoints[0].mtu"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":65536,\"transports\":["
-         "\"rc\"],"
-         "\"mtu\":1024}]}",
-         "endpoints[0].pool"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
-         ","
-         "\"mtu\":1024}]}",
-         "endpoints[0].ud_qpn"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
-         ","
-         "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"addr\":\"0001000000000000\","
-         "\"rkey\":1,\"log2_slots\":4}}]}",
-         "endpoints[0].mr_table.addr"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
-         ","
-         "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"addr\":\"0000000000001000\","
-         "\"rkey\":1,\"log2_slots\":31}}]}",
-         "endpoints[0].mr_table.log2_slots"},
-        {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
-         ","
-         "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"a_name_longer_than_all_fields\":"
-         "1}}]}",
-         "endpoints[0].mr_table.a_name_longer_than_a"},
-    };
     struct fixture f;
     char field[80];
     setup(&f);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int status = ask(&f, "PUT", "/v1/nodes/n", cases[i].body);
-        ck_assert_msg(status == 400, "%s: %d", cases[i].body, status);
-        snprintf(field, sizeof field, "\"field\":\"%s\"}", cases[i].field);
-        ck_assert_msg(cases[i].field == NULL ? !says(&f, "\"field\"") : says(&f, field), "%s: %s",
-                      cases[i].body, kedge_text_str(&f.body));
+    for (size_t i = 0; i < sizeof wrong_bodies / sizeof wrong_bodies[0]; i++) {
+        int status = ask(&f, "PUT", "/v1/nodes/n", wrong_bodies[i].body);
+        ck_assert_msg(status == 400, "%s: %d", wrong_bodies[i].body, status);
+        snprintf(field, sizeof field, "\"field\":\"%s\"}", wrong_bodies[i].field);
+        ck_assert_msg(wrong_bodies[i].field == NULL ? !says(&f, "\"field\"") : says(&f, field),
+                      "%s: %s", wrong_bodies[i].body, kedge_text_str(&f.body));
     }
     ck_assert_int_eq(ask_as(&f, "PUT", "/v1/nodes/n", JSON, "{}\0{}", 5), 400);
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n/renew", "{\"incarnation\":1,\"x\":2}"), 400);

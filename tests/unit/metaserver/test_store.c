@@ -246,6 +246,40 @@ START_TEST(sqlite_keeps_a_second_metaserver_out)
 }
 END_TEST
 
+/* Another process in a transaction holds byte 120 of the -shm file: WAL_WRITE_LOCK of SQLite's WAL
+ * format. */
+START_TEST(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)
+{
+    struct fixture f;
+    struct kedge_errbuf err;
+    struct kedge_store_node n = node("b", 1, 1, 2);
+    char shm[128], byte;
+    int ready[2], done[2], status;
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    snprintf(shm, sizeof shm, "%s-shm", f.path);
+    ck_assert_int_eq(pipe(ready), 0);
+    ck_assert_int_eq(pipe(done), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 120, .l_len = 1};
+        int fd = open(shm, O_RDWR);
+        byte = fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0;
+        _exit(write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert_int_eq(byte, 1);
+    ck_assert_int_eq(kedge_store_put(f.store, &n, &err), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.text, "locked by another program"));
+    ck_assert_int_eq(kedge_store_remove(f.store, "a", &err), -EBUSY);
+    expect(f.store, "a:1:fedcba98:fd.01/7 ");
+    ck_assert_int_eq(write(done[1], &byte, 1), 1);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    put(f.store, n);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(sqlite_files_are_for_their_owner_alone)
 {
     struct fixture f;
@@ -287,6 +321,7 @@ END_TEST
     T(every_store_keeps_the_contract)                                                              \
     T(sqlite_keeps_everything_over_closing_and_killing)                                            \
     T(sqlite_keeps_a_second_metaserver_out)                                                        \
+    T(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)                                   \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
     T(sqlite_says_what_is_wrong_with_its_file)
 KEDGE_CHECK_MAIN("metaserver store", TESTS)

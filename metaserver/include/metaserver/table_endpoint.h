@@ -9,7 +9,7 @@
 #include "metaserver/config.h"
 #include "metaserver/service.h"
 
-struct table_endpoint {
+struct kedge_table_endpoint {
     struct kedge_fab *fab;
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem; /* the table */
@@ -20,12 +20,13 @@ struct table_endpoint {
 };
 
 /* Opens the device and registers zeroed memory for a table of bytes, for remote reading alone. out
- * is zeroed to begin. -errno and a sentence; table_endpoint_fini() also after a failure. */
-int table_endpoint_init(struct table_endpoint *out, const struct kedge_metad_config *config,
-                        size_t bytes, struct kedge_errbuf *err);
-void table_endpoint_fini(struct table_endpoint *e);
+ * is zeroed to begin. -errno and a sentence; kedge_table_endpoint_fini() also after a failure. */
+int kedge_table_endpoint_init(struct kedge_table_endpoint *out,
+                              const struct kedge_metad_config *config, size_t bytes,
+                              struct kedge_errbuf *err);
+void kedge_table_endpoint_fini(struct kedge_table_endpoint *e);
 
 /* What agents are told. */
-struct kedge_service_endpoint table_endpoint_describe(const struct table_endpoint *e);
+struct kedge_service_endpoint kedge_table_endpoint_describe(const struct kedge_table_endpoint *e);
 
 #endif

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an operator gets wrong: kedge-metad ends with one sentence that names the cause and the way out.
+source "$(dirname "$0")/lib-metad.sh"
+
+# Runs it; it must end by itself, not with 0, and its last line must match.
+refuses() { # pattern sentence arguments...
+    local pattern=$1 sentence=$2
+    shift 2
+    if timeout 20 "$metad" "$@" >"$work/out" 2>"$work/err"; then fail "$sentence: it ended with 0"; fi
+    tail -n 1 "$work/err" | grep -qE "^kedge-metad: .*$pattern" || { cat "$work/err"; fail "$sentence: not said"; }
+    ok "$sentence: $(tail -n 1 "$work/err")"
+}
+
+"$metad" --version | grep -qE '^kedge-metad [0-9]+\.[0-9]+' || fail "--version"
+"$metad" --help | grep -q max_endpoints || fail "--help does not name the settings"
+ok "--version and --help answer"
+refuses "see --help" "an unknown option is refused" --bogus
+refuses "/nonexistent.conf" "a missing configuration is named" --config /nonexistent.conf
+configure "max_endpoint = 3"
+refuses "metad.conf:4: there is no setting max_endpoint" "an unknown key is named with its line" --config "$work/metad.conf"
+configure "max_endpoints = many"
+refuses "metad.conf:4: max_endpoints must be a number" "a wrong value is named" --check-config --config "$work/metad.conf"
+configure
+"$metad" --check-config --config "$work/metad.conf" | grep -q "are right" || fail "--check-config"
+ok "--check-config accepts what is right"
+data_dir=$work/missing configure
+refuses "the directory .*/missing is missing: make it" "a missing data directory is named" --config "$work/metad.conf"
+echo rubbish >"$work/file"
+data_dir=$work/file configure
+refuses "is missing: make it|cannot be written" "a file in the place of the data directory is named" --config "$work/metad.conf"
+mkdir "$work/damaged"
+head -c 8192 /dev/urandom >"$work/damaged/metad.db"
+data_dir=$work/damaged configure
+refuses "damaged or is no database" "a damaged database is named" --config "$work/metad.conf"
+configure
+sed -i 's/^device = .*/&\nprovider = carrier-pigeon/' "$work/metad.conf"
+refuses "no fabric provider" "an unknown provider is named" --config "$work/metad.conf"
+
+configure
+start
+port_wanted=$port data_dir=$work/other configure
+mkdir -p "$work/other"
+sed -i 's/^gid = .*/gid = fd00::fffe/' "$work/metad.conf"
+refuses "$port" "a port that is taken is named" --config "$work/metad.conf"
+configure
+refuses "in use by another metaserver" "a data directory that is in use is named" --config "$work/metad.conf"
+data_dir=$work/other configure
+refuses "GID" "a GID that is in use is named" --config "$work/metad.conf"
+stop
+
+if ((EUID != 0)); then
+    echo "skip: a full disk needs root, for a small tmpfs"
+    exit 77
+fi
+mkdir "$work/small"
+mount -t tmpfs -o size=256k tmpfs "$work/small" 2>/dev/null || { echo "skip: tmpfs cannot be mounted here"; exit 77; }
+mount -o remount,ro "$work/small"
+data_dir=$work/small configure "node_lease = 1h"
+refuses "cannot be written" "a file system that is read-only is named" --config "$work/metad.conf"
+mount -o remount,rw "$work/small"
+start
+send PUT /v1/nodes/n1 "$(node 5 1)"
+expect 201 "a node registers while there is room"
+dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
+seen=
+for n in $(seq 2 60); do
+    send PUT "/v1/nodes/n$n" "$(node 5 "$n")"
+    [[ $status != 503 ]] || { seen=n$n; break; }
+done
+[[ -n $seen ]] || fail "the disk is full and nothing was refused"
+expect 503 "a full disk is 503"
+jq -r .detail "$work/body" | grep -q "is full: make room" || fail "the full disk is not named"
+ask "/v1/nodes/$seen"
+expect 404 "what was refused did not happen"
+send POST /v1/nodes/n1/renew '{"incarnation":5}'
+expect 200 "leases are renewed while the disk is full"
+ask /v1/nodes/n1
+expect 200 "nodes are read while the disk is full"
+rm "$work/small/fill"
+send PUT "/v1/nodes/$seen" "$(node 5 99)"
+expect 201 "with room again, the node registers"
+stop
+dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
+rm -f "$work"/small/metad.db*
+: >"$work/stderr"
+refuses "is full: make room" "starting on a full disk is refused" --config "$work/metad.conf"

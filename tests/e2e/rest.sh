@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The REST interface over real sockets: wrong methods, types, sizes, encodings and fields, and 10,000 open
+# connections: the right status, problem+json, no crash, bounded memory.
+source "$(dirname "$0")/lib-metad.sh"
+configure "unix_socket = $work/metad.sock" "node_lease = 2s" "max_endpoints = 64" "max_nodes = 2"
+start
+
+# What is right.
+send PUT /v1/nodes/n1 "$(node 5 1)"
+expect 201 "a new node is created"
+[[ $(jq -r .metaserver.table.version "$work/body") == 1 ]] || fail "the answer describes the table"
+[[ $(jq -r .metaserver.endpoint.gid "$work/body") == fd00::ffff ]] || fail "the answer has the metaserver's GID"
+send PUT /v1/nodes/n1 "$(node 5 1)"
+expect 200 "a node may register again"
+send POST /v1/nodes/n1/renew '{"incarnation":5}'
+expect 200 "a lease is renewed"
+ask /v1/nodes/n1
+expect 200 "a node is shown"
+! grep -q 'dc_key\|dct_number\|rkey\|addr' "$work/body" || fail "keys or addresses are shown"
+ok "no key and no address is shown"
+ask --unix-socket "$work/metad.sock" /v1/nodes
+expect 200 "the Unix socket serves the same interface"
+[[ $(jq -r '.nodes[0].state' "$work/body") == live ]] || fail "the node is not listed as live"
+ask -I /v1/nodes
+expect 200 "HEAD is answered like GET"
+for path in /healthz /readyz /version /metrics; do
+    ask "$path"
+    expect 200 "$path answers"
+done
+
+# What is wrong.
+ask /v1/nothing
+expect 404 "an unknown path is 404"
+ask /v1/nodes/n9
+expect 404 "an unknown node is 404"
+ask /v1/nodes/UPPER
+expect 400 "a malformed id is 400"
+ask --path-as-is /v1/nodes/%2e%2e%2f%00
+expect 400 "an id with an encoded NUL is 400"
+ask -X PATCH /v1/nodes/n1
+expect 405 "a wrong method is 405"
+grep -qi '^allow: GET, HEAD, PUT, DELETE' "$work/headers" || fail "405 has no Allow"
+ok "405 says what is allowed"
+ask -X BREW /v1/nodes
+expect 405 "an unheard-of method is 405"
+send PUT /v1/nodes/n2 "$(node 5 2)" text/plain
+expect 415 "a wrong content type is 415"
+ask -X PUT -H 'Content-Type:' --data-binary '{}' /v1/nodes/n2
+expect 415 "no content type is 415"
+send PUT /v1/nodes/n2 "${body:-}{"
+expect 400 "broken JSON is 400"
+send PUT /v1/nodes/n2 ''
+expect 400 "an empty body is 400"
+send PUT /v1/nodes/n2 "$(node 5 2 | sed 's/"pool"/"surprise":1,"pool"/')"
+expect 400 "an unknown field is 400"
+[[ $(jq -r .field "$work/body") == 'endpoints[0].surprise' ]] || fail "the field is not named"
+ok "the unknown field is named"
+send PUT /v1/nodes/n2 '{"incarnation":1,"incarnation":2,"endpoints":[]}'
+expect 400 "a key that is there twice is 400"
+printf '{"incarnation":1,\0"endpoints":[]}' >"$work/nul"
+send PUT /v1/nodes/n2 "@$work/nul"
+expect 400 "a NUL in the body is 400"
+printf '{"incarnation":1,"\xc3\x28":[]}' >"$work/utf8"
+send PUT /v1/nodes/n2 "@$work/utf8"
+expect 400 "bad UTF-8 is 400"
+head -c 60000 /dev/zero | tr '\0' '[' >"$work/deep"
+send PUT /v1/nodes/n2 "@$work/deep"
+expect 400 "deep nesting is 400"
+head -c 70000 /dev/zero | tr '\0' ' ' >"$work/large"
+send PUT /v1/nodes/n2 "@$work/large"
+expect 413 "a body that is too large is 413"
+ask -X PUT -H 'Content-Type: application/json' -H 'Transfer-Encoding: chunked' --data-binary "@$work/large" \
+    /v1/nodes/n2
+expect 413 "a chunked body that is too large is 413"
+send PUT /v1/nodes/n1 "$(node 4 1)"
+expect 409 "an older incarnation is 409"
+[[ $(jq -r .known_incarnation "$work/body") == 5 ]] || fail "the known incarnation is not said"
+ok "the known incarnation is said"
+send PUT /v1/nodes/n2 "$(node 9 1)"
+expect 409 "another node's endpoint is 409"
+send POST /v1/nodes/n1/renew '{"incarnation":6}'
+expect 404 "renewing what is not registered is 404"
+for query in limit=0 limit=1001 limit=x 'cursor=!!'; do
+    ask "/v1/nodes?$query"
+    expect 400 "?$query is 400"
+done
+
+# Room, pages, expiry.
+send PUT /v1/nodes/n2 "$(node 1 2)"
+expect 201 "a second node is created"
+send PUT /v1/nodes/n3 "$(node 1 3)"
+expect 507 "a node above max_nodes is 507"
+ask '/v1/nodes?limit=1'
+cursor=$(jq -r .next_cursor "$work/body")
+ask "/v1/nodes?limit=1&cursor=$cursor"
+[[ $(jq -r '.nodes[0].id' "$work/body") == n2 ]] || fail "the second page is not n2"
+[[ $(jq -r .next_cursor "$work/body") == null ]] || fail "the last page has a cursor"
+ok "the list is paged"
+ask -X DELETE /v1/nodes/n2
+expect 204 "a node is deleted"
+ask /v1/nodes/n2
+expect 404 "a deleted node is gone"
+sleep 2.3
+ask /metrics
+grep -q '^kedge_metad_table_live 0$' "$work/body" || fail "an expired node is still in the table"
+ask /v1/nodes/n1
+[[ $(jq -r .state "$work/body") == expired ]] || fail "the silent node is not expired"
+ok "a silent node expires and leaves the table"
+
+# 10,000 connections that send nothing, then again with half a request each.
+rss() { awk '/^VmRSS/ {print $2}' "/proc/$metad_pid/status"; }
+open_many() { # text
+    local fds=() fd
+    for _ in $(seq 10000); do
+        { exec {fd}<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || continue
+        [[ -z $1 ]] || { printf '%b' "$1" >&"$fd"; } 2>/dev/null || true
+        fds+=("$fd")
+    done
+    opened=${#fds[@]}
+    during=$(rss)
+    ask /healthz
+    during_status=$status
+    for fd in "${fds[@]}"; do exec {fd}>&-; done
+}
+if ulimit -n 10200 2>/dev/null; then
+    trap '' PIPE
+    before=$(rss)
+    for half in '' 'PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{'; do
+        open_many "$half"
+        ((opened >= 9000)) || fail "only $opened connections could be opened"
+        kill -0 "$metad_pid" 2>/dev/null || fail "kedge-metad died of $opened connections"
+        ((during - before < 300000)) || fail "memory grew by $((during - before)) KiB"
+        [[ $during_status == 200 || $during_status == 503 || $during_status == 000 ]] || fail "status $during_status"
+        ok "$opened connections ${half:+with half a request }took $((during - before)) KiB; a request got $during_status"
+        for _ in $(seq 50); do
+            ask /healthz
+            [[ $status != 200 ]] || break
+            sleep 0.1
+        done
+        expect 200 "when they are gone it answers again"
+    done
+else
+    echo "skip: 10,000 connections need 10,200 open files, and fewer are allowed"
+fi
+stop
+ok "it stops cleanly"
