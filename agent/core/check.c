@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of a descriptor: the one place where what a worker wrote becomes a request (KRCore,
+ * Algorithm 2, "detecting malformed requests"). Works on copies; reads nothing that is shared. */
+#include <string.h>
+
+#include "internal.h"
+
+/* What a VQP can post, and how its completion is called. */
+struct operation {
+    enum ibv_wr_opcode opcode;
+    enum ibv_wc_opcode completion;
+    bool writes_local, atomic, can_inline;
+};
+
+static const struct operation operations[] = {
+    [KEDGE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, true, false, false},
+    [KEDGE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, false, true},
+    [KEDGE_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, true, false},
+    [KEDGE_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, true, false},
+};
+
+static bool is_post(uint8_t op)
+{
+    return op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA;
+}
+
+uint32_t check_slots(const struct kedge_sq_desc *d)
+{
+    uint32_t slots = 1;
+    if (is_post(d->op) && (d->flags & KEDGE_OP_INLINE)) {
+        if (d->post.length > KEDGE_MAX_INLINE)
+            return 0;
+        slots += (d->post.length + KEDGE_LINE - 1) / KEDGE_LINE;
+    } else if (is_post(d->op) && d->num_sge > 1) {
+        slots += 1;
+    }
+    return d->slots == slots ? slots : 0;
+}
+
+/* One SGE of the worker's against its arenas. */
+static bool local_sge(const struct session *s, uint64_t offset, uint32_t length, uint32_t arena,
+                      struct ibv_sge *out)
+{
+    if (arena >= s->arenas || offset > s->arena[arena].bytes ||
+        length > s->arena[arena].bytes - offset)
+        return false;
+    *out = (struct ibv_sge){.addr = (uintptr_t)s->arena[arena].addr + offset,
+                            .length = length,
+                            .lkey = s->arena[arena].lkey};
+    return true;
+}
+
+static uint32_t take_sges(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+                          struct wr *out)
+{
+    struct kedge_sq_sges more;
+    out->length = 0;
+    if (d->num_sge <= 1) {
+        if (d->num_sge == 1 &&
+            !local_sge(s, d->post.offset, d->post.length, d->post.arena, &out->sge[0]))
+            return KEDGE_REASON_LOCAL_RANGE;
+        out->length = d->num_sge == 1 ? d->post.length : 0;
+        return 0;
+    }
+    memcpy(&more, extra, sizeof more);
+    for (uint32_t i = 0; i < d->num_sge; i++) {
+        if (!local_sge(s, more.sge[i].offset, more.sge[i].length, more.sge[i].arena, &out->sge[i]))
+            return KEDGE_REASON_LOCAL_RANGE;
+        out->length += more.sge[i].length;
+    }
+    return 0;
+}
+
+uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+                    struct wr *out)
+{
+    if (!is_post(d->op) || d->num_sge > KEDGE_MAX_SGE ||
+        (d->flags & ~(KEDGE_OP_SIGNALED | KEDGE_OP_INLINE | KEDGE_OP_FENCE)) != 0)
+        return KEDGE_REASON_DESCRIPTOR;
+    const struct operation *op = &operations[d->op];
+    out->fab.opcode = op->opcode;
+    out->opcode = (uint8_t)op->completion;
+    out->fab.send_flags = d->flags & KEDGE_OP_FENCE ? IBV_SEND_FENCE : 0;
+    out->fab.sg_list = out->sge;
+    out->fab.num_sge = d->num_sge;
+    out->fab.compare_add = d->post.compare_add;
+    out->fab.swap = d->post.swap;
+    if (d->flags & KEDGE_OP_INLINE) {
+        if (!op->can_inline || d->post.length > KEDGE_MAX_INLINE)
+            return KEDGE_REASON_DESCRIPTOR;
+        memcpy(out->inline_data, extra, d->post.length);
+        out->length = d->post.length;
+        out->sge[0] =
+            (struct ibv_sge){.addr = (uintptr_t)out->inline_data, .length = d->post.length};
+        out->fab.num_sge = 1;
+        out->fab.send_flags |= IBV_SEND_INLINE;
+    } else {
+        uint32_t reason = take_sges(s, d, extra, out);
+        if (reason != 0)
+            return reason;
+    }
+    if (op->atomic) {
+        if (d->num_sge != 1 || out->length != 8)
+            return KEDGE_REASON_DESCRIPTOR;
+        if ((d->post.remote_addr & 7) != 0)
+            return KEDGE_REASON_ALIGNMENT;
+    }
+    return 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to agent/core: a lane's own structs, and what its files call of each other. All of it is
+ * the lane thread's. */
+#ifndef CORE_INTERNAL_H
+#define CORE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "agent/lane.h"
+#include "base/spsc.h"
+#include "schema/peers.h"
+
+enum {
+    LANE_OWN_WRS = 256,
+    LANE_PHYS = 2 * KEDGE_LANE_MAX_DCIS + 1,
+    LANE_BATCH = 32,
+    LANE_POLL = 64
+};
+#define LANE_NEVER UINT64_MAX
+
+enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ };
+
+/* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
+ * ring, it holds all it takes to post it again. */
+struct wr {
+    struct kedge_fab_wr fab;
+    struct ibv_sge sge[KEDGE_MAX_SGE];
+    struct wr *next;         /* in a VQP's queue, or a free list */
+    struct session *session; /* WR_WORKER */
+    struct flow *flow;       /* whom it goes to, while posted; NULL: a metaserver */
+    uint64_t wr_id;          /* the worker's */
+    uint64_t remote_addr;    /* as the region's owner names it */
+    uint64_t length;
+    uint32_t vkey;
+    uint16_t vqp, vqp_gen;
+    uint8_t kind; /* enum wr_kind */
+    uint8_t signaled;
+    uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
+    uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
+    uint32_t index;  /* own READs: of the lookup or the cached region */
+    uint8_t inline_data[KEDGE_MAX_INLINE];
+};
+
+struct wr_queue {
+    struct wr *head, *tail;
+};
+
+enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
+
+/* A virtual queue pair: requests go to the fabric in order, from `queue`, when nothing before them
+ * waits. */
+struct vqp {
+    uint8_t state;   /* enum vqp_state, moved by vqp_move() alone */
+    uint8_t blocked; /* in the lane's list of those whose head waits */
+    uint8_t lost;    /* only within break_phys() */
+    uint16_t gen;
+    uint32_t index;
+    uint32_t peer_slot, peer_gen;
+    uint32_t outstanding; /* posted, not completed */
+    struct flow *flow;    /* referenced */
+    struct session *session;
+    struct wr_queue queue;
+    struct vqp *next_blocked;
+};
+
+struct region {    /* a worker's own, in this node's MR table */
+    uint32_t vkey; /* 0: free */
+};
+
+struct grant { /* an imported token */
+    uint32_t vkey;
+    uint8_t secret[16];
+};
+
+enum session_state { SESSION_NONE, SESSION_LIVE, SESSION_ENDING };
+
+struct session {
+    uint8_t state;    /* enum session_state */
+    uint8_t active;   /* polled at each pass; else its doorbell flag is set */
+    uint8_t dirty;    /* has completions that are not published */
+    uint8_t exported; /* peers had a key to its memory */
+    uint32_t id;
+    struct kedge_session_rw *rw;
+    struct kedge_session_ro *ro;
+    const uint8_t *ring;
+    struct kedge_cqe *cqes;
+    uint32_t sq_mask, cq_mask;
+    uint32_t sq_head, cq_tail; /* private: what counts */
+    uint32_t cq_reserved;      /* completions that requests in the lane may still need */
+    uint32_t inflight, max_inflight;
+    uint32_t tenant, max_vqps, max_regions, vqps_used, regions_used, grants_used;
+    uint32_t empty_polls, wrong_keys;
+    uint32_t arenas;
+    struct kedge_lane_arena arena[KEDGE_SESSION_MAX_ARENAS];
+    struct wr *wrs, *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+    /* One control request at a time; nothing more is taken from the ring until it is answered. */
+    uint32_t control_op, control_tag;
+    uint64_t due_ns; /* when the lease of what was withdrawn is over; 0: not counted yet */
+    struct session *next_dirty, *next_waiting, *next_due;
+    uint8_t in_due,
+        stalled; /* stalled: asleep with requests that have no room for their completions */
+};
+
+/* An endpoint that is used now. */
+struct flow {
+    uint8_t used, suspect, want_ah, dead;
+    uint32_t peer_slot, peer_gen;
+    uint32_t refs;        /* VQPs connected through it */
+    uint32_t outstanding; /* posted */
+    uint32_t waiting;     /* requests queued while it is suspect */
+    uint32_t dci;         /* index into lane->dci */
+    uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
+    struct kedge_fab_ah *ah;
+};
+
+/* What the lane knows of an endpoint beside what workers see. */
+struct peer {
+    uint64_t dc_key, mr_addr, expires_ns;
+    uint32_t dctn, mr_rkey;
+    struct flow *flow;
+    uint8_t mr_log2, used, refreshing;
+};
+
+enum cached_state { CACHED_FREE, CACHED_READING, CACHED_VALID, CACHED_UNKNOWN };
+
+/* A remote region, by (peer, virtual key). Valid ones may be posted under until post_until_ns. */
+struct cached {
+    uint8_t state;
+    uint8_t tries;
+    uint32_t peer_slot, peer_gen;
+    uint32_t scratch;
+    uint64_t read_ns, post_until_ns;
+    struct kedge_mr_record record;
+};
+
+struct lookup {
+    uint8_t used, in_flight, tries, metaserver;
+    uint8_t over; /* answered already; only its READ has not come back */
+    uint8_t gid[16];
+    uint32_t scratch;
+    uint64_t deadline_ns, read_ns;
+    struct session *waiting; /* whose CONNECT this answers */
+};
+
+/* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
+ * index). */
+struct phys {
+    struct kedge_fab_qp *qp;
+    struct wr **ring; /* sq_depth, a power of two */
+    uint32_t head, tail;
+    struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
+    uint8_t broken;
+};
+
+struct lane_counters {
+    _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
+        mr_reads, lookups_failed, wrong_keys, qp_broken, reposted, sessions, vqps, peers, flows,
+        inflight, mrs, suspects;
+};
+#define COUNT(lane, what, n)                                                                       \
+    atomic_store_explicit(&(lane)->counters.what,                                                  \
+                          atomic_load_explicit(&(lane)->counters.what, memory_order_relaxed) +     \
+                              (uint64_t)(n),                                                       \
+                          memory_order_relaxed)
+
+struct kedge_lane {
+    struct kedge_lane_config config;
+    struct kedge_lane_resources res;
+    uint64_t now_ns;
+    uint32_t did;      /* in this pass */
+    uint8_t changed;   /* something happened that may let the blocked go on */
+    uint64_t retry_ns; /* when the blocked are tried again anyway */
+    uint64_t housekeeping_ns;
+    struct session *sessions;
+    struct session **active;
+    uint32_t active_count, stalled_count;
+    struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
+    struct vqp *blocked;
+    struct peer *peers;
+    struct flow *flows;
+    struct cached *cache;
+    struct lookup lookups[64];
+    struct phys phys[LANE_PHYS];
+    uint32_t phys_count, system_phys, spare_count, flow_hand, peer_hand;
+    uint32_t dci[KEDGE_LANE_MAX_DCIS], spare[LANE_PHYS]; /* indices of phys */
+    struct wr own[LANE_OWN_WRS], *free_own;
+    uint32_t *scratch_free, scratch_count;
+    uint32_t metaservers;
+    struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
+    uint64_t no_metaserver_until_ns; /* lookups fail at once until then */
+    struct kedge_spsc *commands, *events;
+    int (*random_fill)(void *user, void *bytes, size_t n);
+    void *random_user;
+    void (*wake)(void *user, _Atomic uint32_t *word);
+    void *wake_user;
+    struct lane_counters counters;
+};
+
+static inline struct phys *flow_phys(struct kedge_lane *l, const struct flow *f)
+{
+    return &l->phys[l->dci[f->dci]];
+}
+
+static inline void queue_push(struct wr_queue *q, struct wr *w)
+{
+    w->next = NULL;
+    if (q->head == NULL)
+        q->head = w;
+    else
+        q->tail->next = w;
+    q->tail = w;
+}
+
+static inline void queue_push_front(struct wr_queue *q, struct wr *w)
+{
+    w->next = q->head;
+    q->head = w;
+    if (q->tail == NULL || w->next == NULL)
+        q->tail = w;
+}
+
+static inline struct wr *queue_pop(struct wr_queue *q)
+{
+    struct wr *w = q->head;
+    q->head = w->next;
+    if (q->head == NULL)
+        q->tail = NULL;
+    return w;
+}
+
+/* check.c: pure. Fills *out from a descriptor and its extra slots (copies), or says what is wrong:
+ * enum kedge_reason. */
+uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+                    struct wr *out);
+/* How many slots the descriptor must take, or 0: malformed. */
+uint32_t check_slots(const struct kedge_sq_desc *d);
+
+/* session.c */
+int session_add(struct kedge_lane *l, const struct kedge_lane_session *add);
+/* Ends it: nothing more is taken from its rings; SESSION_OVER follows. fault: tell the control side
+ * too. */
+void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool fault);
+uint32_t session_poll(struct kedge_lane *l, struct session *s);
+/* Stops polling it, unless there is something to take: then false. */
+bool session_sleep(struct kedge_lane *l, struct session *s);
+void session_activate(struct kedge_lane *l, struct session *s);
+void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status,
+                      uint32_t vendor_err);
+void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                   uint64_t b, const uint8_t *secret);
+void sessions_publish(struct kedge_lane *l);
+void sessions_due(struct kedge_lane *l);
+void session_wrong_key(struct kedge_lane *l, struct session *s);
+
+/* regions.c: this node's MR table. */
+int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+               uint32_t *vkey, uint8_t secret[16]);
+int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey);
+void regions_remove_all(struct kedge_lane *l, struct session *s);
+/* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
+ * 1000). */
+uint64_t region_wait_ns(const struct kedge_lane *l);
+
+/* vqp.c: queues of VQPs, and what goes from them to the physical ones. */
+void vqp_bind(struct kedge_lane *l, struct vqp *q, const struct kedge_sq_desc *d);
+void vqp_destroy(struct kedge_lane *l, struct vqp *q);
+/* Takes a checked request; posts it, or queues it. */
+void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);
+void vqp_go_on(struct kedge_lane *l, struct vqp *q);
+/* Its head waits: tried again when something changes. */
+void vqp_block(struct kedge_lane *l, struct vqp *q);
+void vqps_retry(struct kedge_lane *l);
+void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+              uint32_t reason);
+
+/* wire.c: physical queue pairs. */
+bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
+void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
+void wire_ring(struct kedge_lane *l);
+uint32_t wire_poll(struct kedge_lane *l);
+struct wr *wire_own_wr(struct kedge_lane *l);
+void wire_free_own(struct kedge_lane *l, struct wr *w);
+
+/* peers.c: endpoints, flows, lookups. */
+struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen);
+void flow_put(struct kedge_lane *l, struct flow *f);
+void flow_posted(struct kedge_lane *l, struct flow *f);
+void flow_completed(struct kedge_lane *l, struct flow *f, bool alive);
+bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
+struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
+/* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
+int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                 uint32_t *gen);
+void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+void lookups_due(struct kedge_lane *l);
+void lookups_forget(struct kedge_lane *l, const struct session *s);
+/* Whether the peer's record may be used now; asks for a new one when it is old. */
+bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
+
+/* remote.c: peers' regions. */
+enum remote_answer { REMOTE_OK, REMOTE_WAIT, REMOTE_REFUSED };
+/* Resolves w's virtual key at flow's peer into w->fab.rkey and remote_addr. REFUSED: *reason. */
+enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
+                                  uint32_t *reason);
+void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+
+int64_t scratch_take(struct kedge_lane *l);
+void scratch_give(struct kedge_lane *l, uint32_t slot);
+void lane_event(struct kedge_lane *l, const struct kedge_lane_event *event);
+
+#endif

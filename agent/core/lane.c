@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lane itself: its making, its pass, its sleep, and its two rings with the control side. */
+#include "agent/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+enum { RETRY_NS = 100000, HOUSEKEEPING_NS = 1000000 };
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_power_of_two(uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+static bool config_is_sound(const struct kedge_lane_config *c, const struct kedge_lane_resources *r)
+{
+    return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
+           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && r->dcis > 0 &&
+           r->dcis <= KEDGE_LANE_MAX_DCIS && r->spares <= KEDGE_LANE_MAX_DCIS &&
+           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           r->scratch.size >= KEDGE_TABLE_WINDOW_BYTES;
+}
+
+static int add_phys(struct kedge_lane *l, struct kedge_fab_qp *qp, uint32_t *number)
+{
+    struct phys *p = &l->phys[l->phys_count];
+    p->qp = qp;
+    p->ring = calloc(l->config.sq_depth, sizeof p->ring[0]);
+    *number = l->phys_count;
+    if (p->ring == NULL)
+        return -ENOMEM;
+    l->phys_count++;
+    return 0;
+}
+
+static int take_queue_pairs(struct kedge_lane *l)
+{
+    const struct kedge_lane_resources *r = &l->res;
+    int status = add_phys(l, r->system_dci, &l->system_phys);
+    for (uint32_t i = 0; i < r->dcis && status == 0; i++)
+        status = add_phys(l, r->dci[i], &l->dci[i]);
+    for (uint32_t i = 0; i < r->spares && status == 0; i++)
+        status = add_phys(l, r->spare[i], &l->spare[l->spare_count++]);
+    return status;
+}
+
+static int make_arrays(struct kedge_lane *l)
+{
+    const struct kedge_lane_config *c = &l->config;
+    uint32_t scratch = (uint32_t)(l->res.scratch.size / KEDGE_TABLE_WINDOW_BYTES);
+    l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
+    l->active = calloc(c->max_sessions, sizeof(struct session *));
+    l->peers = calloc(c->max_peers, sizeof l->peers[0]);
+    l->flows = calloc(c->max_flows, sizeof l->flows[0]);
+    l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
+    l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
+    if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
+        l->cache == NULL || l->scratch_free == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < scratch; i++)
+        l->scratch_free[l->scratch_count++] = i;
+    for (uint32_t i = 0; i < c->max_sessions; i++)
+        l->sessions[i].id = i;
+    for (int i = 0; i < LANE_OWN_WRS; i++)
+        wire_free_own(l, &l->own[i]);
+    int status =
+        kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
+    if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
+                        have pending */
+        status = kedge_spsc_new(c->max_sessions * (4 + KEDGE_SESSION_MAX_ARENAS) +
+                                    c->max_flows * 4 + LANE_PHYS,
+                                sizeof(struct kedge_lane_event), &l->events);
+    return status;
+}
+
+static void no_wake(void *user, _Atomic uint32_t *word)
+{
+    (void)user;
+    (void)word;
+}
+
+int kedge_lane_new(const struct kedge_lane_config *config,
+                   const struct kedge_lane_resources *resources, struct kedge_lane **out)
+{
+    if (!config_is_sound(config, resources))
+        return -EINVAL;
+    struct kedge_lane *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return -ENOMEM;
+    l->config = *config;
+    l->res = *resources;
+    l->wake = no_wake;
+    int status = make_arrays(l);
+    if (status == 0)
+        status = take_queue_pairs(l);
+    if (status != 0) {
+        kedge_lane_free(l);
+        return status;
+    }
+    *out = l;
+    return 0;
+}
+
+void kedge_lane_free(struct kedge_lane *l)
+{
+    if (l == NULL)
+        return;
+    for (uint32_t i = 0; l->sessions != NULL && i < l->config.max_sessions; i++) {
+        free(l->sessions[i].wrs);
+        free(l->sessions[i].vqps);
+        free(l->sessions[i].regions);
+        free(l->sessions[i].grants);
+    }
+    for (uint32_t i = 0; i < l->phys_count; i++)
+        free(l->phys[i].ring);
+    free(l->sessions);
+    free(l->active);
+    free(l->peers);
+    free(l->flows);
+    free(l->cache);
+    free(l->scratch_free);
+    kedge_spsc_free(l->commands);
+    kedge_spsc_free(l->events);
+    free(l);
+}
+
+void kedge_lane_set_random(struct kedge_lane *l, int (*fill)(void *user, void *bytes, size_t n),
+                           void *user)
+{
+    l->random_fill = fill;
+    l->random_user = user;
+}
+
+void kedge_lane_set_wake(struct kedge_lane *l, void (*wake)(void *user, _Atomic uint32_t *word),
+                         void *user)
+{
+    l->wake = wake;
+    l->wake_user = user;
+}
+
+int64_t scratch_take(struct kedge_lane *l)
+{
+    return l->scratch_count > 0 ? (int64_t)l->scratch_free[--l->scratch_count] : -EAGAIN;
+}
+
+void scratch_give(struct kedge_lane *l, uint32_t slot)
+{
+    l->scratch_free[l->scratch_count++] = slot;
+}
+
+/* ---- commands and events
+ * --------------------------------------------------------------------------------- */
+
+void lane_event(struct kedge_lane *l, const struct kedge_lane_event *event)
+{
+    int status = kedge_spsc_push(l->events, event);
+    KEDGE_ASSERT(status == 0);
+}
+
+int kedge_lane_command(struct kedge_lane *l, const struct kedge_command *command)
+{
+    return kedge_spsc_push(l->commands, command);
+}
+
+int kedge_lane_event(struct kedge_lane *l, struct kedge_lane_event *out)
+{
+    return kedge_spsc_pop(l->events, out) == 0;
+}
+
+static void add_session(struct kedge_lane *l, const struct kedge_command *c)
+{
+    int status = session_add(l, &c->add);
+    if (status == 0)
+        return;
+    atomic_store(&c->add.ro->ended, KEDGE_REASON_QUOTA);
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_FAULT,
+                                             .session = c->add.id,
+                                             .reason = KEDGE_REASON_QUOTA});
+    lane_event(l,
+               &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = c->add.id});
+}
+
+static void add_arena(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = c->session < l->config.max_sessions ? &l->sessions[c->session] : NULL;
+    struct kedge_lane_event event = {.kind = KEDGE_EVENT_ARENA_ADDED, .session = c->session};
+    if (s == NULL || s->state != SESSION_LIVE) {
+        event.arena.status = -ENOENT;
+    } else if (s->arenas == KEDGE_SESSION_MAX_ARENAS) {
+        event.arena.status = -EDQUOT;
+    } else {
+        event.arena.number = s->arenas;
+        s->arena[s->arenas++] = c->arena;
+    }
+    lane_event(l, &event);
+}
+
+static void take_ah(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct flow *f = c->ah.flow < l->config.max_flows ? &l->flows[c->ah.flow] : NULL;
+    KEDGE_ASSERT(f != NULL && f->used && f->want_ah);
+    f->want_ah = 0;
+    f->ah = c->ah.ah;
+    f->dead = c->ah.ah == NULL;
+}
+
+/* A repaired queue pair: where one is missing, else among the spares. */
+static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
+{
+    uint32_t number = 0;
+    while (number < l->phys_count && l->phys[number].qp != qp)
+        number++;
+    KEDGE_ASSERT(number < l->phys_count && l->phys[number].broken);
+    struct phys *p = &l->phys[number];
+    p->broken = 0;
+    p->chain = p->chain_tail = NULL;
+    if (number == l->system_phys)
+        return;
+    for (uint32_t i = 0; i < l->res.dcis; i++)
+        if (l->phys[l->dci[i]].broken || l->dci[i] == number) {
+            l->dci[i] = number;
+            return;
+        }
+    l->spare[l->spare_count++] = number;
+}
+
+static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c)
+{
+    l->metaservers = c->metaservers.count;
+    memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
+    l->no_metaserver_until_ns = 0;
+}
+
+static void take_commands(struct kedge_lane *l)
+{
+    struct kedge_command c;
+    while (kedge_spsc_pop(l->commands, &c) == 0) {
+        l->did++;
+        l->changed = 1;
+        switch (c.kind) {
+        case KEDGE_COMMAND_SESSION_ADD:
+            add_session(l, &c);
+            break;
+        case KEDGE_COMMAND_SESSION_END:
+            session_end(l, &l->sessions[c.session], c.reason, false);
+            break;
+        case KEDGE_COMMAND_ARENA_ADD:
+            add_arena(l, &c);
+            break;
+        case KEDGE_COMMAND_AH_READY:
+            take_ah(l, &c);
+            break;
+        case KEDGE_COMMAND_QP_READY:
+            take_qp(l, c.qp);
+            break;
+        case KEDGE_COMMAND_METASERVERS:
+            take_metaservers(l, &c);
+            break;
+        }
+    }
+}
+
+/* ---- the pass
+ * ---------------------------------------------------------------------------------------------- */
+
+static void poll_sessions(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->active_count;) {
+        struct session *s = l->active[i];
+        uint32_t taken = session_poll(l, s);
+        l->did += taken;
+        if (taken > 0 || s->inflight > 0)
+            s->empty_polls = 0;
+        else if (++s->empty_polls > l->config.max_empty_polls && session_sleep(l, s)) {
+            l->active[i] = l->active[--l->active_count];
+            continue;
+        }
+        i++;
+    }
+}
+
+static void housekeeping(struct kedge_lane *l)
+{
+    if (l->blocked != NULL && (l->changed || l->now_ns >= l->retry_ns)) {
+        l->changed = 0;
+        l->retry_ns = l->now_ns + RETRY_NS;
+        vqps_retry(l);
+    }
+    if (l->due != NULL)
+        sessions_due(l);
+    if (l->now_ns >= l->housekeeping_ns) {
+        l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        lookups_due(l);
+        for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
+            if (l->sessions[i].stalled)
+                session_activate(l, &l->sessions[i]);
+    }
+}
+
+uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
+{
+    l->now_ns = now_ns;
+    l->did = 0;
+    COUNT(l, passes, 1);
+    take_commands(l);
+    poll_sessions(l);
+    housekeeping(l);
+    wire_ring(l);
+    l->did += wire_poll(l);
+    sessions_publish(l);
+    return l->did;
+}
+
+/* ---- sleeping
+ * ---------------------------------------------------------------------------------------------- */
+
+static uint64_t next_due(const struct kedge_lane *l)
+{
+    uint64_t due =
+        l->blocked != NULL || l->stalled_count > 0 ? l->now_ns + HOUSEKEEPING_NS : LANE_NEVER;
+    for (const struct session *s = l->due; s != NULL; s = s->next_due) {
+        uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
+        due = at < due ? at : due;
+    }
+    for (size_t i = 0; i < sizeof l->lookups / sizeof l->lookups[0]; i++)
+        if (l->lookups[i].used && !l->lookups[i].over && l->lookups[i].deadline_ns < due)
+            due = l->lookups[i].deadline_ns;
+    return due;
+}
+
+uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
+{
+    l->now_ns = now_ns;
+    for (uint32_t i = 0; i < l->active_count;) {
+        if (session_sleep(l, l->active[i]))
+            l->active[i] = l->active[--l->active_count];
+        else
+            i++;
+    }
+    (void)kedge_fab_arm(l->res.cq, false);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (l->active_count > 0 || wire_poll(l) > 0 || kedge_spsc_count(l->commands) > 0) {
+        sessions_publish(l);
+        return 0;
+    }
+    COUNT(l, sleeps, 1);
+    return next_due(l);
+}
+
+void kedge_lane_doorbell(struct kedge_lane *l, uint32_t session)
+{
+    if (session < l->config.max_sessions)
+        session_activate(l, &l->sessions[session]);
+}
+
+void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
+{
+#define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
+    COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
+        COPY(doorbells);
+    COPY(endpoint_reads), COPY(mr_reads), COPY(lookups_failed), COPY(wrong_keys), COPY(qp_broken);
+    COPY(reposted), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs),
+        COPY(suspects);
+#undef COPY
+}

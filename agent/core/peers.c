@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Endpoints: what the lane knows of them, looking unknown ones up with one READ of a metaserver's
+ * table (KRCore Algorithm 1, its DCCache), and the flows of those in use. */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+#include "schema/peers.h"
+
+enum { LOOKUPS = 64, TRIES = 3 };
+
+struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
+{
+    const struct kedge_peers_header *h = l->res.peers;
+    return (struct kedge_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
+}
+
+/* ---- flows
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_idle(const struct flow *f)
+{
+    return f->refs == 0 && f->outstanding == 0 && !f->want_ah;
+}
+
+static void flow_drop(struct kedge_lane *l, struct flow *f)
+{
+    if (f->ah != NULL)
+        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_AH, .ah = f->ah});
+    if (l->peers[f->peer_slot].flow == f)
+        l->peers[f->peer_slot].flow = NULL;
+    if (f->suspect)
+        COUNT(l, suspects, -1);
+    COUNT(l, flows, -1);
+    *f = (struct flow){0};
+}
+
+static struct flow *flow_free(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+        struct flow *f = &l->flows[l->flow_hand];
+        l->flow_hand = l->flow_hand + 1 == l->config.max_flows ? 0 : l->flow_hand + 1;
+        if (f->used && is_idle(f))
+            flow_drop(l, f);
+        if (!f->used)
+            return f;
+    }
+    return NULL;
+}
+
+struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen)
+{
+    struct peer *p = &l->peers[peer_slot];
+    struct flow *f = p->flow;
+    if (f == NULL || f->peer_gen != peer_gen) {
+        f = flow_free(l);
+        if (f == NULL)
+            return NULL;
+        *f = (struct flow){.used = 1, .want_ah = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
+        f->dci = peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
+        p->flow = f;
+        struct kedge_lane_event event = {.kind = KEDGE_EVENT_WANT_AH,
+                                         .want_ah.flow = (uint32_t)(f - l->flows)};
+        memcpy(event.want_ah.gid, peer_shared(l, peer_slot)->gid, 16);
+        lane_event(l, &event);
+        COUNT(l, flows, 1);
+    }
+    f->refs++;
+    return f;
+}
+
+void flow_put(struct kedge_lane *l, struct flow *f)
+{
+    f->refs--;
+    if (is_idle(f) &&
+        l->peers[f->peer_slot].flow != f) /* its peer has gone or come back as another */
+        flow_drop(l, f);
+}
+
+/* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
+ * reconnection. */
+static void choose_dci(struct kedge_lane *l, struct flow *f)
+{
+    uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1,
+             best = f->dci < ordinary ? f->dci : 0;
+    for (uint32_t i = 0; i < ordinary; i++) {
+        const struct phys *p = &l->phys[l->dci[i]], *q = &l->phys[l->dci[best]];
+        if ((q->broken && !p->broken) || (!p->broken && p->tail - p->head < q->tail - q->head))
+            best = i;
+    }
+    f->dci = f->suspect ? l->res.dcis - 1 : best;
+}
+
+void flow_posted(struct kedge_lane *l, struct flow *f)
+{
+    if (f->outstanding++ == 0)
+        f->since_ns = l->now_ns;
+}
+
+void flow_completed(struct kedge_lane *l, struct flow *f, bool alive)
+{
+    f->outstanding--;
+    if (!alive)
+        return;
+    f->since_ns = l->now_ns;
+    if (f->suspect) {
+        f->suspect = 0;
+        COUNT(l, suspects, -1);
+    }
+}
+
+/* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
+ * out when it speaks again. Picks the DCI where something may be. */
+bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
+{
+    if (!f->suspect && f->outstanding > 0 && l->now_ns - f->since_ns > l->config.suspect_ns) {
+        f->suspect = 1;
+        COUNT(l, suspects, 1);
+    }
+    if (f->outstanding == 0)
+        choose_dci(l, f);
+    return f->suspect && f->outstanding > 0;
+}
+
+/* ---- lookups
+ * ----------------------------------------------------------------------------------------- */
+
+static struct lookup *find_lookup(struct kedge_lane *l, const uint8_t gid[16])
+{
+    struct lookup *unused = NULL;
+    for (int i = 0; i < LOOKUPS; i++) {
+        struct lookup *k = &l->lookups[i];
+        if (k->used && !k->over && memcmp(k->gid, gid, 16) == 0)
+            return k;
+        if (!k->used && unused == NULL)
+            unused = k;
+    }
+    return unused;
+}
+
+static bool post_read(struct kedge_lane *l, struct lookup *k)
+{
+    const struct kedge_lane_metaserver *m = &l->metaserver[k->metaserver];
+    struct phys *p = &l->phys[l->system_phys];
+    struct wr *w = wire_has_room(l, p) ? wire_own_wr(l) : NULL;
+    if (w == NULL)
+        return false;
+    w->kind = WR_ENDPOINT_READ;
+    w->flow = NULL;
+    w->index = (uint32_t)(k - l->lookups);
+    w->signaled = 1;
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
+                                         (uint64_t)k->scratch * KEDGE_TABLE_WINDOW_BYTES,
+                                 .length = KEDGE_TABLE_WINDOW_BYTES,
+                                 .lkey = l->res.scratch_system_lkey};
+    uint32_t home = kedge_endpoint_home(&m->table, k->gid, l->config.pool);
+    w->fab =
+        (struct kedge_fab_wr){.sg_list = w->sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_READ,
+                              .rkey = m->table.rkey,
+                              .remote_addr = m->table.addr + (uint64_t)home * KEDGE_RECORD_BYTES,
+                              .ah = m->ah,
+                              .dest_qpn = m->dctn,
+                              .dc_key = m->dc_key};
+    wire_chain(l, p, w);
+    k->in_flight = 1;
+    k->read_ns = l->now_ns;
+    COUNT(l, endpoint_reads, 1);
+    return true;
+}
+
+/* Tells everybody who waits. The slot is free when its READ is back too. */
+static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
+                     uint32_t gen)
+{
+    uint32_t known_slot, known_gen;
+    for (struct session *s = k->waiting, *next; s != NULL; s = next) {
+        next = s->next_waiting;
+        s->next_waiting = NULL;
+        session_reply(l, s, status, status == -EHOSTUNREACH ? KEDGE_REASON_LOOKUP : 0, slot, gen,
+                      NULL);
+    }
+    k->waiting = NULL;
+    if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
+        struct peer *p = &l->peers[known_slot];
+        p->refreshing = 0;
+        if (status == -ENOENT) { /* it has left */
+            kedge_peers_remove(l->res.peers, known_slot);
+            p->used = 0;
+            COUNT(l, peers, -1);
+        } else if (status != 0) { /* nobody to ask: what is known goes on */
+            p->expires_ns = l->now_ns + l->config.node_lease_ns / 4;
+        }
+    }
+    if (status == -EHOSTUNREACH)
+        COUNT(l, lookups_failed, 1);
+    if (!k->in_flight) {
+        scratch_give(l, k->scratch);
+        k->used = 0;
+    }
+    k->over = 1;
+    l->changed = 1;
+}
+
+/* Room for one more: a peer without a flow goes. */
+static bool evict_peer(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->config.max_peers; i++) {
+        uint32_t slot = l->peer_hand;
+        l->peer_hand = slot + 1 == l->config.max_peers ? 0 : slot + 1;
+        if (!l->peers[slot].used || l->peers[slot].flow != NULL || l->peers[slot].refreshing)
+            continue;
+        kedge_peers_remove(l->res.peers, slot);
+        l->peers[slot] = (struct peer){0};
+        l->peer_hand = slot;
+        COUNT(l, peers, -1);
+        return true;
+    }
+    return false;
+}
+
+static int learn(struct kedge_lane *l, const struct lookup *k,
+                 const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
+{
+    int64_t at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    if (at == -ENOSPC && evict_peer(l))
+        at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
+    if (at < 0)
+        return -ENOSPC;
+    const struct kedge_peer *shared = peer_shared(l, (uint32_t)at);
+    struct peer *p = &l->peers[at];
+    *slot = (uint32_t)at;
+    *gen = shared->gen;
+    l->peer_hand = *slot + 1 == l->config.max_peers ? 0 : *slot + 1;
+    if (r->incarnation != shared->incarnation)
+        return 0; /* an older one than we know: this metaserver is behind */
+    if (!p->used)
+        COUNT(l, peers, 1);
+    *p = (struct peer){.used = 1,
+                       .flow = p->used ? p->flow : NULL,
+                       .dc_key = r->dc_key,
+                       .dctn = r->dctn_mtu & 0xffffff,
+                       .mr_addr = (uint64_t)r->mr_table_addr_hi << 32 | r->mr_table_addr_lo,
+                       .mr_rkey = r->mr_table_rkey,
+                       .mr_log2 = (uint8_t)(r->udqpn_slots >> 24),
+                       .expires_ns = k->read_ns + l->config.node_lease_ns};
+    return 0;
+}
+
+/* The present metaserver gave nothing: the next one, or the end. */
+static void ask_next(struct kedge_lane *l, struct lookup *k)
+{
+    k->tries = 0;
+    if (++k->metaserver < l->metaservers && l->now_ns < k->deadline_ns && post_read(l, k))
+        return;
+    l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
+    conclude(l, k, -EHOSTUNREACH, 0, 0);
+}
+
+void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
+{
+    struct lookup *k = &l->lookups[w->index];
+    struct kedge_endpoint_record record;
+    uint32_t slot = 0, gen = 0;
+    k->in_flight = 0;
+    if (k->over || k->metaserver >= l->metaservers) {
+        if (!k->over)
+            conclude(l, k, -EHOSTUNREACH, 0, 0);
+        else
+            scratch_give(l, k->scratch);
+        k->used = 0;
+        return;
+    }
+    if (answer != IBV_WC_SUCCESS) {
+        ask_next(l, k);
+        return;
+    }
+    const void *window =
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)k->scratch * KEDGE_TABLE_WINDOW_BYTES;
+    int status = kedge_endpoint_find(&l->metaserver[k->metaserver].table, window, k->gid,
+                                     l->config.pool, &record);
+    if (status == -EAGAIN) {
+        if (++k->tries >= TRIES || !post_read(l, k))
+            ask_next(l, k);
+        return;
+    }
+    if (status == 0)
+        status = learn(l, k, &record, &slot, &gen);
+    conclude(l, k, status, slot, gen);
+}
+
+static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t gid[16])
+{
+    if (l->metaservers == 0 || l->now_ns < l->no_metaserver_until_ns)
+        return -EHOSTUNREACH;
+    struct lookup *k = find_lookup(l, gid);
+    if (k == NULL)
+        return -EAGAIN;
+    if (!k->used) {
+        int64_t scratch = scratch_take(l);
+        if (scratch < 0)
+            return -EAGAIN;
+        *k = (struct lookup){.used = 1,
+                             .scratch = (uint32_t)scratch,
+                             .deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
+        memcpy(k->gid, gid, 16);
+        if (!post_read(l, k)) {
+            scratch_give(l, k->scratch);
+            k->used = 0;
+            return -EHOSTUNREACH;
+        }
+    }
+    if (s != NULL) {
+        s->next_waiting = k->waiting;
+        k->waiting = s;
+    }
+    return -EINPROGRESS;
+}
+
+int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
+                 uint32_t *gen)
+{
+    if (kedge_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
+        if (l->peers[*slot].expires_ns > l->now_ns || l->now_ns < l->no_metaserver_until_ns)
+            return 0;
+    }
+    return start_lookup(l, s, gid);
+}
+
+bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
+{
+    struct peer *p = &l->peers[slot];
+    if (p->expires_ns > l->now_ns)
+        return true;
+    if (!p->refreshing) {
+        int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
+        if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
+            p->expires_ns = l->now_ns + l->config.node_lease_ns / 4;
+        p->refreshing = status == -EINPROGRESS;
+    }
+    return false;
+}
+
+void lookups_due(struct kedge_lane *l)
+{
+    for (int i = 0; i < LOOKUPS; i++) {
+        struct lookup *k = &l->lookups[i];
+        if (!k->used || k->over || l->now_ns < k->deadline_ns)
+            continue;
+        l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
+        conclude(l, k, -EHOSTUNREACH, 0, 0);
+    }
+}
+
+void lookups_forget(struct kedge_lane *l, const struct session *s)
+{
+    for (int i = 0; i < LOOKUPS; i++)
+        for (struct session **at = &l->lookups[i].waiting; *at != NULL; at = &(*at)->next_waiting)
+            if (*at == s) {
+                *at = s->next_waiting;
+                break;
+            }
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers' regions: virtual keys resolved by one READ of the owner's MR table, then believed for the
+ * lease (design: "MR leases: the rule"; KRCore's ValidMR and MRStore).
+ *
+ * A record that was READ at t, a time taken before the READ was posted, may be posted under until t
+ * + lease - bound - slack. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "internal.h"
+
+enum { WAYS = 4, TRIES = 3 };
+
+static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey)
+{
+    return e->state != CACHED_FREE && e->record.vkey == vkey && e->peer_slot == f->peer_slot &&
+           e->peer_gen == f->peer_gen;
+}
+
+/* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
+ */
+static struct cached *find_entry(struct kedge_lane *l, const struct flow *f, uint32_t vkey)
+{
+    uint64_t hash = kedge_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
+    struct cached *set = &l->cache[(hash & (l->config.mr_cache - 1)) & ~(uint64_t)(WAYS - 1)],
+                  *victim = NULL;
+    for (int i = 0; i < WAYS; i++) {
+        struct cached *e = &set[i];
+        if (is_entry(e, f, vkey))
+            return e;
+        if (e->state == CACHED_READING)
+            continue;
+        if (victim == NULL || e->state == CACHED_FREE || e->post_until_ns < victim->post_until_ns)
+            victim = e;
+    }
+    if (victim != NULL) {
+        *victim = (struct cached){.peer_slot = f->peer_slot, .peer_gen = f->peer_gen};
+        victim->record.vkey = vkey;
+    }
+    return victim;
+}
+
+static struct kedge_table_desc table_of(struct kedge_lane *l, const struct flow *f)
+{
+    const struct peer *p = &l->peers[f->peer_slot];
+    const struct kedge_peer *shared = peer_shared(l, f->peer_slot);
+    struct kedge_endpoint_record r = {
+        .pool = shared->pool,
+        .incarnation = shared->incarnation,
+        .udqpn_slots = (uint32_t)p->mr_log2 << 24,
+        .mr_table_addr_hi = (uint16_t)(p->mr_addr >> 32),
+        .mr_table_addr_lo = (uint32_t)p->mr_addr,
+        .mr_table_rkey = p->mr_rkey,
+    };
+    memcpy(r.gid, shared->gid, sizeof r.gid);
+    return kedge_mr_table_desc(&r);
+}
+
+static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
+{
+    struct phys *p = flow_phys(l, f);
+    if (!wire_has_room(l, p))
+        return false;
+    int64_t scratch = scratch_take(l);
+    if (scratch < 0)
+        return false;
+    struct wr *w = wire_own_wr(l);
+    if (w == NULL) {
+        scratch_give(l, (uint32_t)scratch);
+        return false;
+    }
+    const struct peer *peer = &l->peers[f->peer_slot];
+    struct kedge_table_desc d = table_of(l, f);
+    e->state = CACHED_READING;
+    e->scratch = (uint32_t)scratch;
+    e->read_ns = l->now_ns;
+    w->kind = WR_MR_READ;
+    w->flow = f;
+    w->index = (uint32_t)(e - l->cache);
+    w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
+                                         (uint64_t)scratch * KEDGE_TABLE_WINDOW_BYTES,
+                                 .length = KEDGE_TABLE_WINDOW_BYTES,
+                                 .lkey = l->res.scratch_lkey};
+    w->fab = (struct kedge_fab_wr){
+        .sg_list = w->sge,
+        .num_sge = 1,
+        .opcode = IBV_WR_RDMA_READ,
+        .rkey = d.rkey,
+        .remote_addr = d.addr + (uint64_t)kedge_mr_home(&d, e->record.vkey) * KEDGE_RECORD_BYTES,
+        .ah = f->ah,
+        .dest_qpn = peer->dctn,
+        .dc_key = peer->dc_key};
+    w->signaled = 1;
+    flow_posted(l, f);
+    wire_chain(l, p, w);
+    COUNT(l, mr_reads, 1);
+    return true;
+}
+
+void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
+{
+    struct cached *e = &l->cache[w->index];
+    struct kedge_mr_record record;
+    const struct kedge_lane_config *c = &l->config;
+    if (answer == IBV_WC_WR_FLUSH_ERR) { /* another's fault: ask again */
+        e->state = CACHED_FREE;
+        scratch_give(l, e->scratch);
+        return;
+    }
+    if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: those that wait fail; it is asked
+                                       again soon */
+        e->state = CACHED_UNKNOWN;
+        e->tries = 0;
+        e->record.flags = KEDGE_RECORD_LIVE;
+        e->post_until_ns = l->now_ns + c->suspect_ns;
+        scratch_give(l, e->scratch);
+        return;
+    }
+    const void *window =
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * KEDGE_TABLE_WINDOW_BYTES;
+    struct kedge_table_desc d = table_of(l, w->flow);
+    int status = kedge_mr_find(&d, window, e->record.vkey, &record);
+    scratch_give(l, e->scratch);
+    if (status == 0) {
+        e->state = CACHED_VALID;
+        e->tries = 0;
+        e->record = record;
+        e->post_until_ns = e->read_ns + c->mr_lease_ns - c->bound_ns - c->slack_ns;
+        return;
+    }
+    /* Torn: the next try READs again. Not there, or torn for good: unknown, and that is believed
+     * for a while too. */
+    e->state = CACHED_UNKNOWN;
+    e->record.flags = 0;
+    e->post_until_ns = status == -EAGAIN && ++e->tries < TRIES ? 0 : l->now_ns + c->mr_lease_ns / 4;
+    if (e->post_until_ns != 0)
+        e->tries = 0;
+}
+
+static bool has_grant(const struct session *s, const struct kedge_mr_record *r)
+{
+    for (uint32_t i = 0; i < s->grants_used; i++) {
+        uint8_t differs = 0;
+        if (s->grants[i].vkey != r->vkey)
+            continue;
+        for (int b = 0; b < 16; b++) /* in the same time whatever it is */
+            differs |= (uint8_t)(s->grants[i].secret[b] ^ r->secret[b]);
+        if (differs == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint16_t needed_flag(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_RDMA_READ    ? KEDGE_RECORD_READ
+           : opcode == IBV_WR_RDMA_WRITE ? KEDGE_RECORD_WRITE
+                                         : KEDGE_RECORD_ATOMIC;
+}
+
+/* Another tenant's key is answered like an unknown one. */
+static enum remote_answer refuse_key(struct kedge_lane *l, struct wr *w, uint32_t *reason)
+{
+    *reason = KEDGE_REASON_VKEY;
+    session_wrong_key(l, w->session);
+    return REMOTE_REFUSED;
+}
+
+enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
+                                  uint32_t *reason)
+{
+    struct cached *e = find_entry(l, f, w->vkey);
+    if (e == NULL || e->state == CACHED_READING)
+        return REMOTE_WAIT;
+    if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
+        (void)start_read(l, f, e);
+        return REMOTE_WAIT;
+    }
+    const struct kedge_mr_record *r = &e->record;
+    if (e->state == CACHED_UNKNOWN) {
+        if (r->flags == 0)
+            return refuse_key(l, w, reason);
+        *reason = KEDGE_REASON_PEER_DOWN;
+        return REMOTE_REFUSED;
+    }
+    if (r->tenant != w->session->tenant && !has_grant(w->session, r))
+        return refuse_key(l, w, reason);
+    if (!(r->flags & needed_flag(w->fab.opcode))) {
+        *reason = KEDGE_REASON_ACCESS;
+        return REMOTE_REFUSED;
+    }
+    if (w->remote_addr < r->vaddr || w->length > r->length ||
+        w->remote_addr - r->vaddr > r->length - w->length) {
+        *reason = KEDGE_REASON_REMOTE_RANGE;
+        return REMOTE_REFUSED;
+    }
+    w->fab.rkey = r->rkey;
+    w->fab.remote_addr = r->raddr + (w->remote_addr - r->vaddr);
+    return REMOTE_OK;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: what a worker writes into its ring becomes requests here, and their ends become
+ * completions.
+ *
+ * The lane trusts its private indices alone. A worker whose indices or descriptors make no sense
+ * loses its session; one whose request is wrong loses that VQP. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+/* ---- life
+ * -------------------------------------------------------------------------------------------- */
+
+static void free_arrays(struct session *s)
+{
+    free(s->wrs);
+    free(s->vqps);
+    free(s->regions);
+    free(s->grants);
+    *s = (struct session){.id = s->id};
+}
+
+int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
+{
+    if (add->id >= l->config.max_sessions || l->sessions[add->id].state != SESSION_NONE)
+        return -EINVAL;
+    struct session *s = &l->sessions[add->id];
+    *s = (struct session){
+        .state = SESSION_LIVE,
+        .id = add->id,
+        .rw = add->rw,
+        .ro = add->ro,
+        .ring = (const uint8_t *)add->rw + KEDGE_SQ_OFFSET,
+        .cqes = (struct kedge_cqe *)((uint8_t *)add->ro + KEDGE_CQ_OFFSET),
+        .sq_mask = add->ro->sq_slots - 1,
+        .cq_mask = add->ro->cq_slots - 1,
+        .max_inflight = add->max_inflight,
+        .tenant = add->tenant,
+        .max_vqps = add->max_vqps,
+        .max_regions = add->max_mrs,
+        .arenas = 1,
+    };
+    s->arena[0] = add->arena;
+    s->wrs = calloc(s->max_inflight, sizeof s->wrs[0]);
+    s->vqps = calloc(s->max_vqps, sizeof s->vqps[0]);
+    s->regions = calloc(s->max_regions, sizeof s->regions[0]);
+    s->grants = calloc(l->config.max_grants, sizeof s->grants[0]);
+    if (s->wrs == NULL || s->vqps == NULL || s->regions == NULL || s->grants == NULL) {
+        free_arrays(s);
+        return -ENOMEM;
+    }
+    for (uint32_t i = s->max_inflight; i > 0; i--) {
+        s->wrs[i - 1].next = s->free_wr;
+        s->free_wr = &s->wrs[i - 1];
+    }
+    for (uint32_t i = 0; i < s->max_vqps; i++) {
+        s->vqps[i].session = s;
+        s->vqps[i].index = i;
+    }
+    COUNT(l, sessions, 1);
+    session_activate(l, s);
+    return 0;
+}
+
+void session_activate(struct kedge_lane *l, struct session *s)
+{
+    s->empty_polls = 0;
+    l->stalled_count -= s->stalled;
+    s->stalled = 0;
+    if (s->active || s->state != SESSION_LIVE)
+        return;
+    s->active = 1;
+    l->active[l->active_count++] = s;
+    atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+}
+
+static void await(struct kedge_lane *l, struct session *s)
+{
+    s->due_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
+    if (s->in_due)
+        return;
+    s->in_due = 1;
+    s->next_due = l->due;
+    l->due = s;
+}
+
+void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool fault)
+{
+    if (s->state != SESSION_LIVE)
+        return;
+    s->state = SESSION_ENDING;
+    s->control_op = 0;
+    lookups_forget(l, s);
+    for (uint32_t i = 0; i < s->max_vqps; i++)
+        vqp_destroy(l, &s->vqps[i]);
+    regions_remove_all(l, s);
+    atomic_store_explicit(&s->ro->ended, reason, memory_order_release);
+    atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+    l->wake(l->wake_user, &s->ro->wake);
+    if (fault)
+        lane_event(l, &(struct kedge_lane_event){
+                          .kind = KEDGE_EVENT_SESSION_FAULT, .session = s->id, .reason = reason});
+    await(l, s);
+}
+
+static void unblock_all(struct kedge_lane *l, const struct session *s)
+{
+    for (struct vqp **at = &l->blocked; *at != NULL;) {
+        if ((*at)->session == s)
+            *at = (*at)->next_blocked;
+        else
+            at = &(*at)->next_blocked;
+    }
+}
+
+static void session_over(struct kedge_lane *l, struct session *s)
+{
+    unblock_all(l, s);
+    l->stalled_count -= s->stalled;
+    for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
+        if (*at == s) {
+            *at = s->next_dirty;
+            break;
+        }
+    for (uint32_t i = 0; i < l->active_count; i++)
+        if (l->active[i] == s) {
+            l->active[i] = l->active[--l->active_count];
+            break;
+        }
+    COUNT(l, sessions, -1);
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = s->id});
+    free_arrays(s);
+}
+
+/* Deregistrations and ends whose time has come. */
+void sessions_due(struct kedge_lane *l)
+{
+    for (struct session **at = &l->due; *at != NULL;) {
+        struct session *s = *at;
+        bool ending = s->state == SESSION_ENDING;
+        if (s->due_ns == 0)
+            s->due_ns = l->now_ns + (ending && !s->exported ? 0 : region_wait_ns(l));
+        if (l->now_ns < s->due_ns || (ending && s->inflight > 0)) {
+            at = &s->next_due;
+            continue;
+        }
+        *at = s->next_due;
+        s->in_due = 0;
+        l->did++;
+        if (ending)
+            session_over(l, s);
+        else if (s->control_op != 0)
+            session_reply(l, s, 0, 0, 0, 0, NULL);
+    }
+}
+
+/* ---- towards the worker
+ * -------------------------------------------------------------------------------- */
+
+static void mark_dirty(struct kedge_lane *l, struct session *s)
+{
+    if (s->dirty)
+        return;
+    s->dirty = 1;
+    s->next_dirty = l->dirty;
+    l->dirty = s;
+}
+
+/* The request is over: its completion, if it has one, into the slot that was reserved for it. */
+void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status,
+                      uint32_t vendor_err)
+{
+    struct session *s = w->session;
+    bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
+    s->cq_reserved--;
+    s->inflight--;
+    COUNT(l, inflight, -1);
+    if (status == IBV_WC_SUCCESS)
+        COUNT(l, completed, 1);
+    else
+        COUNT(l, failed, 1);
+    if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
+        s->cqes[s->cq_tail++ & s->cq_mask] = (struct kedge_cqe){.wr_id = w->wr_id,
+                                                                .byte_len = (uint32_t)w->length,
+                                                                .vqp = w->vqp,
+                                                                .vqp_gen = w->vqp_gen,
+                                                                .status = (uint8_t)status,
+                                                                .opcode = w->opcode,
+                                                                .vendor_err = vendor_err};
+        mark_dirty(l, s);
+    }
+    w->next = s->free_wr;
+    s->free_wr = w;
+}
+
+void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
+                   uint64_t b, const uint8_t *secret)
+{
+    struct kedge_reply *r = &s->ro->reply;
+    r->status = status;
+    r->reason = reason;
+    r->value[0] = a;
+    r->value[1] = b;
+    if (secret != NULL)
+        memcpy(r->secret, secret, sizeof r->secret);
+    atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
+    s->control_op = 0;
+    mark_dirty(l, s);
+    session_activate(l, s); /* what stands behind the question */
+}
+
+/* Publishes completions; the fence orders them before the look at who sleeps (session.h). */
+void sessions_publish(struct kedge_lane *l)
+{
+    if (l->dirty == NULL)
+        return;
+    for (struct session *s = l->dirty; s != NULL; s = s->next_dirty)
+        atomic_store_explicit(&s->ro->cq_tail, s->cq_tail, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    for (struct session *s = l->dirty, *next; s != NULL; s = next) {
+        next = s->next_dirty;
+        s->dirty = 0;
+        if (atomic_load_explicit(&s->rw->want_wake, memory_order_relaxed) != 0) {
+            atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
+            l->wake(l->wake_user, &s->ro->wake);
+        }
+    }
+    l->dirty = NULL;
+}
+
+void session_wrong_key(struct kedge_lane *l, struct session *s)
+{
+    COUNT(l, wrong_keys, 1);
+    if (++s->wrong_keys > l->config.guess_budget)
+        session_end(l, s, KEDGE_REASON_GUESSES, true);
+}
+
+/* ---- from the worker
+ * ----------------------------------------------------------------------------------- */
+
+/* Word by word and once: what the worker changes after this is not seen. */
+static void copy_slot(const struct session *s, uint32_t index, void *to)
+{
+    const uint64_t *from =
+        (const uint64_t *)(const void *)(s->ring + (size_t)(index & s->sq_mask) * KEDGE_LINE);
+    for (int i = 0; i < KEDGE_LINE / 8; i++) {
+        uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+        memcpy((uint8_t *)to + i * 8, &word, 8);
+    }
+}
+
+static void take_post(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+                      const void *extra)
+{
+    struct vqp *q = &s->vqps[d->vqp];
+    struct wr *w = s->free_wr;
+    s->free_wr = w->next;
+    s->inflight++;
+    s->cq_reserved++;
+    COUNT(l, inflight, 1);
+    w->session = s;
+    w->flow = NULL;
+    w->kind = WR_WORKER;
+    w->wr_id = d->post.wr_id;
+    w->remote_addr = d->post.remote_addr;
+    w->vkey = d->post.vkey;
+    w->vqp = d->vqp;
+    w->vqp_gen = d->vqp_gen;
+    w->signaled = d->flags & KEDGE_OP_SIGNALED;
+    w->length = 0;
+    w->refused = (uint8_t)check_post(s, d, extra, w);
+    if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
+        /* Nothing can be before it on a VQP that does not exist. */
+        q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
+        COUNT(l, refused, 1);
+        session_complete(l, w, IBV_WC_LOC_QP_OP_ERR, KEDGE_REASON_NOT_CONNECTED);
+        return;
+    }
+    vqp_submit(l, q, w);
+}
+
+static bool add_grant(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    for (uint32_t i = 0; i < s->grants_used; i++)
+        if (s->grants[i].vkey == d->import.vkey &&
+            memcmp(s->grants[i].secret, d->import.secret, 16) == 0)
+            return true;
+    if (s->grants_used == l->config.max_grants)
+        return false;
+    struct grant *g = &s->grants[s->grants_used++];
+    g->vkey = d->import.vkey;
+    memcpy(g->secret, d->import.secret, sizeof g->secret);
+    return true;
+}
+
+/* Control requests: answered now, or later with nothing more taken until then. */
+static void take_control(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    uint32_t slot = 0, gen = 0, vkey = 0;
+    uint8_t secret[16] = {0};
+    int status;
+    s->control_op = d->op;
+    s->control_tag = d->connect.tag;
+    switch (d->op) {
+    case KEDGE_OP_CONNECT:
+        status = d->connect.pool != l->config.pool
+                     ? -EINVAL
+                     : peer_connect(l, s, d->connect.gid, &slot, &gen);
+        if (status != -EINPROGRESS)
+            session_reply(l, s, status, status == -EHOSTUNREACH ? KEDGE_REASON_LOOKUP : 0, slot,
+                          gen, NULL);
+        return;
+    case KEDGE_OP_REG_MR:
+        status = region_add(l, s, d, &vkey, secret);
+        session_reply(l, s, status, status == -EDQUOT ? KEDGE_REASON_QUOTA : 0, vkey, 0, secret);
+        return;
+    case KEDGE_OP_DEREG_MR:
+        status = region_remove(l, s, d->dereg_mr.vkey);
+        if (status == 0)
+            await(l, s);
+        else
+            session_reply(l, s, status, 0, 0, 0, NULL);
+        return;
+    default:
+        status = add_grant(l, s, d) ? 0 : -EDQUOT;
+        session_reply(l, s, status, status != 0 ? KEDGE_REASON_QUOTA : 0, 0, 0, NULL);
+        return;
+    }
+}
+
+/* False: it cannot be taken now, and so nothing behind it. */
+static bool take(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+                 const void *extra)
+{
+    if (d->op >= KEDGE_OP_CONNECT) {
+        take_control(l, s, d);
+        return true;
+    }
+    if (d->op == KEDGE_OP_BIND || d->op == KEDGE_OP_DESTROY) {
+        struct vqp *q = &s->vqps[d->vqp];
+        if (d->op == KEDGE_OP_DESTROY) {
+            if (q->gen == d->vqp_gen)
+                vqp_destroy(l, q);
+            return true;
+        }
+        if (q->outstanding > 0 || q->queue.head != NULL)
+            return false; /* what it was connected to before comes to its end first */
+        vqp_bind(l, q, d);
+        return true;
+    }
+    take_post(l, s, d, extra);
+    return true;
+}
+
+static bool op_is_known(uint8_t op)
+{
+    return (op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA) || op == KEDGE_OP_BIND ||
+           op == KEDGE_OP_DESTROY || (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_IMPORT);
+}
+
+/* Room for one more request and its completion. A worker that never polls stops here, and sees a
+ * full ring. */
+static bool has_room(const struct session *s, uint32_t cq_head)
+{
+    return s->free_wr != NULL && s->cq_tail - cq_head + s->cq_reserved <= s->cq_mask;
+}
+
+uint32_t session_poll(struct kedge_lane *l, struct session *s)
+{
+    uint32_t head = s->sq_head, taken = 0;
+    uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
+    if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
+        return 0;
+    uint32_t cq_head = atomic_load_explicit(&s->rw->cq_head, memory_order_acquire);
+    if (avail > s->sq_mask + 1 || s->cq_tail - cq_head > s->cq_mask + 1) {
+        session_end(l, s, KEDGE_REASON_RING, true);
+        return 1;
+    }
+    while (avail > 0 && taken < LANE_BATCH && s->control_op == 0 && has_room(s, cq_head)) {
+        struct kedge_sq_desc d;
+        _Alignas(8) uint8_t extra[2 * KEDGE_LINE];
+        copy_slot(s, head, &d);
+        uint32_t slots = check_slots(&d);
+        if (slots == 0 || slots > avail || !op_is_known(d.op) || d.vqp >= s->max_vqps) {
+            session_end(l, s, KEDGE_REASON_DESCRIPTOR, true);
+            return 1;
+        }
+        for (uint32_t i = 1; i < slots; i++)
+            copy_slot(s, head + i, extra + (i - 1) * KEDGE_LINE);
+        if (!take(l, s, &d, extra) || s->state != SESSION_LIVE)
+            break;
+        head += slots;
+        avail -= slots;
+        taken++;
+    }
+    if (head != s->sq_head && s->state == SESSION_LIVE) {
+        s->sq_head = head;
+        atomic_store_explicit(&s->ro->sq_head, head, memory_order_release);
+    }
+    return taken;
+}
+
+/* Flag, fence, one more look (session.h). A worker that does not poll its completions, and so has
+ * requests for which there is no room, is looked at again now and then: it need not ring when it
+ * polls at last. */
+bool session_sleep(struct kedge_lane *l, struct session *s)
+{
+    atomic_store_explicit(&s->ro->doorbell, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (s->state == SESSION_LIVE && s->control_op == 0 &&
+        atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) != s->sq_head) {
+        if (has_room(s, atomic_load_explicit(&s->rw->cq_head, memory_order_acquire))) {
+            atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
+            return false;
+        }
+        s->stalled = 1;
+        l->stalled_count++;
+    }
+    s->active = 0;
+    return true;
+}

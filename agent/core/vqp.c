@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual queue pairs: each behaves as a reliable connection. Requests leave in order; one that
+ * cannot go yet (its key is being looked up, its peer is silent, a queue is full) holds back those
+ * behind it, and no other VQP's. */
+#include "base/assert.h"
+#include "internal.h"
+#include "schema/peers.h"
+
+enum tried { TRIED_DONE, TRIED_WAIT };
+
+static const uint8_t vqp_moves[3][3] = {
+    /*                from:  FREE  CONNECTED  ERROR, to the column's */
+    [VQP_FREE] = {[VQP_CONNECTED] = 1},
+    [VQP_CONNECTED] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1, [VQP_ERROR] = 1},
+    [VQP_ERROR] = {[VQP_FREE] = 1, [VQP_CONNECTED] = 1},
+};
+
+static void vqp_move(struct vqp *q, enum vqp_state to)
+{
+    KEDGE_ASSERT(vqp_moves[q->state][to]);
+    q->state = (uint8_t)to;
+}
+
+static enum ibv_wc_status status_of(uint32_t reason)
+{
+    switch (reason) {
+    case KEDGE_REASON_LOCAL_RANGE:
+        return IBV_WC_LOC_PROT_ERR;
+    case KEDGE_REASON_VKEY:
+    case KEDGE_REASON_ACCESS:
+    case KEDGE_REASON_REMOTE_RANGE:
+        return IBV_WC_REM_ACCESS_ERR;
+    case KEDGE_REASON_ALIGNMENT:
+        return IBV_WC_REM_INV_REQ_ERR;
+    case KEDGE_REASON_PEER_DOWN:
+    case KEDGE_REASON_STALE_PEER:
+    case KEDGE_REASON_SUSPECT_FULL:
+        return IBV_WC_RETRY_EXC_ERR;
+    default:
+        return IBV_WC_LOC_QP_OP_ERR;
+    }
+}
+
+void vqp_block(struct kedge_lane *l, struct vqp *q)
+{
+    if (q->blocked)
+        return;
+    q->blocked = 1;
+    q->next_blocked = l->blocked;
+    l->blocked = q;
+}
+
+void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+              uint32_t reason)
+{
+    session_complete(l, w, status, reason);
+    if (q->state == VQP_CONNECTED)
+        vqp_move(q, VQP_ERROR);
+    if (q->queue.head != NULL)
+        vqp_block(l, q);
+}
+
+/* An error completes after everything before it, as on a real queue pair. */
+static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint32_t reason)
+{
+    w->refused = (uint8_t)reason;
+    if (q->outstanding > 0)
+        return TRIED_WAIT;
+    COUNT(l, refused, 1);
+    vqp_fail(l, q, w, status_of(reason), reason);
+    return TRIED_DONE;
+}
+
+/* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
+ * used. 0, a reason, or KEDGE_REASON_NONE with *wait. */
+static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
+{
+    const struct kedge_peer *shared =
+        q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
+    if (shared == NULL || !shared->valid || shared->gen != q->peer_gen ||
+        !l->peers[q->peer_slot].used)
+        return KEDGE_REASON_STALE_PEER;
+    if (q->flow == NULL)
+        q->flow = flow_get(l, q->peer_slot, q->peer_gen);
+    if (q->flow != NULL && q->flow->dead)
+        return KEDGE_REASON_PEER_DOWN;
+    *wait = q->flow == NULL || !peer_is_fresh(l, q->peer_slot) || q->flow->ah == NULL;
+    return 0;
+}
+
+static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    bool wait = false;
+    uint32_t reason = w->refused;
+    if (q->state == VQP_ERROR) {
+        if (q->outstanding > 0)
+            return TRIED_WAIT;
+        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+        return TRIED_DONE;
+    }
+    if (reason == 0)
+        reason = peer_state(l, q, &wait);
+    if (reason != 0)
+        return refuse(l, q, w, reason);
+    if (wait)
+        return TRIED_WAIT;
+    if (flow_is_stuck(l, q->flow))
+        return q->flow->waiting > l->config.suspect_queue
+                   ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
+                   : TRIED_WAIT;
+    struct phys *p = flow_phys(l, q->flow);
+    if (!wire_has_room(l, p))
+        return TRIED_WAIT;
+    switch (remote_resolve(l, q->flow, w, &reason)) {
+    case REMOTE_WAIT:
+        return TRIED_WAIT;
+    case REMOTE_REFUSED:
+        return refuse(l, q, w, reason);
+    case REMOTE_OK:
+        break;
+    }
+    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
+        return TRIED_WAIT;
+    const struct peer *peer = &l->peers[q->peer_slot];
+    w->flow = q->flow;
+    w->fab.ah = q->flow->ah;
+    w->fab.dest_qpn = peer->dctn;
+    w->fab.dc_key = peer->dc_key;
+    flow_posted(l, q->flow);
+    q->outstanding++;
+    wire_chain(l, p, w);
+    COUNT(l, posted, 1);
+    return TRIED_DONE;
+}
+
+void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    if (q->queue.head == NULL && try_post(l, q, w) == TRIED_DONE)
+        return;
+    queue_push(&q->queue, w);
+    vqp_block(l, q);
+}
+
+void vqp_go_on(struct kedge_lane *l, struct vqp *q)
+{
+    while (q->queue.head != NULL) {
+        struct wr *w = queue_pop(&q->queue);
+        if (try_post(l, q, w) == TRIED_WAIT) {
+            queue_push_front(&q->queue, w);
+            vqp_block(l, q);
+            return;
+        }
+        l->did++;
+    }
+}
+
+/* Counts anew how much waits for each silent peer, so that the bound on it holds. */
+static void count_waiting(struct vqp *q)
+{
+    if (q->flow == NULL || !q->flow->suspect)
+        return;
+    for (const struct wr *w = q->queue.head; w != NULL; w = w->next)
+        q->flow->waiting++;
+}
+
+void vqps_retry(struct kedge_lane *l)
+{
+    struct vqp *list = l->blocked;
+    l->blocked = NULL;
+    for (struct vqp *q = list; q != NULL; q = q->next_blocked)
+        if (q->flow != NULL)
+            q->flow->waiting = 0;
+    for (struct vqp *q = list; q != NULL; q = q->next_blocked)
+        count_waiting(q);
+    for (struct vqp *q = list, *next; q != NULL; q = next) {
+        next = q->next_blocked;
+        q->blocked = 0;
+        if (q->session->state == SESSION_LIVE)
+            vqp_go_on(l, q);
+    }
+}
+
+/* The caller has made sure that nothing of it is queued or out. */
+void vqp_bind(struct kedge_lane *l, struct vqp *q, const struct kedge_sq_desc *d)
+{
+    if (q->flow != NULL)
+        flow_put(l, q->flow);
+    if (q->state == VQP_FREE) {
+        q->session->vqps_used++;
+        COUNT(l, vqps, 1);
+    }
+    q->flow = NULL;
+    q->gen = d->vqp_gen;
+    q->peer_slot = d->bind.peer_slot;
+    q->peer_gen = d->bind.peer_gen;
+    vqp_move(q, VQP_CONNECTED);
+}
+
+void vqp_destroy(struct kedge_lane *l, struct vqp *q)
+{
+    if (q->state == VQP_FREE)
+        return;
+    q->gen++; /* what is out completes unseen */
+    while (q->queue.head != NULL)
+        session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
+    if (q->flow != NULL)
+        flow_put(l, q->flow);
+    q->flow = NULL;
+    q->session->vqps_used--;
+    COUNT(l, vqps, -1);
+    vqp_move(q, VQP_FREE);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Physical queue pairs: chains of requests behind one doorbell, completions, and what happens when
+ * one breaks.
+ *
+ * KRCore's Algorithm 2: a completion names the request it stands for, and with it all unsignalled
+ * ones before; the last of a chain is always signalled, so that slots come back. */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
+{
+    return (uint32_t)(p - l->phys);
+}
+
+static struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uint32_t index)
+{
+    return &p->ring[index & (l->config.sq_depth - 1)];
+}
+
+bool wire_has_room(const struct kedge_lane *l, const struct phys *p)
+{
+    return !p->broken && p->tail - p->head < l->config.sq_depth;
+}
+
+void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
+{
+    w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
+    w->fab.next = NULL;
+    w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
+    if (w->signaled)
+        w->fab.send_flags |= IBV_SEND_SIGNALED;
+    *ring_at(l, p, p->tail++) = w;
+    if (p->chain == NULL)
+        p->chain = &w->fab;
+    else
+        p->chain_tail->next = &w->fab;
+    p->chain_tail = &w->fab;
+    l->did++;
+}
+
+/* ---- completions
+ * ------------------------------------------------------------------------------------ */
+
+/* A request has left the wire: its flow and its VQP no longer count it. */
+static void unpost(struct kedge_lane *l, struct wr *w, bool alive)
+{
+    if (w->flow != NULL)
+        flow_completed(l, w->flow, alive);
+    if (w->kind == WR_WORKER)
+        w->session->vqps[w->vqp].outstanding--;
+}
+
+static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    bool ok = status == IBV_WC_SUCCESS;
+    /* A refusal is a sign of life too; silence and a flush are not. */
+    unpost(l, w, status != IBV_WC_RETRY_EXC_ERR && status != IBV_WC_WR_FLUSH_ERR);
+    switch (w->kind) {
+    case WR_WORKER:
+        if (ok)
+            session_complete(l, w, status, 0);
+        else
+            vqp_fail(l, &w->session->vqps[w->vqp], w, status, 0);
+        return;
+    case WR_ENDPOINT_READ:
+        lookup_done(l, w, status);
+        break;
+    default:
+        remote_done(l, w, status);
+        break;
+    }
+    wire_free_own(l, w);
+}
+
+/* ---- breaking
+ * --------------------------------------------------------------------------------------- */
+
+static struct vqp *vqp_of(const struct wr *w)
+{
+    return w->kind == WR_WORKER ? &w->session->vqps[w->vqp] : NULL;
+}
+
+/* Of what was flushed behind the failed request: whether it must end with an error, because it may
+ * have been executed or goes nowhere (design: "What fails, and what then"). */
+static bool is_lost(const struct wr *failed, enum ibv_wc_status status, const struct wr *w)
+{
+    if (w->kind != WR_WORKER)
+        return true; /* the lane asks again by itself */
+    if (vqp_of(w) == vqp_of(failed))
+        return true; /* a reliable connection ends with its first error */
+    if (w->flow != failed->flow)
+        return false;
+    return status == IBV_WC_RETRY_EXC_ERR || w->fab.opcode != IBV_WR_RDMA_READ;
+}
+
+/* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
+static void mark_lost(struct kedge_lane *l, struct phys *p, uint32_t from, const struct wr *failed,
+                      enum ibv_wc_status status, bool mark)
+{
+    for (uint32_t i = from; i != p->tail; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        struct vqp *q = vqp_of(w);
+        if (q != NULL && (!mark || is_lost(failed, status, w)))
+            q->lost = mark;
+    }
+}
+
+/* Another queue pair takes the broken one's place. */
+static void replace(struct kedge_lane *l, struct phys *p)
+{
+    struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_BROKEN, .qp = p->qp};
+    for (uint32_t i = 0; i < l->res.dcis; i++)
+        if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
+            l->dci[i] = l->spare[--l->spare_count];
+    lane_event(l, &event);
+}
+
+static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
+{
+    struct wr *failed = *ring_at(l, p, p->head);
+    uint32_t from = p->head + 1, end = p->tail;
+    COUNT(l, qp_broken, 1);
+    p->broken = 1;
+    p->chain = p->chain_tail = NULL;
+    mark_lost(l, p, from, failed, status, true);
+    /* Newest first, so that the oldest ends at the front of its VQP's queue. */
+    for (uint32_t i = end; i != from; i--) {
+        struct wr **at = ring_at(l, p, i - 1), *w = *at;
+        struct vqp *q = vqp_of(w);
+        if (q == NULL || q->lost)
+            continue;
+        *at = NULL;
+        unpost(l, w, false);
+        queue_push_front(&q->queue, w);
+        vqp_block(l, q);
+        COUNT(l, reposted, 1);
+    }
+    /* Marks go while every VQP is still as it was; then the lost end, oldest first. */
+    for (uint32_t i = from; i != end; i++)
+        if (*ring_at(l, p, i) != NULL && vqp_of(*ring_at(l, p, i)) != NULL)
+            vqp_of(*ring_at(l, p, i))->lost = 0;
+    p->head = end;
+    replace(l, p);
+    finish(l, failed, status);
+    for (uint32_t i = from; i != end; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        if (w != NULL)
+            finish(l, w,
+                   status == IBV_WC_RETRY_EXC_ERR && w->flow == failed->flow ? status
+                                                                             : IBV_WC_WR_FLUSH_ERR);
+    }
+    l->changed = 1;
+}
+
+/* ---- doorbells and polling
+ * --------------------------------------------------------------------------- */
+
+void wire_ring(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->phys_count; i++) {
+        struct phys *p = &l->phys[i];
+        struct kedge_fab_wr *bad = NULL;
+        if (p->chain == NULL)
+            continue;
+        p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
+        int status = kedge_fab_post_send(p->qp, p->chain, &bad);
+        COUNT(l, doorbells, 1);
+        if (status == 0) {
+            p->chain = p->chain_tail = NULL;
+        } else {
+            /* Room was counted, so this is the device's own trouble: what was not taken is rung
+             * again, or flushed when the queue pair's error completion comes. */
+            p->chain = bad;
+            l->retry_ns = 0;
+        }
+    }
+}
+
+uint32_t wire_poll(struct kedge_lane *l)
+{
+    struct ibv_wc wc[LANE_POLL];
+    int n = kedge_fab_poll(l->res.cq, LANE_POLL, wc);
+    for (int i = 0; i < n; i++) {
+        struct phys *p = &l->phys[wc[i].wr_id >> 32];
+        uint32_t index = (uint32_t)wc[i].wr_id;
+        if (wc[i].wr_id >> 32 >= l->phys_count || p->broken || index - p->head >= p->tail - p->head)
+            continue; /* of before a break: it was dealt with then */
+        while (p->head != index)
+            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+        if (wc[i].status != IBV_WC_SUCCESS) {
+            break_phys(l, p, wc[i].status);
+            continue;
+        }
+        finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+    }
+    if (n > 0)
+        l->changed = 1;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+/* ---- the lane's own requests
+ * -------------------------------------------------------------------------- */
+
+struct wr *wire_own_wr(struct kedge_lane *l)
+{
+    struct wr *w = l->free_own;
+    if (w != NULL)
+        l->free_own = w->next;
+    return w;
+}
+
+void wire_free_own(struct kedge_lane *l, struct wr *w)
+{
+    w->next = l->free_own;
+    l->free_own = w;
+}
