@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attach socket: the handshake, what comes with it, and the few messages after it. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "schema/peers.h"
+
+enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
+
+static int connect_socket(const char *path, int *out)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct timeval t = {.tv_sec = CLIENT_TIMEOUT_MS / 1000};
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof a.sun_path)
+        return client_fail(-EINVAL, "the socket's path has %zu bytes: 1 to %zu are possible",
+                           length, sizeof a.sun_path - 1);
+    memcpy(a.sun_path, path, length);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return client_fail(-errno, "making a socket failed: %s", strerror(errno));
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) != 0 ||
+        connect(fd, (const struct sockaddr *)&a, sizeof a) != 0) {
+        int status = errno == EAGAIN ? -ETIMEDOUT : -errno;
+        close(fd);
+        return client_fail(status, "no agent at %s: %s (is kedge-agentd running?)", path,
+                           strerror(-status));
+    }
+    *out = fd;
+    return 0;
+}
+
+static void close_all(const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* One message that is well formed, and its descriptors. */
+static int receive(int socket, void *message, int *fds, unsigned *count)
+{
+    size_t bytes;
+    int status = kedge_fds_recv(socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
+                                KEDGE_CONTROL_MAX_FDS, count);
+    if (status == -EAGAIN)
+        return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
+                           CLIENT_TIMEOUT_MS / 1000);
+    if (status != 0)
+        return client_fail(status, "the agent closed the connection: %s", strerror(-status));
+    status = kedge_control_check(message, bytes);
+    if (status == 0)
+        return 0;
+    close_all(fds, *count);
+    return client_fail(status, status == -EPROTONOSUPPORT
+                                   ? "the agent speaks another version of the protocol"
+                                   : "the agent's message makes no sense");
+}
+
+/* Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and exactly want_fds come.
+ */
+static int converse(struct kedge_session *s, struct kedge_control_header *m, size_t bytes,
+                    void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
+                    unsigned want_fds)
+{
+    union {
+        struct kedge_control_header h;
+        struct kedge_control_error error;
+        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+    } got;
+    unsigned count = 0;
+    uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    m->magic = KEDGE_CONTROL_MAGIC;
+    m->version = KEDGE_CONTROL_VERSION;
+    m->tag = ++s->message_tag;
+    m->size = (uint32_t)bytes;
+    int status = kedge_fds_send(s->socket, m, bytes, NULL, 0);
+    if (status != 0)
+        return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
+                           "sending to the agent failed: %s", strerror(-status));
+    for (;;) {
+        status = receive(s->socket, &got, fds, &count);
+        if (status != 0)
+            return status;
+        if (got.h.tag == m->tag)
+            break;
+        close_all(fds, count); /* the late answer to a question that was given up */
+        if (kedge_clock_ns() > until)
+            return client_fail_text(-ETIMEDOUT, "the agent did not answer in time");
+    }
+    if (got.h.type == answer_type && got.h.size == answer_bytes && count == want_fds) {
+        memcpy(answer, &got, answer_bytes);
+        return 0;
+    }
+    close_all(fds, count);
+    if (got.h.type == KEDGE_CONTROL_ERROR)
+        return client_fail(got.error.status, "%s", got.error.text);
+    return client_fail_text(-EPROTO, "the agent's answer is not what was asked for");
+}
+
+int client_message(struct kedge_session *s, struct kedge_control_header *message, size_t bytes,
+                   uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd)
+{
+    int fds[KEDGE_CONTROL_MAX_FDS];
+    message->type = type;
+    int status = converse(s, message, bytes, answer, answer_bytes, answer_type, fds, fd != NULL);
+    if (status == 0 && fd != NULL)
+        *fd = fds[0];
+    return status;
+}
+
+static int map_failed(const char *what, int status)
+{
+    return client_fail(status, "mapping the agent's %s failed: %s", what, strerror(-status));
+}
+
+int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd)
+{
+    struct client_heap heap;
+    void *addr;
+    int status;
+    if (index >= CLIENT_MAX_ARENAS || s->arenas[index].addr != NULL) {
+        status = client_fail(-EPROTO, "the agent's arena has the impossible number %u", index);
+        goto close_fd;
+    }
+    status = kedge_memfd_map(fd, bytes, true, &addr);
+    if (status != 0) {
+        map_failed("arena", status);
+        goto close_fd;
+    }
+    status = client_heap_init(&heap, bytes);
+    if (status != 0) {
+        client_fail(status, "an arena of %llu bytes cannot be managed", (unsigned long long)bytes);
+        munmap(addr, bytes);
+        goto close_fd;
+    }
+    s->arenas[index] = (struct client_arena){.addr = addr, .bytes = bytes, .heap = heap};
+close_fd:
+    close(fd);
+    return status;
+}
+
+static bool is_power_of_two(uint32_t n, uint32_t least)
+{
+    return n >= least && n <= MAX_SLOTS && (n & (n - 1)) == 0;
+}
+
+/* The agent's page must describe what was mapped; then its numbers are copied, once. */
+static int take_geometry(struct kedge_session *s)
+{
+    const struct kedge_session_ro *ro = s->ro;
+    uint32_t sq_slots = ro->sq_slots, cq_slots = ro->cq_slots, max_vqps = ro->max_vqps;
+    if (ro->magic != KEDGE_SESSION_MAGIC)
+        return client_fail_text(-EPROTO, "what the agent gave is no session");
+    if (ro->version != KEDGE_SESSION_VERSION)
+        return client_fail(-EPROTONOSUPPORT, "the agent's sessions have version %u, ours %u",
+                           ro->version, KEDGE_SESSION_VERSION);
+    /* The largest descriptor takes three slots, and its BIND one. */
+    if (!is_power_of_two(sq_slots, 4) || !is_power_of_two(cq_slots, 1) || max_vqps == 0 ||
+        max_vqps > MAX_VQPS || s->rw_bytes < KEDGE_SESSION_RW_BYTES(sq_slots) ||
+        s->ro_bytes < KEDGE_SESSION_RO_BYTES(cq_slots))
+        return client_fail(-EPROTO, "the agent's session has an impossible geometry: %u, %u, %u",
+                           sq_slots, cq_slots, max_vqps);
+    s->sq = (struct kedge_sq_desc *)((uint8_t *)s->rw + KEDGE_SQ_OFFSET);
+    s->cq = (const struct kedge_cqe *)((const uint8_t *)ro + KEDGE_CQ_OFFSET);
+    s->sq_mask = sq_slots - 1;
+    s->cq_mask = cq_slots - 1;
+    s->sq_tail = s->sq_head_seen = atomic_load(&ro->sq_head);
+    s->cq_head = s->cq_tail_seen = atomic_load(&ro->cq_tail);
+    s->tag = atomic_load(&ro->reply.tag); /* so that the first one differs */
+    s->max_vqps = max_vqps;
+    s->max_inflight = ro->max_inflight;
+    s->pool = ro->pool;
+    memcpy(s->gid, ro->gid, sizeof s->gid);
+    return 0;
+}
+
+/* Maps all that came. Takes the descriptors; what is mapped stays for client_detach(). */
+static int take(struct kedge_session *s, const struct kedge_control_attached *a, const int *fds)
+{
+    void *map;
+    int arena_fd = fds[KEDGE_FD_ARENA];
+    int status = kedge_memfd_map(fds[KEDGE_FD_RW], a->rw_bytes, true, &map);
+    s->doorbell = fds[KEDGE_FD_DOORBELL];
+    if (status == 0) {
+        s->rw = map;
+        s->rw_bytes = a->rw_bytes;
+        status = kedge_memfd_map(fds[KEDGE_FD_RO], a->ro_bytes, false, &map);
+    }
+    if (status == 0) {
+        s->ro = map;
+        s->ro_bytes = a->ro_bytes;
+        status = kedge_memfd_map(fds[KEDGE_FD_PEERS], a->peers_bytes, false, &map);
+    }
+    if (status == 0) {
+        s->peers = map;
+        s->peers_bytes = a->peers_bytes;
+        status = kedge_peers_check(s->peers, s->peers_bytes);
+    }
+    if (status != 0) {
+        map_failed("session", status);
+    } else if (s->rw_bytes < sizeof *s->rw || s->ro_bytes < sizeof *s->ro) {
+        status = client_fail_text(-EPROTO, "the agent's session is too small");
+    } else {
+        status = take_geometry(s);
+    }
+    if (status == 0) {
+        status = client_arena_add(s, a->arena, a->arena_bytes, arena_fd);
+        arena_fd = -1;
+    }
+    close(fds[KEDGE_FD_RW]);
+    close(fds[KEDGE_FD_RO]);
+    close(fds[KEDGE_FD_PEERS]);
+    if (arena_fd >= 0)
+        close(arena_fd);
+    return status;
+}
+
+/* attr's string, else the environment's, else the last resort, copied with its NUL. */
+static int fill(char *to, size_t size, const char *given, const char *variable, const char *what)
+{
+    const char *text = given;
+    if (text == NULL && variable != NULL)
+        text = getenv(variable);
+    if (text == NULL)
+        return 0;
+    size_t length = strlen(text);
+    if (length >= size)
+        return client_fail(-EINVAL, "the %s has %zu bytes: at most %zu are possible", what, length,
+                           size - 1);
+    memcpy(to, text, length);
+    return 0;
+}
+
+int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
+{
+    static const struct kedge_open_attr none;
+    struct kedge_control_attach ask = {.h = {.type = KEDGE_CONTROL_ATTACH}};
+    struct kedge_control_attached answer;
+    int fds[KEDGE_CONTROL_MAX_FDS];
+    char path[sizeof((struct sockaddr_un *)0)->sun_path + 1] = KEDGE_DEFAULT_SOCKET;
+    const char *socket_path = attr != NULL ? attr->socket : NULL;
+    if (attr == NULL)
+        attr = &none;
+    if (socket_path != NULL || getenv("KEDGE_SOCKET") != NULL)
+        memset(path, 0, sizeof path);
+    int status = fill(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
+    if (status == 0)
+        status = fill(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
+    if (status == 0)
+        status = fill(ask.token, sizeof ask.token, attr->token, "KEDGE_TOKEN", "token");
+    if (status == 0)
+        status = connect_socket(path, &s->socket);
+    if (status == 0)
+        status = converse(s, &ask.h, sizeof ask, &answer, sizeof answer, KEDGE_CONTROL_ATTACHED,
+                          fds, KEDGE_FD_COUNT);
+    explicit_bzero(ask.token, sizeof ask.token);
+    if (status != 0)
+        return status;
+    s->session = answer.session;
+    s->tenant = answer.tenant;
+    return take(s, &answer, fds);
+}
+
+static void unmap(const void *map, uint64_t bytes)
+{
+    if (map != NULL)
+        munmap((void *)(uintptr_t)map, bytes);
+}
+
+void client_detach(struct kedge_session *s)
+{
+    /* A forked child may hold the socket too: shutdown() ends the session all the same. A child
+     * that closes its copy must not. */
+    if (s->socket >= 0 && *s->alive != 0)
+        shutdown(s->socket, SHUT_RDWR);
+    if (s->socket >= 0)
+        close(s->socket);
+    if (s->doorbell >= 0)
+        close(s->doorbell);
+    unmap(s->rw, s->rw_bytes);
+    unmap(s->ro, s->ro_bytes);
+    unmap(s->peers, s->peers_bytes);
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
+        unmap(s->arenas[i].addr, s->arenas[i].bytes);
+        client_heap_fini(&s->arenas[i].heap);
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char sentence[512];
+static _Thread_local const char *last = "";
+
+int client_fail(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    last = sentence;
+    return status;
+}
+
+int client_fail_text(int status, const char *literal)
+{
+    last = literal;
+    return status;
+}
+
+const char *kedge_last_error(void)
+{
+    return last;
+}
+
+const char *kedge_version(void)
+{
+    return KEDGE_VERSION;
+}
+
+static const struct {
+    int status; /* of a session that ends for it */
+    const char *text;
+} reasons[] = {
+    [KEDGE_REASON_NONE] = {-EPIPE, "no reason given by the agent"},
+    [KEDGE_REASON_DESCRIPTOR] = {-EPROTO, "malformed request"},
+    [KEDGE_REASON_RING] = {-EPROTO, "the submission ring's indices make no sense"},
+    [KEDGE_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas"},
+    [KEDGE_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
+    [KEDGE_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
+    [KEDGE_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},
+    [KEDGE_REASON_ALIGNMENT] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
+    [KEDGE_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
+    [KEDGE_REASON_STALE_PEER] = {-EPIPE, "the peer restarted or was forgotten: connect again"},
+    [KEDGE_REASON_QUOTA] = {-EDQUOT, "the tenant's quota is used up"},
+    [KEDGE_REASON_GUESSES] = {-EACCES, "too many wrong remote keys"},
+    [KEDGE_REASON_PEER_DOWN] = {-EPIPE, "the peer is down"},
+    [KEDGE_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
+    [KEDGE_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
+    [KEDGE_REASON_CLOSED] = {-EPIPE, "the session was closed"},
+    [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE, "too much waits for a peer that does not answer"},
+};
+enum { REASONS = sizeof reasons / sizeof *reasons };
+
+int client_reason_status(uint32_t reason)
+{
+    return reason < REASONS ? reasons[reason].status : -EPIPE;
+}
+
+const char *kedge_reason_str(uint32_t vendor_err)
+{
+    return vendor_err < REASONS ? reasons[vendor_err].text : "a reason newer than this library";
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the library share: a session as its worker's thread holds it.
+ *
+ * One thread at a time. Nothing of the agent's pages is read twice where it matters: geometry is
+ * copied at attach; indices of ours are private and only published. */
+#ifndef LIBCLIENT_INTERNAL_H
+#define LIBCLIENT_INTERNAL_H
+
+#include <kedge.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heap.h"
+#include "schema/control.h"
+#include "schema/session.h"
+
+enum {
+    CLIENT_MAX_ARENAS = 64,
+    CLIENT_TIMEOUT_MS = 5000, /* of an attach, and of a request to the lane */
+    CLIENT_SLICE_MS = 100,    /* of a sleep: then the socket is looked at */
+};
+
+struct client_arena {
+    uint8_t *addr; /* NULL: none with this index */
+    size_t bytes;
+    struct client_heap heap;
+};
+
+enum client_vqp_state {
+    CLIENT_VQP_FREE,
+    CLIENT_VQP_CREATED,
+    CLIENT_VQP_CONNECTED,
+    CLIENT_VQP_DYING, /* destroyed, but the ring has no room to say so */
+};
+
+struct kedge_vqp {
+    struct kedge_session *session;
+    void *user;
+    uint32_t peer_slot, peer_gen;
+    uint16_t index, gen;
+    uint8_t state; /* enum client_vqp_state */
+    bool bound;    /* the lane was told of the present peer */
+    bool known;    /* the lane was told of this generation */
+    uint32_t next; /* FREE and DYING: index + 1 of the next, or 0 */
+};
+
+struct kedge_mr {
+    struct kedge_session *session;
+    struct kedge_mr *next, **link; /* in the session's list */
+    uint8_t *addr;
+    size_t length;
+    int access;
+    uint32_t arena, vkey;
+    uint32_t withdraw_tag; /* of a withdrawal that was not answered in time, or 0 */
+    uint8_t secret[16];
+};
+
+/* An answer of the lane, copied. */
+struct client_reply {
+    uint64_t value[2];
+    uint8_t secret[16];
+};
+
+struct kedge_session {
+    /* the hot path */
+    struct kedge_session_rw *rw;
+    const struct kedge_session_ro *ro;
+    struct kedge_sq_desc *sq;
+    const struct kedge_cqe *cq;
+    uint32_t sq_mask, sq_tail, sq_head_seen;
+    uint32_t cq_mask, cq_head, cq_tail_seen;
+    const uint32_t *alive; /* a word that fork() wipes: 0 in a child */
+    struct kedge_vqp *vqps;
+    uint32_t free_vqps, dying_vqps, used_vqps; /* lists (index + 1); how many were ever created */
+    uint32_t idle;                             /* calls in a row that found nothing */
+    int doorbell;                              /* eventfd */
+    int ended;                                 /* 0, or the -errno for ever */
+    struct client_arena arenas[CLIENT_MAX_ARENAS];
+    /* the rest */
+    const void *peers;
+    uint64_t rw_bytes, ro_bytes, peers_bytes;
+    int socket;
+    uint32_t message_tag; /* of the last message on the socket */
+    uint32_t tag;         /* of the last request to the lane */
+    uint32_t owed_tag;    /* of a request that was given up, its answer still to come; or 0 */
+    struct kedge_mr *mrs;
+    uint32_t max_vqps, max_inflight;
+    uint32_t session, tenant;
+    uint16_t pool;
+    uint8_t gid[16];
+};
+
+/* ---- error.c: remember this thread's sentence and return status */
+int client_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* literal: borrowed for ever. Costs a store. */
+int client_fail_text(int status, const char *literal);
+/* The -errno that a session's end for this enum kedge_reason is. */
+int client_reason_status(uint32_t reason);
+
+/* ---- attach.c */
+int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr);
+void client_detach(struct kedge_session *s);
+/* Sends a message (its header but for type is filled in here) and receives the answer of type
+ * want_type and want_bytes; *fd (may be NULL) is the one descriptor that must come with it. */
+int client_message(struct kedge_session *s, struct kedge_control_header *message, size_t bytes,
+                   uint16_t type, void *answer, size_t answer_bytes, uint16_t answer_type, int *fd);
+/* Takes fd. */
+int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, int fd);
+
+/* ---- ring.c */
+/* 0, -EPERM in a forked child, or why the session ended. Costs two loads. */
+int client_usable(struct kedge_session *s);
+/* The same, and looks at the socket: a system call. */
+int client_look_at_socket(struct kedge_session *s);
+/* Once in many calls that found nothing to do. */
+int client_idle(struct kedge_session *s);
+/* Whether so many slots are free. */
+bool client_ring_room(struct kedge_session *s, uint32_t slots);
+/* Fills the next slot; there must be room. */
+void client_ring_put(struct kedge_session *s, const void *slot);
+/* Shows the lane all that was put. */
+void client_ring_publish(struct kedge_session *s);
+/* Says of VQPs that they are destroyed, as far as there is room. */
+void client_ring_bury(struct kedge_session *s);
+/* Sleeps on the session's word unless ready(s): until woken, until_ns or the end of a slice.
+ * 0: look again. -ETIMEDOUT, or why the session ended. */
+int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                 uint32_t argument, uint64_t until_ns);
+/* Asks the lane: sets the descriptor's tag (all have it at the same place) and waits.
+ * 0 and *out; the lane's -errno; -ETIMEDOUT with s->owed_tag set; or why the session ended. */
+int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out);
+/* Waits for the answer to s->owed_tag. */
+int client_request_again(struct kedge_session *s, struct client_reply *out);
+
+/* ---- vqp.c */
+void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);
+
+#endif

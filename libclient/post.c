@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Posting, polling and waiting: the hot path. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { MAX_POST_SLOTS = 1 + KEDGE_MAX_INLINE / KEDGE_LINE };
+
+/* A request as it goes into the ring. */
+union post {
+    struct kedge_sq_desc d;
+    struct {
+        uint8_t first[KEDGE_LINE];
+        union {
+            struct kedge_sq_sges sges;
+            uint8_t payload[KEDGE_MAX_INLINE];
+        };
+    };
+    uint8_t slot[MAX_POST_SLOTS][KEDGE_LINE];
+};
+
+static int operation(enum ibv_wr_opcode opcode)
+{
+    switch (opcode) {
+    case IBV_WR_RDMA_READ:
+        return KEDGE_OP_READ;
+    case IBV_WR_RDMA_WRITE:
+        return KEDGE_OP_WRITE;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return KEDGE_OP_CAS;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return KEDGE_OP_FAA;
+    default:
+        return client_fail_text(-EINVAL, "the opcode is none of READ, WRITE, CAS and FAA");
+    }
+}
+
+/* The user's (address, lkey) as the arena's (offset, index). */
+static int translate(const struct kedge_session *s, const struct ibv_sge *from,
+                     struct kedge_sge *to)
+{
+    uint32_t arena = from->lkey - 1;
+    if (arena >= CLIENT_MAX_ARENAS || s->arenas[arena].addr == NULL)
+        return client_fail_text(-EINVAL, "an SGE's lkey is not from kedge_alloc()");
+    const struct client_arena *a = &s->arenas[arena];
+    uint64_t offset = from->addr - (uintptr_t)a->addr;
+    if (offset > a->bytes || from->length > a->bytes - offset)
+        return client_fail_text(-EINVAL, "an SGE reaches outside of its arena");
+    *to = (struct kedge_sge){.offset = offset, .length = from->length, .arena = arena};
+    return 0;
+}
+
+static int gather_inline(const struct ibv_send_wr *wr, union post *p)
+{
+    uint32_t length = 0;
+    if (p->d.op != KEDGE_OP_WRITE)
+        return client_fail_text(-EINVAL, "only a WRITE can be inline");
+    for (int i = 0; i < wr->num_sge; i++) {
+        const struct ibv_sge *sge = &wr->sg_list[i];
+        if (sge->length > KEDGE_MAX_INLINE - length)
+            return client_fail(-EINVAL, "inline data has at most %d bytes", KEDGE_MAX_INLINE);
+        memcpy(p->payload + length, (const void *)(uintptr_t)sge->addr, sge->length);
+        length += sge->length;
+    }
+    uint32_t slots = (length + KEDGE_LINE - 1) / KEDGE_LINE;
+    memset(p->payload + length, 0, slots * KEDGE_LINE - length);
+    p->d.flags |= KEDGE_OP_INLINE;
+    p->d.post.length = length;
+    p->d.slots = (uint8_t)(1 + slots);
+    return 0;
+}
+
+static int gather(const struct kedge_session *s, const struct ibv_send_wr *wr, union post *p)
+{
+    struct kedge_sge sge = {0};
+    int status = 0;
+    p->d.num_sge = (uint8_t)wr->num_sge;
+    if (wr->num_sge == 1) {
+        status = translate(s, &wr->sg_list[0], &sge);
+        if (status != 0)
+            return status;
+        p->d.post.offset = sge.offset;
+        p->d.post.length = sge.length;
+        p->d.post.arena = sge.arena;
+    } else if (wr->num_sge > 1) {
+        memset(&p->sges, 0, sizeof p->sges);
+        for (int i = 0; i < wr->num_sge && status == 0; i++)
+            status = translate(s, &wr->sg_list[i], &p->sges.sge[i]);
+        p->d.slots = 2;
+    }
+    return status;
+}
+
+static int build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
+{
+    const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+    int op = operation(wr->opcode);
+    if (op < 0)
+        return op;
+    if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE)
+        return client_fail_text(-EINVAL, "unknown flags, or not 0 to 4 SGEs");
+    p->d = (struct kedge_sq_desc){
+        .op = (uint8_t)op,
+        .flags = (uint8_t)((wr->send_flags & IBV_SEND_SIGNALED ? KEDGE_OP_SIGNALED : 0) |
+                           (wr->send_flags & IBV_SEND_FENCE ? KEDGE_OP_FENCE : 0)),
+        .slots = 1,
+        .vqp = q->index,
+        .vqp_gen = q->gen,
+        .post = {.wr_id = wr->wr_id}};
+    if (op == KEDGE_OP_CAS || op == KEDGE_OP_FAA) {
+        if (wr->num_sge != 1 || wr->sg_list[0].length != 8)
+            return client_fail_text(-EINVAL, "an atomic has one SGE of 8 bytes");
+        p->d.post.remote_addr = wr->wr.atomic.remote_addr;
+        p->d.post.vkey = wr->wr.atomic.rkey;
+        p->d.post.compare_add = wr->wr.atomic.compare_add;
+        p->d.post.swap = op == KEDGE_OP_CAS ? wr->wr.atomic.swap : 0;
+    } else {
+        p->d.post.remote_addr = wr->wr.rdma.remote_addr;
+        p->d.post.vkey = wr->wr.rdma.rkey;
+    }
+    if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+        return gather_inline(wr, p);
+    return gather(q->session, wr, p);
+}
+
+static void bind(struct kedge_vqp *q)
+{
+    struct kedge_sq_desc d = {.op = KEDGE_OP_BIND,
+                              .slots = 1,
+                              .vqp = q->index,
+                              .vqp_gen = q->gen,
+                              .bind = {.peer_slot = q->peer_slot, .peer_gen = q->peer_gen}};
+    client_ring_put(q->session, &d);
+    q->bound = q->known = true;
+}
+
+static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
+{
+    struct kedge_session *s = q->session;
+    union post p;
+    int status = build(q, wr, &p);
+    if (status != 0)
+        return status;
+    if (!client_ring_room(s, p.d.slots + (q->bound ? 0u : 1u))) {
+        status = client_idle(s);
+        return status != 0 ? status
+                           : client_fail_text(-ENOMEM, "the submission ring is full: poll first");
+    }
+    if (!q->bound)
+        bind(q);
+    for (uint32_t i = 0; i < p.d.slots; i++)
+        client_ring_put(s, p.slot[i]);
+    return 0;
+}
+
+int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    struct kedge_session *s = q->session;
+    uint32_t before = s->sq_tail;
+    int status = client_usable(s);
+    if (status == 0 && s->dying_vqps != 0) {
+        client_ring_bury(s);
+        before = s->sq_tail;
+    }
+    if (status == 0 && q->state != CLIENT_VQP_CONNECTED)
+        status = client_fail_text(-ENOTCONN, "the queue pair is not connected");
+    for (; status == 0 && wr != NULL; wr = wr->next) {
+        status = post_one(q, wr);
+        if (status != 0)
+            break;
+    }
+    if (s->sq_tail != before)
+        client_ring_publish(s);
+    if (status != 0 && bad != NULL)
+        *bad = wr;
+    return status;
+}
+
+/* ---- completions */
+
+/* Whether there is one to look at. */
+static bool has_cqe(struct kedge_session *s)
+{
+    if (s->cq_head != s->cq_tail_seen)
+        return true;
+    s->cq_tail_seen = atomic_load_explicit(&s->ro->cq_tail, memory_order_acquire);
+    return s->cq_head != s->cq_tail_seen;
+}
+
+/* Of a VQP that still exists. */
+static struct kedge_vqp *owner(struct kedge_session *s, const struct kedge_cqe *c)
+{
+    return kedge_vqp_find(s, c->vqp | (uint32_t)c->vqp_gen << 16);
+}
+
+static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
+{
+    uint32_t before = s->cq_head;
+    int count = 0;
+    while (count < n && has_cqe(s)) {
+        struct kedge_cqe c = s->cq[s->cq_head & s->cq_mask];
+        s->cq_head++;
+        const struct kedge_vqp *q = owner(s, &c);
+        if (q == NULL)
+            continue;
+        wc[count++] = (struct ibv_wc){.wr_id = c.wr_id,
+                                      .status = c.status,
+                                      .opcode = c.opcode,
+                                      .vendor_err = c.vendor_err,
+                                      .byte_len = c.byte_len,
+                                      .qp_num = kedge_vqp_num(q)};
+    }
+    if (s->cq_head != before)
+        atomic_store_explicit(&s->rw->cq_head, s->cq_head, memory_order_release);
+    return count;
+}
+
+int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc)
+{
+    if (*s->alive == 0)
+        return client_usable(s);
+    if (n < 0)
+        return client_fail_text(-EINVAL, "a negative number of completions");
+    int count = poll_some(s, n, wc);
+    if (count > 0 || n == 0) {
+        s->idle = 0;
+        return count;
+    }
+    int status = client_usable(s);
+    if (status == 0)
+        status = client_idle(s);
+    if (status == 0)
+        return 0;
+    count = poll_some(s, n, wc); /* what came before the end */
+    return count > 0 ? count : status;
+}
+
+static bool has_completion(struct kedge_session *s, uint32_t unused)
+{
+    (void)unused;
+    uint32_t before = s->cq_head;
+    bool found = false;
+    while (!found && has_cqe(s)) {
+        found = owner(s, &s->cq[s->cq_head & s->cq_mask]) != NULL;
+        s->cq_head += !found;
+    }
+    if (s->cq_head != before)
+        atomic_store_explicit(&s->rw->cq_head, s->cq_head, memory_order_release);
+    return found;
+}
+
+int kedge_wait(struct kedge_session *s, int timeout_ms)
+{
+    uint64_t until =
+        timeout_ms < 0 ? UINT64_MAX : kedge_clock_ns() + (uint64_t)timeout_ms * KEDGE_NS_PER_MS;
+    if (*s->alive == 0)
+        return client_usable(s);
+    for (;;) {
+        if (has_completion(s, 0))
+            return 1;
+        int status = client_usable(s);
+        if (status == 0)
+            status = client_sleep(s, has_completion, 0, until);
+        if (status == 0)
+            continue;
+        if (has_completion(s, 0))
+            return 1;
+        return status == -ETIMEDOUT ? 0 : status;
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/futex.h"
+
+enum {
+    SPIN_NS = 20 * 1000,   /* before a wait for the lane sleeps */
+    IDLE_CALLS = 1u << 16, /* some milliseconds of a worker that spins */
+};
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+int client_usable(struct kedge_session *s)
+{
+    if (*s->alive == 0)
+        return client_fail_text(-EPERM, "the session belongs to the process that opened it, not to "
+                                        "its forked child: open one here");
+    if (s->ended != 0)
+        return client_fail_text(s->ended, "the session has ended: open another");
+    uint32_t reason = atomic_load_explicit(&s->ro->ended, memory_order_acquire);
+    if (reason == 0)
+        return 0;
+    s->ended = client_reason_status(reason);
+    return client_fail(s->ended, "the agent ended the session: %s", kedge_reason_str(reason));
+}
+
+int client_look_at_socket(struct kedge_session *s)
+{
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    struct pollfd p = {.fd = s->socket, .events = POLLRDHUP};
+    if (poll(&p, 1, 0) <= 0 || (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0)
+        return 0;
+    status = client_usable(s); /* it can have said why before it closed */
+    if (status != 0)
+        return status;
+    s->ended = -EPIPE;
+    return client_fail_text(-EPIPE, "the agent closed the session or is gone: open another");
+}
+
+int client_idle(struct kedge_session *s)
+{
+    if (++s->idle < IDLE_CALLS)
+        return 0;
+    s->idle = 0;
+    return client_look_at_socket(s);
+}
+
+/* ---- submission */
+
+bool client_ring_room(struct kedge_session *s, uint32_t slots)
+{
+    uint32_t size = s->sq_mask + 1;
+    if (size - (s->sq_tail - s->sq_head_seen) >= slots)
+        return true;
+    uint32_t head = atomic_load_explicit(&s->ro->sq_head, memory_order_acquire);
+    if (s->sq_tail - head > size) /* makes no sense: it stays full */
+        return false;
+    s->sq_head_seen = head;
+    return size - (s->sq_tail - head) >= slots;
+}
+
+void client_ring_put(struct kedge_session *s, const void *slot)
+{
+    memcpy(&s->sq[s->sq_tail & s->sq_mask], slot, sizeof *s->sq);
+    s->sq_tail++;
+}
+
+void client_ring_publish(struct kedge_session *s)
+{
+    atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) != 0) {
+        uint64_t one = 1;
+        ssize_t n = write(s->doorbell, &one, sizeof one);
+        (void)n; /* EAGAIN: rung often enough; EINTR does not happen to an eventfd with room */
+    }
+}
+
+void client_ring_bury(struct kedge_session *s)
+{
+    bool any = false;
+    while (s->dying_vqps != 0 && client_ring_room(s, 1)) {
+        struct kedge_vqp *q = &s->vqps[s->dying_vqps - 1];
+        struct kedge_sq_desc d = {
+            .op = KEDGE_OP_DESTROY, .slots = 1, .vqp = q->index, .vqp_gen = q->gen};
+        s->dying_vqps = q->next;
+        client_ring_put(s, &d);
+        client_vqp_release(s, q);
+        any = true;
+    }
+    if (any)
+        client_ring_publish(s);
+}
+
+/* ---- waiting */
+
+int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                 uint32_t argument, uint64_t until_ns)
+{
+    _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
+    uint64_t now = kedge_clock_ns(), slice = CLIENT_SLICE_MS * KEDGE_NS_PER_MS;
+    if (now >= until_ns)
+        return -ETIMEDOUT;
+    if (until_ns - now < slice)
+        slice = until_ns - now;
+    uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
+    int slept = 0;
+    atomic_store_explicit(&s->rw->want_wake, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!ready(s, argument) && atomic_load(&s->ro->ended) == 0)
+        slept = kedge_futex_wait(wake, seen, slice);
+    atomic_store_explicit(&s->rw->want_wake, 0, memory_order_relaxed);
+    return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
+}
+
+/* Waits until ready(): 0, -ETIMEDOUT, or why the session ended. */
+static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                      uint32_t argument)
+{
+    uint64_t begin = kedge_clock_ns();
+    do {
+        for (int i = 0; i < 64; i++) {
+            if (ready(s, argument))
+                return 0;
+            relax();
+        }
+    } while (kedge_clock_ns() - begin < SPIN_NS);
+    for (;;) {
+        if (ready(s, argument))
+            return 0;
+        int status = client_usable(s);
+        if (status == 0)
+            status = client_sleep(s, ready, argument, begin + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS);
+        if (status != 0)
+            return ready(s, argument) ? 0 : status;
+    }
+}
+
+static bool has_room(struct kedge_session *s, uint32_t slots)
+{
+    return client_ring_room(s, slots);
+}
+
+static bool is_answered(struct kedge_session *s, uint32_t tag)
+{
+    return atomic_load_explicit(&s->ro->reply.tag, memory_order_acquire) == tag;
+}
+
+/* ---- requests */
+
+static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
+                  offsetof(struct kedge_sq_desc, reg_mr.tag),
+              "the tag's place");
+static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
+                  offsetof(struct kedge_sq_desc, dereg_mr.tag),
+              "the tag's place");
+static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
+                  offsetof(struct kedge_sq_desc, import.tag),
+              "the tag's place");
+
+int client_request_again(struct kedge_session *s, struct client_reply *out)
+{
+    const struct kedge_reply *r = &s->ro->reply;
+    int status = wait_until(s, is_answered, s->owed_tag);
+    if (status == -ETIMEDOUT)
+        return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
+                           CLIENT_TIMEOUT_MS / 1000);
+    if (status != 0)
+        return status;
+    s->owed_tag = 0;
+    if (r->status < -4095 || r->status > 0)
+        return client_fail_text(-EPROTO, "the agent's answer makes no sense");
+    if (r->status != 0) {
+        if (r->reason != KEDGE_REASON_NONE)
+            return client_fail(r->status, "the agent refused: %s", kedge_reason_str(r->reason));
+        return client_fail(r->status, "the agent refused: %s", strerror(-r->status));
+    }
+    memcpy(out->value, r->value, sizeof out->value);
+    memcpy(out->secret, r->secret, sizeof out->secret);
+    return 0;
+}
+
+int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out)
+{
+    struct client_reply late;
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    /* There is one place for answers: the late one of before must be there before we ask again. */
+    if (s->owed_tag != 0) {
+        (void)client_request_again(s, &late);
+        if (s->owed_tag != 0)
+            return s->ended != 0 ? s->ended : -ETIMEDOUT;
+    }
+    client_ring_bury(s);
+    status = wait_until(s, has_room, 1);
+    if (status != 0)
+        return status;
+    s->tag += s->tag + 1 == 0 ? 2 : 1;
+    d->connect.tag = s->tag;
+    d->slots = 1;
+    client_ring_put(s, d);
+    client_ring_publish(s);
+    s->owed_tag = s->tag;
+    return client_request_again(s, out);
+}

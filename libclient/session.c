@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A page that a forked child finds zeroed: a handler of fork() would outlive the library. */
+static int new_alive(const uint32_t **out)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (word == MAP_FAILED)
+        return client_fail(-errno, "mapping a page failed: %s", strerror(errno));
+    if (madvise(word, page, MADV_WIPEONFORK) != 0) {
+        int status = client_fail(-errno, "MADV_WIPEONFORK failed: %s", strerror(errno));
+        munmap(word, page);
+        return status;
+    }
+    *word = 1;
+    *out = word;
+    return 0;
+}
+
+int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
+{
+    struct kedge_session *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return client_fail_text(-ENOMEM, "no memory for a session");
+    s->socket = s->doorbell = -1;
+    int status = new_alive(&s->alive);
+    if (status != 0) {
+        free(s);
+        return status;
+    }
+    status = client_attach(s, attr);
+    if (status == 0) {
+        s->vqps = calloc(s->max_vqps, sizeof *s->vqps);
+        if (s->vqps == NULL)
+            status = client_fail_text(-ENOMEM, "no memory for the queue pairs");
+    }
+    if (status != 0) {
+        kedge_close(s);
+        return status;
+    }
+    *out = s;
+    return 0;
+}
+
+void kedge_close(struct kedge_session *s)
+{
+    if (s == NULL)
+        return;
+    client_detach(s);
+    while (s->mrs != NULL) {
+        struct kedge_mr *mr = s->mrs;
+        s->mrs = mr->next;
+        free(mr);
+    }
+    free(s->vqps);
+    munmap((void *)(uintptr_t)s->alive, (size_t)sysconf(_SC_PAGESIZE));
+    free(s);
+}
+
+void kedge_session_query(const struct kedge_session *s, struct kedge_session_info *out)
+{
+    size_t arena_bytes = 0;
+    for (uint32_t i = 0; i < CLIENT_MAX_ARENAS && arena_bytes == 0; i++)
+        arena_bytes = s->arenas[i].bytes;
+    *out = (struct kedge_session_info){.session = s->session,
+                                       .tenant = s->tenant,
+                                       .max_vqps = s->max_vqps,
+                                       .max_inflight = s->max_inflight,
+                                       .cq_entries = s->cq_mask + 1,
+                                       .arena_bytes = arena_bytes};
+    memcpy(out->gid, s->gid, sizeof out->gid);
+}
+
+int kedge_session_status(const struct kedge_session *s)
+{
+    /* What it may find (that the agent is gone) is remembered; the object itself is never const. */
+    return client_look_at_socket((struct kedge_session *)(uintptr_t)s);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "schema/peers.h"
+
+/* Back to the free list. An index that the lane never heard of keeps its generation. */
+void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q)
+{
+    if (q->known)
+        q->gen++;
+    q->state = CLIENT_VQP_FREE;
+    q->next = s->free_vqps;
+    s->free_vqps = q->index + 1u;
+}
+
+int kedge_vqp_create(struct kedge_session *s, void *user, struct kedge_vqp **out)
+{
+    struct kedge_vqp *q;
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    client_ring_bury(s);
+    if (s->free_vqps != 0) {
+        q = &s->vqps[s->free_vqps - 1];
+        s->free_vqps = q->next;
+    } else if (s->used_vqps < s->max_vqps) {
+        q = &s->vqps[s->used_vqps];
+        q->index = (uint16_t)s->used_vqps++;
+        q->gen = 0;
+    } else {
+        return client_fail(-EMFILE, "all %u queue pairs of the session are in use", s->max_vqps);
+    }
+    *q = (struct kedge_vqp){
+        .session = s, .user = user, .index = q->index, .gen = q->gen, .state = CLIENT_VQP_CREATED};
+    *out = q;
+    return 0;
+}
+
+void kedge_vqp_destroy(struct kedge_vqp *q)
+{
+    if (q == NULL || *q->session->alive == 0)
+        return;
+    struct kedge_session *s = q->session;
+    if (q->state != CLIENT_VQP_CREATED && q->state != CLIENT_VQP_CONNECTED)
+        return;
+    if (!q->known) {
+        client_vqp_release(s, q);
+        return;
+    }
+    q->state = CLIENT_VQP_DYING;
+    q->next = s->dying_vqps;
+    s->dying_vqps = q->index + 1u;
+    client_ring_bury(s);
+}
+
+uint32_t kedge_vqp_num(const struct kedge_vqp *q)
+{
+    return q->index | (uint32_t)q->gen << 16;
+}
+
+void *kedge_vqp_user(const struct kedge_vqp *q)
+{
+    return q->user;
+}
+
+struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num)
+{
+    uint32_t index = qp_num & 0xffff;
+    if (index >= s->used_vqps)
+        return NULL;
+    struct kedge_vqp *q = &s->vqps[index];
+    bool mine = q->state == CLIENT_VQP_CREATED || q->state == CLIENT_VQP_CONNECTED;
+    return mine && q->gen == qp_num >> 16 ? q : NULL;
+}
+
+static void point(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
+{
+    q->peer_slot = slot;
+    q->peer_gen = gen;
+    q->state = CLIENT_VQP_CONNECTED;
+    q->bound = false;
+}
+
+static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
+{
+    struct kedge_session *s = q->session;
+    struct client_reply reply;
+    uint32_t slot, gen;
+    if (kedge_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
+        point(q, slot, gen);
+        return 0;
+    }
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_CONNECT, .vqp = q->index, .vqp_gen = q->gen, .connect = {.pool = pool}};
+    memcpy(d.connect.gid, gid, sizeof d.connect.gid);
+    int status = client_request(s, &d, &reply);
+    if (status != 0)
+        return status;
+    point(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
+    return 0;
+}
+
+int kedge_connect(struct kedge_vqp *q, const uint8_t gid[16])
+{
+    int status = client_usable(q->session);
+    return status != 0 ? status : connect_to(q, gid, q->session->pool);
+}
+
+int kedge_connect_node(struct kedge_vqp *q, const char *name)
+{
+    struct kedge_control_resolve ask = {0};
+    struct kedge_control_resolved answer;
+    size_t length = strnlen(name, sizeof ask.name);
+    int status = client_usable(q->session);
+    if (status != 0)
+        return status;
+    if (length == 0 || length == sizeof ask.name)
+        return client_fail(-EINVAL, "a node's name has 1 to %zu bytes", sizeof ask.name - 1);
+    memcpy(ask.name, name, length);
+    status = client_message(q->session, &ask.h, sizeof ask, KEDGE_CONTROL_RESOLVE, &answer,
+                            sizeof answer, KEDGE_CONTROL_RESOLVED, NULL);
+    return status != 0 ? status : connect_to(q, answer.gid, answer.pool);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An agent inside the test: it serves the attach socket with memory that it made, and the test
+ * plays the lane on the mapped rings. */
+#ifndef TESTS_UNIT_LIBCLIENT_FAKE_AGENT_H
+#define TESTS_UNIT_LIBCLIENT_FAKE_AGENT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <kedge.h>
+
+#include "../check_main.h"
+#include "base/fds.h"
+#include "base/futex.h"
+#include "schema/control.h"
+#include "schema/peers.h"
+#include "schema/session.h"
+
+enum { SQ_SLOTS = 16, CQ_SLOTS = 8, MAX_VQPS = 4, MAX_PEERS = 8, ARENA_BYTES = 1 << 16 };
+
+struct agent {
+    char dir[64], path[96];
+    int listener, connection, fds[KEDGE_FD_COUNT];
+    struct kedge_session_rw *rw;
+    struct kedge_session_ro *ro;
+    void *peers;
+    uint8_t *arena;
+    struct kedge_control_attached attached; /* what is answered to ATTACH; a test may spoil it */
+    unsigned send_fds;
+    struct kedge_control_error error; /* answered instead, if its status is set */
+    pthread_t thread;
+    struct kedge_sq_desc asked; /* by agent_answer(): the request */
+    struct kedge_reply reply;   /* and its answer */
+    int delay_us;
+};
+
+static inline void agent_start(struct agent *a)
+{
+    struct sockaddr_un u = {.sun_family = AF_UNIX};
+    void *rw, *ro, *arena;
+    size_t rw_bytes = KEDGE_SESSION_RW_BYTES(SQ_SLOTS), ro_bytes = KEDGE_SESSION_RO_BYTES(CQ_SLOTS);
+    memset(a, 0, sizeof *a);
+    snprintf(a->dir, sizeof a->dir, "/tmp/kedge-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(a->dir));
+    snprintf(a->path, sizeof a->path, "%s/agent.sock", a->dir);
+    a->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    memcpy(u.sun_path, a->path, strlen(a->path));
+    ck_assert_int_eq(bind(a->listener, (struct sockaddr *)&u, sizeof u), 0);
+    ck_assert_int_eq(listen(a->listener, 4), 0);
+    ck_assert_int_eq(kedge_memfd_new("rw", rw_bytes, false, &a->fds[KEDGE_FD_RW], &rw), 0);
+    ck_assert_int_eq(kedge_memfd_new("ro", ro_bytes, true, &a->fds[KEDGE_FD_RO], &ro), 0);
+    ck_assert_int_eq(kedge_memfd_new("peers", kedge_peers_bytes(MAX_PEERS), true,
+                                     &a->fds[KEDGE_FD_PEERS], &a->peers),
+                     0);
+    ck_assert_int_eq(kedge_memfd_new("arena", ARENA_BYTES, false, &a->fds[KEDGE_FD_ARENA], &arena),
+                     0);
+    a->fds[KEDGE_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    a->rw = rw;
+    a->ro = ro;
+    a->arena = arena;
+    kedge_peers_format(a->peers, MAX_PEERS, 1);
+    a->ro->magic = KEDGE_SESSION_MAGIC;
+    a->ro->version = KEDGE_SESSION_VERSION;
+    a->ro->sq_slots = SQ_SLOTS;
+    a->ro->cq_slots = CQ_SLOTS;
+    a->ro->max_vqps = MAX_VQPS;
+    a->ro->max_inflight = SQ_SLOTS;
+    a->ro->pool = 1;
+    a->ro->gid[0] = 0xfd;
+    a->ro->sq_head = a->ro->cq_tail = UINT32_MAX - 2; /* so that all tests wrap */
+    a->attached = (struct kedge_control_attached){.rw_bytes = rw_bytes,
+                                                  .ro_bytes = ro_bytes,
+                                                  .peers_bytes = kedge_peers_bytes(MAX_PEERS),
+                                                  .arena_bytes = ARENA_BYTES,
+                                                  .session = 77,
+                                                  .tenant = 5};
+    a->send_fds = KEDGE_FD_COUNT;
+}
+
+/* Answers one message; header fields are the question's. */
+static inline void agent_send(int socket, struct kedge_control_header *h, uint32_t tag,
+                              uint16_t type, uint32_t size, const int *fds, unsigned count)
+{
+    *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
+                                       .version = KEDGE_CONTROL_VERSION,
+                                       .type = type,
+                                       .tag = tag,
+                                       .size = size};
+    ck_assert_int_eq(kedge_fds_send(socket, h, size, fds, count), 0);
+}
+
+static inline void *agent_serve_attach(void *argument)
+{
+    struct agent *a = argument;
+    struct kedge_control_attach m;
+    size_t bytes;
+    unsigned count;
+    a->connection = accept(a->listener, NULL, NULL);
+    ck_assert_int_eq(kedge_fds_recv(a->connection, &m, sizeof m, &bytes, NULL, 0, &count), 0);
+    ck_assert_int_eq(kedge_control_check(&m, bytes), 0);
+    if (a->error.status != 0)
+        agent_send(a->connection, &a->error.h, m.h.tag, KEDGE_CONTROL_ERROR, sizeof a->error, NULL,
+                   0);
+    else
+        agent_send(a->connection, &a->attached.h, m.h.tag, KEDGE_CONTROL_ATTACHED,
+                   sizeof a->attached, a->fds, a->send_fds);
+    return NULL;
+}
+
+static inline int agent_try_open(struct agent *a, struct kedge_session **out)
+{
+    struct kedge_open_attr attr = {.socket = a->path};
+    ck_assert_int_eq(pthread_create(&a->thread, NULL, agent_serve_attach, a), 0);
+    int status = kedge_open(&attr, out);
+    pthread_join(a->thread, NULL);
+    return status;
+}
+
+static inline struct kedge_session *agent_open(struct agent *a)
+{
+    struct kedge_session *s = NULL;
+    int status = agent_try_open(a, &s);
+    ck_assert_msg(status == 0, "%d: %s", status, kedge_last_error());
+    return s;
+}
+
+static inline void agent_stop(struct agent *a)
+{
+    for (int i = 0; i < KEDGE_FD_COUNT; i++)
+        close(a->fds[i]);
+    close(a->connection);
+    close(a->listener);
+    unlink(a->path);
+    rmdir(a->dir);
+    munmap(a->rw, KEDGE_SESSION_RW_BYTES(SQ_SLOTS));
+    munmap(a->ro, KEDGE_SESSION_RO_BYTES(CQ_SLOTS));
+    munmap(a->peers, kedge_peers_bytes(MAX_PEERS));
+    munmap(a->arena, ARENA_BYTES);
+}
+
+/* ---- the lane */
+
+static inline uint32_t lane_waiting(struct agent *a)
+{
+    return atomic_load(&a->rw->sq_tail) - atomic_load(&a->ro->sq_head);
+}
+
+/* The slot that is `n` after the first not taken. */
+static inline struct kedge_sq_desc *lane_slot(struct agent *a, uint32_t n)
+{
+    struct kedge_sq_desc *ring = (struct kedge_sq_desc *)((uint8_t *)a->rw + KEDGE_SQ_OFFSET);
+    return &ring[(atomic_load(&a->ro->sq_head) + n) % SQ_SLOTS];
+}
+
+static inline void lane_take(struct agent *a, uint32_t slots)
+{
+    atomic_fetch_add(&a->ro->sq_head, slots);
+}
+
+static inline void lane_wake(struct agent *a)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&a->rw->want_wake) != 0) {
+        atomic_fetch_add(&a->ro->wake, 1);
+        kedge_futex_wake(&a->ro->wake, 1);
+    }
+}
+
+static inline void lane_complete(struct agent *a, uint32_t qp_num, uint64_t wr_id, uint8_t status)
+{
+    struct kedge_cqe *ring = (struct kedge_cqe *)((uint8_t *)a->ro + KEDGE_CQ_OFFSET);
+    uint32_t tail = atomic_load(&a->ro->cq_tail);
+    ring[tail % CQ_SLOTS] = (struct kedge_cqe){.wr_id = wr_id,
+                                               .byte_len = 8,
+                                               .vqp = (uint16_t)qp_num,
+                                               .vqp_gen = (uint16_t)(qp_num >> 16),
+                                               .status = status,
+                                               .opcode = IBV_WC_RDMA_READ};
+    atomic_store_explicit(&a->ro->cq_tail, tail + 1, memory_order_release);
+    lane_wake(a);
+}
+
+static inline void *lane_answer_one(void *argument)
+{
+    struct agent *a = argument;
+    while (lane_waiting(a) == 0)
+        usleep(10);
+    a->asked = *lane_slot(a, 0);
+    lane_take(a, 1);
+    usleep((useconds_t)a->delay_us);
+    struct kedge_reply *r = &a->ro->reply;
+    r->status = a->reply.status;
+    r->reason = a->reply.reason;
+    memcpy(r->value, a->reply.value, sizeof r->value);
+    memcpy(r->secret, a->reply.secret, sizeof r->secret);
+    atomic_store_explicit(&r->tag, a->asked.connect.tag, memory_order_release);
+    lane_wake(a);
+    return NULL;
+}
+
+/* Answers the next request with a->reply, in a thread that agent_asked() joins. */
+static inline void agent_answer(struct agent *a)
+{
+    ck_assert_int_eq(pthread_create(&a->thread, NULL, lane_answer_one, a), 0);
+}
+
+static inline const struct kedge_sq_desc *agent_asked(struct agent *a)
+{
+    pthread_join(a->thread, NULL);
+    return &a->asked;
+}
+
+#endif

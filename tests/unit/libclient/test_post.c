@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fake_agent.h"
+
+static const uint8_t peer_gid[16] = {0xfd, 1};
+
+struct fixture {
+    struct agent a;
+    struct kedge_session *s;
+    struct kedge_vqp *q;
+    uint8_t *memory;
+    uint32_t lkey;
+};
+
+/* A session with a VQP that is connected to the peer in slot 3. */
+static void setup(struct fixture *f)
+{
+    void *memory;
+    agent_start(&f->a);
+    ck_assert_int_eq(kedge_peers_put(f->a.peers, 3, peer_gid, 1, 1), 3);
+    f->s = agent_open(&f->a);
+    ck_assert_int_eq(kedge_vqp_create(f->s, f, &f->q), 0);
+    ck_assert_int_eq(kedge_connect(f->q, peer_gid), 0);
+    ck_assert_int_eq(kedge_alloc(f->s, 4096, &memory, &f->lkey), 0);
+    f->memory = memory;
+}
+
+static void teardown(struct fixture *f)
+{
+    kedge_close(f->s);
+    agent_stop(&f->a);
+}
+
+static struct ibv_send_wr wr_of(struct ibv_sge *sge, int n)
+{
+    return (struct ibv_send_wr){.wr_id = 0x1122334455667788,
+                                .opcode = IBV_WR_RDMA_READ,
+                                .send_flags = IBV_SEND_SIGNALED,
+                                .sg_list = sge,
+                                .num_sge = n,
+                                .wr.rdma = {.remote_addr = 0x7f0000001000, .rkey = 0xabcd}};
+}
+
+static struct ibv_sge sge_of(const struct fixture *f, uint64_t offset, uint32_t length)
+{
+    return (struct ibv_sge){
+        .addr = (uintptr_t)f->memory + offset, .length = length, .lkey = f->lkey};
+}
+
+static int post(struct fixture *f, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad = NULL;
+    int status = kedge_post_send(f->q, wr, &bad);
+    ck_assert_ptr_eq(bad, status == 0 ? NULL : wr);
+    return status;
+}
+
+START_TEST(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_first_post)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 64, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    ck_assert_uint_eq(atomic_load(&f.a.rw->sq_tail), 0); /* nothing was ever published */
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(lane_waiting(&f.a), 2);
+    const struct kedge_sq_desc *d = lane_slot(&f.a, 0);
+    ck_assert_uint_eq(d->op, KEDGE_OP_BIND);
+    ck_assert_uint_eq(d->slots, 1);
+    ck_assert_uint_eq(d->bind.peer_slot, 3);
+    ck_assert_uint_eq(d->bind.peer_gen, 1);
+    ck_assert_uint_eq(lane_slot(&f.a, 1)->op, KEDGE_OP_READ);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(lane_slot(&f.a, 2)->op, KEDGE_OP_READ);
+    ck_assert_int_eq(kedge_connect(f.q, peer_gid), 0);
+    ck_assert_uint_eq(lane_waiting(&f.a), 3);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(lane_slot(&f.a, 3)->op, KEDGE_OP_BIND);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 64, 100);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    wr.send_flags |= IBV_SEND_FENCE;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    struct kedge_sq_desc want = {.op = KEDGE_OP_READ,
+                                 .flags = KEDGE_OP_SIGNALED | KEDGE_OP_FENCE,
+                                 .num_sge = 1,
+                                 .slots = 1,
+                                 .post = {.wr_id = 0x1122334455667788,
+                                          .remote_addr = 0x7f0000001000,
+                                          .vkey = 0xabcd,
+                                          .length = 100,
+                                          .offset = 64}};
+    ck_assert_mem_eq(lane_slot(&f.a, 1), &want, sizeof want);
+    ck_assert_uint_eq(f.lkey, 1); /* arena 0 */
+    sge.length = 8;
+    wr = wr_of(&sge, 1);
+    wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+    wr.send_flags = 0;
+    wr.wr.atomic.remote_addr = 16;
+    wr.wr.atomic.compare_add = 5;
+    wr.wr.atomic.swap = 6;
+    wr.wr.atomic.rkey = 9;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    const struct kedge_sq_desc *d = lane_slot(&f.a, 2);
+    ck_assert_uint_eq(d->op, KEDGE_OP_CAS);
+    ck_assert_uint_eq(d->flags, 0);
+    ck_assert_uint_eq(d->post.compare_add, 5);
+    ck_assert_uint_eq(d->post.swap, 6);
+    ck_assert_uint_eq(d->post.vkey, 9);
+    ck_assert_uint_eq(d->post.remote_addr, 16);
+    f.memory[64] = 0x5a; /* the arena is one memory for both */
+    ck_assert_uint_eq(f.a.arena[64], 0x5a);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(several_sges_go_into_the_next_slot_and_inline_data_into_the_following_ones)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge[4];
+    for (uint32_t i = 0; i < 4; i++)
+        sge[i] = sge_of(&f, 128 * i, i + 1);
+    struct ibv_send_wr wr = wr_of(sge, 4);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(lane_slot(&f.a, 1)->num_sge, 4);
+    ck_assert_uint_eq(lane_slot(&f.a, 1)->slots, 2);
+    const struct kedge_sq_sges *sges = (const void *)lane_slot(&f.a, 2);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(sges->sge[i].offset, 128 * i);
+        ck_assert_uint_eq(sges->sge[i].length, i + 1);
+        ck_assert_uint_eq(sges->sge[i].arena, 0);
+    }
+    lane_take(&f.a, 3);
+    /* Inline: from any memory, without an lkey; three SGEs, 70 bytes. */
+    uint8_t bytes[70];
+    for (uint8_t i = 0; i < 70; i++)
+        bytes[i] = i;
+    for (int i = 0; i < 3; i++)
+        sge[i] = (struct ibv_sge){.addr = (uintptr_t)bytes + 30u * (unsigned)i,
+                                  .length = i == 2 ? 10 : 30};
+    wr = wr_of(sge, 3);
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_INLINE;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_uint_eq(lane_waiting(&f.a), 3);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->flags, KEDGE_OP_INLINE);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->slots, 3);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->post.length, 70);
+    ck_assert_mem_eq(lane_slot(&f.a, 1), bytes, 64);
+    ck_assert_mem_eq(lane_slot(&f.a, 2), bytes + 64, 6);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_full_ring_refuses_with_the_first_request_that_did_not_fit_and_wraps_when_taken)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr[SQ_SLOTS + 1], *bad = NULL;
+    for (uint64_t i = 0; i <= SQ_SLOTS; i++) {
+        wr[i] = wr_of(&sge, 1);
+        wr[i].wr_id = i;
+        wr[i].next = i < SQ_SLOTS ? &wr[i + 1] : NULL;
+    }
+    ck_assert_int_eq(kedge_post_send(f.q, wr, &bad), -ENOMEM);
+    ck_assert_ptr_eq(bad, &wr[SQ_SLOTS - 1]); /* BIND has one slot */
+    ck_assert_uint_eq(lane_waiting(&f.a), SQ_SLOTS);
+    ck_assert_int_eq(kedge_post_send(f.q, bad, &bad), -ENOMEM);
+    for (uint64_t i = 0; i < SQ_SLOTS - 1; i++)
+        ck_assert_uint_eq(lane_slot(&f.a, (uint32_t)i + 1)->post.wr_id, i);
+    lane_take(&f.a, SQ_SLOTS);
+    for (uint64_t i = 0; i < 1000; i++) {
+        wr[SQ_SLOTS].wr_id = i;
+        ck_assert_int_eq(post(&f, &wr[SQ_SLOTS]), 0);
+        ck_assert_uint_eq(lane_slot(&f.a, 0)->post.wr_id, i);
+        lane_take(&f.a, 1);
+    }
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge;
+    struct ibv_send_wr wr;
+#define REFUSED(change)                                                                            \
+    do {                                                                                           \
+        sge = sge_of(&f, 0, 8);                                                                    \
+        wr = wr_of(&sge, 1);                                                                       \
+        change;                                                                                    \
+        ck_assert_int_eq(post(&f, &wr), -EINVAL);                                                  \
+    } while (0)
+    REFUSED(wr.opcode = IBV_WR_SEND);
+    REFUSED(wr.num_sge = 5);
+    REFUSED(wr.num_sge = -1);
+    REFUSED(wr.send_flags |= IBV_SEND_SOLICITED);
+    REFUSED(wr.send_flags |= IBV_SEND_INLINE);
+    REFUSED(sge.lkey = 0);
+    REFUSED(sge.lkey = 2);
+    REFUSED(sge.addr--);
+    REFUSED(sge.length = ARENA_BYTES + 1);
+    REFUSED(sge.addr += ARENA_BYTES - 7);
+    REFUSED(wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD; sge.length = 4);
+    REFUSED(wr.opcode = IBV_WR_RDMA_WRITE; wr.send_flags = IBV_SEND_INLINE; sge.length = 129);
+#undef REFUSED
+    ck_assert_uint_eq(atomic_load(&f.a.rw->sq_tail), 0);
+    struct kedge_vqp *unconnected;
+    ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &unconnected), 0);
+    struct ibv_send_wr *bad;
+    ck_assert_int_eq(kedge_post_send(unconnected, &wr, &bad), -ENOTCONN);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(the_doorbell_is_rung_only_if_the_lane_sleeps)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    uint64_t rung;
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(read(f.a.fds[KEDGE_FD_DOORBELL], &rung, sizeof rung), -1);
+    atomic_store(&f.a.ro->doorbell, 1);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    ck_assert_int_eq(read(f.a.fds[KEDGE_FD_DOORBELL], &rung, sizeof rung), sizeof rung);
+    ck_assert_uint_eq(rung, 1);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(completions_come_in_order_and_their_room_is_given_back)
+{
+    struct fixture f;
+    struct ibv_wc wc[CQ_SLOTS];
+    setup(&f);
+    uint32_t num = kedge_vqp_num(f.q);
+    ck_assert_int_eq(kedge_poll(f.s, CQ_SLOTS, wc), 0);
+    for (uint64_t i = 0; i < 5 * CQ_SLOTS; i += CQ_SLOTS) {
+        for (uint64_t k = 0; k < CQ_SLOTS; k++)
+            lane_complete(&f.a, num, i + k, k == 2 ? IBV_WC_REM_ACCESS_ERR : 0);
+        ck_assert_int_eq(kedge_poll(f.s, 3, wc), 3);
+        ck_assert_int_eq(kedge_poll(f.s, CQ_SLOTS, wc + 3), CQ_SLOTS - 3);
+        for (uint64_t k = 0; k < CQ_SLOTS; k++) {
+            ck_assert_uint_eq(wc[k].wr_id, i + k);
+            ck_assert_uint_eq(wc[k].qp_num, num);
+            ck_assert_ptr_eq(kedge_vqp_find(f.s, wc[k].qp_num), f.q);
+            ck_assert_uint_eq(wc[k].status, k == 2 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+        }
+        ck_assert_uint_eq(atomic_load(&f.a.rw->cq_head), atomic_load(&f.a.ro->cq_tail));
+    }
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_changes)
+{
+    struct fixture f;
+    struct ibv_wc wc;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    uint32_t old = kedge_vqp_num(f.q);
+    ck_assert_int_eq(post(&f, &wr), 0);
+    lane_take(&f.a, 2);
+    kedge_vqp_destroy(f.q);
+    ck_assert_ptr_null(kedge_vqp_find(f.s, old));
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, KEDGE_OP_DESTROY);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->vqp_gen, old >> 16);
+    ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &f.q), 0);
+    ck_assert_uint_eq(kedge_vqp_num(f.q), old + (1u << 16));
+    lane_complete(&f.a, old, 1, 0);
+    ck_assert_int_eq(kedge_wait(f.s, 0), 0);
+    lane_complete(&f.a, old, 2, 0);
+    lane_complete(&f.a, kedge_vqp_num(f.q), 3, 0);
+    ck_assert_int_eq(kedge_wait(f.s, 0), 1);
+    ck_assert_int_eq(kedge_poll(f.s, 1, &wc), 1);
+    ck_assert_uint_eq(wc.wr_id, 3);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
+{
+    struct fixture f;
+    setup(&f);
+    struct ibv_sge sge = sge_of(&f, 0, 8);
+    struct ibv_send_wr wr = wr_of(&sge, 1);
+    while (post(&f, &wr) == 0)
+        ;
+    uint32_t old = kedge_vqp_num(f.q);
+    kedge_vqp_destroy(f.q);
+    ck_assert_uint_eq(lane_waiting(&f.a), SQ_SLOTS);
+    struct kedge_vqp *q[MAX_VQPS];
+    for (int i = 0; i < MAX_VQPS - 1; i++)
+        ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[i]), 0);
+    ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[3]), -EMFILE);
+    lane_take(&f.a, SQ_SLOTS);
+    ck_assert_int_eq(kedge_vqp_create(f.s, NULL, &q[3]), 0);
+    ck_assert_uint_eq(kedge_vqp_num(q[3]), old + (1u << 16));
+    ck_assert_uint_eq(lane_waiting(&f.a), 1);
+    ck_assert_uint_eq(lane_slot(&f.a, 0)->op, KEDGE_OP_DESTROY);
+    teardown(&f);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_known_peer_connects_without_a_descriptor_and_binds_once_at_the_first_post)                 \
+    T(each_byte_of_a_posted_read_and_of_an_atomic_is_as_the_schema_says)                           \
+    T(several_sges_go_into_the_next_slot_and_inline_data_into_the_following_ones)                  \
+    T(a_full_ring_refuses_with_the_first_request_that_did_not_fit_and_wraps_when_taken)            \
+    T(malformed_requests_are_refused_and_put_nothing_into_the_ring)                                \
+    T(the_doorbell_is_rung_only_if_the_lane_sleeps)                                                \
+    T(completions_come_in_order_and_their_room_is_given_back)                                      \
+    T(completions_of_a_destroyed_queue_pair_are_dropped_and_its_number_changes)                    \
+    T(a_queue_pair_destroyed_while_the_ring_is_full_is_buried_later)
+KEDGE_CHECK_MAIN("libclient post", TESTS)
