@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "schema/peers.h"
+
+enum { SQ_DEPTH = 64, POOL = 1, VADDR = 0x10000 };
+
+static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    ck_assert_int_eq(kedge_fab_call(fab, ctl), 0);
+}
+
+static struct kedge_fab *open_fab(const struct world *w, uint8_t last)
+{
+    struct kedge_fab_open_attr attr = {.device = w->dir, .gid = {0xfd, [15] = last}};
+    struct kedge_errbuf err = {""};
+    struct kedge_fab *fab = NULL;
+    ck_assert_msg(kedge_fab_soft.open(&attr, &fab, &err) == 0, "%s", err.text);
+    return fab;
+}
+
+static struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD};
+    call(fab, &c);
+    return c.pd.x;
+}
+
+static struct kedge_fab_mr *make_mr(struct kedge_fab *fab, struct kedge_fab_pd *pd,
+                                    const struct kedge_fab_mem *mem, unsigned access)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = pd, .mem = mem, .length = mem->size, .access = access}};
+    call(fab, &c);
+    return c.mr.x;
+}
+
+static void drop_mr(struct kedge_fab *fab, struct kedge_fab_mr *mr)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
+    call(fab, &c);
+}
+
+static struct kedge_fab_cq *make_cq(struct kedge_fab *fab, uint32_t cqe,
+                                    struct kedge_fab_chan *chan)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = cqe, .chan = chan}};
+    call(fab, &c);
+    return c.cq.x;
+}
+
+static struct kedge_fab_dct *make_dct(struct kedge_fab *fab, struct kedge_fab_pd *pd,
+                                      struct kedge_fab_cq *cq, struct kedge_fab_srq *srq)
+{
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_DCT,
+        .dct = {.pd = pd, .cq = cq, .srq = srq, .dc_key = 0x1234567890abcdef}};
+    c.dct.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    call(fab, &c);
+    return c.dct.x;
+}
+
+static struct kedge_fab_srq *make_srq(struct kedge_fab *fab, struct kedge_fab_pd *pd)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_SRQ,
+                              .srq = {.pd = pd, .max_wr = 4, .max_sge = 1}};
+    call(fab, &c);
+    return c.srq.x;
+}
+
+static struct kedge_fab_ah *make_ah(struct kedge_fab *fab, struct kedge_fab_pd *pd,
+                                    const uint8_t gid[16])
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = pd}};
+    c.ah.attr.is_global = 1;
+    c.ah.attr.port_num = 1;
+    memcpy(c.ah.attr.grh.dgid.raw, gid, 16);
+    call(fab, &c);
+    return c.ah.x;
+}
+
+/* RESET to RTS, the way the daemon does it. */
+static void raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
+{
+    static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+                                               IBV_QPS_RTS};
+    static const int masks[] = {0, IBV_QP_PKEY_INDEX | IBV_QP_PORT, IBV_QP_PATH_MTU,
+                                IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
+    for (int i = 0; i < 4; i++) {
+        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = qp}};
+        c.modify.attr = (struct ibv_qp_attr){.qp_state = states[i],
+                                             .port_num = 1,
+                                             .path_mtu = IBV_MTU_4096,
+                                             .timeout = 4,
+                                             .retry_cnt = 1,
+                                             .max_rd_atomic = 16};
+        c.modify.mask = IBV_QP_STATE | masks[i];
+        call(fab, &c);
+    }
+}
+
+static struct kedge_fab_qp *make_dci(struct world_node *n, struct kedge_fab_pd *pd)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
+                              .qp = {.pd = pd,
+                                     .type = KEDGE_FAB_QP_DCI,
+                                     .send_cq = n->cq,
+                                     .recv_cq = n->cq,
+                                     .cap = {.send_wr = SQ_DEPTH,
+                                             .send_sge = KEDGE_MAX_SGE,
+                                             .inline_bytes = KEDGE_MAX_INLINE}}};
+    call(n->fab, &c);
+    raise_dci(n->fab, c.qp.x);
+    return c.qp.x;
+}
+
+/* ---- nodes
+ * --------------------------------------------------------------------------------------------- */
+
+static int fill(void *user, void *bytes, size_t count)
+{
+    struct world *w = user;
+    for (size_t i = 0; i < count; i++) {
+        w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
+        ((uint8_t *)bytes)[i] = (uint8_t)(w->random >> 56);
+    }
+    return 0;
+}
+
+static void publish(struct world *w, struct world_node *n)
+{
+    struct kedge_endpoint_record r = {
+        .pool = POOL,
+        .flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_DC,
+        .incarnation = n->incarnation,
+        .dctn_mtu = n->dct->dctn | (uint32_t)IBV_MTU_4096 << 24,
+        .udqpn_slots = 10u << 24,
+        .dc_key = n->dct->dc_key,
+        .mr_table_addr_hi = (uint16_t)((uintptr_t)n->mr_memory.addr >> 32),
+        .mr_table_addr_lo = (uint32_t)(uintptr_t)n->mr_memory.addr,
+        .mr_table_rkey = n->mr_mr->rkey,
+    };
+    memcpy(r.gid, n->fab->caps.gid, 16);
+    memset(n->mr_memory.addr, 0, n->mr_memory.size);
+    struct kedge_table_desc d = kedge_mr_table_desc(&r);
+    kedge_table_init(&n->mr_table, KEDGE_TABLE_MRS, n->mr_memory.addr, 10, d.seed, d.generation);
+    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
+}
+
+static void configure(struct world *w, struct world_node *n)
+{
+    n->config = (struct kedge_lane_config){.max_sessions = 8,
+                                           .max_peers = 8,
+                                           .max_flows = 4,
+                                           .mr_cache = 16,
+                                           .sq_depth = SQ_DEPTH,
+                                           .max_empty_polls = 120,
+                                           .guess_budget = 4,
+                                           .suspect_queue = 16,
+                                           .max_grants = 4,
+                                           .suspect_ns = 50000,
+                                           .lookup_timeout_ns = 5000000,
+                                           .node_lease_ns = 1000000000,
+                                           .mr_lease_ns = 1000000,
+                                           .bound_ns = 200000,
+                                           .slack_ns = 100000,
+                                           .pool = POOL,
+                                           .incarnation = n->incarnation};
+    memcpy(n->config.gid, n->fab->caps.gid, 16);
+    n->res = (struct kedge_lane_resources){.fab = n->fab,
+                                           .cq = n->cq,
+                                           .pd = n->pd,
+                                           .dcis = WORLD_DCIS,
+                                           .spares = WORLD_SPARES,
+                                           .system_dci = make_dci(n, n->system_pd),
+                                           .scratch = n->scratch,
+                                           .scratch_lkey = n->scratch_mr->lkey,
+                                           .scratch_system_lkey = n->scratch_system_mr->lkey,
+                                           .peers = n->peers,
+                                           .mr_table = &n->mr_table};
+    for (int i = 0; i < WORLD_DCIS; i++)
+        n->res.dci[i] = make_dci(n, n->pd);
+    for (int i = 0; i < WORLD_SPARES; i++)
+        n->res.spare[i] = make_dci(n, n->pd);
+    ck_assert_int_eq(kedge_lane_new(&n->config, &n->res, &n->lane), 0);
+    kedge_lane_set_random(n->lane, fill, w);
+}
+
+static void tell_metaserver(struct world *w, struct world_node *n)
+{
+    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
+    n->metaserver_ah = make_ah(n->fab, n->system_pd, w->meta->caps.gid);
+    c.metaservers.count = 1;
+    c.metaservers.at[0] = (struct kedge_lane_metaserver){.ah = n->metaserver_ah,
+                                                         .dctn = w->meta_dct->dctn,
+                                                         .dc_key = w->meta_dct->dc_key,
+                                                         .table = w->table.desc};
+    c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+}
+
+static void open_node(struct world *w, uint32_t number)
+{
+    struct world_node *n = &w->node[number];
+    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    n->incarnation = 100;
+    n->fab = open_fab(w, (uint8_t)(number + 1));
+    n->pd = make_pd(n->fab);
+    n->system_pd = make_pd(n->fab);
+    call(n->fab, &chan);
+    n->chan = chan.chan.x;
+    n->cq = make_cq(n->fab, SQ_DEPTH * (WORLD_DCIS + WORLD_SPARES + 1), n->chan);
+    n->dct_cq = make_cq(n->fab, 4, NULL);
+    n->srq = make_srq(n->fab, n->pd);
+    n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
+    ck_assert_int_eq(kedge_fab_mem_alloc(kedge_table_bytes(10), "mr-table", &n->mr_memory), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(64 * KEDGE_TABLE_WINDOW_BYTES, "scratch", &n->scratch), 0);
+    n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
+    n->scratch_mr = make_mr(n->fab, n->pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
+    n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
+    n->peers = calloc(1, kedge_peers_bytes(8));
+    kedge_peers_format(n->peers, 8, 7);
+    configure(w, n);
+    publish(w, n);
+    tell_metaserver(w, n);
+}
+
+void world_open(struct world *w)
+{
+    *w = (struct world){.now_ns = 1000000000, .random = 1};
+    snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-%d", (int)getpid());
+    w->meta = open_fab(w, 0xff);
+    w->meta_pd = make_pd(w->meta);
+    w->meta_cq = make_cq(w->meta, 4, NULL);
+    w->meta_srq = make_srq(w->meta, w->meta_pd);
+    w->meta_dct = make_dct(w->meta, w->meta_pd, w->meta_cq, w->meta_srq);
+    ck_assert_int_eq(kedge_fab_mem_alloc(kedge_table_bytes(7), "endpoints", &w->meta_memory), 0);
+    w->meta_mr = make_mr(w->meta, w->meta_pd, &w->meta_memory, IBV_ACCESS_REMOTE_READ);
+    kedge_table_init(&w->table, KEDGE_TABLE_ENDPOINTS, w->meta_memory.addr, 7, 5, 9);
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        open_node(w, i);
+}
+
+static void destroy(struct kedge_fab *fab, enum kedge_fab_ctl_kind kind, void *x)
+{
+    struct kedge_fab_ctl c = {.kind = kind};
+    c.pd.x = x; /* every kind names its object first */
+    call(fab, &c);
+}
+
+static void handle_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+{
+    struct kedge_command c = {0};
+    (void)w;
+    switch (e->kind) {
+    case KEDGE_EVENT_SESSION_OVER:
+        n->over++;
+        return;
+    case KEDGE_EVENT_SESSION_FAULT:
+        n->faults++;
+        n->last_reason = e->reason;
+        return;
+    case KEDGE_EVENT_ARENA_ADDED:
+        return;
+    case KEDGE_EVENT_WANT_AH:
+        c.kind = KEDGE_COMMAND_AH_READY;
+        c.ah.flow = e->want_ah.flow;
+        c.ah.ah = make_ah(n->fab, n->pd, e->want_ah.gid);
+        break;
+    case KEDGE_EVENT_DROP_AH:
+        destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->ah);
+        return;
+    case KEDGE_EVENT_QP_BROKEN:
+        n->broken++;
+        raise_dci(n->fab, e->qp);
+        c.kind = KEDGE_COMMAND_QP_READY;
+        c.qp = e->qp;
+        break;
+    }
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+}
+
+void world_run(struct world *w, unsigned passes)
+{
+    for (unsigned i = 0; i < passes; i++) {
+        w->now_ns += 1000;
+        for (uint32_t n = 0; n < WORLD_NODES; n++) {
+            struct kedge_lane_event e;
+            (void)kedge_lane_step(w->node[n].lane, w->now_ns);
+            while (kedge_lane_event(w->node[n].lane, &e))
+                handle_event(w, &w->node[n], &e);
+        }
+    }
+}
+
+void world_sleep(struct world *w, uint64_t ns)
+{
+    w->now_ns += ns;
+    world_run(w, 2);
+}
+
+void world_restart_node(struct world *w, uint32_t number)
+{
+    struct world_node *n = &w->node[number];
+    destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
+    n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
+    n->incarnation++;
+    publish(w, n);
+}
+
+static void close_node(struct world_node *n)
+{
+    for (uint32_t i = 0; i < n->config.max_flows; i++) {
+        /* Handles of idle flows: the lane frees none at its own end. */
+    }
+    kedge_lane_free(n->lane);
+    destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.system_dci);
+    for (int i = 0; i < WORLD_DCIS; i++)
+        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.dci[i]);
+    for (int i = 0; i < WORLD_SPARES; i++)
+        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.spare[i]);
+    destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
+    free(n->peers);
+}
+
+void world_close(struct world *w)
+{
+    char command[128];
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        close_node(&w->node[i]);
+    snprintf(command, sizeof command, "%s/device", w->dir);
+    unlink(command);
+    for (uint32_t i = 1; i <= WORLD_NODES; i++) {
+        snprintf(command, sizeof command, "%s/chan.%u", w->dir, i);
+        unlink(command);
+    }
+    rmdir(w->dir);
+}
+
+/* ---- workers
+ * ------------------------------------------------------------------------------------------- */
+
+void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32_t id,
+                  uint32_t tenant)
+{
+    struct world_node *n = &w->node[node];
+    const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                         IBV_ACCESS_REMOTE_ATOMIC;
+    *k = (struct world_worker){.node = node, .id = id};
+    ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RW_BYTES(64), "rw", &k->rw), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RO_BYTES(64), "ro", &k->ro), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(WORLD_ARENA, "arena", &k->arena), 0);
+    k->arena_mr = make_mr(n->fab, n->pd, &k->arena, all);
+    k->w = k->rw.addr;
+    k->r = k->ro.addr;
+    k->r->sq_slots = k->r->cq_slots = 64;
+    struct kedge_command c = {.kind = KEDGE_COMMAND_SESSION_ADD,
+                              .session = id,
+                              .add = {.id = id,
+                                      .rw = k->w,
+                                      .ro = k->r,
+                                      .tenant = tenant,
+                                      .max_vqps = 8,
+                                      .max_inflight = 32,
+                                      .max_mrs = 4,
+                                      .arena = {.addr = k->arena.addr,
+                                                .bytes = WORLD_ARENA,
+                                                .lkey = k->arena_mr->lkey,
+                                                .rkey = k->arena_mr->rkey}}};
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    world_run(w, 1);
+}
+
+void world_detach(struct world *w, struct world_worker *k)
+{
+    struct world_node *n = &w->node[k->node];
+    uint32_t over = n->over;
+    struct kedge_command c = {
+        .kind = KEDGE_COMMAND_SESSION_END, .session = k->id, .reason = KEDGE_REASON_CLOSED};
+    if (k->r->ended == 0) {
+        ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+        for (int i = 0; i < 100 && n->over == over; i++)
+            world_sleep(w, 100000);
+        ck_assert_uint_eq(n->over, over + 1);
+    }
+    drop_mr(n->fab, k->arena_mr);
+    kedge_fab_mem_free(&k->rw);
+    kedge_fab_mem_free(&k->ro);
+    kedge_fab_mem_free(&k->arena);
+}
+
+void world_post(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    uint8_t *ring = (uint8_t *)k->w + KEDGE_SQ_OFFSET;
+    memcpy(ring + (k->sq_tail++ & 63) * KEDGE_LINE, d, sizeof *d);
+    atomic_store(&k->w->sq_tail, k->sq_tail);
+}
+
+int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
+              struct kedge_reply *out)
+{
+    d.slots = 1;
+    d.connect.tag = ++k->tag; /* the same place in all */
+    world_post(k, &d);
+    kedge_lane_doorbell(w->node[k->node].lane, k->id);
+    for (int i = 0; i < 20000 && atomic_load(&k->r->reply.tag) != k->tag; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(atomic_load(&k->r->reply.tag), k->tag);
+    if (out != NULL)
+        *out = k->r->reply;
+    return k->r->reply.status;
+}
+
+bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes)
+{
+    const struct kedge_cqe *ring = (const void *)((const uint8_t *)k->r + KEDGE_CQ_OFFSET);
+    kedge_lane_doorbell(w->node[k->node].lane, k->id);
+    for (unsigned i = 0; i < passes && atomic_load(&k->r->cq_tail) == k->cq_head; i++)
+        world_run(w, 1);
+    if (atomic_load(&k->r->cq_tail) == k->cq_head)
+        return false;
+    *out = ring[k->cq_head++ & 63];
+    atomic_store(&k->w->cq_head, k->cq_head);
+    return true;
+}
+
+int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t node)
+{
+    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = POOL}};
+    struct kedge_reply reply;
+    memcpy(d.connect.gid, w->node[node].fab->caps.gid, 16);
+    int status = world_ask(w, k, d, &reply);
+    if (status == 0) {
+        struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp};
+        bind.bind.peer_slot = (uint32_t)reply.value[0];
+        bind.bind.peer_gen = (uint32_t)reply.value[1];
+        world_post(k, &bind);
+    }
+    return status;
+}
+
+uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset, uint64_t length,
+                        uint32_t access)
+{
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_REG_MR,
+        .reg_mr = {.offset = offset, .length = length, .vaddr = VADDR + offset, .access = access}};
+    struct kedge_reply reply;
+    return world_ask(w, k, d, &reply) == 0 ? (uint32_t)reply.value[0] : 0;
+}
+
+struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
+                              uint32_t vkey, uint64_t remote_offset)
+{
+    return (struct kedge_sq_desc){.op = op,
+                                  .flags = KEDGE_OP_SIGNALED,
+                                  .num_sge = 1,
+                                  .slots = 1,
+                                  .post = {.wr_id = wr_id,
+                                           .remote_addr = VADDR + remote_offset,
+                                           .vkey = vkey,
+                                           .length = length,
+                                           .offset = offset}};
+}
+
+struct kedge_lane_stats world_stats(const struct world *w, uint32_t node)
+{
+    struct kedge_lane_stats s;
+    kedge_lane_stats(w->node[node].lane, &s);
+    return s;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small world in one process for tests of the lane: a metaserver's table, nodes with a lane each,
+ * and workers' sessions played by the test; the time is the test's. */
+#ifndef UNIT_AGENT_CORE_WORLD_H
+#define UNIT_AGENT_CORE_WORLD_H
+
+#include "agent/lane.h"
+
+enum { WORLD_NODES = 3, WORLD_ARENA = 64 * 1024, WORLD_DCIS = 3, WORLD_SPARES = 2 };
+
+struct world_worker {
+    struct kedge_fab_mem rw, ro, arena;
+    struct kedge_fab_mr *arena_mr;
+    struct kedge_session_rw *w;
+    struct kedge_session_ro *r;
+    uint32_t sq_tail, cq_head, tag;
+    uint32_t node, id;
+};
+
+struct world_node {
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd, *system_pd;
+    struct kedge_fab_chan *chan;
+    struct kedge_fab_cq *cq, *dct_cq;
+    struct kedge_fab_srq *srq;
+    struct kedge_fab_dct *dct;
+    struct kedge_fab_mem mr_memory, scratch;
+    struct kedge_fab_mr *mr_mr, *scratch_mr, *scratch_system_mr;
+    struct kedge_fab_ah *metaserver_ah;
+    struct kedge_table mr_table;
+    void *peers;
+    struct kedge_lane_resources res;
+    struct kedge_lane_config config;
+    struct kedge_lane *lane;
+    uint32_t incarnation, over, faults, last_reason, broken;
+};
+
+struct world {
+    char dir[64];
+    uint64_t now_ns;
+    uint64_t random;
+    /* The metaserver: a table, and a DC target through which it is READ. */
+    struct kedge_fab *meta;
+    struct kedge_fab_pd *meta_pd;
+    struct kedge_fab_cq *meta_cq;
+    struct kedge_fab_srq *meta_srq;
+    struct kedge_fab_dct *meta_dct;
+    struct kedge_fab_mem meta_memory;
+    struct kedge_fab_mr *meta_mr;
+    struct kedge_table table;
+    struct world_node node[WORLD_NODES];
+};
+
+/* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
+ * test on trouble. */
+void world_open(struct world *w);
+void world_close(struct world *w);
+/* Passes of all lanes, and what their control sides do, each 1 us apart. */
+void world_run(struct world *w, unsigned passes);
+void world_sleep(struct world *w, uint64_t ns);
+/* The node comes back as a new incarnation, with a new DC target. */
+void world_restart_node(struct world *w, uint32_t node);
+
+void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32_t id,
+                  uint32_t tenant);
+/* Ends the session and frees the memory once it is over. */
+void world_detach(struct world *w, struct world_worker *k);
+void world_post(struct world_worker *k, const struct kedge_sq_desc *d);
+/* A control request and its answer. */
+int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
+              struct kedge_reply *out);
+/* Polls one completion, running the world for up to `passes`. False: none came. */
+bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes);
+/* Connects VQP 0, generation 0, to the node. The status. */
+int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t node);
+/* Registers [offset, offset + length) of the arena under vaddr = 0x10000 + offset. The key; 0 on
+ * failure. */
+uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset, uint64_t length,
+                        uint32_t access);
+struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
+                              uint32_t vkey, uint64_t remote_offset);
+struct kedge_lane_stats world_stats(const struct world *w, uint32_t node);
+
+#endif
