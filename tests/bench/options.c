@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "perf.h"
+
+static const char help[] =
+    "usage: kedge-perf TEST [OPTIONS]\n"
+    "\n"
+    "tests:\n"
+    "  attach                    a worker opens a session\n"
+    "  connect --cached          connects to an endpoint that the host knows\n"
+    "  connect --uncached        connects to endpoints that it does not know\n"
+    "  read, write               one-sided operations; --direct: without an agent, on the fabric\n"
+    "  mesh --workers N          N workers connect to each other and READ from each other\n"
+    "\n"
+    "options:\n"
+    "  --local                   starts a metaserver and two agents on soft, stops them after\n"
+    "  --size BYTES              of an operation (8)\n"
+    "  --depth N                 operations under way at a time (1)\n"
+    "  --count N                 how many are measured\n"
+    "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
+    "  --peer-socket PATH        the agent of the target (the same)\n"
+    "  --server URL              a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
+    "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
+    "  --json                    prints one JSON object\n"
+    "  --help, --version\n"
+    "\n"
+    "Exits with 0; 1 when the measurement failed; 2 when the command line is wrong.\n";
+
+static const struct {
+    const char *name;
+    enum perf_test test;
+    uint64_t count; /* by default */
+} tests[] = {
+    {"attach", PERF_ATTACH, 1000},  {"connect", PERF_CONNECT, 0}, {"read", PERF_READ, 1000000},
+    {"write", PERF_WRITE, 1000000}, {"mesh", PERF_MESH, 0},
+};
+
+enum { UNCACHED = 1000, CACHED = 1000000 };
+
+static int number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out,
+                  struct kedge_errbuf *err)
+{
+    if (kedge_parse_u64(text, min, max, out) == 0)
+        return 0;
+    return kedge_err(err, -EINVAL, "--%s must be a number from %llu to %llu, not \"%.40s\"", option,
+                     (unsigned long long)min, (unsigned long long)max, text);
+}
+
+/* What only makes sense together. */
+static int check(struct perf_options *o, bool cached, bool uncached, struct kedge_errbuf *err)
+{
+    bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
+    if (o->test == PERF_CONNECT && cached == uncached)
+        return kedge_err(err, -EINVAL, "connect needs either --cached or --uncached");
+    if (o->test != PERF_CONNECT && (cached || uncached))
+        return kedge_err(err, -EINVAL, "--cached and --uncached are for connect");
+    if (o->direct && !one_sided)
+        return kedge_err(err, -EINVAL, "--direct is for read and write");
+    if (o->count == 0)
+        o->count = cached ? CACHED : UNCACHED;
+    if (uncached && o->count > 8000)
+        return kedge_err(err, -EINVAL, "--count is at most 8000 for connect --uncached");
+    o->cached = cached;
+    return 0;
+}
+
+static const struct option long_options[] = {
+    {"local", no_argument, NULL, 'l'},
+    {"size", required_argument, NULL, 's'},
+    {"depth", required_argument, NULL, 'd'},
+    {"count", required_argument, NULL, 'n'},
+    {"workers", required_argument, NULL, 'w'},
+    {"socket", required_argument, NULL, 'a'},
+    {"peer-socket", required_argument, NULL, 'p'},
+    {"server", required_argument, NULL, 'm'},
+    {"bin", required_argument, NULL, 'b'},
+    {"json", no_argument, NULL, 'j'},
+    {"direct", no_argument, NULL, 'D'},
+    {"cached", no_argument, NULL, 'c'},
+    {"uncached", no_argument, NULL, 'u'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* One option with a number. */
+static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
+{
+    uint64_t value = 0;
+    int status = c == 's'   ? number("size", optarg, 1, PERF_MAX_SIZE, &value, err)
+                 : c == 'd' ? number("depth", optarg, 1, PERF_MAX_DEPTH, &value, err)
+                 : c == 'n' ? number("count", optarg, 1, UINT32_MAX, &value, err)
+                            : number("workers", optarg, 2, PERF_MAX_WORKERS, &value, err);
+    if (status != 0)
+        return status;
+    switch (c) {
+    case 's':
+        o->size = (uint32_t)value;
+        break;
+    case 'd':
+        o->depth = (uint32_t)value;
+        break;
+    case 'n':
+        o->count = value;
+        break;
+    default:
+        o->workers = (uint32_t)value;
+    }
+    return 0;
+}
+
+static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
+{
+    if (optind + 1 != argc)
+        return kedge_err(err, -EINVAL, "name one test: attach, connect, read, write or mesh");
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        if (strcmp(argv[optind], tests[i].name) != 0)
+            continue;
+        o->test = tests[i].test;
+        o->name = tests[i].name;
+        if (o->count == 0)
+            o->count = tests[i].count;
+        return 0;
+    }
+    return kedge_err(err, -EINVAL, "there is no test \"%.40s\": attach, connect, read, write, mesh",
+                     argv[optind]);
+}
+
+int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err)
+{
+    const char *server = getenv("KEDGE_SERVER");
+    struct perf_options o = {.size = 8,
+                             .depth = 1,
+                             .workers = 16,
+                             .server = server != NULL ? server : "http://127.0.0.1:7480"};
+    bool cached = false, uncached = false;
+    int c, status = 0;
+    while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        switch (c) {
+        case 's':
+        case 'd':
+        case 'n':
+        case 'w':
+            status = set_number(&o, c, err);
+            break;
+        case 'a':
+            o.socket = optarg;
+            break;
+        case 'p':
+            o.peer_socket = optarg;
+            break;
+        case 'm':
+            o.server = optarg;
+            break;
+        case 'b':
+            o.bin = optarg;
+            break;
+        case 'l':
+            o.local = true;
+            break;
+        case 'j':
+            o.json = true;
+            break;
+        case 'D':
+            o.direct = true;
+            break;
+        case 'c':
+            cached = true;
+            break;
+        case 'u':
+            uncached = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return 1;
+        case 'V':
+            puts("kedge-perf " KEDGE_VERSION);
+            return 1;
+        default:
+            return kedge_err(err, -EINVAL, "see kedge-perf --help");
+        }
+    if (status == 0)
+        status = parse_test(argc, argv, &o, err);
+    if (status == 0)
+        status = check(&o, cached, uncached, err);
+    if (status == 0)
+        *out = o;
+    return status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-perf: what its parts share. One thread; failures are -errno with a sentence. */
+#ifndef BENCH_PERF_H
+#define BENCH_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hist.h"
+
+enum {
+    PERF_MAX_DEPTH = 4096,
+    PERF_MAX_SIZE = 1 << 20,
+    PERF_MAX_WORKERS = 1000,
+    PERF_SIGNATURE = 0x5a, /* where the pattern in a target's memory begins */
+};
+
+enum perf_test { PERF_ATTACH, PERF_CONNECT, PERF_READ, PERF_WRITE, PERF_MESH };
+
+/* The command line. Strings are argv's or literals. */
+struct perf_options {
+    enum perf_test test;
+    const char *name;        /* of the test */
+    const char *socket;      /* of the agent that is measured; NULL: libkedge's default */
+    const char *peer_socket; /* of the agent of the target; NULL: the same */
+    const char *server;      /* a metaserver, for connect --uncached */
+    const char *bin;         /* where --local finds the daemons; NULL: beside kedge-perf */
+    uint64_t count;
+    uint32_t size, depth, workers;
+    bool direct, local, json, cached;
+};
+
+/* 0; 1 when --help or --version was answered; -EINVAL. */
+int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err);
+
+/* What was measured. */
+struct perf_result {
+    struct kedge_hist hist; /* nanoseconds */
+    uint64_t elapsed_ns;
+    uint64_t retries; /* times that the agent said -EAGAIN */
+    bool verified;    /* the bytes were looked at */
+};
+void perf_report(const struct perf_options *o, const struct perf_result *r);
+
+/* A way to do one-sided operations, `depth` of them at a time, in slots that are used in turn and
+ * complete in order. */
+struct perf_path {
+    /* Posts slots first, first + 1, ... (modulo depth), count of them, as one list. */
+    int (*post)(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err);
+    /* How many completed, all successfully (may be 0). */
+    int (*poll)(struct perf_path *path, struct kedge_errbuf *err);
+    uint32_t depth;
+};
+/* Does count operations, depth at a time; one value in result->hist for each, from the doorbell of
+ * its list to the poll that returned it. */
+int perf_loop(struct perf_path *path, const struct kedge_clock_fast *clock, uint64_t count,
+              struct perf_result *result, struct kedge_errbuf *err);
+
+/* How far apart slots are in memory: never adjacent, so that no agent can merge them. */
+uint32_t perf_stride(uint32_t size);
+/* The pattern that targets hold, and that WRITEs carry. */
+void perf_pattern(void *memory, uint64_t bytes);
+bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
+
+/* read and write on the fabric itself, on a soft device made for it, against a process that sleeps.
+ */
+int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+
+#endif

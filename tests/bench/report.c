@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "perf.h"
+
+/* The processor's name, as the kernel has it. */
+static void processor(char *out, size_t size)
+{
+    char line[256];
+    snprintf(out, size, "unknown");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (f == NULL)
+        return;
+    while (fgets(line, sizeof line, f) != NULL) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || value == NULL)
+            continue;
+        value += 1 + strspn(value + 1, " ");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(out, size, "%s", value);
+        break;
+    }
+    fclose(f);
+}
+
+static bool has_depth(const struct perf_options *o)
+{
+    return o->test == PERF_READ || o->test == PERF_WRITE;
+}
+
+static void machine(struct kedge_text *t)
+{
+    struct utsname kernel;
+    char name[128];
+    processor(name, sizeof name);
+    if (uname(&kernel) != 0)
+        memset(&kernel, 0, sizeof kernel);
+    kedge_text_printf(t, "\"machine\":{\"processor\":");
+    kedge_text_json(t, name);
+    kedge_text_printf(t, ",\"cores\":%ld,\"kernel\":", sysconf(_SC_NPROCESSORS_ONLN));
+    kedge_text_json(t, kernel.release);
+    kedge_text_printf(t, ",\"version\":");
+    kedge_text_json(t, KEDGE_VERSION);
+    kedge_text_printf(t, "}");
+}
+
+static void as_json(const struct perf_options *o, const struct perf_result *r, double per_second)
+{
+    const struct kedge_hist *h = &r->hist;
+    struct kedge_text t;
+    kedge_text_init(&t, 4096);
+    kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":\"soft\",\"direct\":%s,", o->name,
+                      o->direct ? "true" : "false");
+    if (o->test == PERF_CONNECT)
+        kedge_text_printf(&t, "\"cached\":%s,", o->cached ? "true" : "false");
+    if (has_depth(o))
+        kedge_text_printf(&t, "\"size\":%u,\"depth\":%u,\"verified\":%s,", o->size, o->depth,
+                          r->verified ? "true" : "false");
+    if (o->test == PERF_MESH)
+        kedge_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
+                          r->verified ? "true" : "false");
+    kedge_text_printf(
+        &t,
+        "\"count\":%llu,\"retries\":%llu,\"min_ns\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
+        "\"p999_ns\":%llu,\"max_ns\":%llu,\"mean_ns\":%.1f,\"elapsed_ns\":%llu,"
+        "\"per_second\":%.0f,",
+        (unsigned long long)h->count, (unsigned long long)r->retries,
+        (unsigned long long)(h->count > 0 ? h->min : 0),
+        (unsigned long long)kedge_hist_percentile(h, 50),
+        (unsigned long long)kedge_hist_percentile(h, 99),
+        (unsigned long long)kedge_hist_percentile(h, 99.9), (unsigned long long)h->max,
+        kedge_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
+    machine(&t);
+    kedge_text_printf(&t, "}");
+    puts(kedge_text_str(&t));
+    kedge_text_fini(&t);
+}
+
+void perf_report(const struct perf_options *o, const struct perf_result *r)
+{
+    const struct kedge_hist *h = &r->hist;
+    double seconds = (double)r->elapsed_ns / 1e9;
+    double per_second = seconds > 0 ? (double)h->count / seconds : 0;
+    char what[96] = "";
+    if (o->json) {
+        as_json(o, r, per_second);
+        return;
+    }
+    if (has_depth(o))
+        snprintf(what, sizeof what, " of %u bytes, depth %u%s", o->size, o->depth,
+                 o->direct ? ", on the fabric itself" : "");
+    else if (o->test == PERF_CONNECT)
+        snprintf(what, sizeof what, "%s", o->cached ? " to a known peer" : " to an unknown peer");
+    else if (o->test == PERF_MESH)
+        snprintf(what, sizeof what, " of %u workers, all usable after %.3f s", o->workers, seconds);
+    printf("%s%s: p50 %.3f us, p99 %.3f us, mean %.3f us, %.0f per second (%llu)\n", o->name, what,
+           (double)kedge_hist_percentile(h, 50) / 1e3, (double)kedge_hist_percentile(h, 99) / 1e3,
+           kedge_hist_mean(h) / 1e3, per_second, (unsigned long long)h->count);
+}
