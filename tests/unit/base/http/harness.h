@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server and raw clients, driven by the test's own thread. */
+#ifndef TESTS_UNIT_BASE_HTTP_HARNESS_H
+#define TESTS_UNIT_BASE_HTTP_HARNESS_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "base/clock.h"
+#include "base/http/server.h"
+
+enum { HARNESS_DEFERRED_MAX = 64, HARNESS_ANSWER_BYTES = 1 << 16 };
+
+struct harness {
+    struct kedge_http_server *server;
+    struct kedge_http_server_config config;
+    struct kedge_http_request *deferred[HARNESS_DEFERRED_MAX];
+    unsigned deferred_count;
+    unsigned abandoned;
+    unsigned handled;
+    size_t body_length; /* of the last request */
+    int reply_status;   /* of the last kedge_http_reply() */
+};
+
+/* /echo: the body. /defer: later. /none: forgets to answer. /bad-header, /bad-status, /big,
+ * /error. Everything else: what was asked. */
+static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_http_request *r)
+{
+    struct harness *h = user;
+    static char big[3 << 20];
+    char text[1024];
+    struct kedge_http_response response = {.status = 200, .body = text};
+    h->handled++;
+    h->body_length = r->body_length;
+    if (strcmp(r->path, "/defer") == 0) {
+        ck_assert_uint_lt(h->deferred_count, HARNESS_DEFERRED_MAX);
+        h->deferred[h->deferred_count++] = r;
+        return KEDGE_HTTP_DEFER;
+    }
+    if (strcmp(r->path, "/none") == 0)
+        return KEDGE_HTTP_REPLIED;
+    if (strcmp(r->path, "/error") == 0) {
+        kedge_http_reply_error(r, -ESTALE, "incarnation 3 is lower than the known 5");
+        return KEDGE_HTTP_REPLIED;
+    }
+    const char *name = kedge_http_query(r, "name"), *header = kedge_http_header(r, "x-test");
+    snprintf(text, sizeof text, "{%s %s name=%s header=%s peer=%.4s local=%d}", r->method, r->path,
+             name != NULL ? name : "(none)", header != NULL ? header : "(none)", r->peer, r->local);
+    response.body_length = strlen(text);
+    response.headers[0] = (struct kedge_http_header){"X-Answer", "yes"};
+    if (strcmp(r->path, "/echo") == 0) {
+        response.body = r->body;
+        response.body_length = r->body_length;
+        response.content_type = "text/plain";
+    } else if (strcmp(r->path, "/big") == 0) {
+        memset(big, 'b', sizeof big);
+        response.body = big;
+        response.body_length = sizeof big;
+    } else if (strcmp(r->path, "/bad-header") == 0) {
+        response.headers[0].value = "a\r\nSet-Cookie: forged";
+    } else if (strcmp(r->path, "/bad-status") == 0) {
+        response.status = 99;
+    }
+    h->reply_status = kedge_http_reply(r, &response);
+    return KEDGE_HTTP_REPLIED;
+}
+
+static inline void harness_abandon(void *user, struct kedge_http_request *r)
+{
+    struct harness *h = user;
+    (void)r;
+    h->abandoned++;
+}
+
+static inline void harness_start(struct harness *h, struct kedge_http_server_config config)
+{
+    struct kedge_errbuf err = {""};
+    memset(h, 0, sizeof *h);
+    if (config.listen == NULL && config.unix_path == NULL)
+        config.listen = "127.0.0.1:0";
+    config.handle = harness_handle;
+    config.abandon = harness_abandon;
+    config.user = h;
+    h->config = config;
+    ck_assert_msg(kedge_http_server_new(&config, &h->server, &err) == 0, "%s", err.text);
+}
+
+static inline void harness_stop(struct harness *h)
+{
+    kedge_http_server_free(h->server);
+    h->server = NULL;
+}
+
+/* Lets the server work for a moment, or until it has nothing to do for wait_ms. */
+static inline void harness_run(struct harness *h, int wait_ms)
+{
+    struct pollfd p = {.fd = kedge_http_server_fd(h->server), .events = POLLIN};
+    for (int i = 0; i < 64 && poll(&p, 1, wait_ms) > 0; i++)
+        kedge_http_server_run(h->server);
+}
+
+static inline int harness_connect(struct harness *h)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(kedge_http_server_port(h->server)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+static inline int harness_connect_unix(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+/* Sends all of it while the server runs; stops when the server closes. */
+static inline void harness_send(struct harness *h, int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN)
+            return;
+        if (n > 0) {
+            bytes += n;
+            length -= (size_t)n;
+        }
+        harness_run(h, 1);
+    }
+}
+
+/* Reads until the server closes (true) or is silent for silence_ms. out is NUL-terminated; what
+ * does not fit is counted in *length alone. */
+static inline bool harness_receive(struct harness *h, int fd, char *out, size_t *length,
+                                   int silence_ms)
+{
+    char chunk[65536];
+    uint64_t last = kedge_clock_ns();
+    *length = 0;
+    out[0] = '\0';
+    while (kedge_clock_ns() - last < (uint64_t)silence_ms * KEDGE_NS_PER_MS) {
+        if (h->server != NULL)
+            harness_run(h, 1);
+        ssize_t n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN))
+            return true;
+        if (n < 0)
+            continue;
+        last = kedge_clock_ns();
+        if (*length < HARNESS_ANSWER_BYTES - 1) {
+            size_t room = HARNESS_ANSWER_BYTES - 1 - *length;
+            size_t kept = (size_t)n < room ? (size_t)n : room;
+            memcpy(out + *length, chunk, kept);
+            out[*length + kept] = '\0';
+        }
+        *length += (size_t)n;
+    }
+    return false;
+}
+
+/* One connection, one request, the answer. Returns the HTTP status, 0 without an answer. */
+static inline int harness_ask(struct harness *h, const char *request, char *out)
+{
+    size_t length;
+    int status = 0, fd = harness_connect(h);
+    harness_send(h, fd, request, strlen(request));
+    harness_receive(h, fd, out, &length, 3000);
+    close(fd);
+    harness_run(h, 1);
+    return sscanf(out, "HTTP/1.1 %d ", &status) == 1 ? status : 0;
+}
+
+#define HARNESS_CLOSE "Host: x\r\nConnection: close\r\n"
+
+#endif
