@@ -75,7 +75,8 @@ static inline void agent_start(struct agent *a)
     a->ro->max_inflight = SQ_SLOTS;
     a->ro->pool = 1;
     a->ro->gid[0] = 0xfd;
-    a->ro->sq_head = a->ro->cq_tail = UINT32_MAX - 2; /* so that all tests wrap */
+    /* So that all tests wrap. */
+    a->ro->sq_head = a->ro->cq_tail = a->rw->sq_tail = a->rw->cq_head = UINT32_MAX - 2;
     a->attached = (struct kedge_control_attached){.rw_bytes = rw_bytes,
                                                   .ro_bytes = ro_bytes,
                                                   .peers_bytes = kedge_peers_bytes(MAX_PEERS),
