@@ -84,7 +84,8 @@ KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
 KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                            struct kedge_mr **out);
 /* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out), or
- * -ETIMEDOUT. */
+ * -ETIMEDOUT: then the region is still there, and the call is to be repeated. After any other
+ * result but -EPERM the handle is gone. */
 KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
 KEDGE_API uint32_t kedge_mr_lkey(const struct kedge_mr *mr);
 KEDGE_API uint32_t
@@ -139,7 +140,7 @@ KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
 /* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each. A
  * count, or as kedge_session_status() when nothing is left and the session has ended. No system
- * call. */
+ * call, but for a look at the socket once in 65536 calls in a row that found nothing. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
 /* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as
  * kedge_session_status(). */
