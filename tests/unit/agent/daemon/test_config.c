@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "agentd/config.h"
+
+static struct agentd_config config;
+static struct kedge_errbuf err;
+
+static int configure(const char *text)
+{
+    char path[] = "/tmp/kedge-agentd-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    err.text[0] = '\0';
+    int status = agentd_configure(path, &config, &err);
+    unlink(path);
+    return status;
+}
+
+static void refused(const char *text, const char *sentence)
+{
+    ck_assert_int_eq(configure(text), -EINVAL);
+    ck_assert_msg(strstr(err.text, sentence) != NULL, "\"%s\" is not in \"%s\"", sentence,
+                  err.text);
+}
+
+START_TEST(an_empty_file_means_the_defaults)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n"), 0);
+    ck_assert_str_eq(config.socket, "/run/kedge/agent.sock");
+    ck_assert_uint_eq(config.dcis, 8);
+    ck_assert_uint_eq(config.arena_bytes, 2 << 20);
+    ck_assert_uint_eq(config.mr_lease_ns, 100000000);
+    ck_assert_uint_eq(config.metaservers, 1);
+    ck_assert_str_eq(config.metaserver[0], "http://127.0.0.1:7480");
+}
+END_TEST
+
+START_TEST(an_unknown_key_is_named_with_its_line)
+{
+    refused("[agent]\nnode = n1\n\nnoed = n2\n", ":4: there is no setting noed in [agent]");
+    refused("[poool]\ndcis = 1\n", ":2: there is no setting dcis in [poool]");
+    refused("[tenant a]\nuid = 1\n", ":2: there is no setting uid in [tenant a]");
+}
+END_TEST
+
+START_TEST(a_wrong_value_says_what_it_must_be)
+{
+    refused("[pool]\ndcis = 33\n", ":2: dcis must be a number from 2 to 32, not \"33\"");
+    refused("[pool]\nsq_slots = 100\n", "must be a power of two from 4 to 65536");
+    refused("[pool]\nmr_lease = 5\n", "must be a duration such as 100ms");
+    refused("[pool]\narena_bytes = much\n", "must be a size such as 2MiB");
+    refused("[agent]\nnode = Has Spaces\n", "begin with a letter or digit");
+    refused("[agent]\nsocket = relative\n", "must be an absolute path");
+    refused("[agent]\nmetaservers = 10.0.0.1:7480\n", "must be a list such as http://");
+    refused("[agent]\nlog_level = loud\n", "must be error, warn, info or debug");
+    refused("[fabric]\ngid = 1.2.3\n", "must be an IPv6 address");
+}
+END_TEST
+
+START_TEST(a_key_that_is_set_twice_is_refused)
+{
+    refused("[pool]\ndcis = 4\ndcis = 5\n", ":3: dcis is set a second time");
+    refused("[tenant a]\nmrs = 4\nmrs = 5\n", ":3: mrs is set a second time");
+}
+END_TEST
+
+START_TEST(what_is_no_setting_at_all_is_refused)
+{
+    refused("[pool]\nnonsense\n", ":2: neither a [section] nor a key = value");
+}
+END_TEST
+
+START_TEST(settings_that_contradict_each_other_are_refused)
+{
+    refused("[agent]\nnode = n\n[pool]\ncq_slots = 16\n",
+            "max_inflight 256 needs as many cq_slots");
+    refused("[agent]\nnode = n\nsocket = /a\nadmin_socket = /a\n", "must differ");
+}
+END_TEST
+
+START_TEST(a_missing_file_is_a_sentence)
+{
+    ck_assert_int_eq(agentd_configure("/nowhere/at/all", &config, &err), -ENOENT);
+    ck_assert(strstr(err.text, "/nowhere/at/all cannot be read") != NULL);
+}
+END_TEST
+
+START_TEST(metaservers_are_taken_in_their_order)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n\nmetaservers = http://a:1/ , http://b:2\n"), 0);
+    ck_assert_uint_eq(config.metaservers, 2);
+    ck_assert_str_eq(config.metaserver[0], "http://a:1");
+    ck_assert_str_eq(config.metaserver[1], "http://b:2");
+}
+END_TEST
+
+START_TEST(a_uid_finds_its_tenant)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, 2000-2999\n"
+                               "memory = 1MiB\n[tenant blue]\nuids = 1001\n"),
+                     0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 1000), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 2000), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 2999), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 1001), 1);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 3000), -EACCES);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), -EACCES);
+    ck_assert_uint_eq(config.tenant[0].memory, 1 << 20);
+    ck_assert_uint_ne(config.tenant[0].id, config.tenant[1].id);
+}
+END_TEST
+
+START_TEST(a_tenant_has_the_same_number_wherever_it_stands)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1\n"), 0);
+    uint32_t id = config.tenant[0].id;
+    ck_assert_uint_ne(id, 0);
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant a]\nuids=2\n[tenant red]\nuids = 1\n"),
+                     0);
+    ck_assert_uint_eq(config.tenant[1].id, id);
+}
+END_TEST
+
+START_TEST(without_tenants_our_own_user_is_one)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n\n"), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, geteuid()), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, geteuid() + 1), -EACCES);
+}
+END_TEST
+
+START_TEST(malformed_tenants_are_refused)
+{
+    refused("[tenant a b]\nuids = 1\n", ":2: a tenant's name has 1 to 31 letters");
+    refused("[tenant a]\nuids = root\n", "must be a list of numeric uids");
+    refused("[tenant a]\nuids = 9-3\n", "must be a list of numeric uids");
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(an_empty_file_means_the_defaults)                                                            \
+    T(an_unknown_key_is_named_with_its_line)                                                       \
+    T(a_wrong_value_says_what_it_must_be)                                                          \
+    T(a_key_that_is_set_twice_is_refused)                                                          \
+    T(what_is_no_setting_at_all_is_refused)                                                        \
+    T(settings_that_contradict_each_other_are_refused)                                             \
+    T(a_missing_file_is_a_sentence)                                                                \
+    T(metaservers_are_taken_in_their_order)                                                        \
+    T(a_uid_finds_its_tenant)                                                                      \
+    T(a_tenant_has_the_same_number_wherever_it_stands)                                             \
+    T(without_tenants_our_own_user_is_one)                                                         \
+    T(malformed_tenants_are_refused)
+
+KEDGE_CHECK_MAIN("agentd_config", TESTS)
