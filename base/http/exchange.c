@@ -219,6 +219,7 @@ static void answered(struct http_request *r)
         TAILQ_REMOVE(&s->deferred, r, link);
         s->stats.deferred--;
         MHD_resume_connection(r->mhd);
+        http_server_kick(s);
     }
 }
 

@@ -186,7 +186,9 @@ static void arm_timer(struct kedge_http_server *s)
 {
     uint64_t now = kedge_clock_ns(), wait_ns = UINT64_MAX;
     MHD_UNSIGNED_LONG_LONG ms;
-    if (MHD_get_timeout(s->daemon, &ms) == MHD_YES)
+    if (s->resumed)
+        wait_ns = 0;
+    else if (MHD_get_timeout(s->daemon, &ms) == MHD_YES)
         wait_ns = ms * KEDGE_NS_PER_MS;
     for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
         const struct http_connection *c = TAILQ_FIRST(&s->waiting[wait]);
@@ -205,6 +207,12 @@ static void arm_timer(struct kedge_http_server *s)
     timerfd_settime(s->timer, 0, &t, NULL);
 }
 
+void http_server_kick(struct kedge_http_server *s)
+{
+    s->resumed = true;
+    arm_timer(s);
+}
+
 void kedge_http_server_run(struct kedge_http_server *s)
 {
     struct epoll_event events[4];
@@ -216,8 +224,9 @@ void kedge_http_server_run(struct kedge_http_server *s)
     expire(s);
     MHD_UNSIGNED_LONG_LONG ms;
     for (int i = 0; i < ROUNDS_PER_RUN; i++) {
+        s->resumed = false; /* a handler may answer an earlier request */
         MHD_run(s->daemon);
-        if (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms != 0)
+        if (!s->resumed && (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms != 0))
             break;
     }
     arm_timer(s);

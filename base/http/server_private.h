@@ -62,11 +62,15 @@ struct kedge_http_server {
     struct http_connections waiting[HTTP_WAITS_TIMED];
     struct http_requests deferred;
     size_t bodies_bytes;
+    bool resumed; /* libmicrohttpd does not say by itself that it has to run for this */
     struct kedge_http_server_stats stats;
 };
 
 /* Moves a connection to where it waits now; its time starts anew. */
 void http_connection_wait(struct http_connection *c, enum http_wait wait, bool idle);
+
+/* Has run() called soon: a deferred request was resumed. */
+void http_server_kick(struct kedge_http_server *s);
 
 /* A whole answer, head included, that does not go through libmicrohttpd. Returns out. */
 const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes);

@@ -32,8 +32,8 @@ struct harness {
     int reply_status;   /* of the last kedge_http_reply() */
 };
 
-/* /echo: the body. /defer: later. /none: forgets to answer. /bad-header, /bad-status, /big,
- * /error. Everything else: what was asked. */
+/* /echo: the body. /defer: later. /wake: answers the last deferred, too. /none: forgets to answer.
+ * /bad-header, /bad-status, /big, /error. Everything else: what was asked. */
 static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_http_request *r)
 {
     struct harness *h = user;
@@ -47,6 +47,8 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
         h->deferred[h->deferred_count++] = r;
         return KEDGE_HTTP_DEFER;
     }
+    if (strcmp(r->path, "/wake") == 0 && h->deferred_count > 0)
+        kedge_http_reply_error(h->deferred[--h->deferred_count], -EBUSY, "woken");
     if (strcmp(r->path, "/none") == 0)
         return KEDGE_HTTP_REPLIED;
     if (strcmp(r->path, "/error") == 0) {
