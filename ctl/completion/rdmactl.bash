@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion of rdmactl for bash. Node ids come from the metaserver, if it answers.
+_rdmactl() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i server=()
+    COMPREPLY=()
+    case $before in
+    -o | --output) mapfile -t COMPREPLY < <(compgen -W "table json" -- "$word"); return ;;
+    --agent-socket) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --server) return ;;
+    esac
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --server) server=(--server "${COMP_WORDS[i + 1]}"); ((i++)) ;;
+        -o | --output | --agent-socket) ((i++)) ;;
+        -*) ;;
+        *) words+=("${COMP_WORDS[i]}") ;;
+        esac
+    done
+    local choices
+    case "${words[*]}" in
+    "") choices="status node agent doctor" ;;
+    node) choices="list get" ;;
+    agent) choices="status" ;;
+    "node get") choices=$(rdmactl "${server[@]}" node list -o json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4) ;;
+    *) choices= ;;
+    esac
+    [[ $word != -* ]] || choices="--output --server --agent-socket --help --version"
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+}
+complete -F _rdmactl rdmactl

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/decode.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+{
+    json_error_t error;
+    *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (*out == NULL)
+        return kedge_err(err, -EBADMSG, "the answer is not JSON (%.100s): is this a Kedge server?",
+                         error.text);
+    if (json_is_object(*out))
+        return 0;
+    json_decref(*out);
+    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+}
+
+/* Texts go to terminals: what is not printable becomes '?'. */
+static void copy(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text);
+    for (char *c = out; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
+static void word(json_t *object, const char *name, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    copy(out, size, text != NULL ? text : "");
+}
+
+static uint64_t number(json_t *object, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(object, name));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void endpoint_from(json_t *object, struct ctl_endpoint *e)
+{
+    size_t i, used = 0;
+    json_t *name;
+    memset(e, 0, sizeof *e);
+    word(object, "gid", e->gid, sizeof e->gid);
+    e->pool = number(object, "pool");
+    e->mtu = number(object, "mtu");
+    json_array_foreach(json_object_get(object, "transports"), i, name)
+    {
+        if (!json_is_string(name) || used >= sizeof e->transports - 1)
+            continue;
+        copy(e->transports + used, sizeof e->transports - used, used > 0 ? "," : "");
+        used = strlen(e->transports);
+        copy(e->transports + used, sizeof e->transports - used, json_string_value(name));
+        used = strlen(e->transports);
+    }
+}
+
+static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *err)
+{
+    size_t i;
+    json_t *endpoint;
+    memset(n, 0, sizeof *n);
+    if (!json_is_string(json_object_get(object, "id")) ||
+        !json_is_string(json_object_get(object, "state")))
+        return kedge_err(err, -EBADMSG, "the answer holds a node without id or state");
+    word(object, "id", n->id, sizeof n->id);
+    word(object, "state", n->state, sizeof n->state);
+    n->incarnation = number(object, "incarnation");
+    n->expires_in_ms = number(object, "expires_in_ms");
+    json_array_foreach(json_object_get(object, "endpoints"), i, endpoint)
+    {
+        if (n->endpoints < CTL_MAX_ENDPOINTS)
+            endpoint_from(endpoint, &n->endpoint[n->endpoints++]);
+    }
+    return 0;
+}
+
+int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, char *next,
+                     size_t size, struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    json_t *array = json_object_get(root, "nodes");
+    size_t count = json_array_size(array);
+    const char *cursor = json_string_value(json_object_get(root, "next_cursor"));
+    if (!json_is_array(array) || (cursor != NULL && strlen(cursor) >= size))
+        status = kedge_err(err, -EBADMSG, "the answer is no page of nodes");
+    struct ctl_node *grown = NULL;
+    if (status == 0) {
+        grown = realloc(nodes->node, (nodes->count + count + 1) * sizeof *grown);
+        status = grown == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+    }
+    if (grown != NULL)
+        nodes->node = grown;
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = node_from(json_array_get(array, i), &nodes->node[nodes->count + i], err);
+    if (status == 0) {
+        nodes->count += count;
+        snprintf(next, size, "%s", cursor != NULL ? cursor : "");
+    }
+    json_decref(root);
+    return status;
+}
+
+void ctl_nodes_fini(struct ctl_nodes *nodes)
+{
+    free(nodes->node);
+    *nodes = (struct ctl_nodes){.node = NULL};
+}
+
+int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct kedge_errbuf *err)
+{
+    struct ctl_node node;
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = node_from(root, &node, err);
+    if (status == 0)
+        *out = node;
+    json_decref(root);
+    return status;
+}
+
+static void pair_value(json_t *value, char *out, size_t size)
+{
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        copy(out, size, json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        snprintf(out, size, "%lld", (long long)json_integer_value(value));
+        break;
+    case JSON_REAL:
+        snprintf(out, size, "%g", json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        snprintf(out, size, "%s", json_is_true(value) ? "true" : "false");
+        break;
+    default:
+        snprintf(out, size, "-");
+    }
+}
+
+static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, int depth)
+{
+    char inner[CTL_PATH_BYTES * 2];
+    const char *key;
+    json_t *child;
+    size_t i;
+    int status = 0;
+    if (depth > CTL_MAX_NESTING || pairs->count >= CTL_MAX_PAIRS)
+        return -EBADMSG;
+    if (json_is_object(value)) {
+        json_object_foreach(value, key, child)
+        {
+            snprintf(inner, sizeof inner, "%s%s%.100s", path, path[0] != '\0' ? "." : "", key);
+            inner[CTL_PATH_BYTES - 1] = '\0';
+            if (status == 0)
+                status = pairs_add(pairs, inner, child, depth + 1);
+        }
+        return status;
+    }
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, child)
+        {
+            snprintf(inner, sizeof inner, "%s[%zu]", path, i);
+            inner[CTL_PATH_BYTES - 1] = '\0';
+            if (status == 0)
+                status = pairs_add(pairs, inner, child, depth + 1);
+        }
+        return status;
+    }
+    struct ctl_pair *pair = &pairs->pair[pairs->count++];
+    copy(pair->path, sizeof pair->path, path);
+    pair_value(value, pair->value, sizeof pair->value);
+    return 0;
+}
+
+int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out,
+                     struct kedge_errbuf *err)
+{
+    struct ctl_pairs pairs = {.pair = calloc(CTL_MAX_PAIRS, sizeof(struct ctl_pair))};
+    json_t *root;
+    if (pairs.pair == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    int status = load(body, bytes, &root, err);
+    if (status == 0) {
+        status = pairs_add(&pairs, "", root, 0);
+        if (status != 0)
+            kedge_err(err, status, "the answer is larger than rdmactl shows: use -o json");
+        json_decref(root);
+    }
+    if (status == 0)
+        *out = pairs;
+    else
+        free(pairs.pair);
+    return status;
+}
+
+void ctl_pairs_fini(struct ctl_pairs *pairs)
+{
+    free(pairs->pair);
+    *pairs = (struct ctl_pairs){.pair = NULL};
+}
+
+const char *ctl_pairs_find(const struct ctl_pairs *pairs, const char *path)
+{
+    for (size_t i = 0; i < pairs->count; i++)
+        if (strcmp(pairs->pair[i].path, path) == 0)
+            return pairs->pair[i].value;
+    return NULL;
+}
+
+void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size)
+{
+    json_t *root = json_loadb(body, bytes, 0, NULL);
+    const char *text = json_string_value(json_object_get(root, "detail"));
+    if (text == NULL)
+        text = json_string_value(json_object_get(root, "title"));
+    copy(out, size, text != NULL ? text : "");
+    json_decref(root);
+}

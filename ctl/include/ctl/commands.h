@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl's commands: each asks, and prints on standard output. 0, or -errno with a sentence. */
+#ifndef CTL_COMMANDS_H
+#define CTL_COMMANDS_H
+
+#include "ctl/options.h"
+
+int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
+/* -EIO when something that the soft provider needs is broken. */
+int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What servers answer, from JSON to plain structs: the one place of rdmactl that knows jansson.
+ * Any thread. Fields that are unknown are ignored, so that newer servers can be asked. */
+#ifndef CTL_DECODE_H
+#define CTL_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+    CTL_ID_BYTES = 64,
+    CTL_WORD_BYTES = 64,
+    CTL_MAX_ENDPOINTS = 16, /* of a node; what a server sends beyond is not shown */
+    CTL_PATH_BYTES = 128,
+    CTL_MAX_PAIRS = 4096,
+    CTL_MAX_NESTING = 8,
+};
+
+struct ctl_endpoint {
+    char gid[CTL_WORD_BYTES];
+    char transports[CTL_WORD_BYTES]; /* "dc,rc"; "" if unknown */
+    uint64_t pool, mtu;              /* mtu 0: unknown */
+};
+
+struct ctl_node {
+    char id[CTL_ID_BYTES];
+    char state[CTL_WORD_BYTES];
+    uint64_t incarnation, expires_in_ms;
+    size_t endpoints;
+    struct ctl_endpoint endpoint[CTL_MAX_ENDPOINTS];
+};
+
+/* Owns its nodes. */
+struct ctl_nodes {
+    struct ctl_node *node;
+    size_t count;
+};
+
+/* One page: appends to *nodes; next (size bytes) is the next page's cursor, "" at the end. 0, or
+ * -EBADMSG, -ENOMEM; then *nodes is as it was. */
+int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, char *next,
+                     size_t size, struct kedge_errbuf *err);
+void ctl_nodes_fini(struct ctl_nodes *nodes);
+/* One node. 0 or -EBADMSG. */
+int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct kedge_errbuf *err);
+
+/* Any document as a list of paths and values: "pools[0].vqps" = "3". */
+struct ctl_pair {
+    char path[CTL_PATH_BYTES];
+    char value[CTL_PATH_BYTES];
+};
+struct ctl_pairs {
+    struct ctl_pair *pair; /* owned */
+    size_t count;
+};
+int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out,
+                     struct kedge_errbuf *err);
+void ctl_pairs_fini(struct ctl_pairs *pairs);
+/* The value at a path, or NULL. Borrowed. */
+const char *ctl_pairs_find(const struct ctl_pairs *pairs, const char *path);
+
+/* The sentence of a problem+json: its detail, else its title; "" when the body is none. */
+void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl's command line. Pure: reads argv and the environment, prints nothing. */
+#ifndef CTL_OPTIONS_H
+#define CTL_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define CTL_DEFAULT_SERVER       "http://127.0.0.1:7480"
+#define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/admin.sock"
+
+enum ctl_command {
+    CTL_STATUS = 1,
+    CTL_NODE_LIST,
+    CTL_NODE_GET,
+    CTL_AGENT_STATUS,
+    CTL_DOCTOR,
+    CTL_HELP,
+    CTL_VERSION,
+};
+
+/* Strings are argv's, the environment's, or literals. */
+struct ctl_options {
+    enum ctl_command command;
+    const char *id; /* of NODE_GET */
+    const char *server;
+    const char *agent_socket;
+    bool json;
+};
+
+/* Options may stand before, between and after the command's words. 0, or -EINVAL. */
+int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err);
+extern const char ctl_help[];
+
+#endif

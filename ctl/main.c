@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl: parses, runs one command, says what went wrong. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/commands.h"
+
+static int run(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    switch (o->command) {
+    case CTL_STATUS:
+        return ctl_status(o, err);
+    case CTL_NODE_LIST:
+        return ctl_node_list(o, err);
+    case CTL_NODE_GET:
+        return ctl_node_get(o, err);
+    case CTL_AGENT_STATUS:
+        return ctl_agent_status(o, err);
+    case CTL_DOCTOR:
+        return ctl_doctor(o, err);
+    case CTL_HELP:
+        fputs(ctl_help, stdout);
+        return 0;
+    case CTL_VERSION:
+        puts("rdmactl " KEDGE_VERSION);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int main(int argc, char **argv)
+{
+    struct ctl_options options;
+    struct kedge_errbuf err = {.text = ""};
+    int status = ctl_options_parse(argc, argv, &options, &err);
+    if (status == 0)
+        status = run(&options, &err);
+    if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))
+        status = kedge_err(&err, -EIO, "standard output cannot be written");
+    if (status == 0)
+        return 0;
+    fflush(stdout);
+    fprintf(stderr, "rdmactl: %s\n", err.text);
+    return kedge_error_of(status)->exit_code;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/table.h"
+
+enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
+
+int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err)
+{
+    struct ctl_nodes nodes = {.node = NULL};
+    char path[1024] = "/v1/nodes?limit=1000", next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES];
+    int status = 0;
+    for (unsigned page = 0; page < MAX_PAGES; page++) {
+        struct kedge_http_result result;
+        status = ctl_fetch_server(o, path, &result, err);
+        if (status != 0)
+            break;
+        status = ctl_decode_nodes(result.body, result.body_length, &nodes, next, sizeof next, err);
+        kedge_http_result_fini(&result);
+        if (status != 0 || next[0] == '\0')
+            break;
+        (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
+        snprintf(path, sizeof path, "/v1/nodes?limit=1000&cursor=%s", encoded);
+    }
+    if (status == 0)
+        *out = nodes;
+    else
+        ctl_nodes_fini(&nodes);
+    return status;
+}
+
+static void transports_json(struct kedge_text *t, const char *names)
+{
+    const char *separator = "";
+    kedge_text_printf(t, ",\"transports\":[");
+    while (names[0] != '\0') {
+        char name[CTL_WORD_BYTES];
+        size_t length = strcspn(names, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, names);
+        kedge_text_printf(t, "%s", separator);
+        kedge_text_json(t, name);
+        separator = ",";
+        names += length + (names[length] == ',' ? 1 : 0);
+    }
+    kedge_text_printf(t, "]");
+}
+
+void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
+{
+    kedge_text_printf(t, "{\"id\":");
+    kedge_text_json(t, node->id);
+    kedge_text_printf(t, ",\"incarnation\":%llu,\"state\":", (unsigned long long)node->incarnation);
+    kedge_text_json(t, node->state);
+    kedge_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
+                      (unsigned long long)node->expires_in_ms);
+    for (size_t i = 0; i < node->endpoints; i++) {
+        const struct ctl_endpoint *e = &node->endpoint[i];
+        kedge_text_printf(t, "%s{\"gid\":", i > 0 ? "," : "");
+        kedge_text_json(t, e->gid);
+        kedge_text_printf(t, ",\"pool\":%llu", (unsigned long long)e->pool);
+        if (e->transports[0] != '\0')
+            transports_json(t, e->transports);
+        if (e->mtu != 0)
+            kedge_text_printf(t, ",\"mtu\":%llu", (unsigned long long)e->mtu);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "]}");
+}
+
+/* Prints and frees. */
+static int print_text(struct kedge_text *t, struct kedge_errbuf *err)
+{
+    int status = t->error;
+    if (status == 0)
+        puts(kedge_text_str(t));
+    else
+        kedge_err(err, status, "the output is too large");
+    kedge_text_fini(t);
+    return status;
+}
+
+static int list_json(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, OUTPUT_BYTES);
+    kedge_text_printf(&t, "{\"nodes\":[");
+    for (size_t i = 0; i < nodes->count; i++) {
+        kedge_text_printf(&t, "%s", i > 0 ? "," : "");
+        ctl_node_json(&t, &nodes->node[i]);
+    }
+    kedge_text_printf(&t, "]}");
+    return print_text(&t, err);
+}
+
+static const char *expires(const struct ctl_node *n, char out[CELL_BYTES])
+{
+    if (n->expires_in_ms == 0)
+        return "-";
+    snprintf(out, CELL_BYTES, "%.1f s", (double)n->expires_in_ms / 1e3);
+    return out;
+}
+
+static int list_table(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
+{
+    static const char *const headings[] = {"ID", "STATE", "INCARNATION", "EXPIRES IN", "ENDPOINTS"};
+    struct ctl_table *table;
+    int status = ctl_table_new(headings, 5, &table);
+    for (size_t i = 0; i < nodes->count && status == 0; i++) {
+        const struct ctl_node *n = &nodes->node[i];
+        char incarnation[CELL_BYTES], left[CELL_BYTES], gids[CTL_WORD_BYTES + CELL_BYTES] = "-";
+        snprintf(incarnation, sizeof incarnation, "%llu", (unsigned long long)n->incarnation);
+        if (n->endpoints == 1)
+            snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
+        else if (n->endpoints > 1)
+            snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
+        ctl_table_row(table,
+                      (const char *const[]){n->id, n->state, incarnation, expires(n, left), gids});
+    }
+    if (status == 0) {
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+}
+
+int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct ctl_nodes nodes;
+    int status = ctl_nodes_fetch(o, &nodes, err);
+    if (status != 0)
+        return status;
+    if (o->json)
+        status = list_json(&nodes, err);
+    else if (nodes.count == 0)
+        puts("no node has registered yet");
+    else
+        status = list_table(&nodes, err);
+    ctl_nodes_fini(&nodes);
+    return status;
+}
+
+static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
+{
+    static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
+    struct ctl_table *table;
+    char left[CELL_BYTES];
+    printf("id           %s\nstate        %s\nincarnation  %llu\nexpires in   %s\n\n", n->id,
+           n->state, (unsigned long long)n->incarnation, expires(n, left));
+    int status = ctl_table_new(headings, 4, &table);
+    for (size_t i = 0; i < n->endpoints && status == 0; i++) {
+        const struct ctl_endpoint *e = &n->endpoint[i];
+        char pool[CELL_BYTES], mtu[CELL_BYTES] = "-";
+        snprintf(pool, sizeof pool, "%llu", (unsigned long long)e->pool);
+        if (e->mtu != 0)
+            snprintf(mtu, sizeof mtu, "%llu", (unsigned long long)e->mtu);
+        ctl_table_row(table,
+                      (const char *const[]){e->gid, pool,
+                                            e->transports[0] != '\0' ? e->transports : "-", mtu});
+    }
+    if (status == 0) {
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+}
+
+int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct ctl_node node;
+    char id[3 * CTL_ID_BYTES + 1], path[sizeof id + 16];
+    if (o->id[0] == '\0' || ctl_percent_encode(o->id, id, sizeof id) != 0)
+        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+    snprintf(path, sizeof path, "/v1/nodes/%s", id);
+    int status = ctl_fetch_server(o, path, &result, err);
+    if (status == -ENOENT)
+        return kedge_err(err, status, "there is no node \"%.70s\": see rdmactl node list", o->id);
+    if (status != 0)
+        return status;
+    status = ctl_decode_node(result.body, result.body_length, &node, err);
+    kedge_http_result_fini(&result);
+    if (status != 0)
+        return status;
+    if (!o->json)
+        return node_table(&node, err);
+    struct kedge_text t;
+    kedge_text_init(&t, OUTPUT_BYTES);
+    ctl_node_json(&t, &node);
+    return print_text(&t, err);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/nodes.h"
+#include "ctl/table.h"
+
+enum { SUMMARY_BYTES = 700 };
+
+/* One line of `status`. */
+struct part {
+    const char *name, *where;
+    bool up;
+    char summary[SUMMARY_BYTES];
+};
+
+static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
+{
+    size_t live = 0, waiting = 0;
+    for (size_t i = 0; i < nodes->count; i++) {
+        live += strcmp(nodes->node[i].state, "live") == 0;
+        waiting += strcmp(nodes->node[i].state, "waiting") == 0;
+    }
+    snprintf(p->summary, sizeof p->summary, "version %s, nodes: %zu live, %zu waiting, %zu expired",
+             version, live, waiting, nodes->count - live - waiting);
+}
+
+/* The status of the first question that failed. */
+static int ask_metaserver(const struct ctl_options *o, struct part *p)
+{
+    struct kedge_http_result result;
+    struct kedge_errbuf err;
+    struct ctl_pairs pairs = {.pair = NULL};
+    struct ctl_nodes nodes = {.node = NULL};
+    const char *version = NULL;
+    int status = ctl_fetch_server(o, "/version", &result, &err);
+    if (status == 0) {
+        status = ctl_decode_pairs(result.body, result.body_length, &pairs, &err);
+        kedge_http_result_fini(&result);
+    }
+    if (status == 0) {
+        version = ctl_pairs_find(&pairs, "version");
+        status = ctl_fetch_server(o, "/readyz", &result, &err);
+    }
+    if (status == 0) {
+        kedge_http_result_fini(&result);
+        status = ctl_nodes_fetch(o, &nodes, &err);
+    }
+    p->up = status == 0;
+    if (p->up)
+        count_nodes(&nodes, p, version != NULL ? version : "unknown");
+    else
+        snprintf(p->summary, sizeof p->summary, "%s", err.text);
+    ctl_nodes_fini(&nodes);
+    ctl_pairs_fini(&pairs);
+    return status;
+}
+
+static int ask_agent(const struct ctl_options *o, struct part *p)
+{
+    struct kedge_http_result result;
+    struct kedge_errbuf err;
+    int status = ctl_fetch_agent(o, "/readyz", &result, &err);
+    p->up = status == 0;
+    if (p->up) {
+        snprintf(p->summary, sizeof p->summary, "ready for workers");
+        kedge_http_result_fini(&result);
+    } else {
+        snprintf(p->summary, sizeof p->summary, "%s", err.text);
+    }
+    return status;
+}
+
+static void print_json(const struct part *part, size_t count)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 1 << 16);
+    for (size_t i = 0; i < count; i++) {
+        kedge_text_printf(&t, "%s\"%s\":{\"at\":", i == 0 ? "{" : ",", part[i].name);
+        kedge_text_json(&t, part[i].where);
+        kedge_text_printf(&t, ",\"up\":%s,\"summary\":", part[i].up ? "true" : "false");
+        kedge_text_json(&t, part[i].summary);
+        kedge_text_printf(&t, "}");
+    }
+    kedge_text_printf(&t, "}");
+    puts(kedge_text_str(&t));
+    kedge_text_fini(&t);
+}
+
+int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    static const char *const headings[] = {"PART", "AT", "STATE", "SUMMARY"};
+    static struct part part[2];
+    struct ctl_table *table;
+    part[0] = (struct part){.name = "metaserver", .where = o->server};
+    part[1] = (struct part){.name = "agent", .where = o->agent_socket};
+    int failed = ask_metaserver(o, &part[0]);
+    (void)ask_agent(o, &part[1]); /* this host need not have one */
+    if (o->json) {
+        print_json(part, 2);
+    } else {
+        int status = ctl_table_new(headings, 4, &table);
+        for (size_t i = 0; i < 2 && status == 0; i++)
+            ctl_table_row(table,
+                          (const char *const[]){part[i].name, part[i].where,
+                                                part[i].up ? "up" : "down", part[i].summary});
+        if (status == 0) {
+            status = ctl_table_print(table);
+            ctl_table_free(table);
+        }
+        if (status != 0)
+            return kedge_err(err, status, "printing failed: %s", strerror(-status));
+    }
+    return failed == 0 ? 0 : kedge_err(err, failed, "%s", part[0].summary);
+}
+
+int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    static const char *const headings[] = {"WHAT", "VALUE"};
+    struct kedge_http_result result;
+    struct ctl_pairs pairs;
+    struct ctl_table *table;
+    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
+    if (status != 0)
+        return status;
+    status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
+    if (status != 0 && !o->json)
+        goto out;
+    if (o->json) {
+        printf("%s\n", result.body);
+        if (status == 0)
+            ctl_pairs_fini(&pairs);
+        status = 0;
+        goto out;
+    }
+    status = ctl_table_new(headings, 2, &table);
+    for (size_t i = 0; i < pairs.count && status == 0; i++)
+        ctl_table_row(table, (const char *const[]){pairs.pair[i].path, pairs.pair[i].value});
+    if (status == 0) {
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    if (status != 0)
+        kedge_err(err, status, "printing failed: %s", strerror(-status));
+    ctl_pairs_fini(&pairs);
+out:
+    kedge_http_result_fini(&result);
+    return status;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ctl/checks.h"
+#include "ctl/decode.h"
+#include "ctl/fetch.h"
+#include "ctl/nodes.h"
+
+static struct kedge_errbuf err;
+static const char one[] = "{\"id\":\"a\",\"incarnation\":7,\"state\":\"live\",\"expires_in_ms\":5,"
+                          "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
+                          "\"transports\":[\"dc\",\"rc\"],\"mtu\":4096}]}";
+
+START_TEST(a_node_goes_through_json_and_back)
+{
+    struct ctl_node n;
+    struct kedge_text t;
+    ck_assert_int_eq(ctl_decode_node(one, strlen(one), &n, &err), 0);
+    ck_assert_str_eq(n.endpoint[0].transports, "dc,rc");
+    kedge_text_init(&t, 4096);
+    ctl_node_json(&t, &n);
+    ck_assert_str_eq(kedge_text_str(&t), one);
+    kedge_text_fini(&t);
+}
+END_TEST
+
+START_TEST(pages_add_up)
+{
+    struct ctl_nodes nodes = {.node = NULL};
+    char body[512], next[16];
+    snprintf(body, sizeof body, "{\"nodes\":[%s],\"next_cursor\":\"xyz\"}", one);
+    ck_assert_int_eq(ctl_decode_nodes(body, strlen(body), &nodes, next, sizeof next, &err), 0);
+    ck_assert_str_eq(next, "xyz");
+    snprintf(body, sizeof body, "{\"nodes\":[%s]}", one);
+    ck_assert_int_eq(ctl_decode_nodes(body, strlen(body), &nodes, next, sizeof next, &err), 0);
+    ck_assert_str_eq(next, "");
+    ck_assert_uint_eq(nodes.count, 2);
+    ctl_nodes_fini(&nodes);
+}
+END_TEST
+
+START_TEST(nonsense_changes_nothing)
+{
+    static const char *const wrong[] = {"",
+                                        "null",
+                                        "[]",
+                                        "{}",
+                                        "{\"nodes\":3}",
+                                        "{\"nodes\":[3]}",
+                                        "{\"nodes\":[{\"id\":\"a\"}]}",
+                                        "{\"nodes\":[],\"next_cursor\":\"longer than 16 bytes\"}"};
+    struct ctl_nodes nodes = {.node = NULL};
+    struct ctl_node node;
+    char next[16] = "before";
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        int status = ctl_decode_nodes(wrong[i], strlen(wrong[i]), &nodes, next, sizeof next, &err);
+        ck_assert_int_eq(status, -EBADMSG);
+        ck_assert_uint_eq(nodes.count, 0);
+        ck_assert_str_eq(next, "before");
+        ck_assert_int_eq(ctl_decode_node(wrong[i], strlen(wrong[i]), &node, &err), -EBADMSG);
+    }
+    ctl_nodes_fini(&nodes);
+}
+END_TEST
+
+START_TEST(a_status_becomes_paths_and_values)
+{
+    static const char body[] =
+        "{\"node\":\"a\",\"pools\":[{\"vqps\":3,\"on\":true}],\"x\":null,\"bad\":\"a\\u001bb\"}";
+    struct ctl_pairs pairs;
+    ck_assert_int_eq(ctl_decode_pairs(body, strlen(body), &pairs, &err), 0);
+    ck_assert_uint_eq(pairs.count, 5);
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "node"), "a");
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "pools[0].vqps"), "3");
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "pools[0].on"), "true");
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "x"), "-");
+    ck_assert_str_eq(ctl_pairs_find(&pairs, "bad"), "a?b");
+    ck_assert_ptr_null(ctl_pairs_find(&pairs, "pools"));
+    ctl_pairs_fini(&pairs);
+}
+END_TEST
+
+START_TEST(a_status_without_bound_is_refused)
+{
+    struct ctl_pairs pairs;
+    struct kedge_text t;
+    kedge_text_init(&t, 1 << 20);
+    kedge_text_printf(&t, "{\"a\":[0");
+    for (int i = 0; i < CTL_MAX_PAIRS; i++)
+        kedge_text_printf(&t, ",0");
+    kedge_text_printf(&t, "]}");
+    ck_assert_int_eq(ctl_decode_pairs(kedge_text_str(&t), t.length, &pairs, &err), -EBADMSG);
+    kedge_text_reset(&t);
+    kedge_text_printf(&t, "{\"a\":[[[[[[[[[[[[0]]]]]]]]]]]]}");
+    ck_assert_int_eq(ctl_decode_pairs(kedge_text_str(&t), t.length, &pairs, &err), -EBADMSG);
+    kedge_text_fini(&t);
+}
+END_TEST
+
+START_TEST(a_problem_gives_its_detail_or_its_title)
+{
+    char out[64];
+    ctl_decode_problem("{\"title\":\"t\",\"detail\":\"d\"}", 26, out, sizeof out);
+    ck_assert_str_eq(out, "d");
+    ctl_decode_problem("{\"title\":\"t\"}", 13, out, sizeof out);
+    ck_assert_str_eq(out, "t");
+    ctl_decode_problem("<html>", 6, out, sizeof out);
+    ck_assert_str_eq(out, "");
+}
+END_TEST
+
+START_TEST(urls_are_percent_encoded)
+{
+    char out[16];
+    ck_assert_int_eq(ctl_percent_encode("a/b c", out, sizeof out), 0);
+    ck_assert_str_eq(out, "a%2Fb%20c");
+    ck_assert_int_eq(ctl_percent_encode("////////", out, sizeof out), -EMSGSIZE);
+}
+END_TEST
+
+START_TEST(checks_that_fail_say_what_to_do)
+{
+    struct ctl_check check[16];
+    size_t n = ctl_checks_host(check, 16);
+    ck_assert_uint_gt(n, 5);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert(check[i].found[0] != '\0');
+        ck_assert(check[i].level != CTL_FAIL || check[i].advice[0] != '\0');
+    }
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+    X(a_node_goes_through_json_and_back)                                                           \
+    X(pages_add_up)                                                                                \
+    X(nonsense_changes_nothing)                                                                    \
+    X(a_status_becomes_paths_and_values)                                                           \
+    X(a_status_without_bound_is_refused)                                                           \
+    X(a_problem_gives_its_detail_or_its_title)                                                     \
+    X(urls_are_percent_encoded)                                                                    \
+    X(checks_that_fail_say_what_to_do)
+KEDGE_CHECK_MAIN("ctl.decode", TESTS)

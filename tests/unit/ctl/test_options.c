@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/options.h"
+
+static struct kedge_errbuf err;
+
+/* Parses up to six words. */
+static int parse(struct ctl_options *o, const char *const words[6])
+{
+    char *argv[8] = {(char *)(uintptr_t) "rdmactl"};
+    int argc = 1;
+    while (argc < 7 && words[argc - 1] != NULL) {
+        argv[argc] = (char *)(uintptr_t)words[argc - 1];
+        argc++;
+    }
+    err.text[0] = '\0';
+    return ctl_options_parse(argc, argv, o, &err);
+}
+#define PARSE(o, ...) parse(o, (const char *const[6]){__VA_ARGS__})
+
+START_TEST(every_command_is_understood)
+{
+    struct ctl_options o;
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert_int_eq(o.command, CTL_STATUS);
+    ck_assert_int_eq(PARSE(&o, "node", "list"), 0);
+    ck_assert_int_eq(o.command, CTL_NODE_LIST);
+    ck_assert_int_eq(PARSE(&o, "node", "get", "host-17"), 0);
+    ck_assert_int_eq(o.command, CTL_NODE_GET);
+    ck_assert_str_eq(o.id, "host-17");
+    ck_assert_int_eq(PARSE(&o, "agent", "status"), 0);
+    ck_assert_int_eq(o.command, CTL_AGENT_STATUS);
+    ck_assert_int_eq(PARSE(&o, "doctor"), 0);
+    ck_assert_int_eq(o.command, CTL_DOCTOR);
+}
+END_TEST
+
+START_TEST(options_stand_anywhere)
+{
+    struct ctl_options o;
+    ck_assert_int_eq(PARSE(&o, "-o", "json", "node", "list", "--server", "http://a:1"), 0);
+    ck_assert(o.json);
+    ck_assert_str_eq(o.server, "http://a:1");
+    ck_assert_int_eq(PARSE(&o, "node", "-ojson", "get", "--agent-socket=/x", "id"), 0);
+    ck_assert(o.json);
+    ck_assert_str_eq(o.agent_socket, "/x");
+    ck_assert_str_eq(o.id, "id");
+}
+END_TEST
+
+START_TEST(the_environment_gives_way_to_options)
+{
+    struct ctl_options o;
+    setenv("KEDGE_SERVER", "http://env:1", 1);
+    setenv("KEDGE_AGENT_ADMIN", "", 1);
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert_str_eq(o.server, "http://env:1");
+    ck_assert_str_eq(o.agent_socket, CTL_DEFAULT_AGENT_SOCKET);
+    ck_assert_int_eq(PARSE(&o, "status", "--server", "http://option:1"), 0);
+    ck_assert_str_eq(o.server, "http://option:1");
+    unsetenv("KEDGE_SERVER");
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert_str_eq(o.server, CTL_DEFAULT_SERVER);
+}
+END_TEST
+
+START_TEST(wrong_command_lines_say_what_to_do)
+{
+    struct ctl_options o;
+    const struct {
+        const char *words[6];
+        const char *says;
+    } wrong[] = {
+        {{NULL}, "name a command"},
+        {{"frobnicate"}, "--help"},
+        {{"node"}, "node list"},
+        {{"node", "frob"}, "node list"},
+        {{"node", "get"}, "id"},
+        {{"agent"}, "agent status"},
+        {{"status", "now"}, "one word too many"},
+        {{"status", "-o", "xml"}, "table or json"},
+        {{"status", "--server", "localhost"}, "URL"},
+        {{"status", "--server"}, "--help"},
+        {{"status", "--frob"}, "--help"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
+                      wrong[i].says);
+    }
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+    X(every_command_is_understood)                                                                 \
+    X(options_stand_anywhere)                                                                      \
+    X(the_environment_gives_way_to_options)                                                        \
+    X(wrong_command_lines_say_what_to_do)
+KEDGE_CHECK_MAIN("ctl.options", TESTS)
