@@ -174,6 +174,11 @@ int kedge_lane_event(struct kedge_lane *l, struct kedge_lane_event *out)
     return kedge_spsc_pop(l->events, out) == 0;
 }
 
+bool kedge_lane_has_events(const struct kedge_lane *l)
+{
+    return kedge_spsc_count(l->events) > 0;
+}
+
 static void add_session(struct kedge_lane *l, const struct kedge_command *c)
 {
     int status = session_add(l, &c->add);

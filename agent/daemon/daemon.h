@@ -10,51 +10,10 @@
 #include <uv.h>
 
 #include "agent/lane.h"
+#include "agentd/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "schema/control.h"
-
-enum {
-    AGENT_TEXT = 256, /* bytes of a text setting, NUL included */
-    AGENT_TENANTS = 64,
-    AGENT_TENANT_UIDS = 32,
-    AGENT_LANES = 1, /* one now; nothing may assume it */
-};
-
-/* ---- config.c
- * -------------------------------------------------------------------------------------- */
-
-struct agent_tenant_config {
-    char name[64];
-    uint32_t number; /* as records carry it; > 0, by order in the file */
-    uint32_t uids[AGENT_TENANT_UIDS], uid_count;
-    uint64_t max_sessions, max_vqps, max_mrs; /* max_vqps, max_mrs: of one session */
-    uint64_t max_bytes;                       /* of arenas, all its sessions together */
-};
-
-struct agent_config {
-    /* [agent] */
-    char node[64], socket[AGENT_TEXT], admin_socket[AGENT_TEXT], state_dir[AGENT_TEXT],
-        log_level[16];
-    char metaserver[KEDGE_LANE_MAX_METASERVERS][AGENT_TEXT]; /* "http://host:port", nearest first */
-    uint32_t metaservers;
-    /* [fabric] */
-    char provider[32], device[AGENT_TEXT];
-    uint8_t gid[16]; /* zero: the provider chooses */
-    /* [pool] */
-    char pool[32];
-    uint64_t dcis, spares, sq_depth, sessions_ahead, arenas_ahead, arena_bytes;
-    uint64_t max_sessions, max_peers, max_flows,
-        max_regions; /* max_regions: of the node's MR table */
-    uint64_t sq_slots, cq_slots, max_inflight, guess_budget;
-    uint64_t mr_lease_ns, suspect_ns, lookup_timeout_ns;
-    struct agent_tenant_config tenant[AGENT_TENANTS];
-    uint32_t tenants;
-};
-
-/* Defaults, then what the file says (NULL: none). -errno and a sentence that names the line. */
-int agent_configure(const char *path, struct agent_config *out, struct kedge_errbuf *err);
-void agent_config_help(FILE *out);
 
 /* ---- device.c
  * -------------------------------------------------------------------------------------- */
@@ -76,6 +35,7 @@ struct agent_device {
 };
 
 struct agent;
+enum { SQ_DEPTH = 256 }; /* send slots of each queue pair */
 int device_open(struct agent *a, struct kedge_errbuf *err);
 void device_close(struct agent *a);
 /* RESET to RTS: a new DCI, or a broken one. */
@@ -112,17 +72,13 @@ void registrations_resolve(struct agent *a, const char *name,
                            void (*done)(void *user, int status, const uint8_t gid[16],
                                         uint16_t pool),
                            void *user);
-/* The next incarnation, saved durably in state_dir before it is returned. -errno and a sentence. */
-int incarnation_next(const char *state_dir, uint64_t at_least, uint64_t wall_s, uint32_t *out,
-                     struct kedge_errbuf *err);
-
 /* ---- sessions.c
  * ------------------------------------------------------------------------------------ */
 
 struct arena {
     struct kedge_fab_mem mem;
     struct kedge_fab_mr *mr; /* NULL while it is between owners */
-    uint32_t tenant;         /* whose it was or is; 0: nobody's yet */
+    uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
     struct arena *next;
 };
 
@@ -152,8 +108,8 @@ struct session_counts {
 };
 
 int sessions_start(struct agent *a, struct kedge_errbuf *err);
-/* A session for a tenant: 0 and its number, with arena 0, known to the lane; or -EDQUOT, -EAGAIN,
- * -ENOMEM. */
+/* A session for a tenant (its index + 1): 0 and its number, with arena 0, known to the lane; or
+ * -EDQUOT, -EAGAIN, -ENOMEM. */
 int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);
 /* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
@@ -197,10 +153,9 @@ struct kedge_http_client;
 struct kedge_http_server;
 
 struct agent {
-    struct agent_config config;
+    struct agentd_config config;
     uv_loop_t loop;
     uint32_t incarnation;
-    uint16_t pool_number; /* 1: the one pool there is */
     bool stopping;
     uint64_t started_ns;
     struct agent_device device;
@@ -219,8 +174,8 @@ struct agent {
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
-    struct arena *arenas_ahead;             /* nobody's yet */
-    struct arena *arenas_of[AGENT_TENANTS]; /* a tenant's, zeroed and registered anew */
+    struct arena *arenas_ahead;              /* nobody's yet */
+    struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     struct session_counts count;
     /* attach.c */
     int listen_fd;

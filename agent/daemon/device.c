@@ -72,7 +72,7 @@ static int make_dci(struct agent *a, struct kedge_fab_pd *pd)
                                      .type = KEDGE_FAB_QP_DCI,
                                      .send_cq = d->cq,
                                      .recv_cq = d->cq,
-                                     .cap = {.send_wr = (uint32_t)a->config.sq_depth,
+                                     .cap = {.send_wr = (uint32_t)SQ_DEPTH,
                                              .send_sge = KEDGE_MAX_SGE,
                                              .inline_bytes = KEDGE_MAX_INLINE}}};
     int status = call(d, &c);
@@ -92,9 +92,8 @@ static int make_queues(struct agent *a)
     if (status != 0)
         return status;
     d->chan = chan.chan.x;
-    struct kedge_fab_ctl cq = {
-        .kind = KEDGE_FAB_CREATE_CQ,
-        .cq = {.cqe = (uint32_t)(count * a->config.sq_depth), .chan = d->chan}};
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
+                               .cq = {.cqe = (uint32_t)(count * SQ_DEPTH), .chan = d->chan}};
     status = call(d, &cq);
     if (status != 0)
         return status;
@@ -136,7 +135,7 @@ static int make_target(struct agent *a)
 static int make_memory(struct agent *a)
 {
     struct agent_device *d = &a->device;
-    d->mr_log2 = kedge_table_log2_slots((uint32_t)a->config.max_regions);
+    d->mr_log2 = kedge_table_log2_slots((uint32_t)a->config.max_mrs);
     int status = kedge_fab_mem_alloc(SCRATCH_WINDOWS * KEDGE_TABLE_WINDOW_BYTES, "kedge-scratch",
                                      &d->scratch);
     if (status == 0)
@@ -156,8 +155,9 @@ static int make_memory(struct agent *a)
 static void init_mr_table(struct agent *a)
 {
     struct agent_device *d = &a->device;
-    struct kedge_endpoint_record r = {
-        .pool = a->pool_number, .incarnation = a->incarnation, .udqpn_slots = d->mr_log2 << 24};
+    struct kedge_endpoint_record r = {.pool = (uint16_t)a->config.pool_number,
+                                      .incarnation = a->incarnation,
+                                      .udqpn_slots = d->mr_log2 << 24};
     memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
     struct kedge_table_desc desc = kedge_mr_table_desc(&r);
     kedge_table_init(&d->mr_table, KEDGE_TABLE_MRS, d->mr_memory.addr, d->mr_log2, desc.seed,
@@ -176,7 +176,7 @@ static int explain(int status, struct kedge_errbuf *err)
                          "raise LimitMEMLOCK; /dev/shm must have room for the arenas)",
                          (unsigned long long)(limit.rlim_cur / 1024));
     return kedge_err(err, status,
-                     "making queue pairs and memory failed: %s (lower dcis, spares, sq_depth or "
+                     "making queue pairs and memory failed: %s (lower dcis, spares or "
                      "max_regions in [pool])",
                      strerror(-status));
 }

@@ -78,9 +78,10 @@ static void *run(void *arg)
         if (did > 0) {
             empty = 0;
             tell_control(a);
-        } else if (++empty > 120) {
+        } else if (++empty > a->config.max_empty_polls) {
             empty = 0;
             sleep_until_work(a);
+            tell_control(a);
         }
         if (++passes % EPOLL_EVERY == 0)
             look_at_descriptors(a, 0);
@@ -103,25 +104,25 @@ static int fill_random(void *user, void *bytes, size_t n)
 
 static int make_lane(struct agent *a)
 {
-    const struct agent_config *c = &a->config;
+    const struct agentd_config *c = &a->config;
     const struct agent_device *d = &a->device;
     struct kedge_lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
-        .max_flows = (uint32_t)c->max_flows,
+        .max_flows = 1024,
         .mr_cache = 4096,
-        .sq_depth = (uint32_t)c->sq_depth,
-        .max_empty_polls = 120,
-        .guess_budget = (uint32_t)c->guess_budget,
+        .sq_depth = SQ_DEPTH,
+        .max_empty_polls = (uint32_t)c->max_empty_polls,
+        .guess_budget = 64,
         .suspect_queue = 1024,
         .max_grants = 256,
-        .suspect_ns = c->suspect_ns,
-        .lookup_timeout_ns = c->lookup_timeout_ns,
+        .suspect_ns = 2 * KEDGE_NS_PER_MS,
+        .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
         .node_lease_ns = 10 * KEDGE_NS_PER_S,
         .mr_lease_ns = c->mr_lease_ns,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
-        .pool = a->pool_number,
+        .pool = (uint16_t)a->config.pool_number,
         .incarnation = a->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);

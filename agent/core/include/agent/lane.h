@@ -186,6 +186,8 @@ struct kedge_lane_event {
 int kedge_lane_command(struct kedge_lane *lane, const struct kedge_command *command);
 /* 1 and an event, or 0. */
 int kedge_lane_event(struct kedge_lane *lane, struct kedge_lane_event *out);
+/* Whether there is one: for the thread that steps the lane, so that it wakes the control side. */
+bool kedge_lane_has_events(const struct kedge_lane *lane);
 
 /* Counters, monotonic unless said otherwise; each is written by the lane with relaxed stores, read
  * by anybody. */
