@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measured on the 2-core EPYC machines (Linux 6.18, kvm-clock) where this is built: CLOCK_BOOTTIME
- * and CLOCK_MONOTONIC are both answered by the vDSO; the counter is several times cheaper still.
- * On kernels whose clock source the vDSO cannot read, every clock_gettime() is a system call. */
+/* Measured on the 2-core EPYC machines where this is built (Linux 6.18, clock source tsc):
+ * CLOCK_BOOTTIME and CLOCK_MONOTONIC take 24 ns each, both without a system call; the counter takes
+ * 9.5 ns. Where the vDSO cannot read the kernel's clock source, every clock_gettime() is a system
+ * call. */
 #include "base/clock.h"
 
 #if defined(__x86_64__)

@@ -65,6 +65,12 @@ START_TEST(an_errno_and_its_http_status_lead_to_one_row)
     ck_assert_int_eq(kedge_error_of(ENOSPC)->http, 507);
     ck_assert_int_eq(kedge_error_of(12345)->http, 500);
     ck_assert_int_ne(kedge_error_of_http(599)->exit_code, 0);
+    ck_assert_int_eq(kedge_error_of(ESTALE)->http, 409);
+    ck_assert_int_eq(kedge_error_of(EREMCHG)->http, 412);
+    ck_assert_int_eq(kedge_error_of_http(401)->errnum, EKEYREJECTED);
+    ck_assert_int_eq(kedge_error_of_http(412)->errnum, EREMCHG);
+    ck_assert_int_eq(kedge_error_of_http(503)->errnum, EHOSTUNREACH);
+    ck_assert_int_eq(kedge_error_of_http(504)->errnum, ETIMEDOUT);
 }
 END_TEST
 

@@ -176,6 +176,7 @@ START_TEST(hex_takes_exactly_the_digits_that_were_asked_for)
     ck_assert_int_eq(kedge_hex_decode("01020", bytes, 3), -EINVAL);
     ck_assert_int_eq(kedge_hex_decode("01020304", bytes, 3), -EINVAL);
     ck_assert_int_eq(kedge_hex_decode("0102g3", bytes, 3), -EINVAL);
+    ck_assert_int_eq(kedge_hex_decode("010203 ", bytes, 3), -EINVAL);
     ck_assert_int_eq(kedge_hex_decode("0x0203", bytes, 3), -EINVAL);
     ck_assert_int_eq(kedge_hex_decode("01 203", bytes, 3), -EINVAL);
     ck_assert_uint_eq(bytes[0], 0x5a);

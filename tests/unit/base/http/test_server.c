@@ -180,6 +180,18 @@ START_TEST(who_waits_for_100_continue_is_told_413_before_it_sends)
 }
 END_TEST
 
+START_TEST(a_body_that_is_announced_as_huge_is_refused_before_it_comes)
+{
+    harness_start(&h, (struct kedge_http_server_config){.body_bytes = 100});
+    ck_assert_int_eq(
+        harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 100000000\r\n" HARNESS_CLOSE "\r\n",
+                    out),
+        413);
+    ck_assert_uint_eq(h.handled, 0);
+    harness_stop(&h);
+}
+END_TEST
+
 START_TEST(chunks_without_end_are_cut_off)
 {
     static char chunk[65536 + 16];
@@ -317,6 +329,7 @@ END_TEST
     T(headers_without_end_are_cut_off_at_the_memory_bound)                                         \
     T(a_body_at_the_bound_passes_and_one_byte_more_is_a_413_problem)                               \
     T(who_waits_for_100_continue_is_told_413_before_it_sends)                                      \
+    T(a_body_that_is_announced_as_huge_is_refused_before_it_comes)                                 \
     T(chunks_without_end_are_cut_off)                                                              \
     T(all_bodies_together_have_a_bound_that_answers_503)                                           \
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \
