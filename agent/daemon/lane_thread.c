@@ -1,99 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that steps the lane, and how it sleeps (design: "Polling"; RDMAbox): it polls as long
- * as there is work and a little longer, then sets the flags, looks once more, and waits for a
- * doorbell, a completion or a command.
- *
- * Doorbells are watched edge-triggered and never read or written: a worker holds the same
- * descriptor, and could make either block. */
+#include "lane_thread.h"
+
 #include <errno.h>
-#include <stdatomic.h>
+#include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/random.h"
-#include "daemon.h"
 
-enum { EPOLL_EVERY = 64, EVENTS = 64 };
-static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
+enum { EVENTS = 64, LOOK_EVERY = 64 };
+/* A busy lane tells the control thread of events at most so often; an idle one at once. */
+#define TELL_NS (200 * KEDGE_NS_PER_US)
 
-static int watch(struct agent *a, int fd, uint64_t what)
-{
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = what};
-    return epoll_ctl(a->lane_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
-}
+#define TAG_CONTROL (UINT64_C(1) << 32)
+#define TAG_CHANNEL (UINT64_C(2) << 32)
 
-int lane_thread_watch(struct agent *a, uint32_t session, int doorbell)
-{
-    return watch(a, doorbell, session);
-}
-
-void lane_thread_unwatch(struct agent *a, int doorbell)
-{
-    (void)epoll_ctl(a->lane_epfd, EPOLL_CTL_DEL, doorbell, NULL);
-}
-
-static void look_at_descriptors(struct agent *a, int timeout_ms)
-{
-    struct epoll_event events[EVENTS];
-    int n = epoll_wait(a->lane_epfd, events, EVENTS, timeout_ms);
-    for (int i = 0; i < n; i++) {
-        if (events[i].data.u64 == FROM_CHANNEL)
-            kedge_fab_chan_drain(a->device.chan);
-        else if (events[i].data.u64 != FROM_CONTROL)
-            kedge_lane_doorbell(a->lane, (uint32_t)events[i].data.u64);
-    }
-}
-
-static void sleep_until_work(struct agent *a)
-{
-    uint64_t now = kedge_clock_ns();
-    atomic_store(&a->lane_asleep,
-                 true); /* before the last look: a command that comes after it kicks */
-    uint64_t due = kedge_lane_prepare_sleep(a->lane, now);
-    if (due != 0 && !atomic_load(&a->lane_stop)) {
-        uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
-        look_at_descriptors(a, ms > 1000 ? 1000 : (int)ms);
-    }
-    atomic_store(&a->lane_asleep, false);
-}
-
-static void tell_control(struct agent *a)
+static void ring(int fd)
 {
     uint64_t one = 1;
-    if (kedge_lane_has_events(a->lane) && write(a->events_efd, &one, sizeof one) < 0)
-        KEDGE_ASSERT(errno == EAGAIN); /* full, and so readable */
-}
-
-static void *run(void *arg)
-{
-    struct agent *a = arg;
-    uint32_t empty = 0, passes = 0;
-    while (!atomic_load_explicit(&a->lane_stop, memory_order_relaxed)) {
-        uint32_t did = kedge_lane_step(a->lane, kedge_clock_ns());
-        if (did > 0) {
-            empty = 0;
-            tell_control(a);
-        } else if (++empty > a->config.max_empty_polls) {
-            empty = 0;
-            sleep_until_work(a);
-            tell_control(a);
-        }
-        if (++passes % EPOLL_EVERY == 0)
-            look_at_descriptors(a, 0);
-    }
-    tell_control(a);
-    return NULL;
+    ssize_t n = write(fd, &one, sizeof one);
+    (void)n; /* EAGAIN: it is rung already */
 }
 
 static void wake_worker(void *user, _Atomic uint32_t *word)
 {
     (void)user;
-    (void)kedge_futex_wake(word, INT32_MAX);
+    (void)kedge_futex_wake(word, INT_MAX);
 }
 
 static int fill_random(void *user, void *bytes, size_t n)
@@ -102,105 +39,151 @@ static int fill_random(void *user, void *bytes, size_t n)
     return kedge_random_bytes(bytes, n);
 }
 
-static int make_lane(struct agent *a)
+static int wait_for(struct agentd_lane *l, struct epoll_event *events, uint64_t ns)
 {
-    const struct agentd_config *c = &a->config;
-    const struct agent_device *d = &a->device;
-    struct kedge_lane_config config = {
-        .max_sessions = (uint32_t)c->max_sessions,
-        .max_peers = (uint32_t)c->max_peers,
-        .max_flows = 1024,
-        .mr_cache = 4096,
-        .sq_depth = SQ_DEPTH,
-        .max_empty_polls = (uint32_t)c->max_empty_polls,
-        .guess_budget = 64,
-        .suspect_queue = 1024,
-        .max_grants = 256,
-        .suspect_ns = 2 * KEDGE_NS_PER_MS,
-        .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
-        .node_lease_ns = 10 * KEDGE_NS_PER_S,
-        .mr_lease_ns = c->mr_lease_ns,
-        .bound_ns = d->bound_ns,
-        .slack_ns = d->fab->caps.slack_ns,
-        .pool = (uint16_t)a->config.pool_number,
-        .incarnation = a->incarnation,
-    };
-    memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
-    struct kedge_lane_resources r = {
-        .fab = d->fab,
-        .cq = d->cq,
-        .pd = d->pd,
-        .dcis = (uint32_t)c->dcis,
-        .spares = (uint32_t)c->spares,
-        .system_dci = d->qp[0],
-        .scratch = d->scratch,
-        .scratch_lkey = d->scratch_mr->lkey,
-        .scratch_system_lkey = d->scratch_system_mr->lkey,
-        .peers = a->peers,
-        .mr_table = &a->device.mr_table,
-    };
-    for (uint64_t i = 0; i < c->dcis; i++)
-        r.dci[i] = d->qp[1 + i];
-    for (uint64_t i = 0; i < c->spares; i++)
-        r.spare[i] = d->qp[1 + c->dcis + i];
-    int status = kedge_lane_new(&config, &r, &a->lane);
-    if (status == 0) {
-        kedge_lane_set_random(a->lane, fill_random, NULL);
-        kedge_lane_set_wake(a->lane, wake_worker, NULL);
+    struct timespec t = {.tv_sec = (time_t)(ns / KEDGE_NS_PER_S),
+                         .tv_nsec = (long)(ns % KEDGE_NS_PER_S)};
+    bool forever = ns == UINT64_MAX;
+    if (ns == 0)
+        return epoll_wait(l->epoll, events, EVENTS, 0);
+    if (l->has_pwait2) {
+        int n = epoll_pwait2(l->epoll, events, EVENTS, forever ? NULL : &t, NULL);
+        if (n >= 0 || errno != ENOSYS)
+            return n;
+        l->has_pwait2 = false; /* before Linux 5.11 */
     }
+    uint64_t ms = ns / KEDGE_NS_PER_MS + 1;
+    return epoll_wait(l->epoll, events, EVENTS, forever ? -1 : ms > INT_MAX ? INT_MAX : (int)ms);
+}
+
+/* Waits up to ns (0: looks), and tells the lane which doorbells were rung. */
+static void look(struct agentd_lane *l, uint64_t ns)
+{
+    struct epoll_event events[EVENTS];
+    uint64_t count;
+    int n = wait_for(l, events, ns);
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.u64 == TAG_CHANNEL) {
+            kedge_fab_chan_drain(l->chan);
+        } else if (events[i].data.u64 == TAG_CONTROL) {
+            ssize_t got = read(l->control_fd, &count, sizeof count);
+            (void)got;
+        } else {
+            kedge_lane_doorbell(l->lane, (uint32_t)events[i].data.u64);
+        }
+    }
+}
+
+static void *run(void *user)
+{
+    struct agentd_lane *l = user;
+    uint64_t told_ns = 0, passes = 0;
+    uint32_t empty = 0;
+    bool stirred = false;
+    while (!atomic_load_explicit(&l->stop, memory_order_acquire)) {
+        uint64_t now = kedge_clock_ns();
+        if (kedge_lane_step(l->lane, now) > 0) {
+            stirred = true;
+            empty = 0;
+        } else {
+            empty++;
+        }
+        if (stirred && now - told_ns >= TELL_NS) {
+            ring(l->event_fd);
+            told_ns = now;
+            stirred = false;
+        }
+        if (++passes % LOOK_EVERY == 0)
+            look(l, 0);
+        if (empty <= l->max_empty_polls)
+            continue;
+        empty = 0;
+        now = kedge_clock_ns();
+        uint64_t until = kedge_lane_prepare_sleep(l->lane, now);
+        if (until == 0) {
+            stirred = true;
+            continue;
+        }
+        if (stirred)
+            ring(l->event_fd);
+        stirred = false;
+        now = kedge_clock_ns();
+        look(l, until == UINT64_MAX ? UINT64_MAX : until > now ? until - now : 0);
+    }
+    return NULL;
+}
+
+static int add(struct agentd_lane *l, int fd, uint32_t events, uint64_t tag)
+{
+    struct epoll_event e = {.events = events, .data.u64 = tag};
+    return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
+}
+
+int agentd_lane_init(struct agentd_lane *l, struct kedge_lane *lane, struct kedge_fab_chan *chan,
+                     uint32_t max_empty_polls)
+{
+    *l = (struct agentd_lane){
+        .lane = lane, .chan = chan, .max_empty_polls = max_empty_polls, .has_pwait2 = true};
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->epoll < 0 || l->control_fd < 0 || l->event_fd < 0)
+        return -EMFILE;
+    kedge_lane_set_random(lane, fill_random, NULL);
+    kedge_lane_set_wake(lane, wake_worker, NULL);
+    int status = add(l, l->control_fd, EPOLLIN, TAG_CONTROL);
+    return status != 0 ? status : add(l, chan->fd, EPOLLIN, TAG_CHANNEL);
+}
+
+int agentd_lane_start(struct agentd_lane *l)
+{
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the control thread's */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int status = -pthread_create(&l->thread, NULL, run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    l->running = status == 0;
     return status;
 }
 
-int lane_thread_start(struct agent *a, struct kedge_errbuf *err)
+void agentd_lane_stop(struct agentd_lane *l)
 {
-    a->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
-    a->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    a->events_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (a->lane_epfd < 0 || a->lane_kick < 0 || a->events_efd < 0 ||
-        watch(a, a->device.chan->fd, FROM_CHANNEL) != 0 ||
-        watch(a, a->lane_kick, FROM_CONTROL) != 0)
-        return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
-                         strerror(errno));
-    int status = make_lane(a);
-    if (status == 0)
-        status = -pthread_create(&a->thread, NULL, run, a);
-    if (status != 0)
-        return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
-    a->thread_runs = true;
-    return 0;
+    if (!l->running)
+        return;
+    atomic_store_explicit(&l->stop, true, memory_order_release);
+    ring(l->control_fd);
+    pthread_join(l->thread, NULL);
+    l->running = false;
 }
 
-static void kick(struct agent *a)
+static void shut(int fd)
 {
-    uint64_t one = 1;
-    if (write(a->lane_kick, &one, sizeof one) < 0)
-        KEDGE_ASSERT(errno == EAGAIN);
+    if (fd >= 0)
+        close(fd);
 }
 
-void lane_thread_stop(struct agent *a)
+void agentd_lane_fini(struct agentd_lane *l)
 {
-    if (a->thread_runs) {
-        atomic_store(&a->lane_stop, true);
-        kick(a);
-        pthread_join(a->thread, NULL);
-        a->thread_runs = false;
-    }
-    kedge_lane_free(a->lane);
-    a->lane = NULL;
-    int fds[] = {a->lane_epfd, a->lane_kick, a->events_efd};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    a->lane_epfd = a->lane_kick = a->events_efd = -1;
+    agentd_lane_stop(l);
+    kedge_lane_free(l->lane);
+    l->lane = NULL;
+    shut(l->epoll);
+    shut(l->control_fd);
+    shut(l->event_fd);
+    l->epoll = l->control_fd = l->event_fd = -1;
 }
 
-void lane_thread_command(struct agent *a, const struct kedge_command *command)
+void agentd_lane_wake(struct agentd_lane *l)
 {
-    while (kedge_lane_command(a->lane, command) != 0) {
-        kick(a);
-        usleep(100); /* the lane takes all of them in each pass */
-    }
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&a->lane_asleep))
-        kick(a);
+    ring(l->control_fd);
+}
+
+int agentd_lane_watch(struct agentd_lane *l, int doorbell, uint32_t session)
+{
+    return add(l, doorbell, EPOLLIN | EPOLLET, session);
+}
+
+void agentd_lane_unwatch(struct agentd_lane *l, int doorbell)
+{
+    (void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, doorbell, NULL);
 }

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attach socket: who comes, what they get, and how their end is noticed.
+ *
+ * A connection is one worker: its session ends when the socket or the process does. Everything that
+ * comes in is checked for size and kind before a byte of it is believed; who sends too much is told
+ * so and cut off. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "daemon.h"
+
+enum { MESSAGES_PER_S = 200, ATTACH_MS = 5000, BACKLOG = 1024, ACCEPT_AT_ONCE = 64 };
+
+struct connection {
+    struct agent *agent;
+    int fd, pidfd;
+    uv_poll_t poll, process;
+    uv_timer_t deadline; /* to attach by */
+    int handles;         /* that are not closed yet */
+    bool closing, attached, resolving;
+    struct kedge_peer_process peer;
+    uint32_t tenant, session;
+    uint64_t second, messages; /* flood: the present second and what came in it */
+    uint32_t arena_tag, resolve_tag;
+    struct connection *next;
+};
+
+/* ---- ending
+ * ---------------------------------------------------------------------------------------------- */
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    if (--c->handles > 0)
+        return;
+    close(c->fd);
+    if (c->pidfd >= 0)
+        close(c->pidfd);
+    if (!c->resolving)
+        free(c);
+}
+
+void connection_close(struct connection *c)
+{
+    struct agent *a = c->agent;
+    if (c->closing)
+        return;
+    c->closing = true;
+    for (struct connection **at = &a->connections; *at != NULL; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    a->connection_count--;
+    if (c->attached)
+        session_release(a, c->session, KEDGE_REASON_CLOSED);
+    (void)shutdown(c->fd, SHUT_RDWR);
+    uv_close((uv_handle_t *)&c->poll, handle_closed);
+    uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    if (c->pidfd >= 0)
+        uv_close((uv_handle_t *)&c->process, handle_closed);
+}
+
+/* ---- answers
+ * --------------------------------------------------------------------------------------------- */
+
+static void answer(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                   const int *fds, unsigned count)
+{
+    struct kedge_control_header *h = message;
+    *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
+                                       .version = KEDGE_CONTROL_VERSION,
+                                       .type = type,
+                                       .tag = tag,
+                                       .size = size};
+    /* Non-blocking: who does not read its answers loses them and its session. */
+    if (kedge_fds_send(c->fd, message, size, fds, count) != 0)
+        connection_close(c);
+}
+
+static void answer_error(struct connection *c, uint32_t tag, int status, const char *text)
+{
+    struct kedge_control_error m = {.status = status};
+    snprintf(m.text, sizeof m.text, "%s", text);
+    answer(c, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+}
+
+static void refuse(struct connection *c, uint32_t tag, int status, const char *text)
+{
+    c->agent->count.refused++;
+    answer_error(c, tag, status, text);
+    connection_close(c);
+}
+
+static void attach(struct connection *c, const struct kedge_control_attach *m)
+{
+    struct agent *a = c->agent;
+    char text[240];
+    if (c->attached) {
+        refuse(c, m->h.tag, -EPROTO, "this connection has a session already: open another one");
+        return;
+    }
+    if (m->pool[0] != '\0' && strcmp(m->pool, a->config.pool) != 0) {
+        snprintf(text, sizeof text, "there is no pool %.31s on this host (it has %.31s)", m->pool,
+                 a->config.pool);
+        refuse(c, m->h.tag, -ENOENT, text);
+        return;
+    }
+    int tenant = agentd_tenant_of_uid(&a->config, c->peer.uid);
+    if (tenant < 0) {
+        snprintf(text, sizeof text,
+                 "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent)",
+                 (unsigned)c->peer.uid);
+        refuse(c, m->h.tag, -EACCES, text);
+        return;
+    }
+    c->tenant = (uint32_t)tenant + 1;
+    int status = session_take(a, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    if (status != 0) {
+        const char *why =
+            status == -EDQUOT   ? "tenant %s has used up its quota of sessions or memory"
+            : status == -EAGAIN ? "the agent has no session left for tenant %s (raise max_sessions)"
+                                : "the agent cannot make a session for tenant %s: out of memory?";
+        snprintf(text, sizeof text, why, a->config.tenant[c->tenant - 1].name);
+        refuse(c, m->h.tag, status, text);
+        return;
+    }
+    c->attached = true;
+    uv_timer_stop(&c->deadline);
+    const struct agent_session *s = &a->sessions[c->session];
+    struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(a->config.sq_slots),
+                                         .ro_bytes = KEDGE_SESSION_RO_BYTES(a->config.cq_slots),
+                                         .peers_bytes = a->peers_bytes,
+                                         .arena_bytes = s->arena[0]->mem.size,
+                                         .session = c->session,
+                                         .tenant = s->ro->tenant};
+    int fds[KEDGE_FD_COUNT] = {[KEDGE_FD_RW] = s->rw_fd,
+                               [KEDGE_FD_RO] = s->ro_fd,
+                               [KEDGE_FD_DOORBELL] = s->doorbell,
+                               [KEDGE_FD_PEERS] = a->peers_fd,
+                               [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
+    answer(c, &out, KEDGE_CONTROL_ATTACHED, sizeof out, m->h.tag, fds, KEDGE_FD_COUNT);
+}
+
+void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
+{
+    if (c->closing)
+        return;
+    if (status != 0) {
+        answer_error(c, c->arena_tag, status, "this session has all the arenas that it can have");
+        return;
+    }
+    struct kedge_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
+    answer(c, &m, KEDGE_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
+}
+
+static void resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
+{
+    struct connection *c = user;
+    c->resolving = false;
+    if (c->closing) {
+        if (c->handles == 0)
+            free(c);
+        return;
+    }
+    if (status != 0) {
+        answer_error(c, c->resolve_tag, status,
+                     status == -ENOENT ? "no node has that name"
+                                       : "no metaserver could be asked for that name");
+        return;
+    }
+    struct kedge_control_resolved m = {.pool = pool};
+    memcpy(m.gid, gid, sizeof m.gid);
+    answer(c, &m, KEDGE_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
+}
+
+static void resolve(struct connection *c, const struct kedge_control_resolve *m)
+{
+    if (c->resolving) {
+        answer_error(c, m->h.tag, -EAGAIN, "one name at a time");
+        return;
+    }
+    c->resolving = true;
+    c->resolve_tag = m->h.tag;
+    registrations_resolve(c->agent, m->name, resolved, c);
+}
+
+/* ---- what comes in
+ * --------------------------------------------------------------------------------------- */
+
+static bool is_flood(struct connection *c)
+{
+    uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
+    if (second != c->second) {
+        c->second = second;
+        c->messages = 0;
+    }
+    return ++c->messages > MESSAGES_PER_S;
+}
+
+static void take_message(struct connection *c, const void *packet, size_t bytes)
+{
+    const struct kedge_control_header *h = packet;
+    int status = kedge_control_check(packet, bytes);
+    if (status != 0) {
+        refuse(c, 0, status,
+               status == -EPROTONOSUPPORT
+                   ? "this agent speaks version 1 of the attach protocol: use its libkedge"
+                   : "malformed message");
+        return;
+    }
+    if (h->type == KEDGE_CONTROL_ATTACH) {
+        attach(c, packet);
+        return;
+    }
+    if (!c->attached) {
+        refuse(c, h->tag, -EPROTO, "attach first");
+        return;
+    }
+    if (h->type == KEDGE_CONTROL_ARENA) {
+        const struct kedge_control_arena *m = packet;
+        c->arena_tag = h->tag;
+        status = session_more(c->agent, c->session, m->bytes);
+        if (status != 0)
+            answer_error(
+                c, h->tag, status,
+                status == -EDQUOT
+                    ? "the tenant's quota of memory, or the session's of arenas, is used up"
+                    : "no arena could be made");
+    } else if (h->type == KEDGE_CONTROL_RESOLVE) {
+        resolve(c, packet);
+    } else {
+        refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
+    }
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct connection *c = poll->data;
+    (void)events;
+    for (int i = 0; i < 8 && !c->closing; i++) {
+        _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
+        size_t bytes = 0;
+        unsigned count = 0;
+        int got = status < 0
+                      ? -EPIPE
+                      : kedge_fds_recv(c->fd, packet, sizeof packet, &bytes, NULL, 0, &count);
+        if (got == -EAGAIN || got == -EINTR)
+            return;
+        if (got == -EMSGSIZE || got == -EPROTO)
+            refuse(c, 0, -EPROTO, "malformed message");
+        else if (got != 0)
+            connection_close(c);
+        else if (is_flood(c))
+            refuse(c, 0, -EAGAIN, "too many messages: the rings are for that");
+        else
+            take_message(c, packet, bytes);
+    }
+}
+
+static void on_process_end(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    connection_close(poll->data);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    connection_close(timer->data);
+}
+
+static uint32_t connections_of(const struct agent *a, uid_t uid)
+{
+    uint32_t n = 0;
+    for (const struct connection *c = a->connections; c != NULL; c = c->next)
+        n += c->peer.uid == uid;
+    return n;
+}
+
+static int connection_new(struct agent *a, int fd)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    c->agent = a;
+    c->fd = fd;
+    int status = kedge_fds_peer(fd, &c->peer);
+    c->pidfd = status == 0 ? c->peer.pidfd : -1;
+    if (status == 0 && c->pidfd < 0)
+        status = -ESRCH;
+    /* One uid cannot keep the others out. */
+    if (status == 0 && (connections_of(a, c->peer.uid) >= a->config.max_sessions ||
+                        a->connection_count >= 2 * a->config.max_sessions))
+        status = -EAGAIN;
+    if (status != 0) {
+        if (c->pidfd >= 0)
+            close(c->pidfd);
+        free(c);
+        return status;
+    }
+    c->poll.data = c->process.data = c->deadline.data = c;
+    c->handles = 3;
+    (void)uv_poll_init(&a->loop, &c->poll, fd);
+    (void)uv_poll_init(&a->loop, &c->process, c->pidfd);
+    (void)uv_timer_init(&a->loop, &c->deadline);
+    (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+    (void)uv_poll_start(&c->process, UV_READABLE, on_process_end);
+    (void)uv_timer_start(&c->deadline, on_deadline, ATTACH_MS, 0);
+    c->next = a->connections;
+    a->connections = c;
+    a->connection_count++;
+    return 0;
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        int fd = accept4(a->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        if (connection_new(a, fd) != 0) {
+            a->count.refused++;
+            close(fd);
+        }
+    }
+}
+
+/* ---- listening
+ * ------------------------------------------------------------------------------------------- */
+
+/* A socket file that nobody listens on any more is in the way; anything else is somebody's. */
+static int clear_the_way(const struct sockaddr_un *at, struct kedge_errbuf *err)
+{
+    struct stat st;
+    if (lstat(at->sun_path, &st) != 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return kedge_err(err, -EEXIST, "%s exists and is no socket: remove it, or change `socket`",
+                         at->sun_path);
+    int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int status = connect(probe, (const struct sockaddr *)at, sizeof *at) == 0 ? 0 : errno;
+    close(probe);
+    if (status != ECONNREFUSED)
+        return kedge_err(err, -EADDRINUSE,
+                         "another agent listens on %s: stop it, or change `socket`", at->sun_path);
+    (void)unlink(at->sun_path);
+    return 0;
+}
+
+int attach_listen(struct agent *a, struct kedge_errbuf *err)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (strlen(a->config.socket) >= sizeof at.sun_path)
+        return kedge_err(err, -ENAMETOOLONG,
+                         "`socket` is longer than the %zu bytes that a Unix socket's path can have",
+                         sizeof at.sun_path - 1);
+    memcpy(at.sun_path, a->config.socket, strlen(a->config.socket));
+    int status = clear_the_way(&at, err);
+    if (status != 0)
+        return status;
+    a->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (a->listen_fd < 0 || bind(a->listen_fd, (const struct sockaddr *)&at, sizeof at) != 0 ||
+        chmod(at.sun_path, 0666) != 0 || listen(a->listen_fd, BACKLOG) != 0)
+        return kedge_err(
+            err, -errno,
+            "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
+            at.sun_path, strerror(errno), (unsigned)geteuid());
+    a->listen_poll.data = a;
+    (void)uv_poll_init(&a->loop, &a->listen_poll, a->listen_fd);
+    (void)uv_poll_start(&a->listen_poll, UV_READABLE, on_connection);
+    return 0;
+}
+
+void attach_stop(struct agent *a)
+{
+    if (a->listen_fd < 0)
+        return;
+    (void)unlink(a->config.socket);
+    uv_close((uv_handle_t *)&a->listen_poll, NULL);
+    while (a->connections != NULL)
+        connection_close(a->connections);
+}

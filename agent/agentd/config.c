@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agentd/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "config_parse.h"
+
+struct option {
+    const char *section, *key;
+    enum agentd_type type;
+    size_t offset;
+    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT */
+    const char *initial;
+    const char *help;
+};
+
+#define AT(member) offsetof(struct agentd_config, member)
+#define OF(member) offsetof(struct agentd_tenant_config, member)
+#define MS         KEDGE_NS_PER_MS
+#define MIB        (1ull << 20)
+
+static const struct option options[] = {
+    {"agent", "node", A_NODE, AT(node), 0, 0, NULL,
+     "this node's id; the default is the host's name"},
+    {"agent", "socket", A_PATH, AT(socket), 0, AGENTD_SOCKET_PATH, "/run/kedge/agent.sock",
+     "where workers attach"},
+    {"agent", "admin_socket", A_PATH, AT(admin_socket), 0, AGENTD_SOCKET_PATH,
+     "/run/kedge/agent-admin.sock", "HTTP over a Unix socket: status, metrics"},
+    {"agent", "state_dir", A_PATH, AT(state_dir), 0, 0, "/var/lib/kedge-agent",
+     "directory of the saved incarnation; it must exist"},
+    {"agent", "metaservers", A_URLS, 0, 0, 0, "http://127.0.0.1:7480",
+     "list of http://host:port, the nearest first"},
+    {"agent", "log_level", A_LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
+    {"fabric", "provider", A_TEXT, AT(provider), 0, 0, "soft",
+     "soft: a software RNIC for one host"},
+    {"fabric", "device", A_TEXT, AT(device), 0, 0, "",
+     "soft: its directory on tmpfs; empty: the provider's own"},
+    {"fabric", "gid", A_GID, AT(gid), 0, 0, "::", "GID of this node; :: lets the provider choose"},
+    {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
+    {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
+    {"pool", "dcis", A_COUNT, AT(dcis), 2, 32, "8", "DC initiators; one of them is for probing"},
+    {"pool", "spares", A_COUNT, AT(spares), 0, 32, "2", "DC initiators that replace broken ones"},
+    {"pool", "sessions_ahead", A_COUNT, AT(sessions_ahead), 1, 1024, "16", "sessions kept ready"},
+    {"pool", "arenas_ahead", A_COUNT, AT(arenas_ahead), 1, 1024, "16", "arenas kept ready"},
+    {"pool", "arena_bytes", A_SIZE, AT(arena_bytes), 65536, 1ull << 32, "2MiB",
+     "of a session's first arena"},
+    {"pool", "mr_lease", A_TIME, AT(mr_lease_ns), 1 * MS, 60000 * MS, "100ms",
+     "how long peers may believe in a memory region; the same on every node"},
+    {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
+    {"pool", "max_peers", A_COUNT, AT(max_peers), 1, 1 << 20, "16384", "endpoints known"},
+    {"pool", "sq_slots", A_POWER, AT(sq_slots), 4, 65536, "256", "of a submission ring"},
+    {"pool", "cq_slots", A_POWER, AT(cq_slots), 16, 65536, "1024", "of a completion ring"},
+    {"pool", "max_vqps", A_COUNT, AT(max_vqps), 1, 65536, "256", "of one session"},
+    {"pool", "max_inflight", A_COUNT, AT(max_inflight), 1, 65536, "256",
+     "requests of one session at a time"},
+    {"pool", "max_mrs", A_COUNT, AT(max_mrs), 1, 1 << 20, "16384",
+     "memory regions of all sessions (512 bytes each); 256 of one session"},
+    {"pool", "max_empty_polls", A_COUNT, AT(max_empty_polls), 1, 1 << 30, "120",
+     "empty passes before the lane sleeps"},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct option tenant_options[] = {
+    {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: 1000, 2000-2999"},
+    {"tenant NAME", "sessions", A_COUNT, OF(sessions), 1, 65536, "128", "at a time"},
+    {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+    {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
+    {"tenant NAME", "mrs", A_COUNT, OF(mrs), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+};
+#define TENANT_OPTIONS (sizeof tenant_options / sizeof tenant_options[0])
+
+/* What goes through the INI parser. */
+struct reading {
+    const char *path;
+    FILE *file;
+    struct agentd_config *config;
+    struct kedge_errbuf *err;
+    unsigned line;
+    bool seen[OPTIONS];
+    bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
+    int status; /* the first error */
+};
+
+static int set(struct agentd_config *config, struct agentd_tenant_config *tenant,
+               const struct option *o, const char *value, struct kedge_errbuf *must)
+{
+    if (o->type == A_URLS)
+        return agentd_set_urls(config, value, must);
+    if (o->type == A_UIDS)
+        return agentd_set_uids(tenant, value, must);
+    char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
+    return agentd_set_value(o->type, at, o->min, o->max, value, must);
+}
+
+static int wrong(struct reading *r, const char *what)
+{
+    if (r->status == 0)
+        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
+    return 0;
+}
+
+static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
+                            const char *name)
+{
+    struct kedge_errbuf must;
+    memset(t, 0, sizeof *t);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->id = kedge_crc32c(0, name, strlen(name)) | 1u << 31;
+    for (size_t i = 0; i < TENANT_OPTIONS; i++) {
+        int status = set(config, t, &tenant_options[i], tenant_options[i].initial, &must);
+        KEDGE_ASSERT(status == 0);
+    }
+}
+
+/* The tenant of that name, made if it is new; NULL after saying what is wrong. */
+static struct agentd_tenant_config *tenant_named(struct reading *r, const char *name)
+{
+    struct agentd_config *c = r->config;
+    size_t length = strlen(name);
+    if (length < 1 || length >= AGENTD_NAME ||
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+            length) {
+        wrong(r, "a tenant's name has 1 to 31 letters, digits, '.', '_' and '-': [tenant NAME]");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (strcmp(c->tenant[i].name, name) == 0)
+            return &c->tenant[i];
+    if (c->tenants == AGENTD_TENANTS) {
+        wrong(r, "there are more than 64 tenants");
+        return NULL;
+    }
+    struct agentd_tenant_config *t = &c->tenant[c->tenants];
+    tenant_defaults(c, t, name);
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (c->tenant[i].id == t->id) {
+            struct kedge_errbuf what;
+            kedge_err(&what, 0, "the names %s and %s have the same hash: rename one of them", name,
+                      c->tenant[i].name);
+            wrong(r, what.text);
+            return NULL;
+        }
+    c->tenants++;
+    return t;
+}
+
+static int handle(void *user, const char *section, const char *key, const char *value)
+{
+    struct reading *r = user;
+    struct kedge_errbuf must, what;
+    struct agentd_tenant_config *tenant = NULL;
+    const struct option *table = options, *o = NULL;
+    size_t count = OPTIONS;
+    bool *seen = r->seen;
+    const char *place = section;
+    if (strncmp(section, "tenant ", 7) == 0) {
+        tenant = tenant_named(r, section + 7 + strspn(section + 7, " \t"));
+        if (tenant == NULL)
+            return 0;
+        table = tenant_options;
+        count = TENANT_OPTIONS;
+        seen = r->tenant_seen[tenant - r->config->tenant];
+        place = "tenant NAME";
+    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
+            o = &table[i];
+    if (o == NULL) {
+        kedge_err(
+            &what, 0,
+            "there is no setting %.60s in [%.60s]: see kedge-agentd --help for those that are", key,
+            section);
+        return wrong(r, what.text);
+    }
+    if (seen[o - table]) {
+        kedge_err(&what, 0, "%s is set a second time: remove one", key);
+        return wrong(r, what.text);
+    }
+    seen[o - table] = true;
+    if (set(r->config, tenant, o, value == NULL ? "" : value, &must) != 0) {
+        kedge_err(&what, 0, "%s %.200s, not \"%.60s\"", key, must.text, value == NULL ? "" : value);
+        return wrong(r, what.text);
+    }
+    return 1;
+}
+
+/* fgets() that counts lines and finds those that the parser would cut in two. */
+static char *read_line(char *line, int bytes, void *user)
+{
+    struct reading *r = user;
+    if (fgets(line, bytes, r->file) == NULL)
+        return NULL;
+    r->line++;
+    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
+        wrong(r, "the line is too long");
+        return NULL;
+    }
+    return line;
+}
+
+static int defaults(struct agentd_config *out, struct kedge_errbuf *err)
+{
+    struct kedge_errbuf must;
+    char host[64] = "";
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (options[i].initial == NULL)
+            continue;
+        int status = set(out, NULL, &options[i], options[i].initial, &must);
+        KEDGE_ASSERT(status == 0);
+    }
+    (void)gethostname(host, sizeof host - 1);
+    for (char *c = host; *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (agentd_set_value(A_NODE, out->node, 0, 0, host, &must) != 0)
+        out->node[0] = '\0'; /* finish() asks for one */
+    (void)err;
+    return 0;
+}
+
+/* What concerns more than one setting. */
+static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
+{
+    char self[32];
+    struct kedge_errbuf must;
+    const char *where = path == NULL ? "the configuration" : path;
+    if (c->node[0] == '\0')
+        return kedge_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node",
+                         where);
+    if (c->max_inflight > c->cq_slots)
+        return kedge_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
+                         where, (unsigned long long)c->max_inflight,
+                         (unsigned long long)c->cq_slots);
+    if (strcmp(c->socket, c->admin_socket) == 0)
+        return kedge_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
+    if (c->tenants > 0)
+        return 0;
+    tenant_defaults(c, &c->tenant[0], "default");
+    snprintf(self, sizeof self, "%u", (unsigned)geteuid());
+    c->tenants = 1;
+    return agentd_set_uids(&c->tenant[0], self, &must);
+}
+
+int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err)
+{
+    struct reading r = {.path = path, .config = out, .err = err};
+    int status = defaults(out, err);
+    if (status != 0 || path == NULL)
+        return status != 0 ? status : finish(out, path, err);
+    r.file = fopen(path, "re");
+    if (r.file == NULL)
+        return kedge_err(err, -errno, "the configuration %s cannot be read: %s", path,
+                         strerror(errno));
+    int line = ini_parse_stream(read_line, &r, handle, &r);
+    int failed = ferror(r.file);
+    fclose(r.file);
+    if (r.status == 0 && failed)
+        return kedge_err(err, -EIO, "the configuration %s cannot be read", path);
+    if (r.status == 0 && line != 0)
+        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
+    return r.status != 0 ? r.status : finish(out, path, err);
+}
+
+void agentd_config_help(FILE *out)
+{
+    const char *section = "";
+    for (size_t i = 0; i < OPTIONS + TENANT_OPTIONS; i++) {
+        const struct option *o = i < OPTIONS ? &options[i] : &tenant_options[i - OPTIONS];
+        if (strcmp(section, o->section) != 0)
+            fprintf(out, "  [%s]\n", o->section);
+        section = o->section;
+        fprintf(out, "  %-15s = %-28s  %s\n", o->key, o->initial == NULL ? "" : o->initial,
+                o->help);
+    }
+}
+
+int agentd_tenant_of_uid(const struct agentd_config *config, uid_t uid)
+{
+    for (uint32_t i = 0; i < config->tenants; i++)
+        for (uint32_t k = 0; k < config->tenant[i].uid_ranges; k++)
+            if (uid >= config->tenant[i].uids[k].first && uid <= config->tenant[i].uids[k].last)
+                return (int)i;
+    return -EACCES;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config_parse.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+static int set_text(void *at, const char *value, size_t room, struct kedge_errbuf *must)
+{
+    if (strlen(value) >= room)
+        return kedge_err(must, -EINVAL, "has at most %zu characters", room - 1);
+    memcpy(at, value, strlen(value) + 1);
+    return 0;
+}
+
+static int set_level(void *at, const char *value, struct kedge_errbuf *must)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+        if (strcmp(levels[i], value) == 0)
+            return set_text(at, value, AGENTD_TEXT, must);
+    return kedge_err(must, -EINVAL, "must be error, warn, info or debug");
+}
+
+/* As metaservers take it. */
+static int set_node(void *at, const char *value, struct kedge_errbuf *must)
+{
+    size_t length = strlen(value);
+    if (length < 1 || length > 63 || value[0] == '-' || value[0] == '.' ||
+        strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-") != length)
+        return kedge_err(must, -EINVAL,
+                         "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
+                         "digit");
+    return set_text(at, value, AGENTD_TEXT, must);
+}
+
+static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t max,
+                      const char *value, struct kedge_errbuf *must)
+{
+    uint64_t n = 0;
+    int status = type == A_TIME   ? kedge_parse_duration(value, &n)
+                 : type == A_SIZE ? kedge_parse_bytes(value, &n)
+                                  : kedge_parse_u64(value, 0, UINT64_MAX, &n);
+    if (status != 0 || n < min || n > max || (type == A_POWER && (n & (n - 1)) != 0)) {
+        unsigned long long low = min, high = max;
+        if (type == A_TIME)
+            return kedge_err(must, -EINVAL,
+                             "must be a duration such as 100ms, from %llu to %llu ms",
+                             low / KEDGE_NS_PER_MS, high / KEDGE_NS_PER_MS);
+        if (type == A_SIZE)
+            return kedge_err(must, -EINVAL, "must be a size such as 2MiB, from %llu to %llu bytes",
+                             low, high);
+        return kedge_err(must, -EINVAL, "must be a %s from %llu to %llu",
+                         type == A_POWER ? "power of two" : "number", low, high);
+    }
+    memcpy(at, &n, sizeof n);
+    return 0;
+}
+
+int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
+                     struct kedge_errbuf *must)
+{
+    switch (type) {
+    case A_TEXT:
+        return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
+    case A_LEVEL:
+        return set_level(at, value, must);
+    case A_NODE:
+        return set_node(at, value, must);
+    case A_PATH:
+        if (value[0] != '/')
+            return kedge_err(must, -EINVAL, "must be an absolute path");
+        return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
+    case A_GID:
+        return kedge_gid_parse(value, at) == 0
+                   ? 0
+                   : kedge_err(must, -EINVAL, "must be an IPv6 address");
+    default:
+        return set_number(type, at, min, max, value, must);
+    }
+}
+
+/* The next element of a comma list, without blanks around it, in one[]. NULL at the end; elements
+ * that do not fit come out empty. */
+static const char *next_of_list(const char *from, char *one, size_t room)
+{
+    if (from == NULL || *from == '\0')
+        return NULL;
+    size_t length = strcspn(from, ","), begin = strspn(from, " \t"), used = length;
+    while (used > begin && (from[used - 1] == ' ' || from[used - 1] == '\t'))
+        used--;
+    size_t bytes = used > begin ? used - begin : 0;
+    if (bytes >= room)
+        bytes = 0;
+    memcpy(one, from + begin, bytes);
+    one[bytes] = '\0';
+    return from + length + (from[length] == ',');
+}
+
+int agentd_set_urls(struct agentd_config *config, const char *value, struct kedge_errbuf *must)
+{
+    char one[AGENTD_TEXT];
+    config->metaservers = 0;
+    for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
+        size_t length = strlen(one);
+        if (length > 0 && one[length - 1] == '/')
+            one[--length] = '\0';
+        const char *host = strncmp(one, "http://", 7) == 0    ? one + 7
+                           : strncmp(one, "https://", 8) == 0 ? one + 8
+                                                              : "";
+        if (host[0] == '\0' || strpbrk(host, "/?#@ \"") != NULL)
+            return kedge_err(must, -EINVAL,
+                             "must be a list such as http://10.0.0.1:7480, http://10.0.0.2:7480");
+        if (config->metaservers == AGENTD_METASERVERS)
+            return kedge_err(must, -EINVAL, "has at most %d metaservers", AGENTD_METASERVERS);
+        memcpy(config->metaserver[config->metaservers++], one, length + 1);
+    }
+    return 0;
+}
+
+int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
+                    struct kedge_errbuf *must)
+{
+    char one[64];
+    tenant->uid_ranges = 0;
+    for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
+        uint64_t first = 0, last = 0;
+        char *dash = strchr(one, '-');
+        if (dash != NULL)
+            *dash = '\0';
+        if (kedge_parse_u64(one, 0, UINT32_MAX - 1, &first) != 0 ||
+            kedge_parse_u64(dash != NULL ? dash + 1 : one, 0, UINT32_MAX - 1, &last) != 0 ||
+            last < first)
+            return kedge_err(must, -EINVAL,
+                             "must be a list of numeric uids and ranges such as 1000, 2000-2999");
+        if (tenant->uid_ranges == AGENTD_UID_RANGES)
+            return kedge_err(must, -EINVAL, "has at most %d uids and ranges", AGENTD_UID_RANGES);
+        tenant->uids[tenant->uid_ranges++] =
+            (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of settings, from text. One thread. */
+#ifndef AGENTD_CONFIG_PARSE_H
+#define AGENTD_CONFIG_PARSE_H
+
+#include "agentd/config.h"
+
+enum agentd_type {
+    A_TEXT,
+    A_LEVEL,
+    A_NODE,
+    A_PATH,
+    A_COUNT,
+    A_POWER,
+    A_TIME,
+    A_SIZE,
+    A_GID,
+    A_URLS,
+    A_UIDS
+};
+
+/* One setting; at: where it goes. 0, or -EINVAL and what the value must be. */
+int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
+                     struct kedge_errbuf *must);
+/* The two whose values go to more than one place. */
+int agentd_set_urls(struct agentd_config *config, const char *value, struct kedge_errbuf *must);
+int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
+                    struct kedge_errbuf *must);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process around the lane: what its files share. Everything but lane_thread.c runs on the
+ * control thread, in one libuv loop; the lane thread is reached through the lane's two rings alone.
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "agent/lane.h"
+#include "agentd/config.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "schema/control.h"
+
+/* ---- device.c
+ * -------------------------------------------------------------------------------------- */
+
+struct agent_device {
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd, *system_pd;
+    struct kedge_fab_chan *chan;
+    struct kedge_fab_cq *cq, *target_cq;
+    struct kedge_fab_srq *srq;
+    struct kedge_fab_dct *dct;
+    struct kedge_fab_mem scratch, mr_memory;
+    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr;
+    struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1];
+    uint32_t qps;
+    struct kedge_table mr_table;
+    uint32_t mr_log2;
+    uint64_t bound_ns; /* of the lease rule, from the queue pairs' attributes */
+};
+
+struct agent;
+enum { SQ_DEPTH = 256 }; /* send slots of each queue pair */
+int device_open(struct agent *a, struct kedge_errbuf *err);
+void device_close(struct agent *a);
+/* RESET to RTS: a new DCI, or a broken one. */
+int device_raise_dci(struct agent_device *d, struct kedge_fab_qp *qp);
+
+/* ---- register.c
+ * ------------------------------------------------------------------------------------ */
+
+enum registration_state {
+    REGISTRATION_NONE,
+    REGISTRATION_ASKING,
+    REGISTRATION_DONE,
+    REGISTRATION_LOST
+};
+
+struct registration {
+    struct agent *agent;
+    const char *url;
+    enum registration_state state;
+    uv_timer_t timer; /* the next renewal, or the next try */
+    uint64_t lease_ms, backoff_ms;
+    char why[160];                     /* of the last failure */
+    uint8_t gid[16];                   /* of the metaserver's endpoint */
+    struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
+};
+
+/* Begins to register with every metaserver; needs agent->http_client, ->device and ->incarnation.
+ */
+int registrations_start(struct agent *a, struct kedge_errbuf *err);
+/* Unregisters as far as that goes within `grace_ms`, then closes its timers. */
+void registrations_stop(struct agent *a, unsigned grace_ms);
+/* Asks the metaservers for a node by name: done(user, status, gid, pool) once, later. */
+void registrations_resolve(struct agent *a, const char *name,
+                           void (*done)(void *user, int status, const uint8_t gid[16],
+                                        uint16_t pool),
+                           void *user);
+/* ---- sessions.c
+ * ------------------------------------------------------------------------------------ */
+
+struct arena {
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr; /* NULL while it is between owners */
+    uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
+    struct arena *next;
+};
+
+enum stage { STAGE_EMPTY, STAGE_READY, STAGE_LIVE, STAGE_ENDING };
+
+/* One session's memory and descriptors; its number is its index. */
+struct agent_session {
+    enum stage stage;
+    int rw_fd, ro_fd, doorbell;
+    struct kedge_session_rw *rw;
+    struct kedge_session_ro *ro;
+    struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
+    uint32_t arenas;
+    struct arena *arena_asked; /* given to the lane, not answered yet */
+    uint32_t tenant;
+    uid_t uid;
+    pid_t pid;
+    struct connection *connection; /* or NULL: it is gone */
+};
+
+struct session_counts {
+    uint32_t ready, live, ending;
+    uint32_t arenas, arenas_ahead;
+    uint64_t arena_bytes;                  /* registered or between owners */
+    uint64_t attached, refused, not_ahead; /* not_ahead: had to be made while a worker waited */
+    uint64_t recycled;
+};
+
+int sessions_start(struct agent *a, struct kedge_errbuf *err);
+/* A session for a tenant (its index + 1): 0 and its number, with arena 0, known to the lane; or
+ * -EDQUOT, -EAGAIN, -ENOMEM. */
+int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                 uint32_t *number);
+/* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
+int session_more(struct agent *a, uint32_t number, uint64_t bytes);
+void session_release(struct agent *a, uint32_t number, uint32_t reason);
+/* Events of the lane, and refilling what is kept ahead. */
+void sessions_event(struct agent *a, const struct kedge_lane_event *e);
+void sessions_refill(struct agent *a);
+void sessions_stop(struct agent *a);
+
+/* ---- attach.c
+ * -------------------------------------------------------------------------------------- */
+
+int attach_listen(struct agent *a, struct kedge_errbuf *err);
+void attach_stop(struct agent *a);
+/* The session was ended by the lane: the worker's socket closes. */
+void connection_close(struct connection *c);
+void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
+
+/* ---- lane_thread.c
+ * --------------------------------------------------------------------------------- */
+
+int lane_thread_start(struct agent *a, struct kedge_errbuf *err);
+void lane_thread_stop(struct agent *a);
+/* The lane thread watches this session's doorbell from now on / no longer. Any thread. */
+int lane_thread_watch(struct agent *a, uint32_t session, int doorbell);
+void lane_thread_unwatch(struct agent *a, int doorbell);
+/* Gives the lane a command and wakes it; waits for room in the ring without end only in theory. */
+void lane_thread_command(struct agent *a, const struct kedge_command *command);
+
+/* ---- admin.c
+ * --------------------------------------------------------------------------------------- */
+
+int admin_listen(struct agent *a, struct kedge_errbuf *err);
+void admin_stop(struct agent *a);
+
+/* ---- all of it
+ * ------------------------------------------------------------------------------------- */
+
+struct kedge_http_client;
+struct kedge_http_server;
+
+struct agent {
+    struct agentd_config config;
+    uv_loop_t loop;
+    uint32_t incarnation;
+    bool stopping;
+    uint64_t started_ns;
+    struct agent_device device;
+    struct kedge_lane *lane;
+    void *peers; /* the workers' read-only table */
+    int peers_fd;
+    uint64_t peers_bytes;
+    /* lane_thread.c */
+    pthread_t thread;
+    bool thread_runs;
+    int lane_epfd, lane_kick, events_efd;
+    _Atomic bool lane_stop, lane_asleep;
+    /* register.c */
+    struct kedge_http_client *http_client;
+    uv_poll_t http_poll;
+    struct registration registration[KEDGE_LANE_MAX_METASERVERS];
+    /* sessions.c */
+    struct agent_session *sessions;
+    struct arena *arenas_ahead;              /* nobody's yet */
+    struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
+    struct session_counts count;
+    /* attach.c */
+    int listen_fd;
+    uv_poll_t listen_poll;
+    struct connection *connections;
+    uint32_t connection_count;
+    /* admin.c */
+    struct kedge_http_server *admin;
+    uv_poll_t admin_poll;
+    struct kedge_text answer;
+    /* main.c */
+    uv_poll_t events_poll, control_poll, fabric_events_poll;
+    uv_timer_t tick;
+    uv_signal_t term, interrupt;
+};
+
+#endif

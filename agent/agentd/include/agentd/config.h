@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-agentd's settings: one table says name, type, default, bounds and help of each. One thread.
+ */
+#ifndef AGENTD_CONFIG_H
+#define AGENTD_CONFIG_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum {
+    AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
+    AGENTD_NAME = 32,        /* of a tenant or pool */
+    AGENTD_METASERVERS = 8,  /* KEDGE_LANE_MAX_METASERVERS */
+    AGENTD_TENANTS = 64,     /* sections */
+    AGENTD_UID_RANGES = 32,  /* of one tenant */
+    AGENTD_SOCKET_PATH = 108 /* sockaddr_un */
+};
+
+/* first .. last, both included. */
+struct agentd_uids {
+    uid_t first, last;
+};
+
+/* [tenant NAME] */
+struct agentd_tenant_config {
+    char name[AGENTD_NAME];
+    uint32_t id; /* a hash of the name, so that it is the same on every node; never 0 */
+    struct agentd_uids uids[AGENTD_UID_RANGES];
+    uint32_t uid_ranges;
+    uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
+    uint64_t memory;              /* bytes of arenas */
+};
+
+struct agentd_config {
+    /* [agent] */
+    char node[AGENTD_TEXT];
+    char socket[AGENTD_TEXT], admin_socket[AGENTD_TEXT];
+    char state_dir[AGENTD_TEXT];
+    char metaserver[AGENTD_METASERVERS][AGENTD_TEXT]; /* http://host:port, no '/' at the end */
+    uint32_t metaservers;
+    char log_level[AGENTD_TEXT];
+    /* [fabric] */
+    char provider[AGENTD_TEXT], device[AGENTD_TEXT];
+    uint8_t gid[16]; /* zero: the provider chooses */
+    /* [pool] */
+    char pool[AGENTD_TEXT];
+    uint64_t pool_number;
+    uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
+    uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
+    uint64_t max_empty_polls;
+    /* [tenant NAME] */
+    struct agentd_tenant_config tenant[AGENTD_TENANTS];
+    uint32_t tenants;
+};
+
+/* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
+ * "default", with the uid that runs this. -errno and a sentence that names the line. */
+int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err);
+
+/* The table, for --help. */
+void agentd_config_help(FILE *out);
+
+/* The tenant of a uid: its index, or -EACCES. The first that lists it. */
+int agentd_tenant_of_uid(const struct agentd_config *config, uid_t uid);
+
+#endif

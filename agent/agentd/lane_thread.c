@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that steps the lane, and how it sleeps (design: "Polling"; RDMAbox): it polls as long
+ * as there is work and a little longer, then sets the flags, looks once more, and waits for a
+ * doorbell, a completion or a command.
+ *
+ * Doorbells are watched edge-triggered and never read or written: a worker holds the same
+ * descriptor, and could make either block. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/random.h"
+#include "daemon.h"
+
+enum { EPOLL_EVERY = 64, EVENTS = 64 };
+static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
+
+static int watch(struct agent *a, int fd, uint64_t what)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = what};
+    return epoll_ctl(a->lane_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+int lane_thread_watch(struct agent *a, uint32_t session, int doorbell)
+{
+    return watch(a, doorbell, session);
+}
+
+void lane_thread_unwatch(struct agent *a, int doorbell)
+{
+    (void)epoll_ctl(a->lane_epfd, EPOLL_CTL_DEL, doorbell, NULL);
+}
+
+static void look_at_descriptors(struct agent *a, int timeout_ms)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(a->lane_epfd, events, EVENTS, timeout_ms);
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.u64 == FROM_CHANNEL)
+            kedge_fab_chan_drain(a->device.chan);
+        else if (events[i].data.u64 != FROM_CONTROL)
+            kedge_lane_doorbell(a->lane, (uint32_t)events[i].data.u64);
+    }
+}
+
+static void sleep_until_work(struct agent *a)
+{
+    uint64_t now = kedge_clock_ns();
+    atomic_store(&a->lane_asleep,
+                 true); /* before the last look: a command that comes after it kicks */
+    uint64_t due = kedge_lane_prepare_sleep(a->lane, now);
+    if (due != 0 && !atomic_load(&a->lane_stop)) {
+        uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
+        look_at_descriptors(a, ms > 1000 ? 1000 : (int)ms);
+    }
+    atomic_store(&a->lane_asleep, false);
+}
+
+static void tell_control(struct agent *a)
+{
+    uint64_t one = 1;
+    if (kedge_lane_has_events(a->lane) && write(a->events_efd, &one, sizeof one) < 0)
+        KEDGE_ASSERT(errno == EAGAIN); /* full, and so readable */
+}
+
+static void *run(void *arg)
+{
+    struct agent *a = arg;
+    uint32_t empty = 0, passes = 0;
+    while (!atomic_load_explicit(&a->lane_stop, memory_order_relaxed)) {
+        uint32_t did = kedge_lane_step(a->lane, kedge_clock_ns());
+        if (did > 0) {
+            empty = 0;
+            tell_control(a);
+        } else if (++empty > a->config.max_empty_polls) {
+            empty = 0;
+            sleep_until_work(a);
+            tell_control(a);
+        }
+        if (++passes % EPOLL_EVERY == 0)
+            look_at_descriptors(a, 0);
+    }
+    tell_control(a);
+    return NULL;
+}
+
+static void wake_worker(void *user, _Atomic uint32_t *word)
+{
+    (void)user;
+    (void)kedge_futex_wake(word, INT32_MAX);
+}
+
+static int fill_random(void *user, void *bytes, size_t n)
+{
+    (void)user;
+    return kedge_random_bytes(bytes, n);
+}
+
+static int make_lane(struct agent *a)
+{
+    const struct agentd_config *c = &a->config;
+    const struct agent_device *d = &a->device;
+    struct kedge_lane_config config = {
+        .max_sessions = (uint32_t)c->max_sessions,
+        .max_peers = (uint32_t)c->max_peers,
+        .max_flows = 1024,
+        .mr_cache = 4096,
+        .sq_depth = SQ_DEPTH,
+        .max_empty_polls = (uint32_t)c->max_empty_polls,
+        .guess_budget = 64,
+        .suspect_queue = 1024,
+        .max_grants = 256,
+        .suspect_ns = 2 * KEDGE_NS_PER_MS,
+        .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
+        .node_lease_ns = 10 * KEDGE_NS_PER_S,
+        .mr_lease_ns = c->mr_lease_ns,
+        .bound_ns = d->bound_ns,
+        .slack_ns = d->fab->caps.slack_ns,
+        .pool = (uint16_t)a->config.pool_number,
+        .incarnation = a->incarnation,
+    };
+    memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
+    struct kedge_lane_resources r = {
+        .fab = d->fab,
+        .cq = d->cq,
+        .pd = d->pd,
+        .dcis = (uint32_t)c->dcis,
+        .spares = (uint32_t)c->spares,
+        .system_dci = d->qp[0],
+        .scratch = d->scratch,
+        .scratch_lkey = d->scratch_mr->lkey,
+        .scratch_system_lkey = d->scratch_system_mr->lkey,
+        .peers = a->peers,
+        .mr_table = &a->device.mr_table,
+    };
+    for (uint64_t i = 0; i < c->dcis; i++)
+        r.dci[i] = d->qp[1 + i];
+    for (uint64_t i = 0; i < c->spares; i++)
+        r.spare[i] = d->qp[1 + c->dcis + i];
+    int status = kedge_lane_new(&config, &r, &a->lane);
+    if (status == 0) {
+        kedge_lane_set_random(a->lane, fill_random, NULL);
+        kedge_lane_set_wake(a->lane, wake_worker, NULL);
+    }
+    return status;
+}
+
+int lane_thread_start(struct agent *a, struct kedge_errbuf *err)
+{
+    a->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
+    a->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    a->events_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (a->lane_epfd < 0 || a->lane_kick < 0 || a->events_efd < 0 ||
+        watch(a, a->device.chan->fd, FROM_CHANNEL) != 0 ||
+        watch(a, a->lane_kick, FROM_CONTROL) != 0)
+        return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
+                         strerror(errno));
+    int status = make_lane(a);
+    if (status == 0)
+        status = -pthread_create(&a->thread, NULL, run, a);
+    if (status != 0)
+        return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
+    a->thread_runs = true;
+    return 0;
+}
+
+static void kick(struct agent *a)
+{
+    uint64_t one = 1;
+    if (write(a->lane_kick, &one, sizeof one) < 0)
+        KEDGE_ASSERT(errno == EAGAIN);
+}
+
+void lane_thread_stop(struct agent *a)
+{
+    if (a->thread_runs) {
+        atomic_store(&a->lane_stop, true);
+        kick(a);
+        pthread_join(a->thread, NULL);
+        a->thread_runs = false;
+    }
+    kedge_lane_free(a->lane);
+    a->lane = NULL;
+    int fds[] = {a->lane_epfd, a->lane_kick, a->events_efd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    a->lane_epfd = a->lane_kick = a->events_efd = -1;
+}
+
+void lane_thread_command(struct agent *a, const struct kedge_command *command)
+{
+    while (kedge_lane_command(a->lane, command) != 0) {
+        kick(a);
+        usleep(100); /* the lane takes all of them in each pass */
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&a->lane_asleep))
+        kick(a);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-agentd: parses, wires and runs. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agentd/incarnation.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "daemon.h"
+#include "schema/peers.h"
+
+enum { TICK_MS = 20, GRACE_MS = 500, FDS_PER_SESSION = 8, FDS_BESIDE = 512 };
+
+static int fail(const char *sentence)
+{
+    fprintf(stderr, "kedge-agentd: %s\n", sentence);
+    return EXIT_FAILURE;
+}
+
+/* ---- the loop
+ * -------------------------------------------------------------------------------------------- */
+
+static void on_lane_events(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    struct kedge_lane_event e;
+    uint64_t count;
+    (void)status, (void)events;
+    if (read(a->events_efd, &count, sizeof count) < 0) {
+        /* It was read already. */
+    }
+    while (kedge_lane_event(a->lane, &e))
+        sessions_event(a, &e);
+}
+
+static void on_control(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    (void)kedge_fab_run(a->device.fab);
+}
+
+static void on_fabric_events(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    struct kedge_fab_event e;
+    (void)status, (void)events;
+    while (kedge_fab_get_event(a->device.fab, &e))
+        kedge_log(KEDGE_LOG_WARN, "device event", "type=%d", (int)e.type);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    sessions_refill(timer->data);
+}
+
+static void on_signal(uv_signal_t *sig, int number)
+{
+    struct agent *a = sig->data;
+    kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%d", number);
+    uv_stop(&a->loop);
+}
+
+static void poll_fd(struct agent *a, uv_poll_t *poll, int fd, uv_poll_cb callback)
+{
+    poll->data = a;
+    (void)uv_poll_init(&a->loop, poll, fd);
+    (void)uv_poll_start(poll, UV_READABLE, callback);
+}
+
+static void watch(struct agent *a)
+{
+    poll_fd(a, &a->events_poll, a->events_efd, on_lane_events);
+    poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->device.fab), on_control);
+    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->device.fab), on_fabric_events);
+    a->tick.data = a->term.data = a->interrupt.data = a;
+    (void)uv_timer_init(&a->loop, &a->tick);
+    (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
+    (void)uv_signal_init(&a->loop, &a->term);
+    (void)uv_signal_start(&a->term, on_signal, SIGTERM);
+    (void)uv_signal_init(&a->loop, &a->interrupt);
+    (void)uv_signal_start(&a->interrupt, on_signal, SIGINT);
+}
+
+/* ---- starting and stopping
+ * -------------------------------------------------------------------------------- */
+
+static int make_peers(struct agent *a, struct kedge_errbuf *err)
+{
+    uint64_t seed;
+    a->peers_bytes = kedge_peers_bytes((uint32_t)a->config.max_peers);
+    int status = kedge_random_bytes(&seed, sizeof seed);
+    if (status == 0)
+        status = kedge_memfd_new("kedge-peers", a->peers_bytes, true, &a->peers_fd, &a->peers);
+    if (status != 0)
+        return kedge_err(err, status, "the peer table cannot be made: %s", strerror(-status));
+    kedge_peers_format(a->peers, (uint32_t)a->config.max_peers, seed);
+    return 0;
+}
+
+static int raise_limits(const struct agent *a, struct kedge_errbuf *err)
+{
+    struct rlimit limit;
+    rlim_t wanted = a->config.max_sessions * FDS_PER_SESSION + FDS_BESIDE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return 0;
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
+        return kedge_err(
+            err, -EMFILE,
+            "%llu sessions need %llu open files but %llu are allowed: lower max_sessions, or raise "
+            "LimitNOFILE",
+            (unsigned long long)a->config.max_sessions, (unsigned long long)wanted,
+            (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    return 0;
+}
+
+static int start(struct agent *a, struct kedge_errbuf *err)
+{
+    int lost = 0, status = raise_limits(a, err);
+    if (status == 0)
+        status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0,
+                                         &a->incarnation, &lost, err);
+    if (lost)
+        kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
+                  a->incarnation);
+    if (status == 0)
+        status = device_open(a, err);
+    if (status == 0)
+        status = make_peers(a, err);
+    if (status == 0)
+        status = lane_thread_start(a, err);
+    if (status != 0)
+        return status;
+    watch(a);
+    status = sessions_start(a, err);
+    if (status == 0)
+        status = attach_listen(a, err);
+    if (status == 0)
+        status = admin_listen(a, err);
+    if (status == 0)
+        status = registrations_start(a, err);
+    return status;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Workers see their sessions end; then everything is given back, in the reverse order. */
+static void stop(struct agent *a)
+{
+    a->stopping = true;
+    for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++)
+        session_release(a, (uint32_t)i, KEDGE_REASON_DRAIN);
+    attach_stop(a);
+    registrations_stop(a, GRACE_MS);
+    admin_stop(a);
+    uv_walk(&a->loop, close_handle, NULL);
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&a->loop);
+    lane_thread_stop(a);
+    sessions_stop(a);
+    device_close(a);
+    if (a->peers != NULL) {
+        munmap(a->peers, a->peers_bytes);
+        close(a->peers_fd);
+    }
+}
+
+static int serve(struct agent *a)
+{
+    struct kedge_errbuf err = {""};
+    char gid[KEDGE_GID_TEXT];
+    (void)uv_loop_init(&a->loop);
+    a->listen_fd = a->lane_epfd = a->lane_kick = a->events_efd = a->peers_fd = -1;
+    a->started_ns = kedge_clock_ns();
+    int status = start(a, &err);
+    if (status == 0) {
+        printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
+               kedge_gid_format(a->device.fab->caps.gid, gid));
+        fflush(stdout);
+        kedge_log(KEDGE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
+                  a->config.node, gid, a->incarnation, a->config.socket);
+        (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    }
+    stop(a);
+    return status == 0 ? EXIT_SUCCESS : fail(err.text);
+}
+
+static void help(void)
+{
+    printf(
+        "usage: kedge-agentd [--config FILE] [--check-config]\n"
+        "\n"
+        "Keeps queue pairs and registered memory ready on this host, and lends them to workers.\n"
+        "\n"
+        "  --config FILE    settings (none: the defaults below)\n"
+        "  --check-config   read the settings, say what is wrong, and end\n"
+        "  --version        print the version and end\n"
+        "  --help           print this and end\n"
+        "\n"
+        "Settings, with their defaults:\n");
+    agentd_config_help(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"check-config", no_argument, NULL, 'k'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    static struct agent agent;
+    struct kedge_errbuf err = {""};
+    enum kedge_log_level level = KEDGE_LOG_INFO;
+    const char *path = NULL;
+    bool check = false;
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            path = optarg;
+            break;
+        case 'k':
+            check = true;
+            break;
+        case 'v':
+            printf("kedge-agentd %s\n", KEDGE_VERSION);
+            return EXIT_SUCCESS;
+        case 'h':
+            help();
+            return EXIT_SUCCESS;
+        default:
+            return fail("see kedge-agentd --help");
+        }
+    }
+    if (optind < argc)
+        return fail("it takes no arguments but its options: see kedge-agentd --help");
+    if (agentd_configure(path, &agent.config, &err) != 0)
+        return fail(err.text);
+    if (check)
+        return EXIT_SUCCESS;
+    (void)kedge_log_parse_level(agent.config.log_level, &level);
+    kedge_log_init("kedge-agentd", level);
+    signal(SIGPIPE, SIG_IGN);
+    return serve(&agent);
+}
