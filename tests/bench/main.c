@@ -7,9 +7,32 @@
 
 static int measure(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
-    if (o->direct)
-        return perf_direct(o, r, err);
-    return kedge_err(err, -ENOTSUP, "only --direct is there yet");
+    switch (o->test) {
+    case PERF_ATTACH:
+        return perf_attach(o, r, err);
+    case PERF_CONNECT:
+        return perf_connect(o, r, err);
+    case PERF_MESH:
+        return perf_mesh(o, r, err);
+    case PERF_READ:
+    case PERF_WRITE:
+        break;
+    }
+    return o->direct ? perf_direct(o, r, err) : perf_one_sided(o, r, err);
+}
+
+/* --direct needs no servers. */
+static int run(struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    struct perf_local local;
+    if (o->direct || !o->local)
+        return measure(o, r, err);
+    int status = perf_local_start(&local, o, err);
+    if (status != 0)
+        return status;
+    status = measure(o, r, err);
+    perf_local_stop(&local);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -24,7 +47,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "kedge-perf: %s\n", err.text);
         return 2;
     }
-    status = measure(&options, &result, &err);
+    status = run(&options, &result, &err);
     if (status != 0) {
         fprintf(stderr, "kedge-perf: %s\n", err.text);
         return 1;

@@ -68,4 +68,39 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
  */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
+/* A metaserver and two agents of our own, on a soft device of their own. */
+struct perf_local {
+    char device[64], work[64];
+    char socket[2][96]; /* of the agents */
+    char server[64];    /* URL */
+    int pid[3];         /* metaserver, agents; 0: none */
+};
+/* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
+int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err);
+/* Ends them and removes their directories. */
+void perf_local_stop(struct perf_local *l);
+
+/* Endpoints that no agent has met: registered with o->server under GIDs made of `prefix`. */
+struct perf_strangers {
+    uint8_t prefix[8];
+    uint64_t registered; /* nodes */
+};
+int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
+                       struct kedge_errbuf *err);
+void perf_strangers_remove(const struct perf_options *o, struct perf_strangers *s);
+void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t gid[16]);
+
+/* The tests of workers: they attach to the agents that o names. */
+int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+
+struct kedge_session;
+/* Opens a session; when the agent has none ready it tries again for 10 s, counting in *retries. */
+int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
+              struct kedge_errbuf *err);
+/* status, with libkedge's sentence in err. */
+int perf_failed(int status, const char *what, struct kedge_errbuf *err);
+
 #endif

@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 #define CTL_DEFAULT_SERVER       "http://127.0.0.1:7480"
-#define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/admin.sock"
+#define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/agent-admin.sock"
 
 enum ctl_command {
     CTL_STATUS = 1,

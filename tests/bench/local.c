@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/http/client.h"
+#include "perf.h"
+
+enum { START_MS = 20000, STOP_MS = 5000, STEP_US = 5000 };
+static const char *const names[] = {"metad", "a", "b"};
+
+/* The path of a daemon: --bin, or beside us, or in sbin. */
+static int find_program(const struct perf_options *o, const char *name, char out[PATH_MAX],
+                        struct kedge_errbuf *err)
+{
+    static const char *const places[] = {".", "../sbin"};
+    char self[PATH_MAX];
+    if (o->bin != NULL) {
+        snprintf(out, PATH_MAX, "%s/%s", o->bin, name);
+        if (access(out, X_OK) == 0)
+            return 0;
+    }
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    for (size_t i = 0; i < 2 && n > 0 && o->bin == NULL; i++) {
+        self[n] = '\0';
+        if (snprintf(out, PATH_MAX, "%s/%s/%s", dirname(self), places[i], name) < PATH_MAX &&
+            access(out, X_OK) == 0)
+            return 0;
+        n = readlink("/proc/self/exe", self, sizeof self - 1);
+    }
+    return kedge_err(err, -ENOENT, "%s was not found: name its directory with --bin", name);
+}
+
+static int write_file(const char *path, const char *text, struct kedge_errbuf *err)
+{
+    FILE *f = fopen(path, "we");
+    if (f == NULL)
+        return kedge_err(err, -errno, "%s: %s", path, strerror(errno));
+    bool written = fputs(text, f) >= 0;
+    if (fclose(f) != 0 || !written)
+        return kedge_err(err, -EIO, "%s cannot be written", path);
+    return 0;
+}
+
+static uint32_t power_of_two(uint32_t least, uint32_t n)
+{
+    while (least < n)
+        least *= 2;
+    return least;
+}
+
+static int configure(const struct perf_local *l, const struct perf_options *o, int which,
+                     char path[96], struct kedge_errbuf *err)
+{
+    char text[2048];
+    uint32_t slots = power_of_two(256, o->depth);
+    uint32_t workers = o->test == PERF_MESH ? o->workers : 16;
+    snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
+    if (which == 0)
+        snprintf(text, sizeof text,
+                 "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
+                 "[fabric]\nprovider = soft\ndevice = %s\n",
+                 l->work, l->device);
+    else
+        snprintf(text, sizeof text,
+                 "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
+                 "state_dir = %s/%s\nmetaservers = %s\n"
+                 "[fabric]\nprovider = soft\ndevice = %s\n"
+                 "[pool]\nmax_vqps = %u\nsq_slots = %u\nmax_inflight = %u\ncq_slots = %u\n"
+                 "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n",
+                 names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
+                 l->server, l->device, workers > 256 ? workers : 256, slots, slots,
+                 power_of_two(1024, 2 * slots), (unsigned)geteuid());
+    return write_file(path, text, err);
+}
+
+/* The last line of a daemon's log, which says why it ended. */
+static void last_words(const struct perf_local *l, int which, char *out, size_t size)
+{
+    char path[96], line[512];
+    snprintf(path, sizeof path, "%s/%s.log", l->work, names[which]);
+    snprintf(out, size, "no message");
+    FILE *f = fopen(path, "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (line[0] != '\n')
+            snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
+    if (f != NULL)
+        fclose(f);
+}
+
+static int spawn(struct perf_local *l, const struct perf_options *o, int which,
+                 struct kedge_errbuf *err)
+{
+    const char *name = which == 0 ? "kedge-metad" : "kedge-agentd";
+    char program[PATH_MAX], config[96], log[96];
+    int status = find_program(o, name, program, err);
+    if (status == 0)
+        status = configure(l, o, which, config, err);
+    if (status != 0)
+        return status;
+    snprintf(log, sizeof log, "%s/%s.log", l->work, names[which]);
+    pid_t pid = fork();
+    if (pid < 0)
+        return kedge_err(err, -errno, "fork: %s", strerror(errno));
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(fd, STDOUT_FILENO);
+        dup2(fd, STDERR_FILENO);
+        execl(program, name, "--config", config, (char *)NULL);
+        _exit(127);
+    }
+    l->pid[which] = pid;
+    return 0;
+}
+
+/* Whether the metaserver has said its port, or the agent is ready. */
+static bool is_ready(struct perf_local *l, int which)
+{
+    static const char says[] = "kedge-metad: ready, port ";
+    char path[112], line[256];
+    if (which > 0) {
+        struct kedge_http_result result;
+        snprintf(path, sizeof path, "%s.admin", l->socket[which - 1]);
+        struct kedge_http_call call = {
+            .url = "http://localhost/readyz", .unix_path = path, .timeout_ms = 1000};
+        if (access(path, F_OK) != 0 || kedge_http_call(&call, &result, NULL) != 0)
+            return false;
+        bool ready = result.status == 200;
+        kedge_http_result_fini(&result);
+        return ready;
+    }
+    snprintf(path, sizeof path, "%s/metad.log", l->work);
+    FILE *f = fopen(path, "re");
+    bool ready = false;
+    while (f != NULL && !ready && fgets(line, sizeof line, f) != NULL) {
+        ready = strncmp(line, says, sizeof says - 1) == 0 && strchr(line, '\n') != NULL;
+        if (ready)
+            snprintf(l->server, sizeof l->server, "http://127.0.0.1:%.*s",
+                     (int)strcspn(line + sizeof says - 1, "\n"), line + sizeof says - 1);
+    }
+    if (f != NULL)
+        fclose(f);
+    return ready;
+}
+
+static int wait_ready(struct perf_local *l, int which, struct kedge_errbuf *err)
+{
+    char why[400];
+    for (int waited = 0; waited < START_MS * 1000; waited += STEP_US) {
+        if (is_ready(l, which))
+            return 0;
+        if (waitpid(l->pid[which], NULL, WNOHANG) == l->pid[which]) {
+            l->pid[which] = 0;
+            last_words(l, which, why, sizeof why);
+            return kedge_err(err, -EIO, "%s did not start: %s",
+                             which == 0 ? "the metaserver" : "an agent", why);
+        }
+        usleep(STEP_US);
+    }
+    last_words(l, which, why, sizeof why);
+    return kedge_err(err, -ETIMEDOUT, "%s was not ready after %d s: %s",
+                     which == 0 ? "the metaserver" : "an agent", START_MS / 1000, why);
+}
+
+int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err)
+{
+    char path[128];
+    *l = (struct perf_local){.device = "/dev/shm/kedge-perf-XXXXXX",
+                             .work = "/tmp/kedge-perf-XXXXXX"};
+    if (mkdtemp(l->device) == NULL || mkdtemp(l->work) == NULL)
+        return kedge_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
+    int status = 0;
+    for (int i = 0; i < 3 && status == 0; i++) {
+        snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
+        if (mkdir(path, 0700) != 0)
+            status = kedge_err(err, -errno, "%s: %s", path, strerror(errno));
+        if (i > 0)
+            snprintf(l->socket[i - 1], sizeof l->socket[0], "%s/%s.sock", l->work, names[i]);
+    }
+    for (int i = 0; i < 3 && status == 0; i++) {
+        status = spawn(l, o, i, err);
+        if (status == 0)
+            status = wait_ready(l, i, err);
+    }
+    if (status != 0) {
+        perf_local_stop(l);
+        return status;
+    }
+    o->socket = l->socket[0];
+    o->peer_socket = l->socket[1];
+    o->server = l->server;
+    return 0;
+}
+
+static void remove_tree(const char *path)
+{
+    char inner[PATH_MAX];
+    DIR *d = opendir(path);
+    if (d == NULL)
+        return;
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
+        if (unlink(inner) != 0)
+            remove_tree(inner);
+    }
+    closedir(d);
+    (void)rmdir(path);
+}
+
+void perf_local_stop(struct perf_local *l)
+{
+    for (int i = 2; i >= 0; i--) {
+        if (l->pid[i] == 0)
+            continue;
+        kill(l->pid[i], SIGTERM);
+        int waited = 0;
+        while (waitpid(l->pid[i], NULL, WNOHANG) == 0 && (waited += STEP_US) < STOP_MS * 1000)
+            usleep(STEP_US);
+        if (waited >= STOP_MS * 1000) {
+            kill(l->pid[i], SIGKILL);
+            waitpid(l->pid[i], NULL, 0);
+        }
+        l->pid[i] = 0;
+    }
+    remove_tree(l->work);
+    remove_tree(l->device);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers that all connect to each other, as the burst compute nodes of a store do. Each is a
+ * process, waits without spinning, and READs eight bytes from every other one. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kedge.h>
+
+#include "base/futex.h"
+#include "perf.h"
+
+enum { WAIT_MS = 60000, WORD = 8, BETWEEN = 64 };
+
+struct seat {
+    char token[KEDGE_TOKEN_MAX];
+    struct kedge_hist connects;
+    uint64_t retries;
+    struct kedge_errbuf err;
+    int status;
+};
+
+/* Shared between the processes. */
+struct hall {
+    _Atomic uint32_t exported, done; /* how many; futexes */
+    _Atomic uint32_t failed;
+    struct seat seat[];
+};
+
+static uint64_t word_of(uint32_t worker)
+{
+    return 0x6b65646765000000ull + worker;
+}
+
+/* Wakes everyone at each step; waits until all have come, or one has failed. */
+static int meet(struct hall *hall, _Atomic uint32_t *count, uint32_t all)
+{
+    atomic_fetch_add(count, 1);
+    kedge_futex_wake(count, INT32_MAX);
+    uint64_t end = kedge_clock_ns() + WAIT_MS * KEDGE_NS_PER_MS;
+    for (uint32_t n; (n = atomic_load(count)) < all;) {
+        if (atomic_load(&hall->failed) != 0)
+            return -ECANCELED;
+        if (kedge_clock_ns() > end)
+            return -ETIMEDOUT;
+        (void)kedge_futex_wait(count, n, 200 * KEDGE_NS_PER_MS);
+    }
+    return 0;
+}
+
+/* Takes completions as they come; all must be successes. */
+static int collect(struct kedge_session *s, uint32_t wanted, struct kedge_errbuf *err)
+{
+    struct ibv_wc wc[64];
+    uint32_t got = 0;
+    while (got < wanted) {
+        int n = kedge_poll(s, 64, wc);
+        if (n == 0) {
+            n = kedge_wait(s, WAIT_MS);
+            if (n == 0)
+                return kedge_err(err, -ETIMEDOUT, "%u of %u READs completed", got, wanted);
+            if (n > 0)
+                continue;
+        }
+        if (n < 0)
+            return perf_failed(n, "polling", err);
+        for (int i = 0; i < n; i++)
+            if (wc[i].status != IBV_WC_SUCCESS)
+                return kedge_err(err, -EIO, "a READ failed with status %d: %s", wc[i].status,
+                                 kedge_reason_str(wc[i].vendor_err));
+        got += (uint32_t)n;
+    }
+    return 0;
+}
+
+struct member {
+    struct kedge_session *s;
+    uint8_t *memory; /* a word to be read, then one for each other worker */
+    uint32_t lkey;
+};
+
+static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_t workers,
+                       struct kedge_errbuf *err)
+{
+    static struct kedge_vqp *vqps[PERF_MAX_WORKERS];
+    static struct kedge_remote remotes[PERF_MAX_WORKERS];
+    struct kedge_clock_fast clock;
+    struct kedge_session_info info;
+    uint32_t posted = 0, done = 0;
+    int status = 0;
+    kedge_clock_fast_init(&clock);
+    kedge_session_query(m->s, &info);
+    for (uint32_t i = 0; i < workers && status == 0; i++) {
+        if (i == me)
+            continue;
+        status = kedge_import(m->s, hall->seat[i].token, &remotes[i]);
+        if (status == 0)
+            status = kedge_vqp_create(m->s, NULL, &vqps[i]);
+        if (status != 0)
+            return perf_failed(status, "a VQP to another worker", err);
+        uint64_t begin = kedge_clock_fast_ns(&clock);
+        status = kedge_connect(vqps[i], remotes[i].gid);
+        kedge_hist_record(&hall->seat[me].connects, kedge_clock_fast_ns(&clock) - begin);
+    }
+    if (status != 0)
+        return perf_failed(status, "connecting", err);
+    for (uint32_t i = 0; i < workers && status == 0; i++) {
+        if (i == me)
+            continue;
+        struct ibv_sge sge = {
+            .addr = (uintptr_t)m->memory + (i + 1) * BETWEEN, .length = WORD, .lkey = m->lkey};
+        struct ibv_send_wr wr = {.sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = IBV_WR_RDMA_READ,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.rdma = {.remote_addr = remotes[i].addr,
+                                             .rkey = remotes[i].rkey}},
+                           *bad;
+        if (posted - done == info.max_inflight) {
+            status = collect(m->s, posted - done, err);
+            done = posted;
+        }
+        if (status == 0 && (status = kedge_post_send(vqps[i], &wr, &bad)) != 0)
+            perf_failed(status, "posting", err);
+        posted++;
+    }
+    return status != 0 ? status : collect(m->s, posted - done, err);
+}
+
+static int worker_run(const struct perf_options *o, struct hall *hall, uint32_t me)
+{
+    struct seat *seat = &hall->seat[me];
+    struct member m = {.s = NULL};
+    struct kedge_mr *mr;
+    void *memory;
+    uint64_t word = word_of(me);
+    const char *peer = o->peer_socket != NULL ? o->peer_socket : o->socket;
+    int status = perf_open(me % 2 == 0 ? o->socket : peer, &m.s, &seat->retries, &seat->err);
+    if (status != 0)
+        return status;
+    status = kedge_alloc(m.s, (o->workers + 1) * BETWEEN, &memory, &m.lkey);
+    if (status != 0)
+        return perf_failed(status, "memory", &seat->err);
+    m.memory = memory;
+    memcpy(memory, &word, WORD);
+    status = kedge_reg_mr(m.s, memory, WORD, IBV_ACCESS_REMOTE_READ, &mr);
+    if (status == 0)
+        status = kedge_mr_export(mr, seat->token, sizeof seat->token);
+    if (status != 0)
+        return perf_failed(status, "exporting", &seat->err);
+    status = meet(hall, &hall->exported, o->workers);
+    if (status != 0)
+        return kedge_err(&seat->err, status, "not all workers came");
+    status = meet_others(&m, hall, me, o->workers, &seat->err);
+    for (uint32_t i = 0; i < o->workers && status == 0; i++) {
+        memcpy(&word, m.memory + (i + 1) * BETWEEN, WORD);
+        if (i != me && word != word_of(i))
+            status = kedge_err(&seat->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
+    }
+    if (status == 0 && meet(hall, &hall->done, o->workers) != 0)
+        status = kedge_err(&seat->err, -ECANCELED, "not all workers finished");
+    kedge_close(m.s);
+    return status;
+}
+
+static int gather(const struct perf_options *o, struct hall *hall, struct perf_result *r,
+                  struct kedge_errbuf *err)
+{
+    int status = 0;
+    kedge_hist_reset(&r->hist);
+    for (uint32_t i = 0; i < o->workers; i++) {
+        struct seat *seat = &hall->seat[i];
+        kedge_hist_merge(&r->hist, &seat->connects);
+        r->retries += seat->retries;
+        if (seat->status != 0 && (status == 0 || status == -ECANCELED))
+            status = kedge_err(err, seat->status, "worker %u: %.450s", i,
+                               seat->err.text[0] != '\0' ? seat->err.text : "it died");
+    }
+    r->verified = status == 0;
+    return status;
+}
+
+int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    size_t bytes = sizeof(struct hall) + o->workers * sizeof(struct seat);
+    struct hall *hall =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    static pid_t pid[PERF_MAX_WORKERS];
+    if (hall == MAP_FAILED)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    uint64_t begin = kedge_clock_ns();
+    for (uint32_t i = 0; i < o->workers; i++) {
+        kedge_hist_reset(&hall->seat[i].connects);
+        hall->seat[i].status = -EIO;
+        pid[i] = fork();
+        if (pid[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            hall->seat[i].status = worker_run(o, hall, i);
+            if (hall->seat[i].status != 0)
+                atomic_store(&hall->failed, 1);
+            _exit(0);
+        }
+        if (pid[i] < 0)
+            atomic_store(&hall->failed, 1);
+    }
+    for (uint32_t i = 0; i < o->workers; i++)
+        if (pid[i] > 0)
+            waitpid(pid[i], NULL, 0);
+    r->elapsed_ns = kedge_clock_ns() - begin;
+    int status = gather(o, hall, r, err);
+    munmap(hall, bytes);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/http/client.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "perf.h"
+
+enum { PER_NODE = 16 /* what one registration may hold */, POOL = 1 };
+
+void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t gid[16])
+{
+    memcpy(gid, s->prefix, 8);
+    for (int i = 0; i < 8; i++)
+        gid[8 + i] = (uint8_t)((number + 1) >> (56 - 8 * i));
+}
+
+static void node_url(const struct perf_options *o, const struct perf_strangers *s, uint64_t node,
+                     char *url, size_t size)
+{
+    char hex[17];
+    kedge_hex_encode(s->prefix + 1, 7, hex);
+    snprintf(url, size, "%s/v1/nodes/perf-%s-%llu", o->server, hex, (unsigned long long)node);
+}
+
+static int call(const char *method, const char *url, const char *body, struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct kedge_http_call http = {
+        .method = method, .url = url, .body = body, .body_length = body != NULL ? strlen(body) : 0};
+    int status = kedge_http_call(&http, &result, err);
+    if (status != 0)
+        return status;
+    if (result.status >= 300)
+        status = kedge_err(err, -kedge_error_of_http(result.status)->errnum, "%s %s: %d %.200s",
+                           method, url, result.status, result.body);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
+                       struct kedge_errbuf *err)
+{
+    struct kedge_text body;
+    char url[256], gid_text[KEDGE_GID_TEXT];
+    uint8_t gid[16];
+    *s = (struct perf_strangers){.registered = 0};
+    int status = kedge_random_bytes(s->prefix, sizeof s->prefix);
+    s->prefix[0] = 0xfd;
+    kedge_text_init(&body, 65536);
+    for (uint64_t first = 0; first < o->count && status == 0; first += PER_NODE) {
+        kedge_text_reset(&body);
+        kedge_text_printf(&body, "{\"incarnation\":%llu,\"endpoints\":[",
+                          (unsigned long long)time(NULL));
+        for (uint64_t i = first; i < first + PER_NODE && i < o->count; i++) {
+            perf_stranger_gid(s, i, gid);
+            kedge_text_printf(&body,
+                              "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\"],"
+                              "\"dct_number\":1,\"dc_key\":\"%016llx\",\"mtu\":4096}",
+                              i > first ? "," : "", kedge_gid_format(gid, gid_text), POOL,
+                              (unsigned long long)i + 1);
+        }
+        kedge_text_printf(&body, "]}");
+        node_url(o, s, first / PER_NODE, url, sizeof url);
+        status = call("PUT", url, kedge_text_str(&body), err);
+        if (status == 0)
+            s->registered++;
+    }
+    kedge_text_fini(&body);
+    if (status != 0)
+        perf_strangers_remove(o, s);
+    return status;
+}
+
+void perf_strangers_remove(const struct perf_options *o, struct perf_strangers *s)
+{
+    char url[256];
+    for (uint64_t i = 0; i < s->registered; i++) {
+        node_url(o, s, i, url, sizeof url);
+        (void)call("DELETE", url, NULL, NULL);
+    }
+    s->registered = 0;
+}

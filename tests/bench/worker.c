@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker pays for: attaching, connecting, reading and writing. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <kedge.h>
+
+#include "perf.h"
+
+enum {
+    POLL = 64,
+    RETRY_US = 200,
+    RETRIES = 50000,
+    ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE
+};
+
+int perf_failed(int status, const char *what, struct kedge_errbuf *err)
+{
+    return kedge_err(err, status, "%s failed: %s", what, kedge_last_error());
+}
+
+int perf_open(const char *socket, struct kedge_session **out, uint64_t *retries,
+              struct kedge_errbuf *err)
+{
+    const struct kedge_open_attr attr = {.socket = socket};
+    int status = kedge_open(&attr, out);
+    for (int i = 0; status == -EAGAIN && i < RETRIES; i++) {
+        (*retries)++;
+        usleep(RETRY_US);
+        status = kedge_open(&attr, out);
+    }
+    return status == 0 ? 0 : perf_failed(status, "attaching", err);
+}
+
+int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    const struct kedge_open_attr attr = {.socket = o->socket};
+    struct kedge_clock_fast clock;
+    kedge_clock_fast_init(&clock);
+    kedge_hist_reset(&r->hist);
+    uint64_t first = kedge_clock_fast_ns(&clock), tries = 0;
+    while (r->hist.count < o->count) {
+        struct kedge_session *s;
+        uint64_t begin = kedge_clock_fast_ns(&clock);
+        int status = kedge_open(&attr, &s);
+        uint64_t end = kedge_clock_fast_ns(&clock);
+        if (status == -EAGAIN && tries++ < RETRIES) { /* it makes them in the background */
+            r->retries++;
+            usleep(RETRY_US);
+            continue;
+        }
+        if (status != 0)
+            return perf_failed(status, "attaching", err);
+        kedge_hist_record(&r->hist, end - begin);
+        kedge_close(s);
+        tries = 0;
+    }
+    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    return 0;
+}
+
+/* Connects q count times; to the peer, or each time to another stranger. */
+static int connect_all(struct kedge_vqp *q, const struct perf_options *o, const uint8_t peer[16],
+                       const struct perf_strangers *strangers, struct perf_result *r,
+                       struct kedge_errbuf *err)
+{
+    struct kedge_clock_fast clock;
+    uint8_t gid[16];
+    memcpy(gid, peer, 16);
+    kedge_clock_fast_init(&clock);
+    kedge_hist_reset(&r->hist);
+    uint64_t first = kedge_clock_fast_ns(&clock);
+    for (uint64_t i = 0; i < o->count; i++) {
+        if (!o->cached)
+            perf_stranger_gid(strangers, i, gid);
+        uint64_t begin = kedge_clock_fast_ns(&clock);
+        int status = kedge_connect(q, gid);
+        kedge_hist_record(&r->hist, kedge_clock_fast_ns(&clock) - begin);
+        if (status != 0)
+            return perf_failed(status, "connecting", err);
+    }
+    r->elapsed_ns = kedge_clock_fast_ns(&clock) - first;
+    return 0;
+}
+
+int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    const char *peer_socket = o->peer_socket != NULL ? o->peer_socket : o->socket;
+    struct kedge_session *s = NULL, *peer = NULL;
+    struct kedge_session_info info;
+    struct kedge_vqp *q;
+    struct perf_strangers strangers = {.registered = 0};
+    int status = perf_open(o->socket, &s, &r->retries, err);
+    if (status == 0)
+        status = perf_open(peer_socket, &peer, &r->retries, err);
+    if (status != 0)
+        goto out;
+    kedge_session_query(peer, &info);
+    status = kedge_vqp_create(s, NULL, &q);
+    if (status == 0)
+        status = kedge_connect(q, info.gid); /* wakes the lane, and makes the peer a known one */
+    if (status != 0) {
+        perf_failed(status, "the first connection", err);
+        goto out;
+    }
+    if (!o->cached)
+        status = perf_strangers_add(o, &strangers, err);
+    if (status == 0)
+        status = connect_all(q, o, info.gid, &strangers, r, err);
+    perf_strangers_remove(o, &strangers);
+out:
+    kedge_close(peer);
+    kedge_close(s);
+    return status;
+}
+
+struct worker {
+    struct perf_path path; /* first */
+    struct kedge_session *s, *peer;
+    struct kedge_vqp *q;
+    struct kedge_remote remote;
+    void *memory, *peer_memory;
+    struct ibv_send_wr *wr;
+    struct ibv_sge *sge;
+};
+
+static int post(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err)
+{
+    struct worker *w = (struct worker *)path;
+    struct ibv_send_wr *bad;
+    uint32_t slot = first;
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t next = slot + 1 == path->depth ? 0 : slot + 1;
+        w->wr[slot].next = &w->wr[next];
+        slot = next;
+    }
+    w->wr[slot].next = NULL;
+    int status = kedge_post_send(w->q, &w->wr[first], &bad);
+    return status == 0 ? 0 : perf_failed(status, "posting", err);
+}
+
+static int poll(struct perf_path *path, struct kedge_errbuf *err)
+{
+    struct ibv_wc wc[POLL];
+    int n = kedge_poll(((struct worker *)path)->s, POLL, wc);
+    if (n < 0)
+        return perf_failed(n, "polling", err);
+    for (int i = 0; i < n; i++)
+        if (wc[i].status != IBV_WC_SUCCESS)
+            return kedge_err(err, -EIO, "an operation failed with status %d: %s", wc[i].status,
+                             kedge_reason_str(wc[i].vendor_err));
+    return n;
+}
+
+static void requests(struct worker *w, const struct perf_options *o, uint32_t lkey,
+                     enum ibv_wr_opcode opcode)
+{
+    uint32_t stride = perf_stride(o->size);
+    for (uint32_t i = 0; i < o->depth; i++) {
+        w->sge[i] = (struct ibv_sge){
+            .addr = (uintptr_t)w->memory + (uint64_t)i * stride, .length = o->size, .lkey = lkey};
+        w->wr[i] =
+            (struct ibv_send_wr){.wr_id = i,
+                                 .sg_list = &w->sge[i],
+                                 .num_sge = 1,
+                                 .opcode = opcode,
+                                 .send_flags = IBV_SEND_SIGNALED,
+                                 .wr.rdma = {.remote_addr = w->remote.addr + (uint64_t)i * stride,
+                                             .rkey = w->remote.rkey}};
+    }
+}
+
+/* The target's side: a region with the pattern, exported; this side: memory, a VQP, imported. */
+static int prepare(struct worker *w, const struct perf_options *o, uint32_t *lkey,
+                   struct kedge_errbuf *err)
+{
+    uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
+    char token[KEDGE_TOKEN_MAX];
+    uint32_t peer_lkey;
+    struct kedge_mr *mr;
+    int status = kedge_alloc(w->peer, bytes, &w->peer_memory, &peer_lkey);
+    if (status != 0)
+        return perf_failed(status, "the target's memory", err);
+    perf_pattern(w->peer_memory, bytes);
+    status = kedge_reg_mr(w->peer, w->peer_memory, bytes, ACCESS, &mr);
+    if (status == 0)
+        status = kedge_mr_export(mr, token, sizeof token);
+    if (status != 0)
+        return perf_failed(status, "exporting a region", err);
+    status = kedge_import(w->s, token, &w->remote);
+    if (status == 0)
+        status = kedge_alloc(w->s, bytes, &w->memory, lkey);
+    if (status == 0)
+        status = kedge_vqp_create(w->s, NULL, &w->q);
+    if (status == 0)
+        status = kedge_connect(w->q, w->remote.gid);
+    return status == 0 ? 0 : perf_failed(status, "importing and connecting", err);
+}
+
+static int measure(struct worker *w, const struct perf_options *o, uint32_t lkey,
+                   struct perf_result *r, struct kedge_errbuf *err)
+{
+    static struct perf_result unused;
+    struct kedge_clock_fast clock;
+    const bool write = o->test == PERF_WRITE;
+    uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
+    kedge_clock_fast_init(&clock);
+    if (write) {
+        perf_pattern(w->memory, bytes);
+        memset(w->peer_memory, 0, bytes);
+    }
+    requests(w, o, lkey, write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ);
+    int status = perf_loop(&w->path, &clock, o->depth + o->count / 10, &unused, err);
+    if (status == 0)
+        status = perf_loop(&w->path, &clock, o->count, r, err);
+    const void *written = write ? w->peer_memory : w->memory;
+    for (uint32_t i = 0; i < o->depth && status == 0; i++)
+        if (!perf_pattern_holds(written, (uint64_t)i * perf_stride(o->size), o->size))
+            status = kedge_err(err, -EBADMSG, "slot %u holds other bytes than were sent", i);
+    r->verified = status == 0;
+    return status;
+}
+
+int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    static struct worker w;
+    struct kedge_session_info info;
+    uint32_t lkey = 0;
+    w.path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
+    w.wr = calloc(o->depth, sizeof *w.wr);
+    w.sge = calloc(o->depth, sizeof *w.sge);
+    int status = w.wr == NULL || w.sge == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+    if (status == 0)
+        status = perf_open(o->socket, &w.s, &r->retries, err);
+    if (status == 0)
+        status = perf_open(o->peer_socket != NULL ? o->peer_socket : o->socket, &w.peer,
+                           &r->retries, err);
+    if (status == 0) {
+        kedge_session_query(w.s, &info);
+        if (o->depth > info.max_inflight)
+            status = kedge_err(err, -EINVAL, "--depth is at most %u here (max_inflight in [pool])",
+                               info.max_inflight);
+    }
+    if (status == 0)
+        status = prepare(&w, o, &lkey, err);
+    if (status == 0)
+        status = measure(&w, o, lkey, r, err);
+    kedge_close(w.s);
+    kedge_close(w.peer);
+    free(w.wr);
+    free(w.sge);
+    return status;
+}
