@@ -185,6 +185,12 @@ void lane_thread_stop(struct agent *a)
         pthread_join(a->thread, NULL);
         a->thread_runs = false;
     }
+    struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_AH};
+    while (a->lane != NULL && (drop.ah.x = kedge_lane_take_ah(a->lane)) != NULL)
+        (void)kedge_fab_call(a->device.fab, &drop);
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        if ((drop.ah.x = a->registration[i].lane.ah) != NULL)
+            (void)kedge_fab_call(a->device.fab, &drop);
     kedge_lane_free(a->lane);
     a->lane = NULL;
     int fds[] = {a->lane_epfd, a->lane_kick, a->events_efd};

@@ -131,6 +131,17 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l);
 }
 
+struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+        struct kedge_fab_ah *ah = l->flows[i].ah;
+        l->flows[i].ah = NULL;
+        if (ah != NULL)
+            return ah;
+    }
+    return NULL;
+}
+
 void kedge_lane_set_random(struct kedge_lane *l, int (*fill)(void *user, void *bytes, size_t n),
                            void *user)
 {

@@ -76,6 +76,9 @@ struct kedge_lane_resources {
 int kedge_lane_new(const struct kedge_lane_config *config,
                    const struct kedge_lane_resources *resources, struct kedge_lane **out);
 void kedge_lane_free(struct kedge_lane *lane);
+/* At the end, when no thread steps it any more: one of the address handles that it still holds, for
+ * the control side to destroy, or NULL. */
+struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *lane);
 /* Where virtual keys and secrets come from: fills bytes; 0 or -errno. Must be set before the first
  * step. */
 void kedge_lane_set_random(struct kedge_lane *lane, int (*fill)(void *user, void *bytes, size_t n),

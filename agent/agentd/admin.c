@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status and metrics over the agent's own Unix socket, for its operator alone (mode 0600). */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/http/server.h"
+#include "base/metrics.h"
+#include "daemon.h"
+
+enum { ANSWER_MAX = 1 << 20 };
+
+/* Every counter of the lane, named once for status and metrics. */
+#define LANE_COUNTERS(C)                                                                           \
+    C(passes, "Passes of the lane.", COUNTER)                                                      \
+    C(sleeps, "Times that the lane went to sleep.", COUNTER)                                       \
+    C(posted, "Requests posted to the fabric.", COUNTER)                                           \
+    C(completed, "Requests that completed well.", COUNTER)                                         \
+    C(failed, "Requests that completed with an error.", COUNTER)                                   \
+    C(refused, "Requests that were refused before they reached a queue pair.", COUNTER)            \
+    C(doorbells, "Lists handed to the fabric.", COUNTER)                                           \
+    C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
+    C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
+    C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
+    C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
+    C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
+    C(reposted, "Requests posted again after a break.", COUNTER)                                   \
+    C(sessions, "Sessions of the lane.", GAUGE)                                                    \
+    C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \
+    C(peers, "Known endpoints.", GAUGE)                                                            \
+    C(flows, "Endpoints in use.", GAUGE)                                                           \
+    C(inflight, "Requests in the lane.", GAUGE)                                                    \
+    C(mrs, "Registered memory regions.", GAUGE)                                                    \
+    C(suspects, "Endpoints that do not answer.", GAUGE)
+
+static const char *state_name(enum registration_state state)
+{
+    static const char *const names[] = {"none", "asking", "registered", "lost"};
+    return names[state];
+}
+
+static void status_lane(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_lane_stats s;
+    const char *comma = "";
+    kedge_lane_stats(a->lane, &s);
+    kedge_text_printf(t, "\"lane\":{");
+#define PRINT(what, help, type)                                                                    \
+    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
+    comma = ",";
+    LANE_COUNTERS(PRINT)
+#undef PRINT
+    kedge_text_printf(t, "}");
+}
+
+static void status_lists(struct agent *a, struct kedge_text *t)
+{
+    const char *comma = "";
+    kedge_text_printf(t, ",\"metaservers\":[");
+    for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
+        kedge_text_printf(t, "%s{\"url\":", comma);
+        kedge_text_json(t, a->registration[i].url);
+        kedge_text_printf(t, ",\"state\":\"%s\",\"why\":", state_name(a->registration[i].state));
+        kedge_text_json(t, a->registration[i].why);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "],\"sessions_list\":[");
+    comma = "";
+    for (uint64_t i = 0; i < a->config.max_sessions; i++) {
+        const struct agent_session *s = &a->sessions[i];
+        if (s->stage != STAGE_LIVE)
+            continue;
+        kedge_text_printf(t, "%s{\"id\":%llu,\"tenant\":", comma, (unsigned long long)i);
+        kedge_text_json(t, a->config.tenant[s->tenant - 1].name);
+        kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
+                          s->arenas);
+        comma = ",";
+    }
+    kedge_text_printf(t, "]");
+}
+
+static void status(struct agent *a, struct kedge_text *t)
+{
+    char gid[KEDGE_GID_TEXT];
+    const struct session_counts *c = &a->count;
+    kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
+    kedge_text_json(t, a->config.node);
+    kedge_text_printf(t,
+                      ",\"gid\":\"%s\",\"incarnation\":%u,\"uptime_ms\":%llu,\"pool\":{\"name\":",
+                      kedge_gid_format(a->device.fab->caps.gid, gid), a->incarnation,
+                      (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
+    kedge_text_json(t, a->config.pool);
+    kedge_text_printf(t, ",\"dcis\":%llu,\"spares\":%llu,\"mr_lease_ms\":%llu},",
+                      (unsigned long long)a->config.dcis, (unsigned long long)a->config.spares,
+                      (unsigned long long)(a->config.mr_lease_ns / KEDGE_NS_PER_MS));
+    kedge_text_printf(
+        t,
+        "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
+        "\"not_ahead\":%llu},",
+        c->ready, c->live, c->ending, (unsigned long long)c->attached,
+        (unsigned long long)c->refused, (unsigned long long)c->not_ahead);
+    kedge_text_printf(
+        t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
+        c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
+        (unsigned long long)c->recycled);
+    status_lane(a, t);
+    status_lists(a, t);
+    kedge_text_printf(t, "}\n");
+}
+
+static void one_metric(struct kedge_text *t, const char *name, const char *help, bool counter,
+                       uint64_t value)
+{
+    kedge_text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
+                      counter ? "counter" : "gauge", name, (unsigned long long)value);
+}
+
+static void metrics(struct agent *a, struct kedge_text *t)
+{
+    enum { GAUGE = 0, COUNTER = 1 };
+    struct kedge_lane_stats s;
+    const struct session_counts *c = &a->count;
+    kedge_lane_stats(a->lane, &s);
+#define METRIC(what, help, type)                                                                   \
+    one_metric(t,                                                                                  \
+               type == COUNTER ? "kedge_agent_lane_" #what "_total" : "kedge_agent_lane_" #what,   \
+               help, type == COUNTER, s.what);
+    LANE_COUNTERS(METRIC)
+#undef METRIC
+    one_metric(t, "kedge_agent_sessions_ready", "Sessions made ahead.", false, c->ready);
+    one_metric(t, "kedge_agent_sessions_live", "Attached workers.", false, c->live);
+    one_metric(t, "kedge_agent_attached_total", "Workers that attached.", true, c->attached);
+    one_metric(t, "kedge_agent_attach_refused_total", "Workers that were refused.", true,
+               c->refused);
+    one_metric(t, "kedge_agent_not_ahead_total", "Sessions or arenas made while a worker waited.",
+               true, c->not_ahead);
+    one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);
+    one_metric(t, "kedge_agent_arenas_recycled_total", "Arenas given back to their tenant.", true,
+               c->recycled);
+}
+
+static bool is_registered(const struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        if (a->registration[i].state == REGISTRATION_DONE)
+            return true;
+    return false;
+}
+
+static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
+{
+    struct agent *a = user;
+    struct kedge_http_response response = {.status = 200};
+    struct kedge_text *t = &a->answer;
+    kedge_text_reset(t);
+    if (strcmp(request->path, "/v1/status") == 0) {
+        status(a, t);
+    } else if (strcmp(request->path, "/metrics") == 0) {
+        metrics(a, t);
+        response.content_type = KEDGE_METRICS_TYPE;
+    } else if (strcmp(request->path, "/version") == 0) {
+        kedge_text_printf(t, "{\"version\":\"%s\"}\n", KEDGE_VERSION);
+    } else if (strcmp(request->path, "/healthz") == 0 || strcmp(request->path, "/readyz") == 0) {
+        if (request->path[1] == 'r' && !is_registered(a)) {
+            kedge_http_reply_error(request, EHOSTUNREACH,
+                                   "registered with no metaserver yet: see /v1/status");
+            return KEDGE_HTTP_REPLIED;
+        }
+        kedge_text_printf(t, "{\"status\":\"ok\"}\n");
+    } else {
+        kedge_http_reply_error(request, ENOENT,
+                               "there are /v1/status, /metrics, /healthz, /readyz and /version");
+        return KEDGE_HTTP_REPLIED;
+    }
+    if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
+        kedge_http_reply_error(request, ENOTSUP, "only GET and HEAD");
+        return KEDGE_HTTP_REPLIED;
+    }
+    if (t->error != 0) {
+        kedge_http_reply_error(request, t->error, NULL);
+        return KEDGE_HTTP_REPLIED;
+    }
+    response.body = kedge_text_str(t);
+    response.body_length = t->length;
+    (void)kedge_http_reply(request, &response);
+    return KEDGE_HTTP_REPLIED;
+}
+
+static void on_admin(uv_poll_t *poll, int polled, int events)
+{
+    struct agent *a = poll->data;
+    (void)polled, (void)events;
+    kedge_http_server_run(a->admin);
+}
+
+int admin_listen(struct agent *a, struct kedge_errbuf *err)
+{
+    struct kedge_http_server_config config = {.unix_path = a->config.admin_socket,
+                                              .program = "kedge-agentd",
+                                              .setting = "`admin_socket`",
+                                              .connections = 64,
+                                              .handle = handle,
+                                              .user = a};
+    kedge_text_init(&a->answer, ANSWER_MAX);
+    int made = kedge_http_server_new(&config, &a->admin, err);
+    if (made != 0)
+        return made;
+    a->admin_poll.data = a;
+    (void)uv_poll_init(&a->loop, &a->admin_poll, kedge_http_server_fd(a->admin));
+    (void)uv_poll_start(&a->admin_poll, UV_READABLE, on_admin);
+    return 0;
+}
+
+void admin_stop(struct agent *a)
+{
+    kedge_text_fini(&a->answer);
+    if (a->admin == NULL)
+        return;
+    uv_close((uv_handle_t *)&a->admin_poll, NULL);
+    kedge_http_server_free(a->admin);
+    a->admin = NULL;
+}

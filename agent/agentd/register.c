@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registration with every metaserver: put, renewed, put again when a metaserver has forgotten; and
+ * what its answer says of its table goes to the lane. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/http/client.h"
+#include "base/log.h"
+#include "daemon.h"
+
+enum { BACKOFF_MS = 100, BACKOFF_MAX_MS = 5000, CALL_MS = 2000 };
+
+static void try_later(struct registration *r);
+
+/* ---- what is said
+ * ---------------------------------------------------------------------------------------- */
+
+static json_t *hex64(uint64_t value)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
+    return json_string(text);
+}
+
+static char *describe(const struct agent *a)
+{
+    const struct agent_device *d = &a->device;
+    char gid[KEDGE_GID_TEXT];
+    json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64((uintptr_t)d->mr_memory.addr),
+                              "rkey", (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
+    json_t *endpoint = json_pack(
+        "{s:s, s:i, s:[s], s:i, s:o, s:i, s:o}", "gid", kedge_gid_format(d->fab->caps.gid, gid),
+        "pool", (int)a->config.pool_number, "transports", "dc", "dct_number", (int)d->dct->dctn,
+        "dc_key", hex64(d->dct->dc_key), "mtu", 128 << d->fab->caps.mtu, "mr_table", table);
+    json_t *root =
+        json_pack("{s:I, s:[o]}", "incarnation", (json_int_t)a->incarnation, "endpoints", endpoint);
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return text;
+}
+
+static bool read_hex(const json_t *object, const char *key, uint64_t *out)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    char *end = NULL;
+    if (text == NULL || strlen(text) != 16)
+        return false;
+    *out = strtoull(text, &end, 16);
+    return *end == '\0';
+}
+
+static bool read_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > max)
+        return false;
+    *out = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+/* The answer to a registration: how to READ that metaserver's table. */
+static bool understand(struct registration *r, const char *body, uint8_t gid[16])
+{
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
+                 *t = json_object_get(m, "table");
+    const char *text = json_string_value(json_object_get(e, "gid"));
+    struct kedge_table_desc d = {.kind = KEDGE_TABLE_ENDPOINTS};
+    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0;
+    bool ok = text != NULL && kedge_gid_parse(text, gid) == 0 &&
+              read_number(e, "dct_number", 0xffffff, &dctn) && read_hex(e, "dc_key", &key) &&
+              read_hex(t, "addr", &d.addr) && read_number(t, "rkey", UINT32_MAX, &rkey) &&
+              read_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
+              read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
+              read_number(t, "version", UINT16_MAX, &version) && version == KEDGE_RECORD_VERSION &&
+              read_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
+    json_decref(root);
+    if (!ok)
+        return false;
+    d.rkey = (uint32_t)rkey;
+    d.log2_slots = (uint32_t)log2_slots;
+    d.version = (uint16_t)version;
+    r->lease_ms = lease;
+    r->lane.dctn = (uint32_t)dctn;
+    r->lane.dc_key = key;
+    r->lane.table = d;
+    return true;
+}
+
+/* ---- what follows
+ * ---------------------------------------------------------------------------------------- */
+
+static void tell_lane(struct agent *a)
+{
+    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        if (a->registration[i].lane.ah != NULL)
+            c.metaservers.at[c.metaservers.count++] = a->registration[i].lane;
+    lane_thread_command(a, &c);
+}
+
+/* A handle per metaserver address; kept when it comes back with the same one. An old one of another
+ * address is left: the lane may be using it, and it is a few bytes. */
+static int address(struct registration *r, const uint8_t gid[16])
+{
+    struct agent *a = r->agent;
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = a->device.system_pd}};
+    if (r->lane.ah != NULL && memcmp(r->gid, gid, 16) == 0)
+        return 0;
+    c.ah.attr.is_global = 1;
+    c.ah.attr.port_num = a->device.fab->caps.port_num;
+    memcpy(c.ah.attr.grh.dgid.raw, gid, 16);
+    int status = kedge_fab_call(a->device.fab, &c);
+    if (status != 0)
+        return status;
+    memcpy(r->gid, gid, 16);
+    r->lane.ah = c.ah.x;
+    return 0;
+}
+
+static void lost(struct registration *r, const char *why)
+{
+    if (r->state != REGISTRATION_LOST || strcmp(r->why, why) != 0)
+        kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\"", r->url, why);
+    r->state = REGISTRATION_LOST;
+    snprintf(r->why, sizeof r->why, "%s", why);
+    try_later(r);
+}
+
+static void put(struct registration *r);
+
+/* Renewed in time, put anew when a metaserver says that it has forgotten. */
+static void renewed(void *user, const struct kedge_http_answer *answer)
+{
+    struct registration *r = user;
+    if (r->agent->stopping)
+        return;
+    if (answer->status == 404) {
+        put(r);
+        return;
+    }
+    if (answer->status != 200) {
+        lost(r, answer->status < 0 ? answer->why : "the renewal was refused");
+        return;
+    }
+    r->state = REGISTRATION_DONE;
+    r->backoff_ms = BACKOFF_MS;
+}
+
+static void registered(void *user, const struct kedge_http_answer *answer)
+{
+    struct registration *r = user;
+    uint8_t gid[16];
+    char why[160];
+    if (r->agent->stopping)
+        return;
+    if (answer->status < 0) {
+        lost(r, answer->why);
+        return;
+    }
+    if (answer->status != 200 && answer->status != 201) {
+        json_t *problem = json_loads(answer->body, 0, NULL);
+        const char *detail = json_string_value(json_object_get(problem, "detail"));
+        snprintf(why, sizeof why, "%d: %s", answer->status, detail != NULL ? detail : "refused");
+        json_decref(problem);
+        lost(r, why);
+        return;
+    }
+    if (!understand(r, answer->body, gid) || address(r, gid) != 0) {
+        lost(r, "its answer is not a metaserver's, or of another version");
+        return;
+    }
+    kedge_log(KEDGE_LOG_INFO, "registered", "metaserver=\"%s\" incarnation=%u", r->url,
+              r->agent->incarnation);
+    r->state = REGISTRATION_DONE;
+    r->why[0] = '\0';
+    r->backoff_ms = BACKOFF_MS;
+    tell_lane(r->agent);
+    uv_timer_stop(&r->timer);
+    try_later(r);
+}
+
+static void call(struct registration *r, const char *method, const char *tail, const char *body,
+                 kedge_http_done done)
+{
+    char url[AGENTD_TEXT * 2];
+    struct kedge_http_call c = {.method = method,
+                                .url = url,
+                                .body = body,
+                                .body_length = strlen(body),
+                                .connect_timeout_ms = CALL_MS,
+                                .timeout_ms = CALL_MS};
+    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->agent->config.node, tail);
+    if (kedge_http_client_call(r->agent->http_client, &c, done, r, NULL) != 0)
+        lost(r, "too many HTTP calls at once");
+}
+
+static void put(struct registration *r)
+{
+    char *body = describe(r->agent);
+    if (body == NULL) {
+        lost(r, "out of memory");
+        return;
+    }
+    call(r, "PUT", "", body, registered);
+    free(body);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct registration *r = timer->data;
+    char body[64];
+    if (r->state != REGISTRATION_DONE) {
+        r->state = REGISTRATION_ASKING;
+        put(r);
+        return;
+    }
+    try_later(r);
+    snprintf(body, sizeof body, "{\"incarnation\":%u}", r->agent->incarnation);
+    call(r, "POST", "/renew", body, renewed);
+}
+
+/* Done: the next renewal, at a third of the lease. Else another try, each later than the one
+ * before. */
+static void try_later(struct registration *r)
+{
+    uint64_t ms = r->lease_ms / 3;
+    if (r->state != REGISTRATION_DONE) {
+        ms = r->backoff_ms;
+        r->backoff_ms = ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : ms * 2;
+    }
+    (void)uv_timer_start(&r->timer, on_timer, ms, 0);
+}
+
+static void on_http(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    kedge_http_client_run(a->http_client);
+}
+
+int registrations_start(struct agent *a, struct kedge_errbuf *err)
+{
+    int status = kedge_http_client_new(&a->http_client);
+    if (status != 0)
+        return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
+    a->http_poll.data = a;
+    (void)uv_poll_init(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client));
+    (void)uv_poll_start(&a->http_poll, UV_READABLE, on_http);
+    for (uint32_t i = 0; i < a->config.metaservers; i++) {
+        struct registration *r = &a->registration[i];
+        *r = (struct registration){.agent = a,
+                                   .url = a->config.metaserver[i],
+                                   .state = REGISTRATION_ASKING,
+                                   .backoff_ms = BACKOFF_MS};
+        (void)uv_timer_init(&a->loop, &r->timer);
+        r->timer.data = r;
+        put(r);
+    }
+    return 0;
+}
+
+void registrations_stop(struct agent *a, unsigned grace_ms)
+{
+    char url[AGENTD_TEXT * 2];
+    if (a->http_client == NULL)
+        return;
+    for (uint32_t i = 0; i < a->config.metaservers; i++) {
+        struct registration *r = &a->registration[i];
+        struct kedge_http_call c = {
+            .method = "DELETE", .url = url, .connect_timeout_ms = grace_ms, .timeout_ms = grace_ms};
+        struct kedge_http_result result = {0};
+        struct kedge_errbuf err;
+        snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, a->config.node);
+        if (r->state == REGISTRATION_DONE && kedge_http_call(&c, &result, &err) == 0)
+            kedge_http_result_fini(&result);
+    }
+    uv_close((uv_handle_t *)&a->http_poll, NULL);
+    kedge_http_client_free(a->http_client);
+    a->http_client = NULL;
+}
+
+/* ---- names
+ * -----------------------------------------------------------------------------------------------
+ */
+
+struct question {
+    void (*done)(void *user, int status, const uint8_t gid[16], uint16_t pool);
+    void *user;
+    uint16_t pool;
+};
+
+static void named(void *user, const struct kedge_http_answer *answer)
+{
+    struct question *q = user;
+    uint8_t gid[16] = {0};
+    int status = answer->status == 404 ? -ENOENT : -EHOSTUNREACH;
+    json_t *root = answer->status == 200 ? json_loads(answer->body, 0, NULL) : NULL;
+    json_t *endpoint;
+    size_t i;
+    if (root != NULL)
+        status = -ENOENT;
+    json_array_foreach(json_object_get(root, "endpoints"), i, endpoint)
+    {
+        const char *text = json_string_value(json_object_get(endpoint, "gid"));
+        if (status != 0 && text != NULL && kedge_gid_parse(text, gid) == 0 &&
+            json_integer_value(json_object_get(endpoint, "pool")) == q->pool)
+            status = 0;
+    }
+    json_decref(root);
+    q->done(q->user, status, gid, q->pool);
+    free(q);
+}
+
+static bool is_name(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-");
+    return n > 0 && n < 64 && name[n] == '\0' && name[0] != '.' && name[0] != '-';
+}
+
+void registrations_resolve(struct agent *a, const char *name,
+                           void (*done)(void *user, int status, const uint8_t gid[16],
+                                        uint16_t pool),
+                           void *user)
+{
+    static const uint8_t none[16];
+    char url[AGENTD_TEXT * 2];
+    const struct registration *r = NULL;
+    for (uint32_t i = 0; i < a->config.metaservers && r == NULL; i++)
+        if (a->registration[i].state == REGISTRATION_DONE)
+            r = &a->registration[i];
+    struct question *q = r != NULL && is_name(name) ? calloc(1, sizeof *q) : NULL;
+    if (q == NULL) {
+        done(user, is_name(name) ? -EHOSTUNREACH : -ENOENT, none, 0);
+        return;
+    }
+    *q = (struct question){.done = done, .user = user, .pool = (uint16_t)a->config.pool_number};
+    snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, name);
+    struct kedge_http_call c = {.url = url, .connect_timeout_ms = CALL_MS, .timeout_ms = CALL_MS};
+    if (kedge_http_client_call(a->http_client, &c, named, q, NULL) != 0) {
+        free(q);
+        done(user, -EHOSTUNREACH, none, 0);
+    }
+}
