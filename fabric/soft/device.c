@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the device: its directory and file, this context's place in it, and what dead contexts
- * left. */
+/* Opening the device: its directory and its file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,84 +14,38 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "soft/soft.h"
-
-static int lock_byte(int fd, off_t byte, bool lock)
-{
-    struct flock l = {
-        .l_type = lock ? F_WRLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &l) == 0 ? 0 : -errno;
-}
-
-bool soft_owner_process_lives(const struct soft_fab *f, soft_owner owner)
-{
-    uint32_t index = (uint32_t)owner - 1;
-    if (atomic_load(&f->shared->context[index].owner) != owner)
-        return false;
-    if (owner == f->owner)
-        return true;
-    struct flock l = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SOFT_LOCK_BASE + index, .l_len = 1};
-    return fcntl(f->fd, F_OFD_GETLK, &l) != 0 || l.l_type != F_UNLCK;
-}
 
 int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes)
 {
     off_t offset = (const uint8_t *)at - (const uint8_t *)f->shared;
-    return fallocate(f->fd, FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) == 0 ? 0 : -errno;
+    if (fallocate(f->fd, FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) == 0 || errno == EOPNOTSUPP)
+        return 0; /* a file system that cannot promise room gets no promise from us either */
+    return -errno;
 }
 
 /* Every slot begins with its owner word. */
-int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count,
-                   _Atomic uint32_t *high)
+int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t bytes, uint32_t count,
+                   uint32_t from, _Atomic uint32_t *high)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t n = 0; n < count; n++) {
+        uint32_t i = from + n < count ? from + n : from + n - count;
         uint8_t *slot = (uint8_t *)table + i * slot_bytes;
+        _Atomic soft_owner *word = (_Atomic soft_owner *)slot;
         uint32_t known = atomic_load(high);
-        /* Memory for it first: a table on a full tmpfs is an error here and not a SIGBUS later. */
-        if (i >= known && soft_reserve(f, slot, slot_bytes) != 0)
-            return -ENOSPC;
         soft_owner expected = 0;
-        if (!atomic_compare_exchange_strong((_Atomic soft_owner *)slot, &expected, f->owner))
+        if (i < known ? atomic_load(word) != 0 : soft_reserve(f, slot, bytes) != 0) {
+            if (i >= known)
+                return -ENOSPC;
+            continue;
+        }
+        if (!atomic_compare_exchange_strong(word, &expected, f->owner))
             continue;
         while (known <= i && !atomic_compare_exchange_weak(high, &known, i + 1))
             ;
         return i;
     }
     return -ENOSPC;
-}
-
-static bool is_stale(const struct soft_shared *s, soft_owner owner)
-{
-    return owner != 0 && atomic_load(&s->context[(uint32_t)owner - 1].owner) != owner;
-}
-
-/* A stale slot changes hands by one atomic operation, so that of several that clean up only one
- * invalidates it; should that one die too, the slot is stale again. */
-#define RECLAIM(table, high, invalidate)                                                           \
-    for (uint32_t i = 0; i < atomic_load(&s->high); i++) {                                         \
-        soft_owner owner = atomic_load(&s->table[i].owner);                                        \
-        if (!is_stale(s, owner) ||                                                                 \
-            !atomic_compare_exchange_strong(&s->table[i].owner, &owner, f->owner))                 \
-            continue;                                                                              \
-        invalidate;                                                                                \
-        atomic_store(&s->table[i].owner, 0);                                                       \
-    }
-
-void soft_reclaim(struct soft_fab *f, soft_owner dead)
-{
-    struct soft_shared *s = f->shared;
-    if (dead != 0)
-        (void)atomic_compare_exchange_strong(&s->context[(uint32_t)dead - 1].owner,
-                                             &(soft_owner){dead}, 0);
-    RECLAIM(qp, qp_high, {
-        atomic_store(&s->qp[i].qpn, 0);
-        atomic_store(&s->qp[i].inside, 0);
-    })
-    RECLAIM(mr, mr_high, atomic_store(&s->mr[i].key, 0))
-    RECLAIM(cq, cq_high, atomic_store(&s->cq[i].armed, SOFT_NOT_ARMED))
-    RECLAIM(rq, rq_high, atomic_store(&s->rq[i].head, atomic_load(&s->rq[i].tail)))
 }
 
 /* A directory that only the agents' user can enter: whoever can read the file owns every node on
@@ -122,6 +75,14 @@ static int open_directory(struct soft_fab *f, const char *device, struct kedge_e
     return 0;
 }
 
+static int wrong_version(const struct soft_fab *f, struct kedge_errbuf *err)
+{
+    return kedge_err(err, -EPROTO,
+                     "soft device: %s was made by another version of Kedge (stop every agent on "
+                     "it, then remove it)",
+                     f->dir);
+}
+
 /* With the open lock held: makes a new file what it must be, or checks an old one. */
 static int check_file(struct soft_fab *f, struct kedge_errbuf *err)
 {
@@ -132,10 +93,24 @@ static int check_file(struct soft_fab *f, struct kedge_errbuf *err)
         s->magic = SOFT_MAGIC;
     }
     if (s->magic != SOFT_MAGIC || s->version != SOFT_VERSION || s->bytes != sizeof *s)
-        return kedge_err(err, -EPROTO,
-                         "soft device: %s was made by another version of Kedge (stop every agent "
-                         "on it, then remove it)",
-                         f->dir);
+        return wrong_version(f, err);
+    return 0;
+}
+
+/* One process opens at a time, and briefly. */
+static int lock_open(struct soft_fab *f, struct kedge_errbuf *err)
+{
+    unsigned waited_us = 0;
+    for (unsigned pause_us = 100; soft_lock_byte(f->fd, SOFT_OPEN_LOCK, true) != 0;
+         pause_us = pause_us < 10000 ? pause_us * 2 : pause_us) {
+        if (waited_us > 5000000)
+            return kedge_err(err, -EBUSY,
+                             "soft device: another process has been opening %s for 5 s (is it "
+                             "stopped? see `fuser %s/device`)",
+                             f->dir, f->dir);
+        usleep(pause_us);
+        waited_us += pause_us;
+    }
     return 0;
 }
 
@@ -146,26 +121,19 @@ static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
     if (f->fd < 0)
         return kedge_err(err, -errno, "soft device: cannot open %s/device: %s", f->dir,
                          strerror(errno));
-    for (int tries = 0; lock_byte(f->fd, SOFT_OPEN_LOCK, true) != 0; tries++) {
-        if (tries == 500)
-            return kedge_err(err, -EBUSY,
-                             "soft device: another process has been opening %s for 5 s (is it "
-                             "stopped? see `fuser %s/device`)",
-                             f->dir, f->dir);
-        usleep(10000);
-    }
+    int status = lock_open(f, err);
+    if (status != 0)
+        return status;
     if (fstat(f->fd, &st) != 0 ||
         (st.st_size == 0 && ftruncate(f->fd, sizeof(struct soft_shared)) != 0) ||
-        fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, offsetof(struct soft_shared, qp)) != 0)
+        (fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, offsetof(struct soft_shared, qp)) != 0 &&
+         errno != EOPNOTSUPP))
         return kedge_err(
             err, -errno,
             "soft device: no room for %s/device: %s (it must be on tmpfs with 1 MiB free)", f->dir,
             strerror(errno));
     if (st.st_size != 0 && st.st_size != sizeof(struct soft_shared))
-        return kedge_err(err, -EPROTO,
-                         "soft device: %s was made by another version of Kedge (stop every agent "
-                         "on it, then remove it)",
-                         f->dir);
+        return wrong_version(f, err);
     f->shared =
         mmap(NULL, sizeof(struct soft_shared), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (f->shared == MAP_FAILED) {
@@ -173,56 +141,8 @@ static int open_file(struct soft_fab *f, struct kedge_errbuf *err)
         return kedge_err(err, -errno, "soft device: cannot map %s/device: %s", f->dir,
                          strerror(errno));
     }
+    (void)madvise(f->shared, sizeof *f->shared, MADV_DONTDUMP);
     return check_file(f, err);
-}
-
-static bool is_zero(const uint8_t gid[16])
-{
-    static const uint8_t zero[16];
-    return memcmp(gid, zero, 16) == 0;
-}
-
-/* With the open lock held: a context for this process; then what dead ones left is taken back. */
-static int take_context(struct soft_fab *f, const uint8_t gid[16], struct kedge_errbuf *err)
-{
-    struct soft_context_shared *mine = NULL;
-    uint8_t chosen[16] = {0xfd};
-    if (is_zero(gid)) {
-        int status = kedge_random_bytes(chosen + 1, 15);
-        if (status != 0)
-            return kedge_err(err, status, "soft device: no random numbers: %s", strerror(-status));
-        gid = chosen;
-    }
-    for (uint32_t i = 0; i < SOFT_CONTEXTS; i++) {
-        struct soft_context_shared *c = &f->shared->context[i];
-        soft_owner owner = atomic_load(&c->owner);
-        if (owner != 0 && !soft_owner_process_lives(f, owner)) {
-            (void)atomic_compare_exchange_strong(&c->owner, &owner, 0);
-            owner = 0;
-        }
-        if (owner != 0 && memcmp(c->gid, gid, 16) == 0)
-            return kedge_err(err, -EADDRINUSE,
-                             "soft device: another node on %s has this GID already, process %d "
-                             "(give each its own `gid`)",
-                             f->dir, c->pid);
-        if (owner == 0 && mine == NULL)
-            mine = c;
-    }
-    if (mine == NULL)
-        return kedge_err(err, -EMFILE, "soft device: %s is open %d times already", f->dir,
-                         SOFT_CONTEXTS);
-    uint32_t index = (uint32_t)(mine - f->shared->context);
-    if (lock_byte(f->fd, SOFT_LOCK_BASE + index, true) != 0)
-        return kedge_err(err, -EBUSY, "soft device: context %u of %s is locked by another process",
-                         index, f->dir);
-    mine->generation++;
-    mine->pid = getpid();
-    memcpy(mine->gid, gid, 16);
-    f->me = mine;
-    f->owner = (uint64_t)mine->generation << 32 | (index + 1);
-    atomic_store(&mine->owner, f->owner);
-    soft_reclaim(f, 0);
-    return 0;
 }
 
 static int open_fds(struct soft_fab *f)
@@ -287,7 +207,7 @@ static int soft_event_fd(const struct kedge_fab *fab)
 
 static enum ibv_qp_state soft_qp_state(const struct kedge_fab_qp *qp)
 {
-    return (enum ibv_qp_state)atomic_load(&((const struct soft_qp *)qp)->shared->state);
+    return soft_state(atomic_load(&((const struct soft_qp *)qp)->shared->ident));
 }
 
 static const struct kedge_fab_ops soft_ops = {
@@ -313,7 +233,7 @@ static const struct kedge_fab_caps soft_caps = {
     .max_qp_wr = SOFT_RQ_WR,
     .max_sge = SOFT_SGE,
     .max_inline = SOFT_INLINE,
-    .max_cqe = 1 << 16,
+    .max_cqe = SOFT_CQE,
     .max_srq_wr = SOFT_RQ_WR,
     .max_mr = SOFT_MRS,
     .max_mr_size = 1ull << 40,
@@ -342,9 +262,9 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     if (status == 0)
         status = open_file(f, err);
     if (status == 0)
-        status = take_context(f, attr->gid, err);
+        status = soft_context_take(f, attr->gid, err);
     if (f->fd >= 0)
-        (void)lock_byte(f->fd, SOFT_OPEN_LOCK, false);
+        (void)soft_lock_byte(f->fd, SOFT_OPEN_LOCK, false);
     if (status == 0) {
         status = open_fds(f);
         if (status == 0)
@@ -356,7 +276,6 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
         tear_down(f);
         return status;
     }
-    memcpy(f->base.caps.gid, f->me->gid, 16);
     *out = &f->base;
     return 0;
 }

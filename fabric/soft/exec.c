@@ -1,89 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing work requests: at the doorbell, on the initiator's CPU, straight on the target's
- * memory.
- *
- * A request whose target does not answer (dead, unreachable, not ready) stays at the head of its
- * queue pair, with everything else behind it, until a poll finds that it can go on or that its
- * time-outs have run out. */
+/* Executing one work request: on the initiator's CPU, straight on the target's memory. */
 #include <errno.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "soft/soft.h"
 
-/* Races with other initiators by nature, as DMA does: what is torn is for protocols above to see.
- * Aligned words are copied whole. */
-__attribute__((no_sanitize("thread"))) static void copy(uint8_t *to, const uint8_t *from, size_t n)
+/* ---- targets ---- */
+
+static bool is_reachable(enum ibv_qp_state state)
 {
-    if (n == 8 && (((uintptr_t)to | (uintptr_t)from) & 7) == 0) {
-        *(volatile uint64_t *)to = *(const volatile uint64_t *)from;
-        return;
-    }
-    memcpy(to, from, n);
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS;
 }
 
-/* ---- targets
- * -------------------------------------------------------------------------------------- */
-
-/* What a request names: who must own the target and its number there. */
-struct address {
-    const uint8_t *gid;
-    uint32_t qpn;
-};
-
-static struct soft_qp_shared *find_target(struct soft_qp *qp, struct address to,
-                                          const struct kedge_fab_ah *ah)
+/* Looks a number up, and remembers what it found. NULL: nobody has it there. */
+static const struct soft_target *find_target(struct soft_qp *qp, struct soft_target *cache,
+                                             uint32_t qpn, const uint64_t gid[2])
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
-    struct soft_qp_shared *t = &f->shared->qp[to.qpn & (SOFT_QPS - 1)];
-    soft_owner owner = atomic_load(&t->owner);
-    if (to.qpn == 0 || owner == 0 || atomic_load(&t->qpn) != to.qpn)
+    struct soft_qp_shared *s = &f->shared->qp[qpn & (SOFT_QPS - 1)];
+    soft_owner owner = atomic_load(&s->owner);
+    if (qpn == 0 || owner == 0 || soft_qpn(atomic_load(&s->ident)) != qpn)
         return NULL;
     struct soft_context_shared *c = &f->shared->context[(uint32_t)owner - 1];
-    if (!soft_context_lives(f, owner) || memcmp(c->gid, to.gid, 16) != 0)
+    if (!soft_gid_is(c->gid, gid) || !soft_watch_add(f, owner))
         return NULL;
-    soft_watch_add(f, owner);
-    qp->target = t;
-    qp->target_qpn = to.qpn;
-    qp->target_owner = owner;
-    qp->target_context = c;
-    qp->target_ah = ah;
-    return t;
+    *cache = (struct soft_target){
+        .qp = s, .qpn = qpn, .owner = owner, .context = c, .gid = {gid[0], gid[1]}};
+    return cache;
 }
 
-/* The target if it would answer: alive, in a state to receive, connected to us. NULL: it keeps
- * silent. */
-static struct soft_qp_shared *reach(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                    const uint8_t *dgid)
+/* The target if it would answer: alive, in a state to receive, connected to us or given its key.
+ * NULL: it keeps silent. */
+static const struct soft_target *reach(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                       const uint64_t dgid[2])
 {
-    struct address to = {.gid = dgid, .qpn = wr->dest_qpn};
-    if (qp->base.type == KEDGE_FAB_QP_RC)
-        to = (struct address){.gid = qp->shared->dest_gid, .qpn = qp->shared->dest_qpn};
-    struct soft_qp_shared *t = qp->target;
-    if (t == NULL || qp->target_qpn != to.qpn || qp->target_ah != wr->ah ||
-        atomic_load_explicit(&t->qpn, memory_order_acquire) != to.qpn ||
-        atomic_load_explicit(&qp->target_context->owner, memory_order_acquire) != qp->target_owner)
-        t = find_target(qp, to, wr->ah);
+    bool rc = qp->base.type == KEDGE_FAB_QP_RC;
+    uint64_t gid[2] = {rc ? atomic_load(&qp->shared->dest_gid[0]) : dgid[0],
+                       rc ? atomic_load(&qp->shared->dest_gid[1]) : dgid[1]};
+    uint32_t qpn = rc ? atomic_load(&qp->shared->dest_qpn) : wr->dest_qpn;
+    struct soft_target *cache = &qp->targets[rc ? 0 : qpn & 7];
+    const struct soft_target *t = cache;
+    if (t->qp == NULL || t->qpn != qpn || t->gid[0] != gid[0] || t->gid[1] != gid[1] ||
+        atomic_load_explicit(&t->context->owner, memory_order_acquire) != t->owner)
+        t = find_target(qp, cache, qpn, gid);
     if (t == NULL)
         return NULL;
-    uint32_t state = atomic_load_explicit(&t->state, memory_order_acquire);
-    if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
+    uint64_t ident = atomic_load_explicit(&t->qp->ident, memory_order_acquire);
+    if (soft_qpn(ident) != qpn || !is_reachable(soft_state(ident)))
         return NULL;
+    uint8_t kind = atomic_load_explicit(&t->qp->kind, memory_order_relaxed);
+    uint64_t mine[2];
     switch (qp->base.type) {
     case KEDGE_FAB_QP_RC:
-        return t->kind == SOFT_RC && t->dest_qpn == qp->base.qpn &&
-                       memcmp(t->dest_gid, qp->base.pd->fab->caps.gid, 16) == 0
+        soft_gid_words(qp->base.pd->fab->caps.gid, mine);
+        return kind == SOFT_RC && atomic_load(&t->qp->dest_qpn) == qp->base.qpn &&
+                       soft_gid_is(t->qp->dest_gid, mine)
                    ? t
                    : NULL;
     case KEDGE_FAB_QP_DCI:
-        return t->kind == SOFT_DCT && t->dc_key == wr->dc_key ? t : NULL;
-    default:
-        return t->kind == SOFT_UD && t->qkey == wr->qkey ? t : NULL;
+        return kind == SOFT_DCT && atomic_load(&t->qp->dc_key) == wr->dc_key ? t : NULL;
+    default: { /* a Q_Key with its highest bit set stands for the sender's own (IBTA 10.2.5) */
+        uint32_t qkey = wr->qkey & 0x80000000u ? atomic_load(&qp->shared->qkey) : wr->qkey;
+        return kind == SOFT_UD && atomic_load(&t->qp->qkey) == qkey ? t : NULL;
+    }
     }
 }
 
-/* ---- one-sided
- * ------------------------------------------------------------------------------------ */
+void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause)
+{
+    struct soft_fab *f = soft_of(qp->base.pd->fab);
+    uint32_t send_cq = atomic_load(&t->qp->send_cq), recv_cq = atomic_load(&t->qp->recv_cq);
+    if (atomic_load(&t->qp->kind) != SOFT_RC || !soft_qp_to_err(t->qp, t->qpn, cause))
+        return; /* a DC target stays (it has nobody's connection to lose) */
+    atomic_fetch_add(&t->context->attention, 1);
+    if (send_cq == 0 || recv_cq == 0)
+        return;
+    soft_cq_notify(f, &f->shared->cq[send_cq - 1], true);
+    soft_cq_notify(f, &f->shared->cq[recv_cq - 1], true);
+}
+
+/* ---- the local side ---- */
 
 static uint32_t total_length(const struct kedge_fab_wr *wr)
 {
@@ -93,32 +88,51 @@ static uint32_t total_length(const struct kedge_fab_wr *wr)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-static unsigned needed_access(enum ibv_wr_opcode opcode)
+static bool is_atomic(enum ibv_wr_opcode opcode)
 {
-    switch (opcode) {
-    case IBV_WR_RDMA_READ:
-        return IBV_ACCESS_REMOTE_READ;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        return IBV_ACCESS_REMOTE_ATOMIC;
-    default:
-        return IBV_ACCESS_REMOTE_WRITE;
-    }
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The local side of a request: every SGE is ours, in this PD, in bounds. */
-static bool local_is_sound(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+static bool is_send(enum ibv_wr_opcode opcode)
 {
-    struct soft_fab *f = soft_of(qp->base.pd->fab);
-    uint32_t pd = ((struct soft_pd *)qp->base.pd)->id;
-    bool writes = wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                  wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+}
+
+/* The key of the local region, if it is one. */
+static uint32_t local_key(const struct kedge_fab_wr *wr)
+{
+    uint32_t key = 0;
+    if (wr->send_flags & IBV_SEND_INLINE)
+        return 0;
+    for (int i = 0; i < wr->num_sge; i++) {
+        if (i > 0 && wr->sg_list[i].lkey != key)
+            return SOFT_ANY_KEY;
+        key = wr->sg_list[i].lkey;
+    }
+    return key;
+}
+
+/* Every SGE is ours, in this PD, in bounds. */
+static bool local_is_sound(const struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    const struct soft_fab *f = soft_of(qp->base.pd->fab);
+    bool writes = wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr->opcode);
     if (wr->send_flags & IBV_SEND_INLINE)
         return true;
     for (int i = 0; i < wr->num_sge; i++)
-        if (wr->sg_list[i].length > 0 && soft_mr_local(f, pd, &wr->sg_list[i], writes) == NULL)
+        if (wr->sg_list[i].length > 0 &&
+            !soft_mr_is_local(f, soft_pd_of(qp), &wr->sg_list[i], writes))
             return false;
     return true;
+}
+
+/* ---- one-sided ---- */
+
+static unsigned needed_access(enum ibv_wr_opcode opcode)
+{
+    return opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
+           : is_atomic(opcode)        ? IBV_ACCESS_REMOTE_ATOMIC
+                                      : IBV_ACCESS_REMOTE_WRITE;
 }
 
 static void do_atomic(const struct kedge_fab_wr *wr, uint64_t *at)
@@ -129,104 +143,91 @@ static void do_atomic(const struct kedge_fab_wr *wr, uint64_t *at)
                                     __ATOMIC_SEQ_CST);
     else
         before = __atomic_fetch_add(at, wr->compare_add, __ATOMIC_SEQ_CST);
-    copy((uint8_t *)(uintptr_t)wr->sg_list[0].addr, (const uint8_t *)&before, 8);
+    soft_copy((uint8_t *)(uintptr_t)wr->sg_list[0].addr, (const uint8_t *)&before, 8);
 }
 
+/* Requests of one queue pair are seen in their order: hence the fences, of which x86 needs none. */
 static void move_data(const struct kedge_fab_wr *wr, uint8_t *remote)
 {
-    if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    if (is_atomic(wr->opcode)) {
         do_atomic(wr, (uint64_t *)(void *)remote);
         return;
     }
+    atomic_thread_fence(memory_order_release);
     for (int i = 0; i < wr->num_sge; i++) {
         uint8_t *local = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
         if (wr->opcode == IBV_WR_RDMA_READ)
-            copy(local, remote, wr->sg_list[i].length);
+            soft_copy(local, remote, wr->sg_list[i].length);
         else
-            copy(remote, local, wr->sg_list[i].length);
+            soft_copy(remote, local, wr->sg_list[i].length);
         remote += wr->sg_list[i].length;
     }
+    atomic_thread_fence(memory_order_acquire);
 }
 
-/* The responder's side refuses: on RC its queue pair breaks too (IBTA 9.9.3); a DC target does not.
- */
-static enum ibv_wc_status refuse(struct soft_qp *qp, struct soft_qp_shared *t)
+/* The responder refuses: on RC its queue pair breaks too (IBTA 9.9.3). */
+static enum soft_outcome refuse(struct soft_qp *qp, const struct soft_target *t,
+                                enum ibv_wc_status with, enum ibv_wc_status *status)
 {
-    struct soft_fab *f = soft_of(qp->base.pd->fab);
-    if (t->kind == SOFT_RC) {
-        uint32_t rts = IBV_QPS_RTS, rtr = IBV_QPS_RTR;
-        if (atomic_compare_exchange_strong(&t->state, &rts, IBV_QPS_ERR) ||
-            atomic_compare_exchange_strong(&t->state, &rtr, IBV_QPS_ERR)) {
-            atomic_fetch_add(&qp->target_context->attention, 1);
-            soft_cq_notify(f, &f->shared->cq[t->send_cq - 1], true);
-            soft_cq_notify(f, &f->shared->cq[t->recv_cq - 1], true);
-        }
-    }
-    return IBV_WC_REM_ACCESS_ERR;
-}
-
-static enum soft_outcome one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                   struct soft_qp_shared *t, uint32_t length,
-                                   enum ibv_wc_status *status)
-{
-    unsigned access = needed_access(wr->opcode);
-    uint8_t *at = NULL;
-    bool atomic = access == IBV_ACCESS_REMOTE_ATOMIC;
-    if (atomic && (wr->remote_addr & 7) != 0) {
-        *status = refuse(qp, t) == IBV_WC_REM_ACCESS_ERR ? IBV_WC_REM_INV_REQ_ERR : *status;
-        return SOFT_DONE;
-    }
-    if ((t->access & access) != access) {
-        *status = refuse(qp, t);
-        return SOFT_DONE;
-    }
-    if (length > 0) {
-        switch (soft_mr_enter(qp, qp->target_owner, t->pd, wr->rkey, wr->remote_addr, length,
-                              access, &at)) {
-        case SOFT_MR_GONE:
-            return SOFT_WAIT_PEER;
-        case SOFT_MR_DENIED:
-            *status = refuse(qp, t);
-            return SOFT_DONE;
-        case SOFT_MR_OK:
-            move_data(wr, at);
-        }
-    }
-    *status = IBV_WC_SUCCESS;
+    soft_break_peer(qp, t,
+                    with == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+    *status = with;
     return SOFT_DONE;
 }
 
-/* ---- two-sided
- * ------------------------------------------------------------------------------------ */
+enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                 const struct soft_target *t, uint32_t length,
+                                 enum ibv_wc_status *status)
+{
+    unsigned access = needed_access(wr->opcode);
+    uint8_t *at = NULL;
+    if (access == IBV_ACCESS_REMOTE_ATOMIC && (wr->remote_addr & 7) != 0)
+        return refuse(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
+    if ((atomic_load_explicit(&t->qp->access, memory_order_relaxed) & access) != access)
+        return refuse(qp, t, IBV_WC_REM_ACCESS_ERR, status);
+    *status = IBV_WC_SUCCESS;
+    if (length == 0)
+        return SOFT_DONE;
+    switch (soft_mr_enter(qp, t->owner, atomic_load_explicit(&t->qp->pd, memory_order_relaxed),
+                          wr->rkey, wr->remote_addr, length, access, &at)) {
+    case SOFT_MR_OK:
+        move_data(wr, at);
+        return SOFT_DONE;
+    case SOFT_MR_DENIED:
+        return refuse(qp, t, IBV_WC_REM_ACCESS_ERR, status);
+    case SOFT_MR_FAILED: /* ours to mend: the peer does not even know */
+        *status = IBV_WC_REM_OP_ERR;
+        return SOFT_DONE;
+    case SOFT_MR_GONE:
+        break;
+    }
+    return SOFT_WAIT_PEER;
+}
+
+/* ---- two-sided ---- */
 
 static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                   const uint8_t *dgid, struct soft_qp_shared *t, uint32_t length,
-                                   enum ibv_wc_status *status)
+                                   const uint64_t dgid[2], const struct soft_target *t,
+                                   uint32_t length, enum ibv_wc_status *status)
 {
-    bool ud = qp->base.type == KEDGE_FAB_QP_UD;
     bool write_imm = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     struct soft_message m = {
-        .sg_list = wr->sg_list,
-        .num_sge = write_imm ? 0 : wr->num_sge,
-        .is_inline = wr->send_flags & IBV_SEND_INLINE,
-        .solicited = wr->send_flags & IBV_SEND_SOLICITED,
+        .wr = wr,
         .length = length,
-        .wc = {.opcode = write_imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-               .src_qp = qp->base.qpn},
-        .grh_sgid = ud ? qp->base.pd->fab->caps.gid : NULL,
-        .grh_dgid = ud ? dgid : NULL,
+        .arrival = {.opcode = write_imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+                    .src_qp = qp->base.qpn},
+        .grh_dgid = qp->base.type == KEDGE_FAB_QP_UD ? dgid : NULL,
         .write_imm = write_imm,
     };
     if (wr->opcode != IBV_WR_SEND) {
-        m.wc.wc_flags |= IBV_WC_WITH_IMM;
-        m.wc.imm_data = wr->imm_data;
+        m.arrival.wc_flags = IBV_WC_WITH_IMM;
+        m.arrival.imm_data = wr->imm_data;
     }
-    return soft_deliver(qp, t, qp->target_owner, &m, status);
+    return soft_deliver(qp, t, &m, status);
 }
 
-/* Executes one request, or says what it waits for. */
-static enum soft_outcome execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                 const uint8_t *dgid, enum ibv_wc_status *status)
+enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                               const uint64_t dgid[2], enum ibv_wc_status *status)
 {
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
     uint32_t length = total_length(wr);
@@ -234,213 +235,18 @@ static enum soft_outcome execute(struct soft_qp *qp, const struct kedge_fab_wr *
         *status = IBV_WC_LOC_LEN_ERR;
         return SOFT_DONE;
     }
+    /* Both regions in one fence; a message's own is known only when its receive is. */
+    soft_hold(qp, is_send(wr->opcode) ? qp->held : wr->rkey, local_key(wr));
     if (!local_is_sound(qp, wr)) {
         *status = IBV_WC_LOC_PROT_ERR;
         return SOFT_DONE;
     }
-    struct soft_qp_shared *t = reach(qp, wr, dgid);
+    const struct soft_target *t = reach(qp, wr, dgid);
     *status = IBV_WC_SUCCESS;
     if (t == NULL)
         return ud ? SOFT_DONE : SOFT_WAIT_PEER; /* a datagram to nobody is sent all the same */
-    if (wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM)
-        return two_sided(qp, wr, dgid, t, length, status);
-    enum soft_outcome outcome = one_sided(qp, wr, t, length, status);
-    if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM && outcome == SOFT_DONE &&
-        *status == IBV_WC_SUCCESS)
-        return two_sided(qp, wr, dgid, t, length, status);
-    return outcome;
-}
-
-/* ---- queues
- * --------------------------------------------------------------------------------------- */
-
-static struct soft_pending *pending_at(struct soft_qp *qp, uint32_t index)
-{
-    return &qp->pending[index & (qp->pending_room - 1)];
-}
-
-/* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
- */
-static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr)
-{
-    struct soft_pending *p = pending_at(qp, qp->pending_tail++);
-    p->wr = *wr;
-    p->wr.next = NULL;
-    if (wr->ah != NULL)
-        memcpy(p->dgid, wr->ah->dgid, 16);
-    memcpy(p->sge, wr->sg_list, (size_t)wr->num_sge * sizeof p->sge[0]);
-    p->wr.sg_list = p->sge;
-    if (wr->send_flags & IBV_SEND_INLINE) {
-        uint8_t *to = p->inline_data;
-        for (int i = 0; i < wr->num_sge; i++) {
-            memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-            p->sge[i].addr = (uintptr_t)to;
-            to += wr->sg_list[i].length;
-        }
-    }
-}
-
-/* Counted from what was taken when the request was posted: everything up to it is given back with
- * it. */
-static uint32_t slot_of(const struct soft_qp *qp, uint32_t pending_index)
-{
-    return qp->posted - (qp->pending_tail - pending_index) + 1;
-}
-
-void soft_qp_flush(struct soft_qp *qp)
-{
-    if (qp->waiting)
-        atomic_fetch_sub(&qp->send_cq->waiting, 1);
-    qp->waiting = false;
-    qp->deadline_ns = 0;
-    qp->rnr_tries = 0;
-    for (; qp->pending_head != qp->pending_tail; qp->pending_head++) {
-        struct kedge_fab_wr wr = pending_at(qp, qp->pending_head)->wr;
-        wr.send_flags |= IBV_SEND_SIGNALED; /* errors complete all */
-        soft_cq_push(qp, &wr, IBV_WC_WR_FLUSH_ERR, slot_of(qp, qp->pending_head));
-    }
-    soft_rq_flush(soft_of(qp->base.pd->fab), qp);
-    qp->flushed = true;
-}
-
-void soft_qp_break(struct soft_qp *qp)
-{
-    atomic_store(&qp->shared->state, IBV_QPS_ERR);
-    soft_mr_leave(qp);
-    soft_qp_flush(qp);
-}
-
-/* A request is over: its completion if it has one, and the end of the queue pair if it failed. */
-static void complete(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
-                     uint32_t freed)
-{
-    struct kedge_fab_wr copy_of = *wr;
-    if (status != IBV_WC_SUCCESS)
-        copy_of.send_flags |= IBV_SEND_SIGNALED;
-    soft_cq_push(qp, &copy_of, status, freed);
-}
-
-/* Retry timers of RNR NAKs, in units of 10 us (IBTA table 45). */
-static uint64_t rnr_timer_ns(uint8_t code)
-{
-    static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
-                                       16,    24,   32,   48,    64,    96,    128,   192,
-                                       256,   384,  512,  768,   1024,  1536,  2048,  3072,
-                                       4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
-    return units[code & 31] * 10 * KEDGE_NS_PER_US;
-}
-
-/* The head waits: when to look again, and whether its tries are used up (then *status). */
-static bool keep_waiting(struct soft_qp *qp, enum soft_outcome why, enum ibv_wc_status *status)
-{
-    uint64_t now = kedge_clock_ns();
-    if (!qp->waiting) {
-        qp->waiting = true;
-        atomic_fetch_add(&qp->send_cq->waiting, 1);
-    }
-    if (why == SOFT_WAIT_LOCK) { /* somebody else is delivering there this moment */
-        qp->next_try_ns = now;
-        return true;
-    }
-    if (why == SOFT_WAIT_RNR) {
-        qp->deadline_ns = 0;
-        if (qp->rnr_tries > 0 && now < qp->next_try_ns)
-            return true;
-        if (qp->rnr_retry != 7 && qp->rnr_tries > qp->rnr_retry) {
-            *status = IBV_WC_RNR_RETRY_EXC_ERR;
-            return false;
-        }
-        qp->rnr_tries++;
-        qp->next_try_ns = now + rnr_timer_ns(qp->target != NULL ? qp->target->min_rnr_timer : 1);
-        return true;
-    }
-    if (qp->deadline_ns == 0) {
-        uint64_t one = 4096ull << qp->timeout;
-        qp->deadline_ns = qp->timeout == 0 ? UINT64_MAX : now + one * (qp->retry_cnt + 1u);
-        qp->next_try_ns = now + (qp->timeout == 0 ? KEDGE_NS_PER_MS : one);
-        return true;
-    }
-    if (now >= qp->deadline_ns) {
-        *status = IBV_WC_RETRY_EXC_ERR;
-        return false;
-    }
-    if (now >= qp->next_try_ns)
-        qp->next_try_ns = now + (qp->timeout == 0 ? KEDGE_NS_PER_MS : 4096ull << qp->timeout);
-    return true;
-}
-
-/* Goes on from the head until something waits. */
-void soft_qp_progress(struct soft_qp *qp)
-{
-    uint32_t state = atomic_load(&qp->shared->state);
-    while (state == IBV_QPS_RTS && qp->pending_head != qp->pending_tail) {
-        struct soft_pending *p = pending_at(qp, qp->pending_head);
-        enum ibv_wc_status status;
-        if (qp->rnr_tries > 0 && kedge_clock_ns() < qp->next_try_ns)
-            break;
-        enum soft_outcome outcome = execute(qp, &p->wr, p->dgid, &status);
-        if (outcome != SOFT_DONE && keep_waiting(qp, outcome, &status))
-            break;
-        qp->deadline_ns = 0;
-        qp->rnr_tries = 0;
-        uint32_t freed = slot_of(qp, qp->pending_head++);
-        struct kedge_fab_wr wr = p->wr;
-        complete(qp, &wr, status, freed);
-        if (status != IBV_WC_SUCCESS) {
-            soft_qp_break(qp);
-            return;
-        }
-    }
-    soft_mr_leave(qp);
-    if (qp->pending_head == qp->pending_tail && qp->waiting) {
-        qp->waiting = false;
-        atomic_fetch_sub(&qp->send_cq->waiting, 1);
-    }
-}
-
-/* At the doorbell, with nothing before it. */
-static void execute_now(struct soft_qp *qp, const struct kedge_fab_wr *wr)
-{
-    enum ibv_wc_status status;
-    enum soft_outcome outcome = execute(qp, wr, wr->ah != NULL ? wr->ah->dgid : NULL, &status);
-    if (outcome != SOFT_DONE) {
-        keep(qp, wr);
-        (void)keep_waiting(qp, outcome, &status);
-        soft_cq_timer(qp->send_cq);
-        return;
-    }
-    if (status == IBV_WC_SUCCESS) {
-        soft_cq_push(qp, wr, status, qp->posted);
-        return;
-    }
-    complete(qp, wr, status, qp->posted);
-    soft_qp_break(qp);
-}
-
-int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
-{
-    struct soft_qp *qp = (struct soft_qp *)base;
-    int result = 0;
-    for (; wr != NULL; wr = wr->next) {
-        uint32_t state = atomic_load_explicit(&qp->shared->state, memory_order_acquire);
-        uint32_t freed = atomic_load_explicit(&qp->shared->sq_freed, memory_order_relaxed);
-        result = state != IBV_QPS_RTS && state != IBV_QPS_ERR ? -EINVAL
-                 : qp->posted - freed >= qp->base.cap.send_wr ? -ENOMEM
-                                                              : 0;
-        if (result != 0) {
-            *bad = wr;
-            break;
-        }
-        qp->posted++;
-        if (state == IBV_QPS_ERR) {
-            keep(qp, wr);
-            soft_qp_flush(qp);
-        } else if (qp->pending_head != qp->pending_tail) {
-            keep(qp, wr);
-        } else {
-            execute_now(qp, wr);
-        }
-    }
-    soft_mr_leave(qp);
-    return result;
+    if (!is_send(wr->opcode) && wr->opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+        return soft_one_sided(qp, wr, t, length, status);
+    enum soft_outcome outcome = two_sided(qp, wr, dgid, t, length, status);
+    return ud && outcome != SOFT_WAIT_LOCK ? SOFT_DONE : outcome;
 }

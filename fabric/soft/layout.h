@@ -5,7 +5,8 @@
  * released by one atomic operation, so that there is no lock to be left behind by a process that
  * dies: whoever opens the device next takes back what contexts without a living process own. A
  * context lives while its process holds the kernel's lock on the context's byte of the file.
- * Untouched slots take no memory. */
+ * Untouched slots take no memory, so the tables are as large as they may ever become: never map
+ * this file with MAP_POPULATE or under mlockall(MCL_FUTURE). */
 #ifndef SOFT_LAYOUT_H
 #define SOFT_LAYOUT_H
 
@@ -15,16 +16,16 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 1
+#define SOFT_VERSION 2
 
 enum {
     SOFT_CONTEXTS = 1024,
     SOFT_QPS = 8192, /* DC targets included */
     SOFT_MRS = 65536,
-    SOFT_CQS = 1024,
-    SOFT_RQS = 2048, /* receive queues of queue pairs, and SRQs */
+    SOFT_CQS = 2048,
+    SOFT_CQE = 65536, /* of one CQ */
+    SOFT_RQS = 8192,  /* receive queues of queue pairs, and SRQs */
     SOFT_RQ_WR = 1024,
-    SOFT_CQ_REMOTE = 4096, /* receive completions waiting in one CQ */
     SOFT_SGE = 8,
     SOFT_INLINE = 256,
     SOFT_UD_PAYLOAD = 4096,
@@ -43,8 +44,9 @@ typedef uint64_t soft_owner;
 struct soft_context_shared {
     _Alignas(64) _Atomic soft_owner owner; /* generation << 32 | index + 1; 0: not open */
     uint32_t generation;
-    int32_t pid;
-    uint8_t gid[16];
+    _Atomic int32_t pid;
+    _Atomic uint64_t started; /* the process's, of /proc/<pid>/stat: pids come back */
+    _Atomic uint64_t gid[2];
     /* Its own line: others add 1 after they broke one of this context's queue pairs, so that the
      * next poll looks. */
     _Alignas(64) _Atomic uint32_t attention;
@@ -57,32 +59,50 @@ enum soft_qp_kind {
     SOFT_DCT
 };
 
-/* One queue pair or DC target. First line: what an initiator reads at each operation; second: what
- * the owner's thread writes. */
+/* One queue pair or DC target. First line: what an initiator reads at each operation, written by
+ * the owner's control thread, and its state by whoever breaks it. Second line: the owning lane's,
+ * read by who deregisters. */
 struct soft_qp_shared {
     _Alignas(64) _Atomic soft_owner owner;
-    _Atomic uint32_t qpn;   /* index and a salt, so that a number is not used again soon; 0: free */
-    _Atomic uint32_t state; /* enum ibv_qp_state; a DC target is in RTR */
-    uint32_t pd;
-    uint16_t access; /* enum ibv_access_flags: what peers may do */
-    uint8_t kind;    /* enum soft_qp_kind */
-    uint8_t min_rnr_timer;
-    uint32_t qkey;
-    uint32_t dest_qpn; /* RC: the peer's */
-    uint64_t dc_key;
-    uint16_t send_cq, recv_cq; /* index + 1 */
-    uint16_t rq;               /* index + 1 */
+    /* qpn << 32 | enum ibv_qp_state, in one word so that nobody breaks the slot's next queue pair
+     * by mistake; 0: free. The number is an index and a salt, so that it is not used again soon;
+     * a DC target is in RTR. */
+    _Atomic uint64_t ident;
+    _Atomic uint64_t dc_key;
+    _Atomic uint64_t dest_gid[2]; /* RC: the peer's */
+    _Atomic uint32_t dest_qpn;    /* RC: the peer's */
+    _Atomic uint32_t pd;
+    _Atomic uint32_t qkey;
+    _Atomic uint16_t access;               /* enum ibv_access_flags: what peers may do */
+    _Atomic uint16_t send_cq, recv_cq, rq; /* index + 1 */
+    _Atomic uint8_t kind;                  /* enum soft_qp_kind */
+    _Atomic uint8_t min_rnr_timer;
     uint16_t salt;
-    /* Hazard: the key of the region that this queue pair's thread is copying from or to, 0: none.
-     */
+    /* Hazards: the keys of the regions that this queue pair's thread is copying from or to; 0:
+     * none. */
     _Alignas(64) _Atomic uint32_t inside;
-    _Atomic uint32_t epoch;    /* grows at RESET: completions of before are dropped */
-    _Atomic uint32_t sq_freed; /* send slots given back, running */
-    uint8_t dest_gid[16];      /* RC: the peer's */
+    _Atomic uint32_t inside_local; /* the initiator's own; SOFT_ANY_KEY: several */
+    _Atomic uint32_t epoch;        /* grows at RESET: completions of before are dropped */
+    _Atomic uint32_t sq_freed;     /* send slots given back, running */
+    _Atomic uint32_t cause;        /* enum ibv_event_type + 1: why somebody else broke it */
 };
+#define SOFT_ANY_KEY 0xffffffffu
 
-/* One region. The key is written last and cleared first; while a hazard holds it, nothing else
- * changes. */
+static inline uint64_t soft_ident(uint32_t qpn, enum ibv_qp_state state)
+{
+    return (uint64_t)qpn << 32 | state;
+}
+static inline uint32_t soft_qpn(uint64_t ident)
+{
+    return (uint32_t)(ident >> 32);
+}
+static inline enum ibv_qp_state soft_state(uint64_t ident)
+{
+    return (enum ibv_qp_state)(uint32_t)ident;
+}
+
+/* One region, one line. The key is written last and cleared first; while a hazard holds it, nothing
+ * else changes. */
 struct soft_mr_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t key; /* salt << 16 | index; 0: not valid */
@@ -91,27 +111,39 @@ struct soft_mr_shared {
     uint16_t salt;
     int32_t pid;
     int32_t fd; /* the owner's number of the memfd, and the file that it must still be */
-    uint32_t reserved;
+    uint32_t dev;
     uint64_t ino;
     uint64_t offset; /* in the file, of addr */
     uint64_t addr, length;
 };
 _Static_assert(sizeof(struct soft_mr_shared) == 64, "one cache line");
 
+/* A receive's completion on its way. */
+struct soft_arrival {
+    uint64_t wr_id;
+    uint32_t byte_len;
+    uint32_t imm_data;
+    uint32_t qpn, src_qp;
+    uint32_t epoch; /* of the queue pair */
+    uint8_t status, opcode;
+    uint16_t wc_flags;
+};
+_Static_assert(sizeof(struct soft_arrival) == 32, "two in a cache line");
+
 /* Receive completions of a CQ: any initiator appends under the robust lock (only ever tried), the
- * owner takes. */
+ * owner takes. Lines: the lock's; the appenders'; the owner's. */
 struct soft_cq_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t lock_made;
-    uint32_t cqe;
+    uint32_t cqe, mask;
     pthread_mutex_t lock;
     _Alignas(64) _Atomic uint32_t tail;
+    _Atomic uint32_t overflow;
     _Alignas(64) _Atomic uint32_t head;
     _Atomic uint32_t local_used; /* completions in the owner's private ring */
-    _Atomic uint32_t armed;      /* enum soft_armed */
-    _Atomic uint32_t overflow;
-    uint32_t chan; /* names the FIFO; 0: none */
-    struct ibv_wc ring[SOFT_CQ_REMOTE];
+    _Atomic uint32_t armed;      /* enum soft_armed, and above it how often it was armed */
+    _Atomic uint32_t chan;       /* names the FIFO; 0: none */
+    _Alignas(64) struct soft_arrival ring[SOFT_CQE];
 };
 enum soft_armed { SOFT_NOT_ARMED, SOFT_ARMED_SOLICITED, SOFT_ARMED };
 
@@ -121,21 +153,30 @@ struct soft_rqe {
     struct ibv_sge sge[SOFT_SGE];
 };
 
-/* A receive queue: the owner appends, initiators take under the robust lock (only ever tried). */
+/* A receive queue: the owner appends, initiators take under the robust lock (only ever tried).
+ * Lines: the lock's and the takers'; the owner's.
+ *
+ * Taking a receive and appending its completion are two stores. Between them `taking` says what is
+ * under way, and is not 0 only while that CQ's lock is held or its holder has died: who then finds
+ * the CQ's lock abandoned looks whether the completion got there, and finishes the taking. */
 struct soft_rq_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t lock_made;
-    uint32_t max_wr;
+    uint32_t max_wr, max_sge, mask;
     pthread_mutex_t lock;
-    _Alignas(64) _Atomic uint32_t tail;
     _Alignas(64) _Atomic uint32_t head;
+    _Atomic uint32_t taking; /* the CQ's index + 1 */
+    uint32_t taking_head, taking_tail;
+    _Alignas(64) _Atomic uint32_t tail;
     struct soft_rqe ring[SOFT_RQ_WR];
 };
 
 struct soft_shared {
     uint32_t magic, version;
     uint64_t bytes;
-    _Atomic uint32_t next_pd, next_chan;
+    _Atomic uint32_t next_pd;
+    _Atomic uint32_t mr_hint;    /* where to look for a free region first */
+    _Atomic uint32_t mr_retired; /* grows with each region that goes: mappings may be stale */
     _Atomic uint32_t qp_high, mr_high, cq_high, rq_high; /* no slot at or above was ever used */
     struct soft_context_shared context[SOFT_CONTEXTS];
     struct soft_qp_shared qp[SOFT_QPS];

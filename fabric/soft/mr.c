@@ -2,8 +2,8 @@
 /* Memory regions: the shared table, the fence of deregistration, and mappings of other processes'
  * memory.
  *
- * An initiator first writes the key into its queue pair's hazard word, fences, and then looks
- * whether the key is still valid; the owner first clears the key, fences, and then looks at every
+ * An initiator first writes the keys into its queue pair's hazard words, fences, and then looks
+ * whether they are still valid; the owner first clears a key, fences, and then looks at every
  * hazard word. One of the two sees the other: either the initiator refuses, or the owner waits
  * (hazard pointers, Michael 2004). */
 #include <errno.h>
@@ -17,10 +17,21 @@
 #include "base/random.h"
 #include "soft/soft.h"
 
+#define NEEDS_WRITING (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+static uint32_t next_key(struct soft_mr_shared *s, uint32_t index)
+{
+    if (s->salt == 0)
+        (void)kedge_random_bytes(&s->salt, sizeof s->salt);
+    s->salt = (uint16_t)(s->salt % (UINT16_MAX - 1) + 1); /* never 0, nor SOFT_ANY_KEY's */
+    return (uint32_t)s->salt << 16 | index;
+}
+
 int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct soft_pd *pd = (struct soft_pd *)ctl->mr.pd;
     const struct kedge_fab_mem *mem = ctl->mr.mem;
+    struct soft_shared *shared = f->shared;
     struct stat st;
     if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
         ctl->mr.length > mem->size - ctl->mr.offset)
@@ -34,25 +45,24 @@ int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     struct soft_mr *mr = calloc(1, sizeof *mr);
     if (mr == NULL)
         return -ENOMEM;
-    int64_t index =
-        soft_claim(f, f->shared->mr, sizeof f->shared->mr[0], SOFT_MRS, &f->shared->mr_high);
+    int64_t index = soft_claim(f, shared->mr, sizeof shared->mr[0], sizeof shared->mr[0], SOFT_MRS,
+                               atomic_load(&shared->mr_hint) % SOFT_MRS, &shared->mr_high);
     if (index < 0) {
         free(mr);
         return (int)index;
     }
-    struct soft_mr_shared *s = &f->shared->mr[index];
-    if (s->salt == 0)
-        (void)kedge_random_bytes(&s->salt, sizeof s->salt);
-    s->salt = s->salt == UINT16_MAX ? 1 : (uint16_t)(s->salt + 1);
+    atomic_store(&shared->mr_hint, (uint32_t)index + 1);
+    struct soft_mr_shared *s = &shared->mr[index];
     s->pd = pd->id;
     s->access = (uint16_t)ctl->mr.access;
     s->pid = getpid();
     s->fd = mem->fd;
+    s->dev = (uint32_t)st.st_dev;
     s->ino = st.st_ino;
     s->offset = ctl->mr.offset;
     s->addr = (uintptr_t)mem->addr + ctl->mr.offset;
     s->length = ctl->mr.length;
-    uint32_t key = (uint32_t)s->salt << 16 | (uint32_t)index;
+    uint32_t key = next_key(s, (uint32_t)index);
     atomic_store(&s->key, key);
     *mr = (struct soft_mr){
         .base = {.pd = ctl->mr.pd, .lkey = key, .rkey = key, .addr = s->addr, .length = s->length},
@@ -62,18 +72,24 @@ int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-/* Whether any living process's queue pair is inside the region. */
+static bool names(const struct soft_qp_shared *qp, uint32_t key)
+{
+    uint32_t local = atomic_load(&qp->inside_local);
+    return atomic_load(&qp->inside) == key || local == key;
+}
+
+/* Whether any living process's queue pair is inside the region, or any of ours in several. */
 static bool somebody_is_inside(struct soft_fab *f, uint32_t key)
 {
     uint32_t high = atomic_load(&f->shared->qp_high);
     for (uint32_t i = 0; i < high; i++) {
         struct soft_qp_shared *qp = &f->shared->qp[i];
-        if (atomic_load(&qp->inside) != key)
-            continue;
         soft_owner owner = atomic_load(&qp->owner);
-        if (owner == 0 || !soft_owner_process_lives(f, owner))
-            continue; /* died in there: it will touch nothing more */
-        if (atomic_load(&qp->inside) == key)
+        if (owner == f->owner && atomic_load(&qp->inside_local) == SOFT_ANY_KEY)
+            return true;
+        if (!names(qp, key) || owner == 0 || !soft_owner_process_lives(f, owner))
+            continue; /* who died in there will touch nothing more */
+        if (names(qp, key))
             return true;
     }
     return false;
@@ -87,67 +103,87 @@ int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     if (somebody_is_inside(f, mr->base.rkey))
         return -EINPROGRESS;
     atomic_store(&mr->shared->owner, 0);
+    atomic_fetch_add(&f->shared->mr_retired, 1);
     atomic_fetch_sub(&((struct soft_pd *)mr->base.pd)->users, 1);
     free(mr);
     ctl->mr.x = NULL;
     return 0;
 }
 
-uint8_t *soft_mr_local(struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write)
+bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write)
 {
     const struct soft_mr_shared *s = &f->shared->mr[sge->lkey & (SOFT_MRS - 1)];
-    if (sge->lkey == 0 || atomic_load_explicit(&s->key, memory_order_acquire) != sge->lkey ||
-        atomic_load_explicit(&s->owner, memory_order_relaxed) != f->owner || s->pd != pd ||
-        sge->addr < s->addr || sge->length > s->length ||
-        sge->addr - s->addr > s->length - sge->length ||
-        (write && !(s->access & IBV_ACCESS_LOCAL_WRITE)))
-        return NULL;
-    return (uint8_t *)(uintptr_t)sge->addr;
+    return sge->lkey != 0 && atomic_load_explicit(&s->key, memory_order_acquire) == sge->lkey &&
+           atomic_load_explicit(&s->owner, memory_order_relaxed) == f->owner && s->pd == pd &&
+           sge->addr >= s->addr && sge->length <= s->length &&
+           sge->addr - s->addr <= s->length - sge->length &&
+           (!write || (s->access & IBV_ACCESS_LOCAL_WRITE));
 }
 
-/* Maps another process's region; it may be stopped: through /proc, so that it need do nothing. */
-static int map_file(struct soft_map *map, int32_t pid, int32_t owner_fd, uint64_t ino,
-                    uint64_t offset)
+/* Maps another process's region. That process may be stopped: /proc asks nothing of it. */
+static int map_file(struct soft_map *map, const struct soft_mr_shared *s)
 {
     char path[64];
     struct stat st;
-    uint64_t shift = offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, owner_fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool write = map->access & NEEDS_WRITING; /* a memfd may be sealed against it */
+    uint64_t shift = s->offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", s->pid, s->fd);
+    int fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) != 0 || st.st_ino != ino || (uint64_t)st.st_size < offset + map->length) {
+        return errno == ENOENT || errno == ESRCH ? -ESTALE : -errno;
+    /* Its number may be another file's by now, and its pid another process's. */
+    if (fstat(fd, &st) != 0 || st.st_ino != s->ino || (uint32_t)st.st_dev != s->dev ||
+        (uint64_t)st.st_size < s->offset + map->length) {
         close(fd);
         return -ESTALE;
     }
     map->bytes = map->length + shift;
-    map->start =
-        mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - shift));
+    map->start = mmap(NULL, map->bytes, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd,
+                      (off_t)(s->offset - shift));
+    int status = map->start == MAP_FAILED ? -errno : 0;
     close(fd);
-    if (map->start == MAP_FAILED)
-        return -errno;
+    if (status != 0)
+        return status;
     map->base = (uint8_t *)map->start + shift;
     return 0;
 }
 
-/* A map of what the slot describes, or NULL: the key is no longer valid, or its process is gone. */
-static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shared *s, uint32_t key)
+/* A map of what the slot describes; the hazard is set, so that the slot stays what it is as long as
+ * its owner lives. NULL and -ESTALE: its process is gone; or another -errno. */
+static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shared *s, uint32_t key,
+                                   int *status)
 {
+    uint64_t one = 1;
     struct soft_map *map = calloc(1, sizeof *map);
+    *status = map == NULL ? -ENOMEM : 0;
     if (map == NULL)
         return NULL;
+    struct soft_mr_shared seen = {.pd = s->pd,
+                                  .access = s->access,
+                                  .pid = s->pid,
+                                  .fd = s->fd,
+                                  .dev = s->dev,
+                                  .ino = s->ino,
+                                  .offset = s->offset,
+                                  .addr = s->addr,
+                                  .length = s->length};
     *map = (struct soft_map){.key = key,
-                             .pd = s->pd,
+                             .pd = seen.pd,
                              .owner = atomic_load(&s->owner),
-                             .access = s->access,
-                             .addr = s->addr,
-                             .length = s->length,
-                             .base = (uint8_t *)(uintptr_t)s->addr};
-    int32_t pid = s->pid, fd = s->fd;
-    uint64_t ino = s->ino, offset = s->offset;
+                             .access = seen.access,
+                             .addr = seen.addr,
+                             .length = seen.length,
+                             .base = (uint8_t *)(uintptr_t)seen.addr};
+    if (seen.pid != atomic_load(&f->me->pid))
+        *status = map_file(map, &seen);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&s->key) != key ||
-        (pid != f->me->pid && map_file(map, pid, fd, ino, offset) != 0)) {
+    if (*status == 0 &&
+        atomic_load(&s->key) != key) { /* its process died, and the slot is reused */
+        if (map->start != NULL)
+            munmap(map->start, map->bytes);
+        *status = -ESTALE;
+    }
+    if (*status != 0) {
         free(map);
         return NULL;
     }
@@ -156,6 +192,9 @@ static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shar
     f->maps = map;
     pthread_mutex_unlock(&f->lock);
     atomic_store(&f->map_of[key & (SOFT_MRS - 1)], map);
+    if (map->start != NULL && write(f->ctl_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable: the control thread will look for stale mappings now and then. */
+    }
     return map;
 }
 
@@ -163,24 +202,22 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
                                   uint64_t addr, uint64_t length, unsigned access, uint8_t **at)
 {
     struct soft_fab *f = soft_of(qp->base.pd->fab);
-    const struct soft_mr_shared *s = &f->shared->mr[key & (SOFT_MRS - 1)];
+    uint32_t index = key & (SOFT_MRS - 1);
+    const struct soft_mr_shared *s = &f->shared->mr[index];
+    int status;
     if (key == 0)
         return SOFT_MR_DENIED;
-    if (qp->held != key) {
-        qp->held = key;
-        atomic_store_explicit(&qp->shared->inside, key, memory_order_release);
-        atomic_thread_fence(memory_order_seq_cst);
-        if (atomic_load_explicit(&s->key, memory_order_acquire) != key) {
-            soft_mr_leave(qp);
-            return SOFT_MR_DENIED;
+    soft_hold(qp, key, qp->held_local);
+    if (atomic_load_explicit(&s->key, memory_order_acquire) != key)
+        return soft_context_lives(f, owner) ? SOFT_MR_DENIED : SOFT_MR_GONE;
+    struct soft_map *map = atomic_load_explicit(&f->map_of[index], memory_order_acquire);
+    if (map == NULL || map->key != key) {
+        map = map_region(f, s, key, &status);
+        if (map == NULL) {
+            qp->vendor_err = (uint32_t)-status;
+            return status == -ESTALE ? SOFT_MR_GONE : SOFT_MR_FAILED;
         }
     }
-    struct soft_map *map =
-        atomic_load_explicit(&f->map_of[key & (SOFT_MRS - 1)], memory_order_acquire);
-    if (map == NULL || map->key != key)
-        map = map_region(f, s, key);
-    if (map == NULL)
-        return SOFT_MR_GONE;
     if (map->owner != owner || map->pd != pd || (map->access & access) != access ||
         addr < map->addr || length > map->length || addr - map->addr > map->length - length)
         return SOFT_MR_DENIED;
@@ -188,25 +225,32 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
     return SOFT_MR_OK;
 }
 
-void soft_mr_leave(struct soft_qp *qp)
+/* Whether one of our own lanes is in there: nobody else uses our mappings. */
+static bool we_are_inside(const struct soft_fab *f, uint32_t key)
 {
-    if (qp->held != 0) {
-        qp->held = 0;
-        atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
-    }
+    uint32_t high = atomic_load(&f->shared->qp_high);
+    for (uint32_t i = 0; i < high; i++)
+        if (atomic_load(&f->qp_of[i]) != NULL && atomic_load(&f->shared->qp[i].inside) == key)
+            return true;
+    return false;
 }
 
 /* A mapping may go when its key is no longer valid, and no thread of ours went in while it was. */
 void soft_map_sweep(struct soft_fab *f, bool all)
 {
     struct soft_map *stale = NULL;
+    uint32_t retired = atomic_load(&f->shared->mr_retired);
+    if (retired == f->swept && !all)
+        return;
+    f->swept = retired;
     pthread_mutex_lock(&f->lock);
     for (struct soft_map **link = &f->maps, *map; (map = *link) != NULL;) {
         uint32_t index = map->key & (SOFT_MRS - 1);
         bool gone = all;
         if (!gone && atomic_load(&f->shared->mr[index].key) != map->key) {
             atomic_thread_fence(memory_order_seq_cst);
-            gone = !somebody_is_inside(f, map->key);
+            gone = !we_are_inside(f, map->key);
+            f->swept -= gone ? 0 : 1; /* look again */
         }
         if (!gone) {
             link = &map->next;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to fabric/soft: one context's own structs, and what its files call of each other. */
+/* Private to fabric/soft: one context's own structs, and what its files call of each other.
+ *
+ * Threads: lanes post and poll; the control thread runs control operations; the watcher marks
+ * contexts dead. A lane never waits for another thread or process: whatever lock it finds taken, it
+ * tries again at its next poll. */
 #ifndef SOFT_SOFT_H
 #define SOFT_SOFT_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "fabric/provider.h"
 #include "soft/layout.h"
@@ -39,11 +44,13 @@ struct soft_fab {
     int ctl_epfd; /* both */
     int event_efd;
     char dir[200];
-    pthread_mutex_t lock; /* submitted, events, maps: never held across anything slow */
+    uint32_t chans;       /* control thread: numbers given to channels */
+    pthread_mutex_t lock; /* submitted, events, maps, qp_of's changes: never held for long */
     struct kedge_fab_ctl *submitted, **submitted_tail;
-    struct kedge_fab_ctl *pending; /* control thread: deregistrations that wait for a hazard */
+    struct kedge_fab_ctl *pending; /* control thread: what waits for another process */
     struct soft_event *events, **events_tail;
     struct soft_map *maps;
+    uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
     _Atomic(struct soft_map *) map_of[SOFT_MRS];
     _Atomic(struct soft_qp *) qp_of[SOFT_QPS];
     _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
@@ -66,6 +73,7 @@ struct soft_chan {
     uint32_t number;
     int fifo;
     int timer;
+    _Atomic uint64_t due_ns; /* what the timer is set to; 0: not set */
     _Atomic uint32_t users;
 };
 
@@ -94,7 +102,6 @@ struct soft_cq {
 
 struct soft_rq {
     struct soft_rq_shared *shared;
-    uint32_t pd;
 };
 
 struct soft_srq {
@@ -111,9 +118,19 @@ struct soft_ah {
  */
 struct soft_pending {
     struct kedge_fab_wr wr;
+    uint64_t kept_ns;
     struct ibv_sge sge[SOFT_SGE];
-    uint8_t dgid[16];
+    uint64_t dgid[2];
     uint8_t inline_data[SOFT_INLINE];
+};
+
+/* A queue pair or DC target that was reached before, with what named it. */
+struct soft_target {
+    struct soft_qp_shared *qp; /* NULL: nothing */
+    uint32_t qpn;
+    soft_owner owner;
+    struct soft_context_shared *context;
+    uint64_t gid[2];
 };
 
 struct soft_qp {
@@ -131,13 +148,11 @@ struct soft_qp {
     bool flushed;         /* the ERR state was seen and everything flushed */
     uint64_t deadline_ns; /* when the head gives up, UINT64_MAX: never; 0: not begun */
     uint64_t next_try_ns;
+    uint64_t resumed_ns; /* the end of the last wait for a receive: bounds count from there */
     uint32_t rnr_tries;
-    uint32_t held; /* the key in shared->inside, kept over the requests of one doorbell */
-    struct soft_qp_shared *target; /* last one used, with what named it */
-    uint32_t target_qpn;
-    soft_owner target_owner;
-    struct soft_context_shared *target_context;
-    const struct kedge_fab_ah *target_ah;
+    uint32_t held, held_local; /* the keys in shared->inside, kept over one doorbell's requests */
+    uint32_t vendor_err;       /* of the next completion with an error */
+    struct soft_target targets[8]; /* by number; an RC queue pair uses the first */
     /* From MODIFY. */
     uint8_t timeout, retry_cnt, rnr_retry;
 };
@@ -154,100 +169,210 @@ static inline struct soft_fab *soft_of(const struct kedge_fab *fab)
     return (struct soft_fab *)fab;
 }
 
+static inline uint32_t soft_pd_of(const struct soft_qp *qp)
+{
+    return ((const struct soft_pd *)qp->base.pd)->id;
+}
+
 static inline bool soft_context_lives(const struct soft_fab *f, soft_owner owner)
 {
     return atomic_load_explicit(&f->shared->context[(uint32_t)owner - 1].owner,
                                 memory_order_acquire) == owner;
 }
 
+/* A GID as two words, so that it can be read while somebody writes it. */
+static inline void soft_gid_words(const uint8_t gid[16], uint64_t words[2])
+{
+    memcpy(words, gid, 16);
+}
+static inline bool soft_gid_is(const _Atomic uint64_t shared[2], const uint64_t words[2])
+{
+    return atomic_load_explicit(&shared[0], memory_order_relaxed) == words[0] &&
+           atomic_load_explicit(&shared[1], memory_order_relaxed) == words[1];
+}
+
 /* device.c */
+/* The first free slot of a table at or after `from` becomes this context's: its index below count,
+ * or -ENOSPC. The first `bytes` of it exist in memory then. */
+int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t bytes, uint32_t count,
+                   uint32_t from, _Atomic uint32_t *high);
+/* Makes the memory of [at, at + bytes) of the shared tables exist: what a full tmpfs refuses is an
+ * error here and not a SIGBUS later. 0 or -errno. */
+int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes);
+
+/* context.c */
+/* A context for this process, with the open lock held; what dead ones left is taken back. */
+struct kedge_errbuf;
+int soft_context_take(struct soft_fab *f, const uint8_t gid[16], struct kedge_errbuf *err);
+/* Locks or unlocks a byte of the device file, without waiting. 0 or -errno. */
+int soft_lock_byte(int fd, off_t byte, bool lock);
 /* Whether the process of the context that `owner` names still lives, asked of the kernel. */
 bool soft_owner_process_lives(const struct soft_fab *f, soft_owner owner);
-/* Makes the memory of [at, at + bytes) of the shared tables exist. 0 or -ENOSPC. */
-int soft_reserve(const struct soft_fab *f, const void *at, size_t bytes);
-/* Ends a context whose process is gone, and takes back every slot that no living context owns. */
+/* Ends the context `dead` (0: none), and takes back every slot that no living context owns. */
 void soft_reclaim(struct soft_fab *f, soft_owner dead);
-/* Claims a slot for this context: its index below count, or -ENOSPC. */
-int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, uint32_t count,
-                   _Atomic uint32_t *high);
 
 /* watch.c: marks contexts dead when their processes die. */
 int soft_watch_start(struct soft_fab *f);
 void soft_watch_stop(struct soft_fab *f);
-/* Watches the context that owner names from now on; idempotent, any thread, no blocking call. */
-void soft_watch_add(struct soft_fab *f, soft_owner owner);
+/* Watches the context that owner names from now on; idempotent, any thread. False: it is dead, or
+ * cannot be watched just now. */
+bool soft_watch_add(struct soft_fab *f, soft_owner owner);
 
 /* mr.c */
 int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-/* 0, or -EINPROGRESS while some process is inside. */
+/* 0, or -EINPROGRESS while some thread is inside. */
 int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl);
-/* Our own memory behind an SGE, or NULL. */
-uint8_t *soft_mr_local(struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write);
-enum soft_mr_status { SOFT_MR_OK, SOFT_MR_DENIED, SOFT_MR_GONE };
-/* Enters a region of `owner` named by key for the queue pair's thread (hazard in
- * qp->shared->inside): OK and *at, which stays valid until soft_mr_leave(). */
+/* Whether an SGE is our own memory, in this PD, in bounds. Between soft_hold() and soft_mr_leave()
+ * it then stays. */
+bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write);
+enum soft_mr_status { SOFT_MR_OK, SOFT_MR_DENIED, SOFT_MR_GONE, SOFT_MR_FAILED };
+/* Enters a region of `owner` named by key for the queue pair's thread: OK and *at, which stays
+ * valid until soft_mr_leave() or until another region is entered. FAILED: it could not be mapped,
+ * for qp->vendor_err's reason. */
 enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t pd, uint32_t key,
                                   uint64_t addr, uint64_t length, unsigned access, uint8_t **at);
-void soft_mr_leave(struct soft_qp *qp);
-/* Unmaps what is stale. Control thread. */
+/* Unmaps what is stale, or all. Control thread. */
 void soft_map_sweep(struct soft_fab *f, bool all);
 
+/* Publishes which regions this thread is about to look at. Fenced: what is valid afterwards stays.
+ */
+static inline void soft_hold(struct soft_qp *qp, uint32_t key, uint32_t local)
+{
+    if (qp->held == key && qp->held_local == local)
+        return;
+    qp->held = key;
+    qp->held_local = local;
+    atomic_store_explicit(&qp->shared->inside, key, memory_order_release);
+    atomic_store_explicit(&qp->shared->inside_local, local, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void soft_mr_leave(struct soft_qp *qp)
+{
+    if ((qp->held | qp->held_local) == 0)
+        return;
+    qp->held = qp->held_local = 0;
+    atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
+    atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
+}
+
+/* copy.c */
+/* Copies as a device does, racing with whoever uses the memory too early. Aligned 1, 2, 4 and 8
+ * bytes are copied whole. */
+void soft_copy(uint8_t *to, const uint8_t *from, size_t n);
+
 /* states.c */
+/* 0, -EINVAL, or -EINPROGRESS while a sender is inside its receive queue. */
 int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr,
                    int mask);
+/* Puts a queue pair in ERR from whatever state but RESET, if it still has this number. `cause` is
+ * the event that its owner gets. False: nothing changed. */
+bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause);
 
 /* exec.c */
 enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK };
+/* Executes a request now, or says what it waits for. dgid: the address handle's, or NULL. */
+enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                               const uint64_t dgid[2], enum ibv_wc_status *status);
+/* The remote side of a one-sided request: checked and carried out. */
+enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                 const struct soft_target *t, uint32_t length,
+                                 enum ibv_wc_status *status);
+/* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
+void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause);
+
+/* sendq.c */
 int soft_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
 /* Goes on with what waits in the queue pair. */
 void soft_qp_progress(struct soft_qp *qp);
-/* The queue pair was found in ERR: flushes its queues. */
+/* The queue pair was found in ERR: flushes its queues, and tells who broke it. */
 void soft_qp_flush(struct soft_qp *qp);
-/* Puts the queue pair in ERR and flushes it. */
-void soft_qp_break(struct soft_qp *qp);
 
 /* deliver.c: SENDs and immediates into a peer's receive queue. */
 struct soft_message {
-    const struct ibv_sge *sg_list; /* the sender's, or inline */
-    int num_sge;
-    bool is_inline, solicited;
+    const struct kedge_fab_wr *wr;
     uint32_t length;
-    struct ibv_wc wc;        /* opcode, imm_data, wc_flags, src_qp; the rest is filled in */
-    const uint8_t *grh_sgid; /* UD: the 40 bytes in front */
-    const uint8_t *grh_dgid;
-    bool write_imm; /* no payload: the bytes were written */
+    struct soft_arrival arrival; /* opcode, imm_data, wc_flags, src_qp; the rest is filled in */
+    const uint64_t *grh_dgid;    /* UD: 40 bytes in front */
+    bool write_imm;              /* no payload: the bytes are written */
 };
-enum soft_outcome soft_deliver(struct soft_qp *qp, struct soft_qp_shared *target, soft_owner owner,
+enum soft_outcome soft_deliver(struct soft_qp *qp, const struct soft_target *t,
                                struct soft_message *m, enum ibv_wc_status *status);
+
+/* recv.c: receive queues */
 int soft_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
                    struct kedge_fab_recv_wr **bad);
 int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
                        struct kedge_fab_recv_wr **bad);
-void soft_rq_flush(struct soft_fab *f, struct soft_qp *qp);
+/* Flushes a broken queue pair's own receives. False: somebody is inside, try again. */
+bool soft_rq_flush(struct soft_fab *f, struct soft_qp *qp);
+/* The slot's index + 1, or -errno. */
+int soft_rq_claim(struct soft_fab *f, struct soft_rq *rq, uint32_t max_wr, uint32_t max_sge);
+/* Gives the slot back, or -EBUSY while a sender is inside. */
+int soft_rq_release(struct soft_fab *f, struct soft_rq *rq);
+/* Waits for nobody: 0 and everything queued is dropped, or -EBUSY. */
+int soft_rq_drop(struct soft_fab *f, struct soft_rq *rq);
+/* Both locks are only ever tried: 0 or -EBUSY. What a dead process left half done is finished. */
+int soft_rq_trylock(struct soft_fab *f, struct soft_rq_shared *rq);
+int soft_cq_trylock(struct soft_fab *f, struct soft_cq_shared *cq);
+void soft_unlock(pthread_mutex_t *lock);
+int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
 /* cq.c */
 int soft_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-int soft_arm(struct kedge_fab_cq *cq, bool solicited_only);
-void soft_chan_drain(struct kedge_fab_chan *chan);
-/* A send's completion, on the CQ's own thread. */
+/* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
 void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);
-/* A receive's, from any process, with cq's robust lock held. False: overflowed. */
-bool soft_cq_append(struct soft_fab *f, struct soft_cq_shared *cq, const struct ibv_wc *wc,
-                    bool solicited);
-/* Wakes whoever waits for this CQ, if it is armed. */
+/* A receive's, from any process, with cq's robust lock held. False: no room. */
+bool soft_cq_append(struct soft_cq_shared *cq, const struct soft_arrival *a);
+/* Whether a receive's completion has no room, which kills the CQ. With cq's robust lock held. */
+bool soft_cq_is_full(struct soft_cq_shared *cq);
+
+/* chan.c */
+int soft_chan_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_chan_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+/* Removes what dead contexts left in the directory. With the open lock held. */
+void soft_chan_clean(struct soft_fab *f);
+int soft_arm(struct kedge_fab_cq *cq, bool solicited_only);
+void soft_chan_drain(struct kedge_fab_chan *chan);
+/* Wakes whoever waits for this CQ, if it is armed for that. */
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
-/* Kills a CQ: its queue pairs break. On its own thread. */
-void soft_cq_overflow(struct soft_cq *cq);
-/* A robust lock, only tried: 0 or -EBUSY. What a dead process left locked is taken over. */
-int soft_trylock(pthread_mutex_t *lock);
-int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
+/* The same for our own, on its thread. */
+void soft_cq_wake(struct soft_cq *cq, bool solicited);
+/* Wakes everybody who waits: a process died, perhaps just before it would have. */
+void soft_wake_all(struct soft_fab *f);
+/* An armed CQ's channel also becomes readable when something that waits is due. Its own thread. */
 void soft_cq_timer(struct soft_cq *cq);
+
+/* create.c */
+int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_pd_free(struct kedge_fab_ctl *ctl);
+int soft_ah_create(struct kedge_fab_ctl *ctl);
+int soft_ah_destroy(struct kedge_fab_ctl *ctl);
+int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_srq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_srq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+/* qp.c */
+int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_dct_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 
 /* control.c */
 void soft_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 int soft_run(struct kedge_fab *fab);
 void soft_push_event(struct soft_fab *f, enum ibv_event_type type, void *object);
+/* Forgets the events of an object that goes. */
+void soft_purge_events(struct soft_fab *f, const void *object);
 int soft_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
+
+static inline uint32_t soft_power_of_two(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n)
+        p <<= 1;
+    return p;
+}
 
 #endif

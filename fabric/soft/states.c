@@ -52,15 +52,19 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
 {
     struct soft_qp_shared *s = qp->shared;
     if (mask & IBV_QP_ACCESS_FLAGS)
-        s->access = (uint16_t)attr->qp_access_flags;
+        atomic_store(&s->access, (uint16_t)attr->qp_access_flags);
     if (mask & IBV_QP_QKEY)
-        s->qkey = attr->qkey;
-    if (mask & IBV_QP_AV)
-        memcpy(s->dest_gid, attr->ah_attr.grh.dgid.raw, 16);
+        atomic_store(&s->qkey, attr->qkey);
+    if (mask & IBV_QP_AV) {
+        uint64_t gid[2];
+        soft_gid_words(attr->ah_attr.grh.dgid.raw, gid);
+        atomic_store(&s->dest_gid[0], gid[0]);
+        atomic_store(&s->dest_gid[1], gid[1]);
+    }
     if (mask & IBV_QP_DEST_QPN)
-        s->dest_qpn = attr->dest_qp_num;
+        atomic_store(&s->dest_qpn, attr->dest_qp_num);
     if (mask & IBV_QP_MIN_RNR_TIMER)
-        s->min_rnr_timer = attr->min_rnr_timer;
+        atomic_store(&s->min_rnr_timer, attr->min_rnr_timer);
     if (mask & IBV_QP_TIMEOUT)
         qp->timeout = attr->timeout;
     if (mask & IBV_QP_RETRY_CNT)
@@ -70,43 +74,73 @@ static void take_attributes(struct soft_qp *qp, const struct ibv_qp_attr *attr, 
 }
 
 /* What is queued goes, without completions; those in CQs are of an older epoch from now on. */
-static void reset(struct soft_fab *f, struct soft_qp *qp)
+static void forget_queued(struct soft_qp *qp)
 {
     struct soft_qp_shared *s = qp->shared;
     if (qp->waiting)
         atomic_fetch_sub(&qp->send_cq->waiting, 1);
     atomic_fetch_add(&s->epoch, 1);
-    qp->posted = 0;
+    atomic_store(&s->cause, 0);
     atomic_store(&s->sq_freed, 0);
+    qp->posted = 0;
     qp->pending_head = qp->pending_tail = 0;
     qp->waiting = qp->flushed = false;
-    qp->deadline_ns = 0;
+    qp->deadline_ns = qp->resumed_ns = 0;
     qp->rnr_tries = 0;
-    qp->target = NULL;
-    if (qp->rq.shared != NULL)
-        atomic_store(&qp->rq.shared->head, atomic_load(&qp->rq.shared->tail));
-    (void)f;
+    memset(qp->targets, 0, sizeof qp->targets);
+}
+
+/* Out of reach first, so that no sender comes in after its receive queue was emptied. */
+static int to_reset(struct soft_fab *f, struct soft_qp *qp)
+{
+    atomic_store(&qp->shared->ident, soft_ident(qp->base.qpn, IBV_QPS_RESET));
+    if (qp->rq.shared != NULL && soft_rq_drop(f, &qp->rq) != 0)
+        return -EINPROGRESS;
+    forget_queued(qp);
+    return 0;
+}
+
+bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause)
+{
+    uint64_t ident = atomic_load(&s->ident);
+    do {
+        enum ibv_qp_state state = soft_state(ident);
+        if (soft_qpn(ident) != qpn || state == IBV_QPS_RESET || state == IBV_QPS_ERR)
+            return false;
+    } while (!atomic_compare_exchange_weak(&s->ident, &ident, soft_ident(qpn, IBV_QPS_ERR)));
+    atomic_store(&s->cause, (uint32_t)cause + 1);
+    return true;
+}
+
+static bool values_are_sound(const struct soft_fab *f, const struct ibv_qp_attr *attr, int mask)
+{
+    return (!(mask & IBV_QP_PORT) || attr->port_num == f->base.caps.port_num) &&
+           (!(mask & IBV_QP_TIMEOUT) || attr->timeout <= 31) &&
+           (!(mask & IBV_QP_RETRY_CNT) || attr->retry_cnt <= 7) &&
+           (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&
+           (!(mask & IBV_QP_MIN_RNR_TIMER) || attr->min_rnr_timer <= 31) &&
+           (!(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num < 1u << 24);
 }
 
 int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct soft_qp_shared *s = qp->shared;
-    uint32_t from = atomic_load(&s->state);
-    uint32_t to = mask & IBV_QP_STATE ? (uint32_t)attr->qp_state : from;
-    if (!is_allowed((uint8_t)qp->base.type, from, to, mask | IBV_QP_STATE))
-        return -EINVAL;
-    if ((mask & IBV_QP_PORT) && attr->port_num != f->base.caps.port_num)
-        return -EINVAL;
-    if ((mask & IBV_QP_TIMEOUT) &&
-        (attr->timeout > 31 || attr->retry_cnt > 7 || attr->rnr_retry > 7))
+    uint64_t from = atomic_load(&s->ident);
+    uint32_t to = mask & IBV_QP_STATE ? (uint32_t)attr->qp_state : (uint32_t)soft_state(from);
+    int status = 0;
+    if (!is_allowed((uint8_t)qp->base.type, soft_state(from), to, mask | IBV_QP_STATE) ||
+        !values_are_sound(f, attr, mask))
         return -EINVAL;
     pthread_mutex_lock(&qp->send_cq->qps_lock);
-    take_attributes(qp, attr, mask);
-    if (to == IBV_QPS_RESET)
-        reset(f, qp);
-    atomic_store(&s->state, to);
+    if (to == IBV_QPS_RESET) {
+        status = to_reset(f, qp);
+    } else {
+        take_attributes(qp, attr, mask);
+        /* A peer may break it this moment: then it is broken. */
+        (void)atomic_compare_exchange_strong(&s->ident, &from, soft_ident(qp->base.qpn, to));
+    }
     pthread_mutex_unlock(&qp->send_cq->qps_lock);
     if (to == IBV_QPS_ERR)
         atomic_fetch_add(&f->me->attention, 1); /* its next poll flushes */
-    return 0;
+    return status;
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Send queues. A request is executed at the doorbell. One whose target does not answer (dead,
+ * unreachable, not ready) stays at the head of its queue pair, with everything else behind it,
+ * until a poll finds that it can go on or that its time-outs have run out. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "soft/soft.h"
+
+static struct soft_pending *pending_at(struct soft_qp *qp, uint32_t index)
+{
+    return &qp->pending[index & (qp->pending_room - 1)];
+}
+
+/* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
+ */
+static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now)
+{
+    struct soft_pending *p = pending_at(qp, qp->pending_tail++);
+    p->wr = *wr;
+    p->wr.next = NULL;
+    p->kept_ns = now;
+    if (qp->base.type != KEDGE_FAB_QP_RC)
+        soft_gid_words(wr->ah->dgid, p->dgid);
+    if (wr->num_sge > 0)
+        memcpy(p->sge, wr->sg_list, (size_t)wr->num_sge * sizeof p->sge[0]);
+    p->wr.sg_list = p->sge;
+    if (wr->send_flags & IBV_SEND_INLINE) {
+        uint8_t *to = p->inline_data;
+        for (int i = 0; i < wr->num_sge; i++) {
+            memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+            p->sge[i].addr = (uintptr_t)to;
+            to += wr->sg_list[i].length;
+        }
+    }
+}
+
+/* Counted from what was taken when the request was posted: everything up to it is given back with
+ * it. */
+static uint32_t slot_of(const struct soft_qp *qp, uint32_t pending_index)
+{
+    return qp->posted - (qp->pending_tail - pending_index) + 1;
+}
+
+/* ---- waiting ---- */
+
+static void start_waiting(struct soft_qp *qp)
+{
+    if (!qp->waiting)
+        atomic_fetch_add(&qp->send_cq->waiting, 1);
+    qp->waiting = true;
+}
+
+static void stop_waiting(struct soft_qp *qp)
+{
+    if (qp->waiting)
+        atomic_fetch_sub(&qp->send_cq->waiting, 1);
+    qp->waiting = false;
+}
+
+static void head_is_over(struct soft_qp *qp)
+{
+    qp->deadline_ns = 0;
+    qp->rnr_tries = 0;
+}
+
+/* How long one request may try. */
+static uint64_t span_ns(const struct soft_qp *qp)
+{
+    return qp->timeout == 0 ? UINT64_MAX : (4096ull << qp->timeout) * (qp->retry_cnt + 1u);
+}
+
+/* Retry timers of RNR NAKs, in units of 10 us (IBTA table 45). */
+static uint64_t rnr_timer_ns(uint8_t code)
+{
+    static const uint32_t units[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                       16,    24,   32,   48,    64,    96,    128,   192,
+                                       256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                       4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+    return units[code & 31] * 10 * KEDGE_NS_PER_US;
+}
+
+static bool wait_for_receive(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now,
+                             enum ibv_wc_status *status)
+{
+    uint32_t qpn = qp->base.type == KEDGE_FAB_QP_RC ? 0 : wr->dest_qpn & 7;
+    const struct soft_target *t = &qp->targets[qpn];
+    qp->deadline_ns = 0;
+    if (qp->rnr_retry != 7 && qp->rnr_tries >= qp->rnr_retry) {
+        *status = IBV_WC_RNR_RETRY_EXC_ERR;
+        return false;
+    }
+    if (qp->rnr_tries < UINT32_MAX)
+        qp->rnr_tries++;
+    qp->next_try_ns = now + rnr_timer_ns(t->qp != NULL ? atomic_load(&t->qp->min_rnr_timer) : 1);
+    return true;
+}
+
+/* The head waits: sets when to look again. False: its tries are used up, *status says how. */
+static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum soft_outcome why,
+                         uint64_t now, enum ibv_wc_status *status)
+{
+    uint64_t span = span_ns(qp), one = qp->timeout == 0 ? KEDGE_NS_PER_MS : 4096ull << qp->timeout;
+    bool ud = qp->base.type == KEDGE_FAB_QP_UD;
+    if (why == SOFT_WAIT_RNR)
+        return wait_for_receive(qp, wr, now, status);
+    if (ud) /* somebody is inside the receiver's queue: not for long, or the datagram is lost */
+        span = KEDGE_NS_PER_MS;
+    if (why == SOFT_WAIT_PEER)
+        qp->rnr_tries = 0;
+    if (qp->deadline_ns == 0) {
+        qp->deadline_ns = span == UINT64_MAX ? UINT64_MAX : now + span;
+        qp->next_try_ns = 0;
+    } else if (now >= qp->deadline_ns) {
+        *status = ud ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
+        return false;
+    }
+    if (why == SOFT_WAIT_LOCK) /* and it goes on this moment, unless that process is stopped */
+        qp->next_try_ns = now + 10 * KEDGE_NS_PER_US;
+    else if (now >= qp->next_try_ns)
+        qp->next_try_ns = now + one;
+    return true;
+}
+
+/* Too late to touch a peer's memory, whatever has become of the peer: whoever leases memory counts
+ * on kedge_fab_bound_ns(), also when our thread did not run for long. */
+static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint64_t now)
+{
+    uint64_t span = span_ns(qp);
+    uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
+    if (p->wr.opcode == IBV_WR_SEND || p->wr.opcode == IBV_WR_SEND_WITH_IMM || span == UINT64_MAX)
+        return false;
+    return (qp->deadline_ns != 0 && now >= qp->deadline_ns) ||
+           (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);
+}
+
+/* ---- completing ---- */
+
+void soft_qp_flush(struct soft_qp *qp)
+{
+    struct soft_fab *f = soft_of(qp->base.pd->fab);
+    stop_waiting(qp);
+    head_is_over(qp);
+    for (; qp->pending_head != qp->pending_tail; qp->pending_head++)
+        soft_cq_push(qp, &pending_at(qp, qp->pending_head)->wr, IBV_WC_WR_FLUSH_ERR,
+                     slot_of(qp, qp->pending_head));
+    qp->flushed = soft_rq_flush(f, qp);
+    if (!qp->flushed)
+        atomic_fetch_add(&f->me->attention, 1);
+    uint32_t cause = atomic_exchange(&qp->shared->cause, 0);
+    if (cause != 0)
+        soft_push_event(f, (enum ibv_event_type)(cause - 1), &qp->base);
+}
+
+/* Our own request failed: the queue pair is broken, and what is behind it flushed. */
+static void break_own(struct soft_qp *qp)
+{
+    atomic_store(&qp->shared->ident, soft_ident(qp->base.qpn, IBV_QPS_ERR));
+    soft_mr_leave(qp);
+    soft_qp_flush(qp);
+}
+
+/* Goes on from the head until something waits. */
+void soft_qp_progress(struct soft_qp *qp)
+{
+    while (soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_RTS &&
+           qp->pending_head != qp->pending_tail) {
+        struct soft_pending *p = pending_at(qp, qp->pending_head);
+        enum ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
+        uint64_t now = kedge_clock_ns();
+        if (qp->rnr_tries > 0 && now < qp->next_try_ns)
+            break;
+        if (!is_late(qp, p, now)) {
+            bool was_rnr = qp->rnr_tries > 0;
+            enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, &status);
+            if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, &status))
+                break;
+            if (was_rnr)
+                qp->resumed_ns = now;
+        }
+        head_is_over(qp);
+        uint32_t freed = slot_of(qp, qp->pending_head++);
+        soft_cq_push(qp, &p->wr, status, freed);
+        if (status != IBV_WC_SUCCESS) {
+            break_own(qp);
+            return;
+        }
+    }
+    soft_mr_leave(qp);
+    if (qp->pending_head == qp->pending_tail)
+        stop_waiting(qp);
+}
+
+/* At the doorbell, with nothing before it. */
+static void execute_now(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    enum ibv_wc_status status;
+    uint64_t dgid[2] = {0};
+    if (wr->ah != NULL && qp->base.type != KEDGE_FAB_QP_RC)
+        soft_gid_words(wr->ah->dgid, dgid);
+    enum soft_outcome outcome = soft_execute(qp, wr, dgid, &status);
+    if (outcome != SOFT_DONE) {
+        uint64_t now = kedge_clock_ns();
+        if (keep_waiting(qp, wr, outcome, now, &status)) {
+            keep(qp, wr, now);
+            start_waiting(qp);
+            soft_cq_timer(qp->send_cq);
+            return;
+        }
+        head_is_over(qp);
+    }
+    soft_cq_push(qp, wr, status, qp->posted);
+    if (status != IBV_WC_SUCCESS)
+        break_own(qp);
+}
+
+int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    struct soft_qp *qp = (struct soft_qp *)base;
+    int result = 0;
+    for (; wr != NULL; wr = wr->next) {
+        enum ibv_qp_state state =
+            soft_state(atomic_load_explicit(&qp->shared->ident, memory_order_acquire));
+        uint32_t freed = atomic_load_explicit(&qp->shared->sq_freed, memory_order_relaxed);
+        result = state != IBV_QPS_RTS && state != IBV_QPS_ERR ? -EINVAL
+                 : qp->posted - freed >= qp->base.cap.send_wr ? -ENOMEM
+                                                              : 0;
+        if (result != 0) {
+            *bad = wr;
+            break;
+        }
+        qp->posted++;
+        if (state == IBV_QPS_ERR) {
+            keep(qp, wr, 0);
+            soft_qp_flush(qp);
+        } else if (qp->pending_head != qp->pending_tail) {
+            keep(qp, wr, kedge_clock_ns());
+        } else {
+            execute_now(qp, wr);
+        }
+    }
+    soft_mr_leave(qp);
+    return result;
+}
