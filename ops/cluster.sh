@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# Starts and stops a metaserver and agents of one host, on the soft provider, in directories of their own. Sourced
+# by ops/quickstart and tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, and $agents (how many).
+#
+# Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, ${pids[metad|a|b|...]}.
+agents=${agents:-2}
+declare -A pids=()
+names=(a b c d e f g h)
+
+# Starts a daemon and waits for the line that says that it is ready. Prints its last words when it is not.
+daemon_start() { # name program
+    local name=$1
+    : >"$work/$name.out"
+    setsid "$bin/$2" --config "$work/$name.conf" >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
+    pids[$name]=$!
+    for _ in $(seq 400); do
+        ! grep -q "^$2: ready" "$work/$name.out" || return 0
+        kill -0 "${pids[$name]}" 2>/dev/null || break
+        sleep 0.05
+    done
+    echo "$2 ($name) did not become ready: $(tail -n 3 "$work/$name.log")" >&2
+    return 1
+}
+
+metad_configure() {
+    cat >"$work/metad.conf" <<END
+[metaserver]
+listen = 127.0.0.1:${port:-0}
+data_dir = $work/metad
+[fabric]
+provider = soft
+device = $device
+END
+}
+
+agent_configure() { # name; more lines of [pool] as arguments
+    local name=$1; shift
+    cat >"$work/$name.conf" <<END
+[agent]
+node = node-$name
+socket = $work/$name.sock
+admin_socket = $work/$name.admin
+state_dir = $work/state-$name
+metaservers = $url
+[fabric]
+provider = soft
+device = $device
+[pool]
+$(printf '%s\n' "$@")
+[tenant workers]
+uids = ${worker_uids:-$(id -u)}
+END
+}
+
+# The readiness of an agent is more than a line: it has registered.
+agent_wait() { # name
+    for _ in $(seq 400); do
+        ! "$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | grep -q '^state *live' || return 0
+        sleep 0.05
+    done
+    echo "the agent of node-$1 did not register: $(tail -n 3 "$work/$1.log")" >&2
+    return 1
+}
+
+cluster_start() {
+    local name
+    work=$(mktemp -d /tmp/kedge-XXXXXX)
+    device=$(mktemp -d /dev/shm/kedge-XXXXXX)
+    chmod 0711 "$work"
+    mkdir -m 0700 "$work/metad"
+    metad_configure
+    daemon_start metad kedge-metad || return 1
+    port=$(sed -n 's/.*ready, port //p' "$work/metad.out")
+    url=http://127.0.0.1:$port
+    for name in "${names[@]:0:agents}"; do
+        mkdir -m 0700 "$work/state-$name"
+        agent_configure "$name"
+        daemon_start "$name" kedge-agentd || return 1
+    done
+    for name in "${names[@]:0:agents}"; do agent_wait "$name" || return 1; done
+}
+
+# Agents first. Whoever does not end within 5 s is killed, and that is a failure.
+cluster_stop() {
+    local name status=0
+    for name in "${names[@]:0:agents}" metad; do
+        [[ -n ${pids[$name]-} ]] || continue
+        kill -CONT "${pids[$name]}" 2>/dev/null
+        kill -TERM "${pids[$name]}" 2>/dev/null
+    done
+    for name in "${!pids[@]}"; do
+        for _ in $(seq 100); do
+            kill -0 "${pids[$name]}" 2>/dev/null || break
+            sleep 0.05
+        done
+        if kill -KILL "${pids[$name]}" 2>/dev/null; then echo "$name did not end after SIGTERM" >&2; status=1; fi
+        wait "${pids[$name]}" 2>/dev/null || true
+    done
+    pids=()
+    [[ -z ${work-} ]] || rm -rf "$work" "$device"
+    return $status
+}
+
+# A number of an agent's status, wherever it stands in it.
+agent_number() { # name field
+    "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json |
+        jq -e "[.. | objects | .$2? | numbers] | first"
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of the main job share. Sourced with the build directory as $1.
+set -euo pipefail
+bin=${1:?usage: $0 BUILD_DIRECTORY}/bin
+for program in kedge-metad kedge-agentd rdmactl kedge-perf export_region read_region; do
+    [[ -x $bin/$program ]] || { echo "skip: $bin/$program is not built"; exit 77; }
+done
+for tool in jq curl; do
+    command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
+done
+source "$(dirname "${BASH_SOURCE[0]}")/../../ops/cluster.sh"
+worker_pids=()
+cleanup() {
+    local pid
+    for pid in "${worker_pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    cluster_stop 2>/dev/null || true
+}
+trap cleanup EXIT
+
+ok() { echo "ok: $*"; }
+fail() {
+    echo "FAILED: $*"
+    tail -n 20 "$work"/*.log 2>/dev/null || true
+    exit 1
+}
+start() { cluster_start || fail "the cluster did not start"; }
+stop() { cluster_stop || fail "the cluster did not stop"; trap - EXIT; }
+
+# Starts a worker of an agent that exports a text until it is killed; sets $token.
+export_text() { # agent text [command to run it with...]
+    local agent=$1 text=$2; shift 2
+    mkfifo "$work/hold-$agent"
+    "$@" env KEDGE_SOCKET="$work/$agent.sock" "$bin/export_region" "$text" \
+        <"$work/hold-$agent" >"$work/token-$agent" 2>"$work/export-$agent.log" &
+    worker_pids+=($!)
+    exec 9>"$work/hold-$agent"
+    for _ in $(seq 200); do
+        token=$(cat "$work/token-$agent")
+        [[ -z $token ]] || return 0
+        sleep 0.05
+    done
+    fail "the exporting worker printed no token"
+}
+
+# Reads it back through an agent; prints what read_region prints.
+read_text() { # agent token [command to run it with...]
+    local agent=$1 token=$2; shift 2
+    timeout 60 "$@" env KEDGE_SOCKET="$work/$agent.sock" "$bin/read_region" "$token"
+}

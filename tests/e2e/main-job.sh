@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The main job: a worker of one node reads what a worker of another exported. The endpoint costs one READ, also
+# while the metaserver is stopped, and nothing the second time.
+source "$(dirname "$0")/lib.sh"
+text="bytes of another node, $RANDOM"
+start
+export_text b "$text"
+before=$(agent_number a endpoint_reads) || fail "the agent's status has no endpoint_reads"
+
+kill -STOP "${pids[metad]}"
+out=$(read_text a "$token") || fail "reading while the metaserver is stopped"
+[[ $(tail -n 1 <<<"$out") == "$text" ]] || fail "read back: $out"
+ok "a worker reads another node's memory while kedge-metad is stopped"
+after=$(agent_number a endpoint_reads)
+((after - before == 1)) || fail "the connection cost $((after - before)) READs of the endpoint table, not 1"
+ok "connecting to an unknown endpoint costs exactly one READ"
+
+out=$(read_text a "$token") || fail "reading a second time"
+[[ $(tail -n 1 <<<"$out") == "$text" ]] || fail "read back: $out"
+((after == $(agent_number a endpoint_reads))) || fail "a known endpoint was looked up again"
+ok "connecting to a known endpoint costs none"
+kill -CONT "${pids[metad]}"
+
+[[ $("$bin/rdmactl" --server "$url" node list -o json | jq '[.nodes[] | select(.state == "live")] | length') == 2 ]] ||
+    fail "rdmactl does not list two live nodes"
+ok "both nodes are alive after the metaserver goes on"
+stop
+ok "everything ends on SIGTERM"
