@@ -224,7 +224,7 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
                  const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
     uint32_t log2_slots = r->udqpn_slots >> 24;
-    if (log2_slots < 1 || log2_slots > 30) /* not a table; do not compute with it */
+    if (log2_slots > 30) /* not a table; do not compute with it */
         return -ENOENT;
     int64_t at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
     if (at == -ENOSPC && evict_peer(l))

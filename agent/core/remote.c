@@ -60,6 +60,11 @@ static struct kedge_table_desc table_of(struct kedge_lane *l, const struct flow 
 static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
 {
     struct phys *p = flow_phys(l, f);
+    if (l->peers[f->peer_slot].mr_log2 == 0) { /* a node without regions */
+        e->state = CACHED_UNKNOWN;
+        e->post_until_ns = l->now_ns + l->config.mr_lease_ns / 4;
+        return true;
+    }
     if (!wire_has_room(l, p))
         return false;
     int64_t scratch = scratch_take(l);

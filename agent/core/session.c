@@ -183,6 +183,7 @@ void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status sta
     else
         COUNT(l, failed, 1);
     if (seen && (w->signaled || status != IBV_WC_SUCCESS)) {
+        __builtin_prefetch(&s->cqes[(s->cq_tail + 8) & s->cq_mask], 1);
         s->cqes[s->cq_tail++ & s->cq_mask] = (struct kedge_cqe){.wr_id = w->wr_id,
                                                                 .byte_len = (uint32_t)w->length,
                                                                 .vqp = w->vqp,
@@ -363,9 +364,16 @@ static bool op_is_known(uint8_t op)
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
  * full ring. */
-static bool has_room(const struct session *s, uint32_t cq_head)
+static bool has_room(const struct session *s)
 {
-    return s->free_wr != NULL && s->cq_tail - cq_head + s->cq_reserved <= s->cq_mask;
+    return s->free_wr != NULL && s->cq_tail - s->cq_head + s->cq_reserved <= s->cq_mask;
+}
+
+/* Looks anew at how far the worker has polled. False: it says what cannot be. */
+static bool look_at_cq_head(struct session *s)
+{
+    s->cq_head = atomic_load_explicit(&s->rw->cq_head, memory_order_acquire);
+    return s->cq_tail - s->cq_head <= s->cq_mask + 1;
 }
 
 uint32_t session_poll(struct kedge_lane *l, struct session *s)
@@ -374,12 +382,14 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
     uint32_t avail = atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) - head;
     if (avail == 0 || s->control_op != 0 || s->state != SESSION_LIVE)
         return 0;
-    uint32_t cq_head = atomic_load_explicit(&s->rw->cq_head, memory_order_acquire);
-    if (avail > s->sq_mask + 1 || s->cq_tail - cq_head > s->cq_mask + 1) {
+    /* Lines that will be written: ask for them while the descriptor is on its way. */
+    __builtin_prefetch(&s->cqes[s->cq_tail & s->cq_mask], 1);
+    __builtin_prefetch(&s->ro->cq_tail, 1);
+    if (avail > s->sq_mask + 1 || (!has_room(s) && !look_at_cq_head(s))) {
         session_end(l, s, KEDGE_REASON_RING, true);
         return 1;
     }
-    while (avail > 0 && taken < LANE_BATCH && s->control_op == 0 && has_room(s, cq_head)) {
+    while (avail > 0 && taken < LANE_BATCH && s->control_op == 0 && has_room(s)) {
         struct kedge_sq_desc d;
         _Alignas(8) uint8_t extra[2 * KEDGE_LINE];
         copy_slot(s, head, &d);
@@ -412,7 +422,7 @@ bool session_sleep(struct kedge_lane *l, struct session *s)
     atomic_thread_fence(memory_order_seq_cst);
     if (s->state == SESSION_LIVE && s->control_op == 0 &&
         atomic_load_explicit(&s->rw->sq_tail, memory_order_acquire) != s->sq_head) {
-        if (has_room(s, atomic_load_explicit(&s->rw->cq_head, memory_order_acquire))) {
+        if (!look_at_cq_head(s) || has_room(s)) {
             atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
             return false;
         }

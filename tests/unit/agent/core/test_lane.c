@@ -329,9 +329,16 @@ START_TEST(indices_that_make_no_sense_end_the_session)
     for (int which = 0; which < 2; which++) {
         world_open(w);
         world_attach(w, &k, 0, 0, TENANT);
-        atomic_store(&k.w->sq_tail, which == 0 ? 65 : 1);
-        if (which == 1)
-            atomic_store(&k.w->cq_head, 5); /* ahead of what there is */
+        if (which == 0) {
+            atomic_store(&k.w->sq_tail, 65);
+        } else { /* ahead of what there is: seen when room is short, and looked for */
+            struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, 1, 0);
+            atomic_store(&k.w->cq_head, 1000);
+            for (int i = 0; i < 70; i++) {
+                world_post(&k, &d);
+                world_run(w, 1);
+            }
+        }
         kedge_lane_doorbell(w->node[0].lane, 0);
         world_run(w, 3);
         ck_assert_uint_eq(k.r->ended, KEDGE_REASON_RING);
