@@ -55,17 +55,18 @@ static int meet(struct hall *hall, _Atomic uint32_t *count, uint32_t all)
     return 0;
 }
 
-/* Takes completions as they come; all must be successes. */
-static int collect(struct kedge_session *s, uint32_t wanted, struct kedge_errbuf *err)
+/* Takes `wanted` completions or more, as they come, adding them to *done; all must be successes. */
+static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uint32_t posted,
+                   struct kedge_errbuf *err)
 {
     struct ibv_wc wc[64];
-    uint32_t got = 0;
-    while (got < wanted) {
+    const uint32_t enough = *done + wanted;
+    while (*done < enough) {
         int n = kedge_poll(s, 64, wc);
         if (n == 0) {
             n = kedge_wait(s, WAIT_MS);
             if (n == 0)
-                return kedge_err(err, -ETIMEDOUT, "%u of %u READs completed", got, wanted);
+                return kedge_err(err, -ETIMEDOUT, "%u of %u READs completed", *done, posted);
             if (n > 0)
                 continue;
         }
@@ -75,7 +76,7 @@ static int collect(struct kedge_session *s, uint32_t wanted, struct kedge_errbuf
             if (wc[i].status != IBV_WC_SUCCESS)
                 return kedge_err(err, -EIO, "a READ failed with status %d: %s", wc[i].status,
                                  kedge_reason_str(wc[i].vendor_err));
-        got += (uint32_t)n;
+        *done += (uint32_t)n;
     }
     return 0;
 }
@@ -92,11 +93,9 @@ static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_
     static struct kedge_vqp *vqps[PERF_MAX_WORKERS];
     static struct kedge_remote remotes[PERF_MAX_WORKERS];
     struct kedge_clock_fast clock;
-    struct kedge_session_info info;
     uint32_t posted = 0, done = 0;
     int status = 0;
     kedge_clock_fast_init(&clock);
-    kedge_session_query(m->s, &info);
     for (uint32_t i = 0; i < workers && status == 0; i++) {
         if (i == me)
             continue;
@@ -123,15 +122,17 @@ static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_
                                  .wr.rdma = {.remote_addr = remotes[i].addr,
                                              .rkey = remotes[i].rkey}},
                            *bad;
-        if (posted - done == info.max_inflight) {
-            status = collect(m->s, posted - done, err);
-            done = posted;
+        /* Full is full of requests that the lane has not taken, or of completions. */
+        while ((status = kedge_post_send(vqps[i], &wr, &bad)) == -ENOMEM && posted > done) {
+            status = collect(m->s, 1, &done, posted, err);
+            if (status != 0)
+                return status;
         }
-        if (status == 0 && (status = kedge_post_send(vqps[i], &wr, &bad)) != 0)
-            perf_failed(status, "posting", err);
+        if (status != 0)
+            return perf_failed(status, "posting", err);
         posted++;
     }
-    return status != 0 ? status : collect(m->s, posted - done, err);
+    return status != 0 ? status : collect(m->s, posted - done, &done, posted, err);
 }
 
 static int worker_run(const struct perf_options *o, struct hall *hall, uint32_t me)

@@ -57,11 +57,13 @@ int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
                           (unsigned long long)time(NULL));
         for (uint64_t i = first; i < first + PER_NODE && i < o->count; i++) {
             perf_stranger_gid(s, i, gid);
-            kedge_text_printf(&body,
-                              "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\"],"
-                              "\"dct_number\":1,\"dc_key\":\"%016llx\",\"mtu\":4096}",
-                              i > first ? "," : "", kedge_gid_format(gid, gid_text), POOL,
-                              (unsigned long long)i + 1);
+            kedge_text_printf(
+                &body,
+                "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\"],"
+                "\"dct_number\":1,\"dc_key\":\"%016llx\",\"mtu\":4096,"
+                "\"mr_table\":{\"addr\":\"0000000000100000\",\"rkey\":1,\"log2_slots\":8}}",
+                i > first ? "," : "", kedge_gid_format(gid, gid_text), POOL,
+                (unsigned long long)i + 1);
         }
         kedge_text_printf(&body, "]}");
         node_url(o, s, first / PER_NODE, url, sizeof url);
