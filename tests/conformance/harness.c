@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/error.h"
+
+enum { TIMEOUT_MS = 60000, SILENCE_MS = 30, MAX_SKIPS = 256 };
+
+const enum kedge_fab_transport conf_reliable[2] = {KEDGE_FAB_RC, KEDGE_FAB_DC};
+
+static const struct conf_provider *chosen;
+static const char *chosen_device;
+/* Shared with the processes that Check forks. */
+static struct {
+    atomic_uint count;
+    char name[MAX_SKIPS][80];
+} * skips;
+
+void conf_choose(const struct conf_provider *provider, const char *device)
+{
+    chosen = provider;
+    chosen_device = device;
+    skips = mmap(NULL, sizeof *skips, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (skips == MAP_FAILED)
+        skips = NULL;
+}
+
+struct kedge_fab *conf_open(void)
+{
+    struct kedge_fab_open_attr attr = {.device = chosen_device};
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *fab = NULL;
+    int status = chosen->open(&attr, &fab, &err);
+    ck_assert_msg(status == 0, "opening %s: %d: %s", chosen->name, status, err.text);
+    return fab;
+}
+
+bool conf_has(const struct kedge_fab *fab, uint32_t transports, const char *test)
+{
+    if ((fab->caps.transports & transports) == transports)
+        return true;
+    ck_assert_ptr_nonnull(skips);
+    unsigned i = atomic_fetch_add(&skips->count, 1);
+    if (i < MAX_SKIPS)
+        snprintf(skips->name[i], sizeof skips->name[i], "%s", test);
+    return false;
+}
+
+unsigned conf_report_skips(void)
+{
+    unsigned count = skips != NULL ? atomic_load(&skips->count) : 0;
+    for (unsigned i = 0; i < count && i < MAX_SKIPS; i++)
+        printf("skipped, the device has no such transport: %s\n", skips->name[i]);
+    return count;
+}
+
+TCase *conf_case(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_set_timeout(tcase, 240);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+bool fd_is_readable(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n;
+    do {
+        n = poll(&p, 1, timeout_ms);
+    } while (n < 0 && errno == EINTR);
+    return n == 1 && (p.revents & POLLIN);
+}
+
+void node_open(struct node *n)
+{
+    *n = (struct node){.fab = conf_open()};
+    ck_assert_int_eq(kedge_fab_mem_alloc(NODE_BYTES, "conformance", &n->mem), 0);
+    n->bytes = n->mem.addr;
+    n->pd = make_pd(n->fab);
+    n->cq = make_cq(n->fab, NODE_CQE, NULL);
+    n->mr = make_mr(n->pd, &n->mem, 0, NODE_BYTES, ALL_ACCESS);
+}
+
+void node_close(struct node *n)
+{
+    ck_assert_int_eq(free_mr(n->mr), 0);
+    ck_assert_int_eq(free_cq(n->cq), 0);
+    ck_assert_int_eq(free_pd(n->pd), 0);
+    ck_assert_int_eq(kedge_fab_close(n->fab), 0);
+    kedge_fab_mem_free(&n->mem);
+}
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
+
+struct ibv_sge sge_of(const struct node *n, uint64_t offset, uint32_t length)
+{
+    return (struct ibv_sge){
+        .addr = (uintptr_t)n->bytes + offset, .length = length, .lkey = n->mr->lkey};
+}
+
+struct kedge_fab_wr make_wr(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
+                            struct ibv_sge *sge, uint64_t remote_offset)
+{
+    struct kedge_fab_wr wr = {.wr_id = wr_id,
+                              .sg_list = sge,
+                              .num_sge = sge != NULL,
+                              .opcode = opcode,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .rkey = l->b->mr->rkey,
+                              .remote_addr = l->b->mr->addr + remote_offset};
+    link_address(l, &wr);
+    return wr;
+}
+
+struct kedge_fab_wr make_atomic(const struct link *l, uint64_t wr_id, enum ibv_wr_opcode opcode,
+                                struct ibv_sge *sge, uint64_t remote_offset, uint64_t compare_add,
+                                uint64_t swap)
+{
+    struct kedge_fab_wr wr = make_wr(l, wr_id, opcode, sge, remote_offset);
+    wr.compare_add = compare_add;
+    wr.swap = swap;
+    return wr;
+}
+
+void post_recv(struct kedge_fab_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge)
+{
+    struct kedge_fab_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = num_sge}, *bad;
+    ck_assert_int_eq(kedge_fab_post_recv(qp, &wr, &bad), 0);
+}
+
+/* ---- completions
+ * --------------------------------------------------------------------------------- */
+
+void wait_for(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    uint64_t deadline = now_ms() + TIMEOUT_MS;
+    int got = 0;
+    while (got < n) {
+        int status = kedge_fab_poll(cq, n - got, wc + got);
+        ck_assert_int_ge(status, 0);
+        ck_assert_int_le(status, n - got);
+        got += status;
+        ck_assert_msg(now_ms() < deadline, "%d of %d completions came", got, n);
+    }
+}
+
+struct ibv_wc expect_wc(struct kedge_fab_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+    struct ibv_wc wc;
+    wait_for(cq, 1, &wc);
+    ck_assert_msg(wc.wr_id == wr_id && wc.status == status,
+                  "request %llu completed with status %d, and not %llu with %d",
+                  (unsigned long long)wc.wr_id, (int)wc.status, (unsigned long long)wr_id,
+                  (int)status);
+    return wc;
+}
+
+enum ibv_wc_status do_one(struct link *l, struct kedge_fab_wr *wr)
+{
+    struct ibv_wc wc;
+    ck_assert_int_eq(link_post(l, wr), 0);
+    wait_for(l->qp->send_cq, 1, &wc);
+    ck_assert_uint_eq(wc.wr_id, wr->wr_id);
+    return wc.status;
+}
+
+void expect_silence(struct kedge_fab_cq *cq)
+{
+    uint64_t end = now_ms() + SILENCE_MS;
+    struct ibv_wc wc;
+    while (now_ms() < end)
+        ck_assert_int_eq(kedge_fab_poll(cq, 1, &wc), 0);
+}
+
+void wait_for_err(const struct kedge_fab_qp *qp, struct kedge_fab_cq *cq)
+{
+    uint64_t deadline = now_ms() + TIMEOUT_MS;
+    while (kedge_fab_qp_state(qp) != IBV_QPS_ERR) {
+        ck_assert_int_ge(kedge_fab_poll(cq, 0, NULL), 0);
+        ck_assert_msg(now_ms() < deadline, "the queue pair stays in %d",
+                      (int)kedge_fab_qp_state(qp));
+    }
+}
+
+struct kedge_fab_event wait_for_event(struct kedge_fab *fab, enum ibv_event_type type,
+                                      struct kedge_fab_cq *cq)
+{
+    uint64_t deadline = now_ms() + TIMEOUT_MS;
+    struct kedge_fab_event event;
+    for (;;) {
+        if (cq != NULL)
+            (void)kedge_fab_poll(cq, 0, NULL);
+        if (fd_is_readable(kedge_fab_event_fd(fab), 1) && kedge_fab_get_event(fab, &event) == 1 &&
+            event.type == type)
+            return event;
+        ck_assert_msg(now_ms() < deadline, "event %d does not come", (int)type);
+    }
+}
