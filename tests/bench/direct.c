@@ -265,6 +265,8 @@ static int run(struct direct *d, const struct perf_options *o, const struct card
         if (!perf_pattern_holds(d->side.mem.addr, (uint64_t)i * perf_stride(o->size), o->size))
             status = kedge_err(err, -EBADMSG, "slot %u holds other bytes than the target's", i);
     r->verified = status == 0;
+    struct kedge_fab_ctl gone = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah.ah.x}};
+    (void)kedge_fab_call(d->side.fab, &gone); /* nothing else points at it */
     return status;
 }
 

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Every test of kedge-perf is one command that leaves nothing behind, and tells what it measured.
+source "$(dirname "$0")/lib.sh"
+trap - EXIT
+measure() { # what it must be, arguments of kedge-perf...
+    local wanted=$1 out left; shift
+    out=$(timeout 120 "$bin/kedge-perf" "$@" --local --json 2>&1) || { echo "FAILED: kedge-perf $*: $out"; exit 1; }
+    jq -e "$wanted and .count > 0 and .p50_ns >= 0 and .p99_ns >= .p50_ns and .per_second > 0 and .machine.cores > 0" \
+        <<<"$out" >/dev/null || { echo "FAILED: kedge-perf $*: $out"; exit 1; }
+    ok "kedge-perf $* (p50 $(jq .p50_ns <<<"$out") ns, $(jq .per_second <<<"$out") per second)"
+}
+measure '.test == "attach"' attach --count 50
+measure '.test == "connect" and .cached' connect --cached --count 10000
+measure '.test == "connect" and (.cached | not) and .count == 40' connect --uncached --count 40
+for test in read write; do
+    measure ".test == \"$test\" and .verified and (.direct | not)" "$test" --count 2000
+    measure ".test == \"$test\" and .verified and .depth == 64" "$test" --depth 64 --size 100 --count 20000
+    measure ".test == \"$test\" and .verified and .direct" "$test" --direct --depth 64 --count 20000
+done
+measure '.test == "mesh" and .verified and .count == 56' mesh --workers 8
