@@ -144,7 +144,8 @@ int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, i
     file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0)
         return -errno;
-    if (ftruncate(file, (off_t)bytes) != 0) {
+    /* Its pages at once: a full tmpfs is an error here and not a SIGBUS later. */
+    if (ftruncate(file, (off_t)bytes) != 0 || fallocate(file, 0, 0, (off_t)bytes) != 0) {
         status = -errno;
         goto close_file;
     }

@@ -116,9 +116,14 @@ static void arena_deregistered(struct kedge_fab_ctl *ctl)
     struct arena *arena = ((struct arena **)ctl->user)[0];
     struct agent *a = ((struct agent **)ctl->user)[1];
     struct arena **list = &a->arenas_of[arena->tenant - 1];
-    int fd = arena->mem.fd;
+    int fd = arena->mem.fd, status = ctl->status;
     free(ctl->user);
     free(ctl);
+    if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
+        kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
+                  strerror(-status));
+        return;
+    }
     arena->mr = NULL;
     if (a->stopping || arena->mem.size != a->config.arena_bytes ||
         length_of(*list) >= a->config.arenas_ahead ||

@@ -175,6 +175,7 @@ struct kedge_lane {
     uint8_t changed;   /* something happened that may let the blocked go on */
     uint64_t retry_ns; /* when the blocked are tried again anyway */
     uint64_t housekeeping_ns;
+    uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;

@@ -322,6 +322,10 @@ static void housekeeping(struct kedge_lane *l)
 
 uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 {
+    /* A lane that was not scheduled for long must look at its completions before it blames a peer
+     * for the pause. */
+    if (now_ns - l->now_ns > l->config.suspect_ns / 4)
+        l->trust_ns = now_ns + l->config.suspect_ns;
     l->now_ns = now_ns;
     l->did = 0;
     COUNT(l, passes, 1);

@@ -113,7 +113,8 @@ void flow_completed(struct kedge_lane *l, struct flow *f, bool alive)
  * out when it speaks again. Picks the DCI where something may be. */
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
 {
-    if (!f->suspect && f->outstanding > 0 && l->now_ns - f->since_ns > l->config.suspect_ns) {
+    if (!f->suspect && f->outstanding > 0 && l->now_ns >= l->trust_ns &&
+        l->now_ns - f->since_ns > l->config.suspect_ns) {
         f->suspect = 1;
         COUNT(l, suspects, 1);
     }

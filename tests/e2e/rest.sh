@@ -3,7 +3,7 @@
 # The REST interface over real sockets: wrong methods, types, sizes, encodings and fields, and 10,000 open
 # connections: the right status, problem+json, no crash, bounded memory.
 source "$(dirname "$0")/lib-metad.sh"
-configure "unix_socket = $work/metad.sock" "node_lease = 2s" "max_endpoints = 64" "max_nodes = 2"
+configure "unix_socket = $work/metad.sock" "node_lease = 6s" "max_endpoints = 64" "max_nodes = 2"
 start
 
 # What is right.
@@ -101,7 +101,7 @@ ask -X DELETE /v1/nodes/n2
 expect 204 "a node is deleted"
 ask /v1/nodes/n2
 expect 404 "a deleted node is gone"
-sleep 2.3
+sleep 6.3
 ask /metrics
 grep -q '^kedge_metad_table_live 0$' "$work/body" || fail "an expired node is still in the table"
 ask /v1/nodes/n1

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -317,33 +318,63 @@ void world_restart_node(struct world *w, uint32_t number)
     publish(w, n);
 }
 
+/* The device's own files are few, but their names are its own affair. */
+static int run_quietly(const char *command)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    int status = -1;
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
 static void close_node(struct world_node *n)
 {
-    for (uint32_t i = 0; i < n->config.max_flows; i++) {
-        /* Handles of idle flows: the lane frees none at its own end. */
-    }
+    struct kedge_fab_ah *ah;
+    while ((ah = kedge_lane_take_ah(n->lane)) != NULL)
+        destroy(n->fab, KEDGE_FAB_DESTROY_AH, ah);
     kedge_lane_free(n->lane);
+    destroy(n->fab, KEDGE_FAB_DESTROY_AH, n->metaserver_ah);
     destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.system_dci);
     for (int i = 0; i < WORLD_DCIS; i++)
         destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.dci[i]);
     for (int i = 0; i < WORLD_SPARES; i++)
         destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.spare[i]);
     destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
+    destroy(n->fab, KEDGE_FAB_DESTROY_SRQ, n->srq);
+    destroy(n->fab, KEDGE_FAB_DESTROY_CQ, n->cq);
+    destroy(n->fab, KEDGE_FAB_DESTROY_CQ, n->dct_cq);
+    destroy(n->fab, KEDGE_FAB_DESTROY_CHAN, n->chan);
+    drop_mr(n->fab, n->mr_mr);
+    drop_mr(n->fab, n->scratch_mr);
+    drop_mr(n->fab, n->scratch_system_mr);
+    destroy(n->fab, KEDGE_FAB_FREE_PD, n->pd);
+    destroy(n->fab, KEDGE_FAB_FREE_PD, n->system_pd);
+    kedge_fab_mem_free(&n->mr_memory);
+    kedge_fab_mem_free(&n->scratch);
+    ck_assert_int_eq(kedge_fab_close(n->fab), 0);
     free(n->peers);
 }
 
 void world_close(struct world *w)
 {
     char command[128];
+    for (int i = 0; i < WORLD_WORKERS; i++)
+        if (w->worker[i] != NULL)
+            world_detach(w, w->worker[i]);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
         close_node(&w->node[i]);
-    snprintf(command, sizeof command, "%s/device", w->dir);
-    unlink(command);
-    for (uint32_t i = 1; i <= WORLD_NODES; i++) {
-        snprintf(command, sizeof command, "%s/chan.%u", w->dir, i);
-        unlink(command);
-    }
-    rmdir(w->dir);
+    destroy(w->meta, KEDGE_FAB_DESTROY_DCT, w->meta_dct);
+    destroy(w->meta, KEDGE_FAB_DESTROY_SRQ, w->meta_srq);
+    destroy(w->meta, KEDGE_FAB_DESTROY_CQ, w->meta_cq);
+    drop_mr(w->meta, w->meta_mr);
+    destroy(w->meta, KEDGE_FAB_FREE_PD, w->meta_pd);
+    kedge_fab_mem_free(&w->meta_memory);
+    ck_assert_int_eq(kedge_fab_close(w->meta), 0);
+    snprintf(command, sizeof command, "rm -rf %s", w->dir);
+    ck_assert_int_eq(run_quietly(command), 0);
 }
 
 /* ---- workers
@@ -356,6 +387,13 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                          IBV_ACCESS_REMOTE_ATOMIC;
     *k = (struct world_worker){.node = node, .id = id};
+    for (int i = 0; i <= WORLD_WORKERS; i++) {
+        ck_assert_int_lt(i, WORLD_WORKERS);
+        if (w->worker[i] == NULL) {
+            w->worker[i] = k;
+            break;
+        }
+    }
     ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RW_BYTES(64), "rw", &k->rw), 0);
     ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RO_BYTES(64), "ro", &k->ro), 0);
     ck_assert_int_eq(kedge_fab_mem_alloc(WORLD_ARENA, "arena", &k->arena), 0);
@@ -386,13 +424,19 @@ void world_detach(struct world *w, struct world_worker *k)
     uint32_t over = n->over;
     struct kedge_command c = {
         .kind = KEDGE_COMMAND_SESSION_END, .session = k->id, .reason = KEDGE_REASON_CLOSED};
+    for (int i = 0; i < 20 && k->r->ended != 0; i++)
+        world_sleep(w, 200000); /* the lane's own end of it */
     if (k->r->ended == 0) {
         ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
         for (int i = 0; i < 100 && n->over == over; i++)
             world_sleep(w, 100000);
         ck_assert_uint_eq(n->over, over + 1);
     }
-    drop_mr(n->fab, k->arena_mr);
+    if (k->arena_mr != NULL)
+        drop_mr(n->fab, k->arena_mr);
+    for (int i = 0; i < WORLD_WORKERS; i++)
+        if (w->worker[i] == k)
+            w->worker[i] = NULL;
     kedge_fab_mem_free(&k->rw);
     kedge_fab_mem_free(&k->ro);
     kedge_fab_mem_free(&k->arena);

@@ -6,7 +6,13 @@
 
 #include "agent/lane.h"
 
-enum { WORLD_NODES = 3, WORLD_ARENA = 64 * 1024, WORLD_DCIS = 3, WORLD_SPARES = 2 };
+enum {
+    WORLD_NODES = 3,
+    WORLD_ARENA = 64 * 1024,
+    WORLD_DCIS = 3,
+    WORLD_SPARES = 2,
+    WORLD_WORKERS = 8
+};
 
 struct world_worker {
     struct kedge_fab_mem rw, ro, arena;
@@ -49,6 +55,7 @@ struct world {
     struct kedge_fab_mr *meta_mr;
     struct kedge_table table;
     struct world_node node[WORLD_NODES];
+    struct world_worker *worker[WORLD_WORKERS]; /* attached */
 };
 
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
