@@ -112,6 +112,25 @@ static bool attend(struct soft_cq *cq)
     return true;
 }
 
+/* The same for receives that complete here while their queue pair's sends complete elsewhere, where
+ * perhaps nobody polls. */
+static bool attend_receives(struct soft_cq *cq)
+{
+    struct soft_fab *f = soft_of(cq->base.fab);
+    uint32_t high = atomic_load(&f->shared->qp_high);
+    bool done = true;
+    if (pthread_mutex_trylock(&f->lock) != 0)
+        return false;
+    for (uint32_t i = 0; i < high; i++) {
+        struct soft_qp *qp = atomic_load(&f->qp_of[i]);
+        if (qp != NULL && qp->base.recv_cq == &cq->base && qp->send_cq != cq &&
+            soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_ERR)
+            done &= soft_rq_flush(f, qp);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return done;
+}
+
 static void progress(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
@@ -172,7 +191,7 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t attention =
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
-    if (attention != cq->attention && attend(cq))
+    if (attention != cq->attention && attend(cq) && attend_receives(cq))
         cq->attention = attention;
     if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
         progress(cq);

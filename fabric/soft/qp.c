@@ -144,6 +144,9 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     struct soft_qp *qp = (struct soft_qp *)ctl->qp.x;
     struct soft_cq *cq = qp->send_cq;
     atomic_store(&qp->shared->ident, 0);
+    pthread_mutex_lock(&f->lock);
+    atomic_store(&f->qp_of[qp->shared - f->shared->qp], NULL);
+    pthread_mutex_unlock(&f->lock);
     if (qp->rq.shared != NULL && soft_rq_release(f, &qp->rq) != 0)
         return -EINPROGRESS;
     if (qp->base.srq != NULL && !is_left(f, ((struct soft_srq *)qp->base.srq)->rq.shared))
@@ -157,9 +160,6 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             break;
         }
     pthread_mutex_unlock(&cq->qps_lock);
-    pthread_mutex_lock(&f->lock);
-    atomic_store(&f->qp_of[qp->shared - f->shared->qp], NULL);
-    pthread_mutex_unlock(&f->lock);
     soft_purge_events(f, &qp->base);
     hold_objects(qp, -1);
     atomic_store(&qp->shared->owner, 0);

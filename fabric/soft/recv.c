@@ -182,6 +182,10 @@ bool soft_rq_flush(struct soft_fab *f, struct soft_qp *qp)
     struct soft_cq_shared *cq = ((struct soft_cq *)qp->base.recv_cq)->shared;
     if (s == NULL || soft_rq_trylock(f, s) != 0)
         return s == NULL;
+    if (soft_state(atomic_load(&qp->shared->ident)) != IBV_QPS_ERR) { /* was reset meanwhile */
+        soft_unlock(&s->lock);
+        return true;
+    }
     bool locked = soft_cq_trylock(f, cq) == 0;
     if (locked) {
         uint32_t head = atomic_load(&s->head);

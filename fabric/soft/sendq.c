@@ -64,6 +64,11 @@ static void head_is_over(struct soft_qp *qp)
     qp->rnr_tries = 0;
 }
 
+static bool is_send(const struct kedge_fab_wr *wr)
+{
+    return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 /* How long one request may try. */
 static uint64_t span_ns(const struct soft_qp *qp)
 {
@@ -104,17 +109,20 @@ static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
     if (why == SOFT_WAIT_RNR)
         return wait_for_receive(qp, wr, now, status);
-    if (ud) /* somebody is inside the receiver's queue: not for long, or the datagram is lost */
-        span = KEDGE_NS_PER_MS;
     if (why == SOFT_WAIT_PEER)
         qp->rnr_tries = 0;
-    if (qp->deadline_ns == 0) {
+    else if (ud) /* somebody is inside the receiver's queue: not for long, or it is lost */
+        span = KEDGE_NS_PER_MS;
+    else if (is_send(wr) && span < KEDGE_NS_PER_S) /* that process may just not have been running */
+        span = KEDGE_NS_PER_S;
+    if (qp->deadline_ns == 0 || (int)why != qp->waits_for) {
         qp->deadline_ns = span == UINT64_MAX ? UINT64_MAX : now + span;
         qp->next_try_ns = 0;
     } else if (now >= qp->deadline_ns) {
         *status = ud ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
         return false;
     }
+    qp->waits_for = (int)why;
     if (why == SOFT_WAIT_LOCK) /* and it goes on this moment, unless that process is stopped */
         qp->next_try_ns = now + 10 * KEDGE_NS_PER_US;
     else if (now >= qp->next_try_ns)
@@ -128,7 +136,7 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 {
     uint64_t span = span_ns(qp);
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
-    if (p->wr.opcode == IBV_WR_SEND || p->wr.opcode == IBV_WR_SEND_WITH_IMM || span == UINT64_MAX)
+    if (is_send(&p->wr) || span == UINT64_MAX)
         return false;
     return (qp->deadline_ns != 0 && now >= qp->deadline_ns) ||
            (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);

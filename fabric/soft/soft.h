@@ -147,6 +147,7 @@ struct soft_qp {
     bool waiting;         /* the head of pending waits; counted in the CQ */
     bool flushed;         /* the ERR state was seen and everything flushed */
     uint64_t deadline_ns; /* when the head gives up, UINT64_MAX: never; 0: not begun */
+    int waits_for;        /* enum soft_outcome, with the deadline */
     uint64_t next_try_ns;
     uint64_t resumed_ns; /* the end of the last wait for a receive: bounds count from there */
     uint32_t rnr_tries;

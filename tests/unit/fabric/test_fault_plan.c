@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fault layer: what a plan does, how often, and to whom; over the soft provider. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "../check_main.h"
+#include "fabric/fault.h"
+
+enum { BYTES = 65536, ALL = 0xf, WRITES = 400, MILLION = 1000000 };
+
+/* One node behind the layer, with two queue pairs that are connected to each other: of a type that
+ * the test chooses. */
+struct rig {
+    char dir[64];
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_cq *cq, *far_cq;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    struct kedge_fab_qp *qp, *far;
+    struct kedge_fab_ah *ah;
+};
+
+static int call(struct rig *r, struct kedge_fab_ctl *ctl)
+{
+    return kedge_fab_call(r->fab, ctl);
+}
+
+static struct kedge_fab_qp *make_qp(struct rig *r, enum kedge_fab_qp_type type,
+                                    struct kedge_fab_cq *cq)
+{
+    struct kedge_fab_ctl ctl = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = r->pd,
+               .type = type,
+               .send_cq = cq,
+               .recv_cq = cq,
+               .cap = {.send_wr = 64, .recv_wr = 64, .send_sge = 1, .recv_sge = 1}}};
+    ck_assert_int_eq(call(r, &ctl), 0);
+    return ctl.qp.x;
+}
+
+static int move(struct rig *r, struct kedge_fab_qp *qp, enum ibv_qp_state to, uint32_t peer)
+{
+    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP,
+                                .modify = {.x = qp,
+                                           .attr = {.qp_state = to,
+                                                    .port_num = r->fab->caps.port_num,
+                                                    .qp_access_flags = ALL,
+                                                    .qkey = 7,
+                                                    .path_mtu = IBV_MTU_1024,
+                                                    .dest_qp_num = peer,
+                                                    .timeout = 14,
+                                                    .retry_cnt = 7,
+                                                    .rnr_retry = 7,
+                                                    .ah_attr = {.is_global = 1}}}};
+    bool ud = qp->type == KEDGE_FAB_QP_UD;
+    memcpy(ctl.modify.attr.ah_attr.grh.dgid.raw, r->fab->caps.gid, 16);
+    ctl.modify.mask = IBV_QP_STATE;
+    if (to == IBV_QPS_INIT)
+        ctl.modify.mask |=
+            IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+    if (to == IBV_QPS_RTR && !ud)
+        ctl.modify.mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    if (to == IBV_QPS_RTS)
+        ctl.modify.mask |= ud ? IBV_QP_SQ_PSN
+                              : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    return call(r, &ctl);
+}
+
+static void connect_both(struct rig *r)
+{
+    static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(move(r, r->qp, path[i], r->far->qpn), 0);
+        ck_assert_int_eq(move(r, r->far, path[i], r->qp->qpn), 0);
+    }
+}
+
+static struct kedge_fab_cq *make_cq(struct rig *r)
+{
+    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 256}};
+    ck_assert_int_eq(call(r, &ctl), 0);
+    return ctl.cq.x;
+}
+
+static void rig_open(struct rig *r, enum kedge_fab_qp_type type)
+{
+    static const struct kedge_fault_plan nothing = {.seed = 1};
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *inner;
+    *r = (struct rig){.dir = "/dev/shm/kedge-fault-XXXXXX"};
+    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    struct kedge_fab_open_attr attr = {.device = r->dir};
+    ck_assert_msg(kedge_fab_soft.open(&attr, &inner, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(kedge_fault_open(inner, &nothing, &r->fab), 0);
+    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    ck_assert_int_eq(call(r, &pd), 0);
+    r->pd = pd.pd.x;
+    r->cq = make_cq(r);
+    r->far_cq = make_cq(r);
+    ck_assert_int_eq(kedge_fab_mem_alloc(BYTES, "fault", &r->mem), 0);
+    struct kedge_fab_ctl mr = {.kind = KEDGE_FAB_REG_MR,
+                               .mr = {.pd = r->pd, .mem = &r->mem, .length = BYTES, .access = ALL}};
+    ck_assert_int_eq(call(r, &mr), 0);
+    r->mr = mr.mr.x;
+    struct kedge_fab_ctl ah = {.kind = KEDGE_FAB_CREATE_AH,
+                               .ah = {.pd = r->pd, .attr = {.is_global = 1}}};
+    memcpy(ah.ah.attr.grh.dgid.raw, r->fab->caps.gid, 16);
+    ck_assert_int_eq(call(r, &ah), 0);
+    r->ah = ah.ah.x;
+    r->qp = make_qp(r, type, r->cq);
+    r->far = make_qp(r, type, r->far_cq);
+    connect_both(r);
+}
+
+static void rig_close(struct rig *r)
+{
+    static const struct kedge_fault_plan nothing = {.seed = 1};
+    struct kedge_fab_ctl ctl[] = {
+        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = r->qp}},
+        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = r->far}},
+        {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = r->ah}},
+        {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = r->mr}},
+        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = r->cq}},
+        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = r->far_cq}},
+        {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = r->pd}},
+    };
+    char path[96];
+    kedge_fault_set_plan(r->fab, &nothing);
+    for (size_t i = 0; i < sizeof ctl / sizeof ctl[0]; i++)
+        ck_assert_int_eq(call(r, &ctl[i]), 0);
+    ck_assert_int_eq(kedge_fab_close(r->fab), 0);
+    kedge_fab_mem_free(&r->mem);
+    snprintf(path, sizeof path, "%s/device", r->dir);
+    (void)unlink(path);
+    (void)rmdir(r->dir);
+}
+
+static struct ibv_sge sge_at(const struct rig *r, size_t offset)
+{
+    return (struct ibv_sge){
+        .addr = (uintptr_t)r->mem.addr + offset, .length = 1, .lkey = r->mr->lkey};
+}
+
+/* Writes the byte from offset 0 to this offset; the layer's or the device's answer. */
+static int write_to(struct rig *r, uint64_t wr_id, size_t offset)
+{
+    struct ibv_sge sge = sge_at(r, 0);
+    struct kedge_fab_wr wr = {.wr_id = wr_id,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_WRITE,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .rkey = r->mr->rkey,
+                              .remote_addr = r->mr->addr + offset};
+    struct kedge_fab_wr *bad = NULL;
+    int status = kedge_fab_post_send(r->qp, &wr, &bad);
+    ck_assert(status == 0 || bad == &wr);
+    return status;
+}
+
+static struct ibv_wc next_wc(struct kedge_fab_cq *cq)
+{
+    struct ibv_wc wc;
+    int n = 0;
+    for (long tries = 0; n == 0; tries++) {
+        n = kedge_fab_poll(cq, 1, &wc);
+        ck_assert_int_lt(tries, 100000000L);
+    }
+    ck_assert_int_eq(n, 1);
+    return wc;
+}
+
+/* ---- errors
+ * -------------------------------------------------------------------------------------- */
+
+/* Which of so many WRITEs fail under a plan. Whatever fails must not have been executed. */
+static void run_writes(struct rig *r, const struct kedge_fault_plan *plan, uint8_t failed[WRITES])
+{
+    uint8_t *bytes = r->mem.addr;
+    kedge_fault_set_plan(r->fab, plan);
+    memset(bytes, 0, BYTES);
+    bytes[0] = 0xaa;
+    for (size_t i = 0; i < WRITES; i++) {
+        ck_assert_int_eq(write_to(r, i, 1000 + i), 0);
+        struct ibv_wc wc = next_wc(r->cq);
+        ck_assert_uint_eq(wc.wr_id, i);
+        ck_assert_uint_eq(wc.qp_num, r->qp->qpn);
+        failed[i] = wc.status != IBV_WC_SUCCESS;
+        ck_assert_uint_eq(bytes[1000 + i], failed[i] ? 0 : 0xaa);
+        if (!failed[i])
+            continue;
+        ck_assert_int_eq(wc.status,
+                         plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR);
+        ck_assert_int_eq(kedge_fab_qp_state(r->qp), IBV_QPS_ERR);
+        ck_assert_int_eq(kedge_fab_qp_state(r->far), IBV_QPS_RTS);
+        connect_both(r);
+    }
+}
+
+START_TEST(the_same_seed_gives_the_same_faults_and_another_one_others)
+{
+    struct kedge_fault_plan plan = {.seed = 42, .completion_error_ppm = 100000};
+    uint8_t first[WRITES], again[WRITES], other[WRITES];
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    run_writes(&r, &plan, first);
+    run_writes(&r, &plan, again);
+    plan.seed = 43;
+    run_writes(&r, &plan, other);
+    ck_assert_mem_eq(first, again, WRITES);
+    ck_assert(memcmp(first, other, WRITES) != 0);
+    rig_close(&r);
+
+    plan.seed = 42; /* and so in another process's life */
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    run_writes(&r, &plan, again);
+    ck_assert_mem_eq(first, again, WRITES);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(faults_come_at_their_rate_and_are_counted)
+{
+    const struct kedge_fault_plan plan = {
+        .seed = 3, .completion_error_ppm = 250000, .status = IBV_WC_REM_OP_ERR};
+    uint8_t failed[WRITES];
+    unsigned n = 0;
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    run_writes(&r, &plan, failed);
+    for (int i = 0; i < WRITES; i++)
+        n += failed[i];
+    ck_assert_uint_gt(n, WRITES / 8);
+    ck_assert_uint_lt(n, WRITES / 2);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), n);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed)
+{
+    enum { N = 10 };
+    const struct kedge_fault_plan plan = {.seed = 5, .completion_error_ppm = 300000};
+    struct rig r;
+    int whole = 0;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &plan);
+    for (int round = 0; round < 50; round++) {
+        uint8_t *bytes = r.mem.addr;
+        struct ibv_sge sge = sge_at(&r, 0);
+        struct kedge_fab_wr wr[N], *bad;
+        bool broken = false;
+        memset(bytes, 0, 4096);
+        bytes[0] = 0xbb;
+        for (uint64_t i = 0; i < N; i++) {
+            wr[i] = (struct kedge_fab_wr){.wr_id = i,
+                                          .next = i + 1 < N ? &wr[i + 1] : NULL,
+                                          .sg_list = &sge,
+                                          .num_sge = 1,
+                                          .opcode = IBV_WR_RDMA_WRITE,
+                                          .send_flags = i + 1 < N ? 0 : IBV_SEND_SIGNALED,
+                                          .rkey = r.mr->rkey,
+                                          .remote_addr = r.mr->addr + 1000 + i};
+        }
+        ck_assert_int_eq(kedge_fab_post_send(r.qp, wr, &bad), 0);
+        struct ibv_wc wc = next_wc(r.cq);
+        broken = wc.status != IBV_WC_SUCCESS;
+        whole += !broken;
+        uint64_t first = broken ? wc.wr_id : N;
+        ck_assert_int_eq(wc.status, broken ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
+        for (uint64_t i = first + 1; i < N; i++) {
+            wc = next_wc(r.cq);
+            ck_assert_uint_eq(wc.wr_id, i);
+            ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+        }
+        for (uint64_t i = 0; i < N; i++)
+            ck_assert_uint_eq(bytes[1000 + i], i < first ? 0xbb : 0);
+        if (broken)
+            connect_both(&r);
+    }
+    ck_assert_int_gt(whole, 0);
+    ck_assert_int_lt(whole, 50);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(every_opcode_can_be_made_to_fail_without_being_executed)
+{
+    static const enum ibv_wr_opcode opcodes[] = {
+        IBV_WR_RDMA_READ,           IBV_WR_RDMA_WRITE,          IBV_WR_SEND,
+        IBV_WR_SEND_WITH_IMM,       IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
+        IBV_WR_ATOMIC_FETCH_AND_ADD};
+    const struct kedge_fault_plan plan = {
+        .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_REM_ACCESS_ERR};
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    uint8_t *bytes = r.mem.addr;
+    kedge_fault_set_plan(r.fab, &plan);
+    for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
+        struct ibv_sge in = sge_at(&r, 64), sge = sge_at(&r, 0);
+        struct kedge_fab_recv_wr recv = {.wr_id = 5, .sg_list = &in, .num_sge = 1}, *bad_recv;
+        struct kedge_fab_wr wr = {.wr_id = 100 + i,
+                                  .sg_list = &sge,
+                                  .num_sge = 1,
+                                  .opcode = opcodes[i],
+                                  .rkey = r.mr->rkey,
+                                  .remote_addr = r.mr->addr + 128,
+                                  .swap = 1};
+        struct kedge_fab_wr *bad;
+        struct ibv_wc wc;
+        sge.length =
+            opcodes[i] >= IBV_WR_ATOMIC_CMP_AND_SWP && opcodes[i] <= IBV_WR_ATOMIC_FETCH_AND_ADD
+                ? 8
+                : 1;
+        memset(bytes, 0, 256);
+        bytes[0] = 1;
+        ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
+        ck_assert_int_eq(kedge_fab_post_send(r.qp, &wr, &bad), 0);
+        wc = next_wc(r.cq);
+        ck_assert_uint_eq(wc.wr_id, 100 + i);
+        ck_assert_int_eq(wc.status, IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(kedge_fab_poll(r.far_cq, 1, &wc), 0);
+        ck_assert_uint_eq(bytes[0], 1);
+        for (int k = 1; k < 256; k++)
+            ck_assert_uint_eq(bytes[k], 0);
+        connect_both(&r);
+    }
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(an_error_of_the_device_keeps_its_own_status)
+{
+    const struct kedge_fault_plan never = {.seed = 1, .completion_error_ppm = 1};
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &never);
+    r.mr->lkey ^= 0x5a5a00;
+    ck_assert_int_eq(write_to(&r, 7, 64), 0);
+    r.mr->lkey ^= 0x5a5a00;
+    struct ibv_wc wc = next_wc(r.cq);
+    ck_assert_uint_eq(wc.wr_id, 7);
+    ck_assert_int_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_refused_post_leaves_nothing_posted)
+{
+    const struct kedge_fault_plan plan = {.seed = 9, .post_error_ppm = 500000};
+    struct rig r;
+    unsigned refused = 0;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    uint8_t *bytes = r.mem.addr;
+    kedge_fault_set_plan(r.fab, &plan);
+    bytes[0] = 0xcc;
+    for (size_t i = 0; i < WRITES; i++) {
+        struct ibv_wc wc;
+        int status = write_to(&r, i, 1000 + i);
+        if (status == 0) {
+            wc = next_wc(r.cq);
+            ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        } else {
+            ck_assert_int_eq(status, -ENOMEM);
+            ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
+            ck_assert_uint_eq(bytes[1000 + i], 0);
+            refused++;
+        }
+    }
+    ck_assert_int_eq(kedge_fab_qp_state(r.qp), IBV_QPS_RTS);
+    ck_assert_uint_gt(refused, WRITES / 4);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), refused);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_control_operation_can_fail_and_then_has_done_nothing)
+{
+    const struct kedge_fault_plan plan = {.seed = 2, .control_error_ppm = 500000};
+    struct rig r;
+    unsigned failed = 0;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &plan);
+    for (int i = 0; i < 200; i++) {
+        struct kedge_fab_ctl make = {.kind = KEDGE_FAB_ALLOC_PD};
+        int status = call(&r, &make);
+        if (status != 0) {
+            ck_assert_int_eq(status, -EIO);
+            failed++;
+            continue;
+        }
+        struct kedge_fab_ctl undo = {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = make.pd.x}};
+        while ((status = call(&r, &undo)) != 0) { /* it is still there, and can be freed again */
+            ck_assert_int_eq(status, -EIO);
+            failed++;
+        }
+    }
+    ck_assert_uint_gt(failed, 50);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), failed);
+    rig_close(&r); /* would find a PD that was left */
+}
+END_TEST
+
+/* ---- delays
+ * -------------------------------------------------------------------------------------- */
+
+START_TEST(delays_keep_the_order_of_completions)
+{
+    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = 300000, .delay_polls = 7};
+    struct rig r;
+    uint64_t posted = 0, done = 0;
+    unsigned empty = 0;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &plan);
+    while (done < 2000) {
+        struct ibv_wc wc[5];
+        while (posted < 2000 && posted - done < 40)
+            ck_assert_int_eq(write_to(&r, posted++, 64), 0);
+        int n = kedge_fab_poll(r.cq, 5, wc);
+        empty += n == 0;
+        for (int i = 0; i < n; i++)
+            ck_assert_uint_eq(wc[i].wr_id, done++);
+    }
+    ck_assert_uint_gt(empty, 0);
+    ck_assert_uint_gt(kedge_fault_count(r.fab), 300);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_delayed_completion_is_withheld_for_so_many_polls)
+{
+    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 10};
+    struct rig r;
+    struct ibv_wc wc;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &plan);
+    ck_assert_int_eq(write_to(&r, 1, 64), 0);
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
+    ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 1);
+    ck_assert_uint_eq(wc.wr_id, 1);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), 1);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_plan_that_ends_lets_withheld_completions_go_in_order)
+{
+    const struct kedge_fault_plan plan = {.seed = 4, .delay_ppm = MILLION, .delay_polls = 3};
+    const struct kedge_fault_plan nothing = {.seed = 4};
+    struct rig r;
+    struct ibv_wc wc;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    kedge_fault_set_plan(r.fab, &plan);
+    ck_assert_int_eq(write_to(&r, 1, 64), 0);
+    ck_assert_int_eq(kedge_fab_poll(r.cq, 1, &wc), 0);
+    kedge_fault_set_plan(r.fab, &nothing);
+    ck_assert_int_eq(write_to(&r, 2, 64), 0);
+    ck_assert_uint_eq(next_wc(r.cq).wr_id, 1);
+    ck_assert_uint_eq(next_wc(r.cq).wr_id, 2);
+    rig_close(&r);
+}
+END_TEST
+
+/* ---- losses
+ * -------------------------------------------------------------------------------------- */
+
+START_TEST(datagrams_are_lost_while_their_sender_sees_success)
+{
+    enum { N = 300 };
+    const struct kedge_fault_plan plan = {.seed = 6, .loss_ppm = 400000};
+    struct rig r;
+    unsigned arrived = 0;
+    rig_open(&r, KEDGE_FAB_QP_UD);
+    kedge_fault_set_plan(r.fab, &plan);
+    for (uint64_t i = 0; i < N; i++) {
+        struct ibv_sge in = sge_at(&r, 1024), out = sge_at(&r, 0);
+        struct kedge_fab_recv_wr recv = {.wr_id = i, .sg_list = &in, .num_sge = 1}, *bad_recv;
+        struct kedge_fab_wr wr = {.wr_id = i,
+                                  .sg_list = &out,
+                                  .num_sge = 1,
+                                  .opcode = IBV_WR_SEND,
+                                  .send_flags = IBV_SEND_SIGNALED,
+                                  .ah = r.ah,
+                                  .dest_qpn = r.far->qpn,
+                                  .qkey = 7};
+        struct kedge_fab_wr *bad;
+        struct ibv_wc wc;
+        in.length = 64;
+        if (i == arrived) /* one receive is always there */
+            ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
+        ck_assert_int_eq(kedge_fab_post_send(r.qp, &wr, &bad), 0);
+        wc = next_wc(r.cq);
+        ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(wc.wr_id, i);
+        if (kedge_fab_poll(r.far_cq, 1, &wc) == 0)
+            continue;
+        arrived++;
+        recv.wr_id = i + 1;
+        if (arrived != i + 1)
+            ck_assert_int_eq(kedge_fab_post_recv(r.far, &recv, &bad_recv), 0);
+    }
+    ck_assert_uint_gt(arrived, N / 3);
+    ck_assert_uint_lt(arrived, N);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), N - arrived);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(only_datagrams_are_lost)
+{
+    const struct kedge_fault_plan plan = {.seed = 6, .loss_ppm = MILLION};
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    uint8_t *bytes = r.mem.addr;
+    kedge_fault_set_plan(r.fab, &plan);
+    bytes[0] = 0xdd;
+    for (size_t i = 0; i < 100; i++) {
+        ck_assert_int_eq(write_to(&r, i, 1000 + i), 0);
+        ck_assert_int_eq(next_wc(r.cq).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(bytes[1000 + i], 0xdd);
+    }
+    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    rig_close(&r);
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+    X(the_same_seed_gives_the_same_faults_and_another_one_others)                                  \
+    X(faults_come_at_their_rate_and_are_counted)                                                   \
+    X(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed)                       \
+    X(every_opcode_can_be_made_to_fail_without_being_executed)                                     \
+    X(an_error_of_the_device_keeps_its_own_status)                                                 \
+    X(a_refused_post_leaves_nothing_posted)                                                        \
+    X(a_control_operation_can_fail_and_then_has_done_nothing)                                      \
+    X(delays_keep_the_order_of_completions)                                                        \
+    X(a_delayed_completion_is_withheld_for_so_many_polls)                                          \
+    X(a_plan_that_ends_lets_withheld_completions_go_in_order)                                      \
+    X(datagrams_are_lost_while_their_sender_sees_success)                                          \
+    X(only_datagrams_are_lost)
+
+KEDGE_CHECK_MAIN("fault", TESTS)
