@@ -309,7 +309,8 @@ static int make_object(struct fault_ctl *c)
     if (c->object == NULL || c->outer->kind != KEDGE_FAB_CREATE_CQ)
         return c->object != NULL ? 0 : -ENOMEM;
     struct fault_cq *cq = c->object;
-    cq->poison_room = c->outer->cq.cqe > 0 ? c->outer->cq.cqe : 1;
+    uint32_t cqe = c->outer->cq.cqe, most = c->fab->base.caps.max_cqe; /* more is refused anyway */
+    cq->poison_room = cqe == 0 || most == 0 ? 1 : cqe < most ? cqe : most;
     cq->poison = calloc(cq->poison_room, sizeof cq->poison[0]);
     if (cq->poison != NULL)
         return 0;
