@@ -133,7 +133,9 @@ static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
     return taken;
 }
 
-/* Moves completions into held, each with the poll that may return it. -EIO as poll. */
+/* Moves completions into held, each with the poll that may return it. -EIO as poll. The inner
+ * provider has then given their send slots back: while a completion is withheld, a caller who posts
+ * more than it has slots for is refused later than usual. */
 static int fill_held(struct fault_fab *f, struct fault_cq *cq)
 {
     const struct kedge_fault_plan *plan = &f->now.plan;

@@ -35,22 +35,9 @@ static int open_fault_soft(const struct kedge_fab_open_attr *attr, struct kedge_
     return status;
 }
 
-/* Withheld completions must change nothing but the time. */
-static int open_delay_soft(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
-                           struct kedge_errbuf *err)
-{
-    static const struct kedge_fault_plan delays = {
-        .seed = 1, .delay_ppm = 300000, .delay_polls = 5};
-    int status = open_fault_soft(attr, out, err);
-    if (status == 0)
-        kedge_fault_set_plan(*out, &delays);
-    return status;
-}
-
 static const struct conf_provider providers[] = {
     {.name = "soft", .open = open_soft},
     {.name = "fault-soft", .open = open_fault_soft},
-    {.name = "delay-soft", .open = open_delay_soft},
 };
 
 static void (*const topics[])(Suite *) = {
