@@ -72,15 +72,16 @@ static void tell_control(struct agent *a)
 static void *run(void *arg)
 {
     struct agent *a = arg;
-    uint32_t empty = 0, passes = 0;
+    uint32_t passes = 0;
+    uint64_t worked_ns = 0;
     while (!atomic_load_explicit(&a->lane_stop, memory_order_relaxed)) {
-        uint32_t did = kedge_lane_step(a->lane, kedge_clock_ns());
-        if (did > 0) {
-            empty = 0;
+        uint64_t now = kedge_clock_ns();
+        if (kedge_lane_step(a->lane, now) > 0) {
+            worked_ns = now;
             tell_control(a);
-        } else if (++empty > a->config.max_empty_polls) {
-            empty = 0;
+        } else if (now - worked_ns > a->config.spin_ns) {
             sleep_until_work(a);
+            worked_ns = kedge_clock_ns();
             tell_control(a);
         }
         if (++passes % EPOLL_EVERY == 0)
@@ -112,7 +113,7 @@ static int make_lane(struct agent *a)
         .max_flows = 1024,
         .mr_cache = 4096,
         .sq_depth = SQ_DEPTH,
-        .max_empty_polls = (uint32_t)c->max_empty_polls,
+        .spin_ns = c->spin_ns,
         .guess_budget = 64,
         .suspect_queue = 1024,
         .max_grants = 256,

@@ -90,7 +90,8 @@ struct session {
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
     uint32_t tenant, max_vqps, max_regions, vqps_used, regions_used, grants_used;
-    uint32_t empty_polls, wrong_keys;
+    uint32_t wrong_keys;
+    uint64_t worked_ns; /* when it last had something for the lane */
     uint32_t arenas;
     struct kedge_lane_arena arena[KEDGE_SESSION_MAX_ARENAS];
     struct wr *wrs, *free_wr;

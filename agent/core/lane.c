@@ -293,8 +293,8 @@ static void poll_sessions(struct kedge_lane *l)
         uint32_t taken = session_poll(l, s);
         l->did += taken;
         if (taken > 0 || s->inflight > 0)
-            s->empty_polls = 0;
-        else if (++s->empty_polls > l->config.max_empty_polls && session_sleep(l, s)) {
+            s->worked_ns = l->now_ns;
+        else if (l->now_ns - s->worked_ns > l->config.spin_ns && session_sleep(l, s)) {
             l->active[i] = l->active[--l->active_count];
             continue;
         }

@@ -67,7 +67,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
 
 void session_activate(struct kedge_lane *l, struct session *s)
 {
-    s->empty_polls = 0;
+    s->worked_ns = l->now_ns;
     l->stalled_count -= s->stalled;
     s->stalled = 0;
     if (s->active || s->state != SESSION_LIVE)

@@ -50,7 +50,7 @@ struct agentd_config {
     uint64_t pool_number;
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
-    uint64_t max_empty_polls;
+    uint64_t spin_ns;
     /* [tenant NAME] */
     struct agentd_tenant_config tenant[AGENTD_TENANTS];
     uint32_t tenants;

@@ -35,11 +35,11 @@ struct kedge_lane_config {
     uint32_t max_flows; /* endpoints in use at one time */
     uint32_t mr_cache;  /* remote regions known at one time, a power of two */
     uint32_t sq_depth;  /* of each DCI */
-    uint32_t
-        max_empty_polls;    /* before a session, and then the lane, goes to sleep (RDMAbox: 120) */
     uint32_t guess_budget;  /* wrong virtual keys of one session before it ends */
     uint32_t suspect_queue; /* requests that may wait for a suspect endpoint */
     uint32_t max_grants;    /* imports of one session */
+    uint64_t spin_ns;       /* how long a silent session is polled before it goes to sleep: about
+                               what a wake-up costs (RDMAbox counts 120 polls instead) */
     uint64_t suspect_ns;    /* an endpoint whose oldest request is older is suspect */
     uint64_t lookup_timeout_ns; /* of all metaservers together */
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */

@@ -164,7 +164,7 @@ static void configure(struct world *w, struct world_node *n)
                                            .max_flows = 4,
                                            .mr_cache = 16,
                                            .sq_depth = SQ_DEPTH,
-                                           .max_empty_polls = 120,
+                                           .spin_ns = 20000,
                                            .guess_budget = 4,
                                            .suspect_queue = 16,
                                            .max_grants = 4,
