@@ -149,6 +149,7 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
                                [KEDGE_FD_PEERS] = a->peers_fd,
                                [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
     answer(c, &out, KEDGE_CONTROL_ATTACHED, sizeof out, m->h.tag, fds, KEDGE_FD_COUNT);
+    sessions_taken(a);
 }
 
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)

@@ -72,35 +72,60 @@ void registrations_resolve(struct agent *a, const char *name,
                            void (*done)(void *user, int status, const uint8_t gid[16],
                                         uint16_t pool),
                            void *user);
-/* ---- sessions.c
- * ------------------------------------------------------------------------------------ */
+/* ---- arenas.c
+ * -------------------------------------------------------------------------------------- */
 
 struct arena {
+    struct agent *agent;
+    uint64_t bytes; /* what was asked for */
     struct kedge_fab_mem mem;
     struct kedge_fab_mr *mr; /* NULL while it is between owners */
     uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
+    uint32_t session;        /* that asked for it */
+    bool busy;               /* a work thread has it */
+    bool asked;              /* when made, its session hears of it */
+    bool unwanted;           /* retired while busy */
+    int status;              /* of the work */
+    uv_work_t work;
     struct arena *next;
 };
 
-enum stage { STAGE_EMPTY, STAGE_READY, STAGE_LIVE, STAGE_ENDING };
+/* One of the usual size for a tenant (its index + 1), made now if none is ready. */
+int arena_take(struct agent *a, uint32_t tenant, struct arena **out);
+/* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
+int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session,
+              struct arena **out);
+/* Ends what it is used for; it is used again or freed. */
+void arena_retire(struct arena *arena);
+void arenas_refill(struct agent *a);
+/* After sessions have given theirs. */
+void arenas_stop(struct agent *a);
+
+/* ---- sessions.c
+ * ------------------------------------------------------------------------------------ */
+
+enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
 
 /* One session's memory and descriptors; its number is its index. */
 struct agent_session {
+    struct agent *agent;
     enum stage stage;
     int rw_fd, ro_fd, doorbell;
     struct kedge_session_rw *rw;
     struct kedge_session_ro *ro;
     struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
     uint32_t arenas;
-    struct arena *arena_asked; /* given to the lane, not answered yet */
+    struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
     uint32_t tenant;
     uid_t uid;
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
+    uv_work_t work;                /* while MAKING or UNMAKING */
+    int status;                    /* of the work */
 };
 
 struct session_counts {
-    uint32_t ready, live, ending;
+    uint32_t ready, making, live, ending;
     uint32_t arenas, arenas_ahead;
     uint64_t arena_bytes;                  /* registered or between owners */
     uint64_t attached, refused, not_ahead; /* not_ahead: had to be made while a worker waited */
@@ -114,10 +139,14 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
                  uint32_t *number);
 /* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
 int session_more(struct agent *a, uint32_t number, uint64_t bytes);
+/* The arena that a session asked for is made, or is not. */
+void session_arena(struct agent *a, struct arena *arena, int status);
 void session_release(struct agent *a, uint32_t number, uint32_t reason);
 /* Events of the lane, and refilling what is kept ahead. */
 void sessions_event(struct agent *a, const struct kedge_lane_event *e);
 void sessions_refill(struct agent *a);
+/* After a worker has its answer: refills early when little is left. */
+void sessions_taken(struct agent *a);
 void sessions_stop(struct agent *a);
 
 /* ---- attach.c
@@ -176,6 +205,8 @@ struct agent {
     struct agent_session *sessions;
     struct arena *arenas_ahead;              /* nobody's yet */
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
+    uint32_t arenas_making;
+    bool arenas_failed, sessions_failed; /* the last one that was made ahead */
     struct session_counts count;
     /* attach.c */
     int listen_fd;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions and arenas: made ahead, lent, and taken back.
- *
- * A session's rings are never used again: a forked accomplice may still map them. An arena is used
- * again within its tenant alone, after the lane says that nothing of it is in flight or believed,
- * its registration is gone, and its pages are new; else it is given up (design: "Memory"). */
+/* Sessions: made ahead, lent, and taken back. A session's rings are never used again: a forked
+ * accomplice may still map them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,145 +15,17 @@
 #include "daemon.h"
 
 enum { MRS_PER_SESSION = 1024 };
-static const unsigned ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-                                   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 static struct agentd_tenant_config *tenant_of(struct agent *a, uint32_t number)
 {
     return &a->config.tenant[number - 1];
 }
 
-/* ---- arenas
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rings, made and given back on a work thread */
 
-static void arena_free(struct agent *a, struct arena *arena)
+static void unmake_rings(struct agent_session *s)
 {
-    a->count.arenas--;
-    a->count.arena_bytes -= arena->mem.size;
-    kedge_fab_mem_free(&arena->mem);
-    free(arena);
-}
-
-static int arena_register(struct agent *a, struct arena *arena)
-{
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = a->device.pd,
-                                     .mem = &arena->mem,
-                                     .length = arena->mem.size,
-                                     .access = ALL_ACCESS}};
-    int status = kedge_fab_call(a->device.fab, &c);
-    arena->mr = status == 0 ? c.mr.x : NULL;
-    return status;
-}
-
-static int arena_make(struct agent *a, uint64_t bytes, struct arena **out)
-{
-    struct arena *arena = calloc(1, sizeof *arena);
-    if (arena == NULL)
-        return -ENOMEM;
-    int status = kedge_fab_mem_alloc(bytes, "kedge-arena", &arena->mem);
-    if (status != 0) {
-        free(arena);
-        return status;
-    }
-    a->count.arenas++;
-    a->count.arena_bytes += arena->mem.size;
-    status = arena_register(a, arena);
-    if (status != 0) {
-        arena_free(a, arena);
-        return status;
-    }
-    *out = arena;
-    return 0;
-}
-
-static struct arena *pop(struct arena **list)
-{
-    struct arena *arena = *list;
-    if (arena != NULL)
-        *list = arena->next;
-    return arena;
-}
-
-static uint32_t length_of(const struct arena *list)
-{
-    uint32_t n = 0;
-    for (; list != NULL; list = list->next)
-        n++;
-    return n;
-}
-
-/* Of the usual size: one that this tenant had before, else one that nobody had, else a new one. */
-static int arena_take(struct agent *a, uint32_t tenant, uint64_t bytes, struct arena **out)
-{
-    struct arena *arena = NULL;
-    if (bytes == a->config.arena_bytes) {
-        arena = pop(&a->arenas_of[tenant - 1]);
-        if (arena == NULL) {
-            arena = pop(&a->arenas_ahead);
-            a->count.arenas_ahead -= arena != NULL;
-        }
-    }
-    if (arena == NULL) {
-        int status = arena_make(a, bytes, &arena);
-        if (status != 0)
-            return status;
-        a->count.not_ahead++;
-    }
-    arena->tenant = tenant;
-    *out = arena;
-    return 0;
-}
-
-/* Its registration is gone, so that no device reads old pages any more: now new pages, a new key,
- * and back. */
-static void arena_deregistered(struct kedge_fab_ctl *ctl)
-{
-    struct arena *arena = ((struct arena **)ctl->user)[0];
-    struct agent *a = ((struct agent **)ctl->user)[1];
-    struct arena **list = &a->arenas_of[arena->tenant - 1];
-    int fd = arena->mem.fd, status = ctl->status;
-    free(ctl->user);
-    free(ctl);
-    if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
-        kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
-                  strerror(-status));
-        return;
-    }
-    arena->mr = NULL;
-    if (a->stopping || arena->mem.size != a->config.arena_bytes ||
-        length_of(*list) >= a->config.arenas_ahead ||
-        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)arena->mem.size) != 0 ||
-        fallocate(fd, 0, 0, (off_t)arena->mem.size) != 0 || arena_register(a, arena) != 0) {
-        arena_free(a, arena);
-        return;
-    }
-    a->count.recycled++;
-    arena->next = *list;
-    *list = arena;
-}
-
-/* Ends what an arena is used for. Deregistering may take as long as a stopped process is inside. */
-static void arena_retire(struct agent *a, struct arena *arena)
-{
-    struct kedge_fab_ctl *ctl = calloc(1, sizeof *ctl);
-    void **user = calloc(2, sizeof *user);
-    KEDGE_ASSERT(ctl != NULL &&
-                 user != NULL); /* a few bytes: without them nothing else works either */
-    user[0] = arena;
-    user[1] = a;
-    *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR,
-                                  .done = arena_deregistered,
-                                  .user = user,
-                                  .mr = {.x = arena->mr}};
-    kedge_fab_submit(a->device.fab, ctl);
-}
-
-/* ---- sessions
- * -------------------------------------------------------------------------------------------- */
-
-static void session_unmake(struct agent *a, struct agent_session *s)
-{
+    const struct agent *a = s->agent;
     if (s->rw != NULL)
         munmap(s->rw, KEDGE_SESSION_RW_BYTES(a->config.sq_slots));
     if (s->ro != NULL)
@@ -166,31 +34,70 @@ static void session_unmake(struct agent *a, struct agent_session *s)
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    *s = (struct agent_session){.rw_fd = -1, .ro_fd = -1, .doorbell = -1};
+    s->rw = NULL;
+    s->ro = NULL;
+    s->rw_fd = s->ro_fd = s->doorbell = -1;
 }
 
-static int session_make(struct agent *a, struct agent_session *s)
+static int make_rings(struct agent_session *s)
 {
+    const struct agentd_config *c = &s->agent->config;
     void *rw = NULL, *ro = NULL;
-    int status = kedge_memfd_new("kedge-rw", KEDGE_SESSION_RW_BYTES(a->config.sq_slots), false,
-                                 &s->rw_fd, &rw);
+    int status =
+        kedge_memfd_new("kedge-rw", KEDGE_SESSION_RW_BYTES(c->sq_slots), false, &s->rw_fd, &rw);
     if (status == 0)
-        status = kedge_memfd_new("kedge-ro", KEDGE_SESSION_RO_BYTES(a->config.cq_slots), true,
-                                 &s->ro_fd, &ro);
+        status =
+            kedge_memfd_new("kedge-ro", KEDGE_SESSION_RO_BYTES(c->cq_slots), true, &s->ro_fd, &ro);
     s->rw = rw;
     s->ro = ro;
     if (status == 0) {
         s->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         status = s->doorbell < 0 ? -errno : 0;
     }
-    if (status != 0) {
-        session_unmake(a, s);
-        return status;
-    }
-    s->stage = STAGE_READY;
-    a->count.ready++;
-    return 0;
+    if (status != 0)
+        unmake_rings(s);
+    return status;
 }
+
+static void make_work(uv_work_t *work)
+{
+    struct agent_session *s = work->data;
+    s->status = make_rings(s);
+}
+
+static void unmake_work(uv_work_t *work)
+{
+    unmake_rings(work->data);
+}
+
+static void on_made(uv_work_t *work, int cancelled)
+{
+    struct agent_session *s = work->data;
+    struct agent *a = s->agent;
+    (void)cancelled; /* nothing here cancels */
+    a->count.making--;
+    a->sessions_failed = s->status != 0;
+    s->stage = s->status == 0 ? STAGE_READY : STAGE_EMPTY;
+    a->count.ready += s->status == 0;
+}
+
+static void on_unmade(uv_work_t *work, int cancelled)
+{
+    struct agent_session *s = work->data;
+    (void)cancelled;
+    s->stage = STAGE_EMPTY;
+}
+
+static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
+                  uv_after_work_cb after)
+{
+    s->stage = stage;
+    s->work.data = s;
+    int status = uv_queue_work(&s->agent->loop, &s->work, work, after);
+    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+}
+
+/* ---- sessions */
 
 static struct agent_session *find_stage(struct agent *a, enum stage stage)
 {
@@ -207,8 +114,11 @@ int sessions_start(struct agent *a, struct kedge_errbuf *err)
         return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
                          (unsigned long long)a->config.max_sessions);
     for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        a->sessions[i] = (struct agent_session){.rw_fd = -1, .ro_fd = -1, .doorbell = -1};
+        a->sessions[i] =
+            (struct agent_session){.agent = a, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
     sessions_refill(a);
+    while (a->count.making > 0 || a->arenas_making > 0)
+        (void)uv_run(&a->loop, UV_RUN_ONCE);
     if (a->count.ready == 0 || a->count.arenas_ahead == 0)
         return kedge_err(err, -ENOMEM,
                          "no session could be made ahead: is /dev/shm or memory full, or "
@@ -216,22 +126,26 @@ int sessions_start(struct agent *a, struct kedge_errbuf *err)
     return 0;
 }
 
-/* A little each time, so that nobody waits long behind it. */
+/* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct agent *a)
 {
-    for (int i = 0; i < 8 && a->count.ready < a->config.sessions_ahead; i++) {
+    uint32_t most = a->sessions_failed ? 1 : (uint32_t)a->config.sessions_ahead;
+    while (!a->stopping && a->count.making < most &&
+           a->count.ready + a->count.making < a->config.sessions_ahead) {
         struct agent_session *s = find_stage(a, STAGE_EMPTY);
-        if (s == NULL || session_make(a, s) != 0)
+        if (s == NULL)
             break;
+        a->count.making++;
+        start(s, STAGE_MAKING, make_work, on_made);
     }
-    for (int i = 0; i < 8 && a->count.arenas_ahead < a->config.arenas_ahead; i++) {
-        struct arena *arena;
-        if (arena_make(a, a->config.arena_bytes, &arena) != 0)
-            break;
-        arena->next = a->arenas_ahead;
-        a->arenas_ahead = arena;
-        a->count.arenas_ahead++;
-    }
+    arenas_refill(a);
+}
+
+void sessions_taken(struct agent *a)
+{
+    if (2 * a->count.ready < a->config.sessions_ahead ||
+        2 * a->count.arenas_ahead < a->config.arenas_ahead)
+        sessions_refill(a);
 }
 
 static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
@@ -241,11 +155,12 @@ static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
     uint64_t sessions = more_sessions, bytes = more_bytes;
     for (uint64_t i = 0; i < a->config.max_sessions; i++) {
         const struct agent_session *s = &a->sessions[i];
-        if (s->stage < STAGE_LIVE || s->tenant != tenant)
+        if ((s->stage != STAGE_LIVE && s->stage != STAGE_ENDING) || s->tenant != tenant)
             continue;
         sessions += s->stage == STAGE_LIVE;
         for (uint32_t n = 0; n < s->arenas; n++)
-            bytes += s->arena[n]->mem.size;
+            bytes += s->arena[n]->bytes;
+        bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
     }
     return sessions > t->sessions || bytes > t->memory ? -EDQUOT : 0;
 }
@@ -284,17 +199,20 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     struct agent_session *s = find_stage(a, STAGE_READY);
     if (s == NULL) {
         s = find_stage(a, STAGE_EMPTY);
-        status = s == NULL ? -EAGAIN : session_make(a, s);
-        a->count.not_ahead += status == 0;
+        status = s == NULL ? -EAGAIN : make_rings(s);
+        if (status != 0)
+            return status;
+        s->stage = STAGE_READY;
+        a->count.ready++;
+        a->count.not_ahead++;
     }
-    if (status == 0)
-        status = arena_take(a, tenant, a->config.arena_bytes, &arena);
+    status = arena_take(a, tenant, &arena);
     if (status != 0)
         return status;
     *number = (uint32_t)(s - a->sessions);
     status = lane_thread_watch(a, *number, s->doorbell);
     if (status != 0) {
-        arena_retire(a, arena);
+        arena_retire(arena);
         return status;
     }
     s->stage = STAGE_LIVE;
@@ -337,13 +255,25 @@ int session_more(struct agent *a, uint32_t number, uint64_t bytes)
     bytes = (bytes + page - 1) & ~(page - 1);
     int status = check_quota(a, s->tenant, 0, bytes);
     if (status == 0)
-        status = arena_take(a, s->tenant, bytes, &s->arena_asked);
-    if (status != 0)
-        return status;
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_ARENA_ADD, .session = number, .arena = lane_arena(s->arena_asked)};
-    lane_thread_command(a, &command);
-    return 0;
+        status = arena_ask(a, s->tenant, bytes, number, &s->arena_asked);
+    if (status == 0 && !s->arena_asked->asked)
+        session_arena(a, s->arena_asked, 0);
+    return status;
+}
+
+void session_arena(struct agent *a, struct arena *arena, int status)
+{
+    struct agent_session *s = &a->sessions[arena->session];
+    KEDGE_ASSERT(s->arena_asked == arena);
+    if (status == 0) {
+        struct kedge_command command = {
+            .kind = KEDGE_COMMAND_ARENA_ADD, .session = arena->session, .arena = lane_arena(arena)};
+        lane_thread_command(a, &command);
+        return;
+    }
+    s->arena_asked = NULL;
+    if (s->connection != NULL)
+        connection_arena(s->connection, status, NULL, 0);
 }
 
 static void end(struct agent *a, struct agent_session *s)
@@ -365,28 +295,34 @@ void session_release(struct agent *a, uint32_t number, uint32_t reason)
     lane_thread_command(a, &command);
 }
 
+static void give_arenas(struct agent_session *s)
+{
+    for (uint32_t i = 0; i < s->arenas; i++)
+        arena_retire(s->arena[i]);
+    if (s->arena_asked != NULL)
+        arena_retire(s->arena_asked);
+    s->arenas = 0;
+    s->arena_asked = NULL;
+}
+
 static void over(struct agent *a, struct agent_session *s)
 {
     lane_thread_unwatch(a, s->doorbell);
     if (s->stage == STAGE_LIVE)
         end(a, s);
-    for (uint32_t i = 0; i < s->arenas; i++)
-        arena_retire(a, s->arena[i]);
-    if (s->arena_asked != NULL)
-        arena_retire(a, s->arena_asked);
+    give_arenas(s);
     a->count.ending--;
-    session_unmake(a, s);
+    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
 }
 
-static void arena_answered(struct agent_session *s, const struct kedge_lane_event *e,
-                           struct agent *a)
+static void arena_answered(struct agent_session *s, const struct kedge_lane_event *e)
 {
     struct arena *arena = s->arena_asked;
     s->arena_asked = NULL;
     if (arena == NULL)
         return;
     if (e->arena.status != 0) {
-        arena_retire(a, arena);
+        arena_retire(arena);
         arena = NULL;
     } else {
         s->arena[s->arenas++] = arena;
@@ -427,7 +363,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
         over(a, s);
         return;
     case KEDGE_EVENT_ARENA_ADDED:
-        arena_answered(s, e, a);
+        arena_answered(s, e);
         return;
     case KEDGE_EVENT_WANT_AH:
         make_ah(a, e);
@@ -450,23 +386,10 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
 void sessions_stop(struct agent *a)
 {
     for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++) {
-        struct agent_session *s = &a->sessions[i];
-        for (uint32_t n = 0; n < s->arenas; n++)
-            arena_retire(a, s->arena[n]);
-        if (s->arena_asked != NULL)
-            arena_retire(a, s->arena_asked);
-        session_unmake(a, s);
+        give_arenas(&a->sessions[i]);
+        unmake_rings(&a->sessions[i]);
     }
-    struct arena **lists[AGENTD_TENANTS + 1];
-    for (int i = 0; i < AGENTD_TENANTS; i++)
-        lists[i] = &a->arenas_of[i];
-    lists[AGENTD_TENANTS] = &a->arenas_ahead;
-    for (int i = 0; i <= AGENTD_TENANTS; i++)
-        for (struct arena *arena; (arena = pop(lists[i])) != NULL;) {
-            if (arena->tenant == 0)
-                arena->tenant = 1;
-            arena_retire(a, arena);
-        }
+    arenas_stop(a);
     if (a->device.fab != NULL)
         (void)kedge_fab_run(a->device.fab);
     free(a->sessions);

@@ -31,10 +31,10 @@ enum {
 
 struct kedge_lane_config {
     uint32_t max_sessions;
-    uint32_t max_peers; /* known endpoints */
-    uint32_t max_flows; /* endpoints in use at one time */
-    uint32_t mr_cache;  /* remote regions known at one time, a power of two */
-    uint32_t sq_depth;  /* of each DCI */
+    uint32_t max_peers;     /* known endpoints */
+    uint32_t max_flows;     /* endpoints in use at one time */
+    uint32_t mr_cache;      /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;      /* of each DCI */
     uint32_t guess_budget;  /* wrong virtual keys of one session before it ends */
     uint32_t suspect_queue; /* requests that may wait for a suspect endpoint */
     uint32_t max_grants;    /* imports of one session */

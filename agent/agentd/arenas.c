@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arenas: made ahead, lent, and taken back.
+ *
+ * What touches all of an arena's pages (making, zeroing, freeing) takes as long as several attaches
+ * and runs on libuv's work threads; registering and all lists stay on the control thread. An arena
+ * that a work thread has is busy, and nobody else's.
+ *
+ * An arena is used again within its tenant alone, after the lane says that nothing of it is in
+ * flight or believed and its registration is gone; then it is zeroed and gets a new key (design:
+ * "Memory"). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "daemon.h"
+
+static const unsigned ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+static void on_made(uv_work_t *work, int status);
+static void on_zeroed(uv_work_t *work, int status);
+
+/* ---- on a work thread */
+
+static void make_memory(uv_work_t *work)
+{
+    struct arena *arena = work->data;
+    arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
+}
+
+static void zero_memory(uv_work_t *work)
+{
+    struct arena *arena = work->data;
+    memset(arena->mem.addr, 0, arena->mem.size);
+}
+
+static void free_memory(uv_work_t *work)
+{
+    struct arena *arena = work->data;
+    kedge_fab_mem_free(&arena->mem);
+}
+
+static void on_freed(uv_work_t *work, int status)
+{
+    (void)status;
+    free(work->data);
+}
+
+static void start(struct arena *arena, uv_work_cb work, uv_after_work_cb after)
+{
+    arena->busy = true;
+    arena->work.data = arena;
+    int status = uv_queue_work(&arena->agent->loop, &arena->work, work, after);
+    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+}
+
+/* ---- on the control thread */
+
+static struct arena *arena_new(struct agent *a, uint32_t tenant, uint64_t bytes)
+{
+    struct arena *arena = calloc(1, sizeof *arena);
+    if (arena != NULL)
+        *arena = (struct arena){.agent = a, .tenant = tenant, .bytes = bytes, .mem = {.fd = -1}};
+    return arena;
+}
+
+static void count_memory(struct agent *a, const struct arena *arena)
+{
+    a->count.arenas++;
+    a->count.arena_bytes += arena->mem.size;
+}
+
+static void arena_free(struct arena *arena)
+{
+    struct agent *a = arena->agent;
+    if (arena->mem.addr == NULL) {
+        free(arena);
+        return;
+    }
+    a->count.arenas--;
+    a->count.arena_bytes -= arena->mem.size;
+    if (!a->stopping) {
+        start(arena, free_memory, on_freed);
+        return;
+    }
+    kedge_fab_mem_free(&arena->mem);
+    free(arena);
+}
+
+static int arena_register(struct arena *arena)
+{
+    struct agent *a = arena->agent;
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = a->device.pd,
+                                     .mem = &arena->mem,
+                                     .length = arena->mem.size,
+                                     .access = ALL_ACCESS}};
+    int status = kedge_fab_call(a->device.fab, &c);
+    arena->mr = status == 0 ? c.mr.x : NULL;
+    return status;
+}
+
+static void push(struct arena **list, struct arena *arena)
+{
+    arena->next = *list;
+    *list = arena;
+}
+
+static struct arena *pop(struct arena **list)
+{
+    struct arena *arena = *list;
+    if (arena != NULL)
+        *list = arena->next;
+    return arena;
+}
+
+static uint32_t length_of(const struct arena *list)
+{
+    uint32_t n = 0;
+    for (; list != NULL; list = list->next)
+        n++;
+    return n;
+}
+
+/* One that is ready, of the usual size: one that this tenant had before, else one that nobody had.
+ */
+static struct arena *take_ready(struct agent *a, uint32_t tenant, uint64_t bytes)
+{
+    if (bytes != a->config.arena_bytes)
+        return NULL;
+    struct arena *arena = pop(&a->arenas_of[tenant - 1]);
+    if (arena == NULL) {
+        arena = pop(&a->arenas_ahead);
+        a->count.arenas_ahead -= arena != NULL;
+    }
+    if (arena != NULL)
+        arena->tenant = tenant;
+    return arena;
+}
+
+int arena_take(struct agent *a, uint32_t tenant, struct arena **out)
+{
+    struct arena *arena = take_ready(a, tenant, a->config.arena_bytes);
+    if (arena == NULL) {
+        arena = arena_new(a, tenant, a->config.arena_bytes);
+        if (arena == NULL)
+            return -ENOMEM;
+        make_memory(&(uv_work_t){.data = arena});
+        int status = arena->status;
+        if (status == 0) {
+            count_memory(a, arena);
+            status = arena_register(arena);
+        }
+        if (status != 0) {
+            arena_free(arena);
+            return status;
+        }
+        a->count.not_ahead++;
+    }
+    *out = arena;
+    return 0;
+}
+
+int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session,
+              struct arena **out)
+{
+    struct arena *arena = take_ready(a, tenant, bytes);
+    if (arena == NULL) {
+        arena = arena_new(a, tenant, bytes);
+        if (arena == NULL)
+            return -ENOMEM;
+        start(arena, make_memory, on_made);
+        a->count.not_ahead++;
+    }
+    arena->session = session;
+    arena->asked = arena->busy;
+    *out = arena;
+    return 0;
+}
+
+static void on_made(uv_work_t *work, int cancelled)
+{
+    struct arena *arena = work->data;
+    struct agent *a = arena->agent;
+    int status = arena->status;
+    (void)cancelled; /* nothing here cancels */
+    arena->busy = false;
+    if (status == 0) {
+        count_memory(a, arena);
+        status = arena_register(arena);
+    }
+    if (!arena->asked) {
+        a->arenas_making--;
+        a->arenas_failed = status != 0;
+    } else if (!arena->unwanted) {
+        session_arena(a, arena, status);
+        if (status == 0)
+            return;
+    }
+    if (status == 0 && !arena->unwanted) {
+        push(&a->arenas_ahead, arena);
+        a->count.arenas_ahead++;
+    } else if (status == 0) {
+        arena_retire(arena);
+    } else {
+        arena_free(arena);
+    }
+}
+
+static void on_zeroed(uv_work_t *work, int cancelled)
+{
+    struct arena *arena = work->data;
+    struct agent *a = arena->agent;
+    (void)cancelled;
+    arena->busy = false;
+    if (a->stopping || arena_register(arena) != 0) {
+        arena_free(arena);
+        return;
+    }
+    a->count.recycled++;
+    push(&a->arenas_of[arena->tenant - 1], arena);
+}
+
+/* Its registration is gone, so that no device reads or writes its pages any more. */
+static void on_deregistered(struct kedge_fab_ctl *ctl)
+{
+    struct arena *arena = ctl->user;
+    struct agent *a = arena->agent;
+    int status = ctl->status;
+    free(ctl);
+    if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
+        kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
+                  strerror(-status));
+        return;
+    }
+    arena->mr = NULL;
+    if (a->stopping || arena->tenant == 0 || arena->mem.size != a->config.arena_bytes ||
+        length_of(a->arenas_of[arena->tenant - 1]) >= a->config.arenas_ahead)
+        arena_free(arena);
+    else
+        start(arena, zero_memory, on_zeroed);
+}
+
+void arena_retire(struct arena *arena)
+{
+    if (arena->busy) {
+        arena->unwanted = true;
+        return;
+    }
+    struct kedge_fab_ctl *ctl = calloc(1, sizeof *ctl);
+    KEDGE_ASSERT(ctl != NULL); /* a few bytes: without them nothing else works either */
+    *ctl = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
+    kedge_fab_submit(arena->agent->device.fab, ctl);
+}
+
+/* One after another when the last one failed: a full tmpfs is not asked many times at once. */
+void arenas_refill(struct agent *a)
+{
+    uint32_t most = a->arenas_failed ? 1 : (uint32_t)a->config.arenas_ahead;
+    while (!a->stopping && a->arenas_making < most &&
+           a->count.arenas_ahead + a->arenas_making < a->config.arenas_ahead) {
+        struct arena *arena = arena_new(a, 0, a->config.arena_bytes);
+        if (arena == NULL)
+            return;
+        a->arenas_making++;
+        start(arena, make_memory, on_made);
+    }
+}
+
+void arenas_stop(struct agent *a)
+{
+    for (struct arena *arena; (arena = pop(&a->arenas_ahead)) != NULL;)
+        arena_retire(arena);
+    for (int i = 0; i < AGENTD_TENANTS; i++)
+        for (struct arena *arena; (arena = pop(&a->arenas_of[i])) != NULL;)
+            arena_retire(arena);
+}
