@@ -2,6 +2,7 @@
 #include "config_parse.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -59,6 +60,15 @@ static int set_number(enum agentd_type type, void *at, uint64_t min, uint64_t ma
     return 0;
 }
 
+static int set_cpu(void *at, const char *value, struct kedge_errbuf *must)
+{
+    uint64_t n = AGENTD_ANY_CPU;
+    if (strcmp(value, "any") != 0 && kedge_parse_u64(value, 0, CPU_SETSIZE - 1, &n) != 0)
+        return kedge_err(must, -EINVAL, "must be \"any\" or a CPU's number");
+    memcpy(at, &n, sizeof n);
+    return 0;
+}
+
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
                      struct kedge_errbuf *must)
 {
@@ -69,6 +79,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_level(at, value, must);
     case A_NODE:
         return set_node(at, value, must);
+    case A_CPU:
+        return set_cpu(at, value, must);
     case A_PATH:
         if (value[0] != '/')
             return kedge_err(must, -EINVAL, "must be an absolute path");

@@ -14,6 +14,7 @@ enum agentd_type {
     A_POWER,
     A_TIME,
     A_SIZE,
+    A_CPU,
     A_GID,
     A_URLS,
     A_UIDS

@@ -177,7 +177,7 @@ static int explain(int status, struct kedge_errbuf *err)
                          (unsigned long long)(limit.rlim_cur / 1024));
     return kedge_err(err, status,
                      "making queue pairs and memory failed: %s (lower dcis, spares or "
-                     "max_regions in [pool])",
+                     "max_mrs in [pool])",
                      strerror(-status));
 }
 

@@ -6,6 +6,7 @@
  * Doorbells are watched edge-triggered and never read or written: a worker holds the same
  * descriptor, and could make either block. */
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -152,6 +153,31 @@ static int make_lane(struct agent *a)
     return status;
 }
 
+/* On its CPU from the beginning. -EINVAL has its own sentence. */
+static int start_thread(struct agent *a, struct kedge_errbuf *err)
+{
+    pthread_attr_t attr;
+    cpu_set_t cpus;
+    (void)pthread_attr_init(&attr);
+    if (a->config.lane_cpu != AGENTD_ANY_CPU) {
+        CPU_ZERO(&cpus);
+        CPU_SET(a->config.lane_cpu, &cpus);
+        (void)pthread_attr_setaffinity_np(&attr, sizeof cpus, &cpus);
+    }
+    int status = -pthread_create(&a->thread, &attr, run, a);
+    (void)pthread_attr_destroy(&attr);
+    if (status == 0) {
+        a->thread_runs = true;
+        return 0;
+    }
+    if (status == -EINVAL)
+        return kedge_err(err, status,
+                         "lane_cpu = %llu: this process may not run there (see nproc, and the "
+                         "unit's AllowedCPUs; or set lane_cpu = any)",
+                         (unsigned long long)a->config.lane_cpu);
+    return kedge_err(err, status, "the lane cannot begin: %s (raise TasksMax?)", strerror(-status));
+}
+
 int lane_thread_start(struct agent *a, struct kedge_errbuf *err)
 {
     a->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -164,11 +190,8 @@ int lane_thread_start(struct agent *a, struct kedge_errbuf *err)
                          strerror(errno));
     int status = make_lane(a);
     if (status == 0)
-        status = -pthread_create(&a->thread, NULL, run, a);
-    if (status != 0)
-        return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
-    a->thread_runs = true;
-    return 0;
+        return start_thread(a, err);
+    return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
 }
 
 static void kick(struct agent *a)

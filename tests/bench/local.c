@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,9 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
 {
     char text[2048];
     uint32_t slots = power_of_two(256, o->depth);
+    char lane_cpu[16] = "any";
+    if (l->pinned)
+        snprintf(lane_cpu, sizeof lane_cpu, "%d", l->lane_cpu);
     uint32_t workers = o->test == PERF_MESH ? o->workers : 16;
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
     if (which == 0)
@@ -76,10 +80,11 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
                  "state_dir = %s/%s\nmetaservers = %s\n"
                  "[fabric]\nprovider = soft\ndevice = %s\n"
-                 "[pool]\nmax_vqps = %u\nsq_slots = %u\nmax_inflight = %u\ncq_slots = %u\n"
+                 "[pool]\nlane_cpu = %s\nmax_vqps = %u\nsq_slots = %u\nmax_inflight = %u\ncq_slots "
+                 "= %u\n"
                  "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
-                 l->server, l->device, workers > 256 ? workers : 256, slots, slots,
+                 l->server, l->device, lane_cpu, workers > 256 ? workers : 256, slots, slots,
                  power_of_two(1024, 2 * slots), (unsigned)geteuid());
     return write_file(path, text, err);
 }
@@ -173,6 +178,31 @@ static int wait_ready(struct perf_local *l, int which, struct kedge_errbuf *err)
                      which == 0 ? "the metaserver" : "an agent", START_MS / 1000, why);
 }
 
+/* The first two CPUs that we may use: one for the measuring worker, one for the lanes. With the
+ * scheduler's choice, both end up on one now and then, and what is measured is its time slice. */
+static void choose_cpus(struct perf_local *l, const struct perf_options *o)
+{
+    cpu_set_t may;
+    int found = 0, cpu[2];
+    if (o->test == PERF_MESH || sched_getaffinity(0, sizeof may, &may) != 0)
+        return;
+    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
+        if (CPU_ISSET(i, &may))
+            cpu[found++] = i;
+    l->pinned = found == 2;
+    l->worker_cpu = cpu[0];
+    l->lane_cpu = cpu[1];
+}
+
+static void pin_worker(const struct perf_local *l)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(l->worker_cpu, &one);
+    if (l->pinned)
+        (void)sched_setaffinity(0, sizeof one, &one);
+}
+
 int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err)
 {
     char path[128];
@@ -181,6 +211,7 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     if (mkdtemp(l->device) == NULL || mkdtemp(l->work) == NULL)
         return kedge_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
     int status = 0;
+    choose_cpus(l, o);
     for (int i = 0; i < 3 && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
         if (mkdir(path, 0700) != 0)
@@ -200,6 +231,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     o->socket = l->socket[0];
     o->peer_socket = l->socket[1];
     o->server = l->server;
+    o->pinned = l->pinned;
+    pin_worker(l);
     return 0;
 }
 

@@ -30,6 +30,7 @@ struct perf_options {
     uint64_t count;
     uint32_t size, depth, workers;
     bool direct, local, json, cached;
+    bool pinned; /* --local put the worker and the lanes on CPUs of their own */
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
@@ -74,6 +75,8 @@ struct perf_local {
     char socket[2][96]; /* of the agents */
     char server[64];    /* URL */
     int pid[3];         /* metaserver, agents; 0: none */
+    bool pinned;        /* to these */
+    int worker_cpu, lane_cpu;
 };
 /* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
 int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err);

@@ -74,6 +74,7 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
         (unsigned long long)kedge_hist_percentile(h, 99),
         (unsigned long long)kedge_hist_percentile(h, 99.9), (unsigned long long)h->max,
         kedge_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
+    kedge_text_printf(&t, "\"pinned\":%s,", o->pinned ? "true" : "false");
     machine(&t);
     kedge_text_printf(&t, "}");
     puts(kedge_text_str(&t));

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+#define AGENTD_ANY_CPU UINT64_MAX
+
 enum {
     AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
     AGENTD_NAME = 32,        /* of a tenant or pool */
@@ -50,7 +52,7 @@ struct agentd_config {
     uint64_t pool_number;
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
-    uint64_t spin_ns;
+    uint64_t spin_ns, lane_cpu; /* or AGENTD_ANY_CPU */
     /* [tenant NAME] */
     struct agentd_tenant_config tenant[AGENTD_TENANTS];
     uint32_t tenants;
