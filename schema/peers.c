@@ -12,7 +12,7 @@
 
 enum {
     MAX_PEERS = 1 << 24,
-    ENTRIES_PER_PEER = 4, /* at the least: a window of PROBES then practically never fills */
+    ENTRIES_PER_PEER = 3, /* at the least: clusters of PROBES then practically never form */
     MIN_LOG2_INDEX = 6,
     MAX_LOG2_INDEX = 27,
     ALIGN = 64,

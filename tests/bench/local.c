@@ -68,23 +68,30 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     char lane_cpu[16] = "any";
     if (l->pinned)
         snprintf(lane_cpu, sizeof lane_cpu, "%d", l->lane_cpu);
+    const bool meets = o->test == PERF_MEMORY || (o->test == PERF_CONNECT && !o->cached);
+    const unsigned long long strangers = meets ? o->count : 0;
+    /* For memory, the second agent has all that the first has, but for the peers. */
+    const unsigned long long peers = o->test != PERF_MEMORY ? strangers + 1024
+                                     : which == 1           ? strangers
+                                                            : 1;
     uint32_t workers = o->test == PERF_MESH ? o->workers : 16;
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
     if (which == 0)
         snprintf(text, sizeof text,
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
-                 "[fabric]\nprovider = soft\ndevice = %s\n",
-                 l->work, l->device);
+                 "max_endpoints = %llu\n[fabric]\nprovider = soft\ndevice = %s\n",
+                 l->work, strangers + 16384, l->device);
     else
         snprintf(text, sizeof text,
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
                  "state_dir = %s/%s\nmetaservers = %s\n"
                  "[fabric]\nprovider = soft\ndevice = %s\n"
-                 "[pool]\nlane_cpu = %s\nmax_vqps = %u\nsq_slots = %u\nmax_inflight = %u\ncq_slots "
+                 "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
+                 "%u\nmax_inflight = %u\ncq_slots "
                  "= %u\n"
                  "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
-                 l->server, l->device, lane_cpu, workers > 256 ? workers : 256, slots, slots,
+                 l->server, l->device, lane_cpu, peers, workers > 256 ? workers : 256, slots, slots,
                  power_of_two(1024, 2 * slots), (unsigned)geteuid());
     return write_file(path, text, err);
 }
@@ -232,6 +239,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     o->peer_socket = l->socket[1];
     o->server = l->server;
     o->pinned = l->pinned;
+    o->agent_pid[0] = l->pid[1];
+    o->agent_pid[1] = l->pid[2];
     pin_worker(l);
     return 0;
 }

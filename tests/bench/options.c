@@ -16,6 +16,7 @@ static const char help[] =
     "  connect --cached          connects to an endpoint that the host knows\n"
     "  connect --uncached        connects to endpoints that it does not know\n"
     "  read, write               one-sided operations; --direct: without an agent, on the fabric\n"
+    "  memory                    what an agent takes for each peer that it knows; needs --local\n"
     "  mesh --workers N          N workers connect to each other and READ from each other\n"
     "\n"
     "options:\n"
@@ -39,7 +40,7 @@ static const struct {
     uint64_t count; /* by default */
 } tests[] = {
     {"attach", PERF_ATTACH, 1000},  {"connect", PERF_CONNECT, 0}, {"read", PERF_READ, 1000000},
-    {"write", PERF_WRITE, 1000000}, {"mesh", PERF_MESH, 0},
+    {"write", PERF_WRITE, 1000000}, {"mesh", PERF_MESH, 0},       {"memory", PERF_MEMORY, 10000},
 };
 
 enum { UNCACHED = 1000, CACHED = 1000000 };
@@ -65,8 +66,10 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
         return kedge_err(err, -EINVAL, "--direct is for read and write");
     if (o->count == 0)
         o->count = cached ? CACHED : UNCACHED;
-    if (uncached && o->count > 8000)
-        return kedge_err(err, -EINVAL, "--count is at most 8000 for connect --uncached");
+    if (o->test == PERF_MEMORY && !o->local)
+        return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
+    if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
+        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
     o->cached = cached;
     return 0;
 }
@@ -119,7 +122,8 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
 static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
 {
     if (optind + 1 != argc)
-        return kedge_err(err, -EINVAL, "name one test: attach, connect, read, write or mesh");
+        return kedge_err(err, -EINVAL,
+                         "name one test: attach, connect, read, write, mesh or memory");
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         if (strcmp(argv[optind], tests[i].name) != 0)
             continue;
@@ -129,7 +133,8 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
             o->count = tests[i].count;
         return 0;
     }
-    return kedge_err(err, -EINVAL, "there is no test \"%.40s\": attach, connect, read, write, mesh",
+    return kedge_err(err, -EINVAL,
+                     "there is no test \"%.40s\": attach, connect, read, write, mesh, memory",
                      argv[optind]);
 }
 

@@ -14,10 +14,11 @@ enum {
     PERF_MAX_DEPTH = 4096,
     PERF_MAX_SIZE = 1 << 20,
     PERF_MAX_WORKERS = 1000,
-    PERF_SIGNATURE = 0x5a, /* where the pattern in a target's memory begins */
+    PERF_MAX_STRANGERS = 100000, /* endpoints that connect or memory register */
+    PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
 
-enum perf_test { PERF_ATTACH, PERF_CONNECT, PERF_READ, PERF_WRITE, PERF_MESH };
+enum perf_test { PERF_ATTACH, PERF_CONNECT, PERF_READ, PERF_WRITE, PERF_MESH, PERF_MEMORY };
 
 /* The command line. Strings are argv's or literals. */
 struct perf_options {
@@ -30,7 +31,8 @@ struct perf_options {
     uint64_t count;
     uint32_t size, depth, workers;
     bool direct, local, json, cached;
-    bool pinned; /* --local put the worker and the lanes on CPUs of their own */
+    int agent_pid[2]; /* --local's; else 0 */
+    bool pinned;      /* --local put the worker and the lanes on CPUs of their own */
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
@@ -42,6 +44,8 @@ struct perf_result {
     uint64_t elapsed_ns;
     uint64_t retries; /* times that the agent said -EAGAIN */
     bool verified;    /* the bytes were looked at */
+    /* memory: bytes of an agent that knows count peers, and of one that can know one alone */
+    uint64_t large, small;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -97,6 +101,7 @@ void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t 
 int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
 struct kedge_session;

@@ -63,6 +63,10 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     if (o->test == PERF_MESH)
         kedge_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
                           r->verified ? "true" : "false");
+    if (o->test == PERF_MEMORY)
+        kedge_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
+                          (unsigned long long)o->count, (unsigned long long)r->large,
+                          (unsigned long long)r->small);
     kedge_text_printf(
         &t,
         "\"count\":%llu,\"retries\":%llu,\"min_ns\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
@@ -89,6 +93,13 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     char what[96] = "";
     if (o->json) {
         as_json(o, r, per_second);
+        return;
+    }
+    if (o->test == PERF_MEMORY) {
+        printf("memory: %.1f bytes for each of %llu peers (%llu KiB; %llu KiB without them)\n",
+               ((double)r->large - (double)r->small) / (double)o->count,
+               (unsigned long long)o->count, (unsigned long long)r->large / 1024,
+               (unsigned long long)r->small / 1024);
         return;
     }
     if (has_depth(o))
