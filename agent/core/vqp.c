@@ -60,11 +60,12 @@ void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_sta
         vqp_block(l, q);
 }
 
-/* An error completes after everything before it, as on a real queue pair. */
+/* An error completes after everything before it, as on a real queue pair; but at once when it was
+ * the guess that ended the session, whose queues are not looked at again. */
 static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     w->refused = (uint8_t)reason;
-    if (q->outstanding > 0)
+    if (q->outstanding > 0 && q->state != VQP_FREE)
         return TRIED_WAIT;
     COUNT(l, refused, 1);
     vqp_fail(l, q, w, status_of(reason), reason);

@@ -129,7 +129,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
     for (uint32_t i = end; i != from; i--) {
         struct wr **at = ring_at(l, p, i - 1), *w = *at;
         struct vqp *q = vqp_of(w);
-        if (q == NULL || q->lost)
+        if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
             continue;
         *at = NULL;
         unpost(l, w, false);

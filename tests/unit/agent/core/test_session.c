@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of sessions and VQPs while their requests are out: nothing of them may stay. */
+#include <stdatomic.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+enum { TENANT = 7, WRONG_KEY = 12345 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+
+/* An owner on node 1 with a region of 4 KiB, and a worker on node 0 that has READ it. */
+static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker *k)
+{
+    struct kedge_cqe e;
+    world_open(w);
+    world_attach(w, owner, 1, 0, TENANT);
+    world_attach(w, k, 0, 0, TENANT);
+    uint32_t vkey = world_register(w, owner, 0, 4096, ALL);
+    ck_assert_uint_ne(vkey, 0);
+    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(k, &d);
+    ck_assert(world_poll(w, k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    return d;
+}
+
+START_TEST(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whole)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    struct kedge_sq_desc good = pair(&owner, &k), wrong = good;
+    wrong.post.vkey = WRONG_KEY;
+    for (uint32_t i = 0; i < w->node[0].config.guess_budget; i++) {
+        ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+        world_post(&k, &wrong);
+        ck_assert(world_poll(w, &k, &e, 500));
+        ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    }
+    ck_assert_uint_eq(k.r->ended, 0);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    world_post(&k, &good);
+    world_post(&k, &wrong); /* known to be unknown: refused while the good one is out */
+    kedge_lane_doorbell(w->node[0].lane, 0);
+    world_run(w, 50);
+    ck_assert_uint_eq(k.r->ended, KEDGE_REASON_GUESSES);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+    ck_assert_uint_eq(w->node[0].over, 1);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+/* What stands behind the request that breaks the queue pair is posted again, unless nobody waits
+ * for it any more. */
+static void break_under(struct world_worker *k, const struct kedge_sq_desc *bad,
+                        const struct kedge_sq_desc *good, const struct kedge_sq_desc *last)
+{
+    struct world_worker late;
+    world_attach(w, &late, 0, 1, TENANT);
+    ck_assert_int_eq(world_connect(w, &late, 0, 1), 0);
+    world_post(k, bad);
+    world_post(&late, good);
+    world_post(&late, last); /* in the same pass, and so before anything is polled */
+    kedge_lane_doorbell(w->node[0].lane, 0);
+    kedge_lane_doorbell(w->node[0].lane, 1);
+    uint64_t reposted = world_stats(w, 0).reposted;
+    world_run(w, 50);
+    ck_assert_uint_ge(world_stats(w, 0).qp_broken, 1);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, reposted);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+    world_detach(w, &late);
+}
+
+START_TEST(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_again)
+{
+    for (int which = 0; which < 2; which++) {
+        struct world_worker owner, gone, k;
+        struct kedge_sq_desc good = pair(&owner, &k), bad;
+        struct kedge_sq_desc last = {.op = which == 0 ? KEDGE_OP_DESTROY : 99, .slots = 1};
+        world_attach(w, &gone, 1, 1, TENANT);
+        uint32_t vkey = world_register(w, &gone, 0, 64, ALL);
+        bad = world_rw(KEDGE_OP_READ, 2, 0, 8, vkey, 0);
+        struct kedge_cqe e;
+        world_post(&k, &bad);
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        /* Behind the lane's back: it believes the key, the fabric does not. */
+        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = gone.arena_mr}};
+        ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
+        gone.arena_mr = NULL;
+        break_under(&k, &bad, &good, &last);
+        ck_assert_uint_eq(w->node[0].over, 1);
+        world_detach(w, &k);
+        world_detach(w, &gone);
+        world_detach(w, &owner);
+        ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
+        ck_assert_uint_eq(world_stats(w, 0).vqps, 0);
+        world_close(w);
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whole)                      \
+    T(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_again)
+KEDGE_CHECK_MAIN("session", TESTS)
