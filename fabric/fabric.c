@@ -46,9 +46,11 @@ int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
     ctl->user = &over;
     ctl->done = call_done;
     kedge_fab_submit(fab, ctl);
-    for (kedge_fab_run(fab); !over; kedge_fab_run(fab)) {
+    kedge_fab_run(fab);
+    while (!over) {
         struct pollfd fd = {.fd = kedge_fab_ctl_fd(fab), .events = POLLIN};
         (void)poll(&fd, 1, 1000);
+        kedge_fab_run(fab);
     }
     ctl->user = user;
     ctl->done = done;

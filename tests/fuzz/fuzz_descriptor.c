@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors as a worker wrote them: three slots of a ring, then what the session has. A request
+ * that passes the check must stay within the session's arenas and the interface's limits, and the
+ * check may look at no more slots than it asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../agent/core/internal.h"
+#include "agent/lane.h"
+#include "base/assert.h"
+
+enum { SLOTS = 3, TABLE_LOG2 = 4, BYTES_PER_ARENA = 4, MAX_MRS = 2 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Arenas of small and of odd sizes, far from each other; nothing is ever read there. */
+static void make_arenas(struct session *s, const uint8_t *data, size_t size)
+{
+    for (s->arenas = 0; s->arenas < KEDGE_SESSION_MAX_ARENAS && size >= BYTES_PER_ARENA;
+         s->arenas++, data += BYTES_PER_ARENA, size -= BYTES_PER_ARENA) {
+        uint32_t n = s->arenas;
+        s->arena[n] = (struct kedge_lane_arena){
+            .addr = (uint8_t *)(uintptr_t)((n + 1ull) << 44),
+            .bytes = ((uint64_t)data[0] | (uint64_t)data[1] << 8) << (data[2] % 24),
+            .lkey = 100 + n,
+            .rkey = 200 + n};
+    }
+}
+
+/* The arena that holds all of it, by the check's own numbers or by luck: there is none other. */
+static void is_inside(const struct session *s, uint64_t addr, uint64_t length, uint32_t key,
+                      uint32_t first_key)
+{
+    KEDGE_ASSERT(key >= first_key && key - first_key < s->arenas);
+    const struct kedge_lane_arena *a = &s->arena[key - first_key];
+    uint64_t begin = (uintptr_t)a->addr;
+    KEDGE_ASSERT(addr >= begin && addr - begin <= a->bytes && length <= a->bytes - (addr - begin));
+}
+
+static void check_request(const struct session *s, const struct kedge_sq_desc *d,
+                          const uint8_t *extra, const struct wr *w)
+{
+    uint64_t total = 0;
+    bool atomic = d->op == KEDGE_OP_CAS || d->op == KEDGE_OP_FAA;
+    KEDGE_ASSERT(w->fab.sg_list == w->sge && w->fab.num_sge >= 0 &&
+                 w->fab.num_sge <= KEDGE_MAX_SGE);
+    KEDGE_ASSERT((w->fab.send_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_INLINE)) == 0);
+    for (int i = 0; i < w->fab.num_sge; i++)
+        total += w->sge[i].length;
+    KEDGE_ASSERT(total == w->length);
+    if (d->flags & KEDGE_OP_INLINE) {
+        KEDGE_ASSERT(d->op == KEDGE_OP_WRITE && w->length <= KEDGE_MAX_INLINE);
+        KEDGE_ASSERT(w->fab.num_sge == 1 && (w->fab.send_flags & IBV_SEND_INLINE));
+        KEDGE_ASSERT(w->sge[0].addr == (uintptr_t)w->inline_data);
+        KEDGE_ASSERT(memcmp(w->inline_data, extra, w->length) == 0);
+        return;
+    }
+    KEDGE_ASSERT((w->fab.send_flags & IBV_SEND_INLINE) == 0);
+    for (int i = 0; i < w->fab.num_sge; i++)
+        is_inside(s, w->sge[i].addr, w->sge[i].length, w->sge[i].lkey, 100);
+    if (atomic)
+        KEDGE_ASSERT(w->fab.num_sge == 1 && total == 8 && d->post.remote_addr % 8 == 0);
+}
+
+static void fuzz_post(const struct session *s, const struct kedge_sq_desc *d, const uint8_t *ring)
+{
+    uint32_t slots = check_slots(d);
+    KEDGE_ASSERT(slots <= SLOTS && (slots == 0 || slots == d->slots));
+    if (slots == 0)
+        return;
+    /* Of its exact size, so that a sanitizer sees a look at a slot too many. */
+    uint8_t *extra = malloc(slots > 1 ? (slots - 1) * KEDGE_LINE : 1);
+    struct wr *w = calloc(1, sizeof *w);
+    KEDGE_ASSERT(extra != NULL && w != NULL);
+    memcpy(extra, ring + KEDGE_LINE, (slots - 1) * KEDGE_LINE);
+    uint32_t reason = check_post(s, d, extra, w);
+    KEDGE_ASSERT(reason == KEDGE_REASON_NONE || reason == KEDGE_REASON_DESCRIPTOR ||
+                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ALIGNMENT);
+    if (reason == KEDGE_REASON_NONE)
+        check_request(s, d, extra, w);
+    free(extra);
+    free(w);
+}
+
+static int fill(void *user, void *bytes, size_t n)
+{
+    uint8_t *counter = user;
+    memset(bytes, ++*counter, n);
+    return 0;
+}
+
+/* A registration: what peers will believe must lie in one arena too. */
+static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
+{
+    static struct kedge_lane lane;
+    struct kedge_table table;
+    struct region regions[MAX_MRS] = {{0}};
+    uint32_t vkey = 0;
+    uint8_t secret[16], counter = 0;
+    struct kedge_mr_record found;
+    void *memory = calloc(1, kedge_table_bytes(TABLE_LOG2));
+    KEDGE_ASSERT(memory != NULL);
+    kedge_table_init(&table, KEDGE_TABLE_MRS, memory, TABLE_LOG2, 1, 1);
+    lane.res.mr_table = &table;
+    lane.random_fill = fill;
+    lane.random_user = &counter;
+    s->regions = regions;
+    s->max_regions = MAX_MRS;
+    if (region_add(&lane, s, d, &vkey, secret) == 0) {
+        const uint8_t *window =
+            table.slots + (size_t)kedge_mr_home(&table.desc, vkey) * KEDGE_RECORD_BYTES;
+        KEDGE_ASSERT(vkey != 0 && kedge_mr_find(&table.desc, window, vkey, &found) == 0);
+        KEDGE_ASSERT(found.length > 0 && found.vaddr + found.length > found.vaddr);
+        is_inside(s, found.raddr, found.length, found.rkey, 200);
+        KEDGE_ASSERT(region_remove(&lane, s, vkey) == 0);
+    }
+    KEDGE_ASSERT(table.live == 0 && s->regions_used == 0);
+    free(memory);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t ring[SLOTS * KEDGE_LINE] = {0};
+    struct kedge_sq_desc d;
+    static struct session session;
+    size_t head = size < sizeof ring ? size : sizeof ring;
+    session = (struct session){.tenant = 1};
+    if (size == 0)
+        return 0;
+    memcpy(ring, data, head);
+    memcpy(&d, ring, sizeof d);
+    make_arenas(&session, data + head, size - head);
+    fuzz_post(&session, &d, ring);
+    fuzz_region(&session, &d);
+    return 0;
+}
