@@ -49,6 +49,7 @@ device = $device
 $(printf '%s\n' "$@")
 [tenant workers]
 uids = ${worker_uids:-$(id -u)}
+${more_tenants:-}
 END
 }
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Hostile workers against a real agent, beside an honest worker of another tenant: the agent lives, answers its
+# operator all the time, and ends where it began; the honest worker's operations all complete and are right.
+source "$(dirname "$0")/lib.sh"
+[[ $(id -u) == 0 ]] || { echo "skip: two users are needed, and only root can be both"; exit 77; }
+[[ -x $bin/kedge-hostile ]] || { echo "skip: kedge-hostile is not built"; exit 77; }
+ms=${HOSTILE_MS:-700} seed=${HOSTILE_SEED:-$RANDOM}
+honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
+worker_uids=65534
+echo "seed $seed (HOSTILE_SEED repeats it)"
+more_tenants='[tenant guilty]
+uids = 65533
+sessions = 64
+memory = 256MiB'
+start
+
+status() { timeout 10 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+fd_list() { readlink "/proc/${pids[a]}"/fd/* | sort; }
+# Open descriptors, with room for the few connections to metaservers that the agent keeps.
+fds() { fd_list | awk '/^socket:/ {sockets++; next} {others++} END {print others + (sockets > 8 ? sockets - 8 : 0)}'; }
+rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
+progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
+
+# What must be the same after an attack: sessions, queue pairs, regions. What is kept ahead comes back.
+shape() {
+    status | jq -c '[.sessions.live, .sessions.ending, .lane.vqps, .lane.mrs, .lane.sessions]'
+}
+settled() {
+    local s; s=$(status) || return 1
+    jq -e '.sessions.ready >= 16 and .sessions.ending == 0' <<<"$s" >/dev/null
+}
+
+mkdir -m 0777 "$work/progress"
+$honest "$bin/kedge-hostile" victim --socket "$work/a.sock" --peer "$work/b.sock" --ms 3600000 \
+    --progress "$work/progress/count" >"$work/victim.out" 2>"$work/victim.log" &
+victim=$!
+worker_pids+=("$victim")
+for _ in $(seq 200); do [[ -s $work/victim.out && -s $work/progress/count ]] && break; sleep 0.05; done
+token=$(head -n 1 "$work/victim.out")
+[[ -n $token ]] || fail "the honest worker did not start"
+settled || sleep 1
+
+# Once, so that all that is made once is made.
+$guilty "$bin/kedge-hostile" dies --socket "$work/a.sock" --ms 300 >/dev/null || fail "dies"
+for _ in $(seq 100); do settled && break; sleep 0.1; done
+fd_list >"$work/fds"
+shape_before=$(shape) fds_before=$(fds) rss_before=$(rss)
+
+for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" {print $1}'); do
+    count=$((10#$(progress)))
+    out=$work/attack.out
+    timeout 120 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
+        --ms "$ms" >"$out" 2>&1 &
+    attacker=$!
+    while kill -0 "$attacker" 2>/dev/null; do
+        status >/dev/null || fail "$attack: the agent did not answer its operator within 10 s"
+        sleep 0.1
+    done
+    wait "$attacker" || fail "$attack: $(cat "$out")"
+    kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
+    kill -0 "$victim" 2>/dev/null || fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
+    for _ in $(seq 300); do
+        [[ $(shape) == "$shape_before" ]] && settled && (($(fds) <= fds_before)) && break
+        sleep 0.1
+    done
+    [[ $(shape) == "$shape_before" ]] || fail "$attack left something: $(shape), not $shape_before"
+    (($(fds) <= fds_before)) || fail "$attack: $(fds) descriptors, not $fds_before; new: $(
+        comm -13 "$work/fds" <(fd_list))"
+    ((10#$(progress) > count)) || fail "$attack: the honest worker stood still"
+    ok "$(cat "$out") (the honest worker: $((10#$(progress) - count)) operations)"
+done
+
+kill -TERM "$victim"
+wait "$victim" || fail "the honest worker: $(cat "$work/victim.log")"
+worker_pids=()
+ok "$(tail -n 1 "$work/victim.out")"
+for _ in $(seq 100); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
+[[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] || fail "something is left at the end: $(status)"
+echo "the agent's anonymous memory: $rss_before KiB before, $(rss) KiB after"
+# The sanitizer keeps what is freed, and would see a leak itself when the agent ends.
+if ! grep -q -a __asan_init "$bin/kedge-agentd"; then
+    (($(rss) <= rss_before + 4096)) || fail "the agent has grown by more than 4 MiB"
+fi
+stop
+ok "the agent ends cleanly"

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attach socket: too much, too little, and nonsense. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fds.h"
+#include "hostile.h"
+
+enum { CUT_OFF_MS = 20000, CONNECTIONS = 3000 };
+
+static void count_answers(struct hostile *h, int socket)
+{
+    union {
+        struct kedge_control_header h;
+        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+    } got;
+    int fds[KEDGE_CONTROL_MAX_FDS];
+    size_t bytes;
+    unsigned count = 0;
+    (void)fcntl(socket, F_SETFL, O_NONBLOCK);
+    while (kedge_fds_recv(socket, &got, sizeof got, &bytes, fds, KEDGE_CONTROL_MAX_FDS, &count) ==
+           0) {
+        h->errors += got.h.type == KEDGE_CONTROL_ERROR;
+        for (unsigned i = 0; i < count; i++)
+            close(fds[i]);
+        count = 0;
+    }
+}
+
+/* Asks without an end, and reads no answer until it is cut off. */
+void attack_flood(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct raw r;
+        raw_open(h, &r);
+        (void)fcntl(r.socket, F_SETFL, O_NONBLOCK);
+        for (int i = 0; i < 100000 && !raw_ended(&r); i++) {
+            struct kedge_control_resolve name = {.name = "nobody"};
+            struct kedge_control_arena arena = {.bytes =
+                                                    hostile_random(h) >> hostile_random(h) % 64};
+            int status =
+                i % 2 == 0
+                    ? raw_send(r.socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, (uint32_t)i)
+                    : raw_send(r.socket, &arena, KEDGE_CONTROL_ARENA, sizeof arena, (uint32_t)i);
+            h->did++;
+            if (status != 0 && status != -EAGAIN)
+                break;
+        }
+        if (!raw_ends_within(&r, CUT_OFF_MS))
+            hostile_fail("a flood of messages did not end the session");
+        h->cut_off++;
+        count_answers(h, r.socket);
+        raw_close(&r);
+    }
+}
+
+static bool closes_within(int socket, unsigned ms)
+{
+    struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    uint8_t bytes[512];
+    (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    ssize_t n;
+    while ((n = recv(socket, bytes, sizeof bytes, 0)) > 0) {
+    }
+    return n == 0 || errno == ECONNRESET || errno == EPIPE;
+}
+
+void attack_garbage(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        uint8_t packet[2048];
+        size_t bytes = 1 + hostile_random(h) % sizeof packet;
+        int fd = raw_dial(h->socket);
+        if (fd < 0)
+            hostile_fail("connecting: %s", strerror(-fd));
+        hostile_fill(h, packet, sizeof packet);
+        if (hostile_random(h) % 2 == 0) { /* all right but for one byte of the header */
+            struct kedge_control_attach ask = {.pool = ""};
+            struct kedge_control_header *head = &ask.h;
+            *head = (struct kedge_control_header){KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION,
+                                                  KEDGE_CONTROL_ATTACH, 1, sizeof ask};
+            memcpy(packet, &ask, sizeof ask);
+            size_t at = hostile_random(h) % 4;
+            packet[at] ^= (uint8_t)(1 + hostile_random(h) % 255);
+            bytes = sizeof ask;
+        }
+        if (send(fd, packet, bytes, MSG_NOSIGNAL) > 0)
+            h->did++;
+        union {
+            struct kedge_control_error error;
+            uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        } got;
+        size_t came;
+        unsigned count = 0;
+        if (kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count) == 0) {
+            if (kedge_control_check(&got, came) != 0 || got.error.h.type != KEDGE_CONTROL_ERROR)
+                hostile_fail("garbage was answered with garbage");
+            h->errors++;
+        }
+        if (!closes_within(fd, CUT_OFF_MS))
+            hostile_fail("garbage did not end the connection");
+        h->cut_off++;
+        close(fd);
+    }
+}
+
+/* As many as the process may have; none says anything. An honest attachment must still work in
+ * between. */
+void attack_connections(struct hostile *h)
+{
+    static int fd[CONNECTIONS];
+    int open = 0;
+    while (!hostile_over(h)) {
+        int one = raw_dial(h->socket);
+        if (one >= 0) {
+            h->did++;
+            if (open < CONNECTIONS) {
+                fd[open++] = one;
+                continue;
+            }
+            close(one);
+        }
+        for (int i = 0; i < open; i++)
+            close(fd[i]);
+        open = 0;
+    }
+    for (int i = 0; i < open; i++)
+        close(fd[i]);
+}
+
+/* Descriptors that come with a message must not pile up in the agent. */
+void attack_descriptors(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        int fd = raw_dial(h->socket), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        int many[KEDGE_CONTROL_MAX_FDS];
+        struct kedge_control_attach ask = {
+            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        if (fd < 0 || null < 0)
+            hostile_fail("connecting: %s", strerror(errno));
+        for (int i = 0; i < KEDGE_CONTROL_MAX_FDS; i++)
+            many[i] = null;
+        if (kedge_fds_send(fd, &ask, sizeof ask, many, KEDGE_CONTROL_MAX_FDS) == 0)
+            h->did++;
+        if (!closes_within(fd, CUT_OFF_MS))
+            hostile_fail("unwanted descriptors did not end the connection");
+        h->cut_off++;
+        close(null);
+        close(fd);
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that go, and those that stay behind. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kedge.h>
+
+#include "base/clock.h"
+#include "hostile.h"
+
+enum { CHILD_MS = 300, MEMORY = 65536 };
+
+/* Keeps what it maps, scribbles, and looks for others' bytes. */
+static _Noreturn void stay_behind(struct hostile *h, struct raw *r)
+{
+    h->until_ns = kedge_clock_ns() + CHILD_MS * KEDGE_NS_PER_MS;
+    while (!hostile_over(h)) {
+        hostile_fill(h, r->rw, sizeof *r->rw);
+        hostile_fill(h, r->ring, 4096);
+        raw_ring(r);
+        hostile_look_for_secret(r->arena, r->arena_bytes);
+        memset(r->arena, HOSTILE_STAIN, r->arena_bytes);
+    }
+    _exit(0);
+}
+
+void attack_accomplice(struct hostile *h)
+{
+    h->stained = true;
+    while (!hostile_over(h)) {
+        pid_t first = fork();
+        if (first == 0) { /* attaches, forks, goes; what is left is a process without a session */
+            struct raw r;
+            raw_open(h, &r);
+            (void)raw_connect(&r);
+            pid_t second = fork();
+            if (second == 0)
+                stay_behind(h, &r);
+            _exit(second > 0 ? 0 : 1);
+        }
+        int status = 1;
+        if (first < 0 || waitpid(first, &status, 0) != first || status != 0)
+            hostile_fail("a child failed (status %d)", status);
+        h->did++;
+        usleep(5000);
+    }
+    usleep(2 * CHILD_MS * 1000); /* the last one's time */
+}
+
+/* All that a worker can do, over and over. */
+static _Noreturn void work(const struct hostile *h)
+{
+    const struct kedge_open_attr attr = {.socket = h->socket};
+    for (;;) {
+        struct kedge_session *s;
+        struct kedge_session_info info;
+        struct kedge_mr *mr;
+        struct kedge_vqp *q;
+        struct ibv_send_wr *bad;
+        struct ibv_wc wc[16];
+        struct ibv_sge sge;
+        void *memory;
+        char token[KEDGE_TOKEN_MAX];
+        if (kedge_open(&attr, &s) != 0)
+            continue;
+        kedge_session_query(s, &info);
+        if (kedge_alloc(s, MEMORY, &memory, &sge.lkey) == 0 &&
+            kedge_reg_mr(s, memory, MEMORY / 2, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+                         &mr) == 0 &&
+            kedge_mr_export(mr, token, sizeof token) == 0 && kedge_vqp_create(s, NULL, &q) == 0 &&
+            kedge_connect(q, info.gid) == 0) {
+            sge.addr = (uintptr_t)memory + MEMORY / 2;
+            sge.length = MEMORY / 2;
+            struct ibv_send_wr wr = {
+                .opcode = IBV_WR_RDMA_WRITE,
+                .send_flags = IBV_SEND_SIGNALED,
+                .sg_list = &sge,
+                .num_sge = 1,
+                .wr.rdma = {.remote_addr = (uintptr_t)memory, .rkey = kedge_mr_rkey(mr)}};
+            for (int i = 0; i < 100; i++) {
+                (void)kedge_post_send(q, &wr, &bad);
+                (void)kedge_poll(s, 16, wc);
+            }
+            (void)kedge_dereg_mr(mr);
+        }
+        kedge_close(s);
+    }
+}
+
+void attack_dies(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        pid_t pid = fork();
+        if (pid == 0)
+            work(h);
+        if (pid < 0)
+            hostile_fail("no child");
+        usleep((useconds_t)(hostile_random(h) % 4000));
+        kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        h->did++;
+    }
+}

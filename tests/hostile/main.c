@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "hostile.h"
+
+static const struct {
+    const char *name, *what;
+    void (*run)(struct hostile *h);
+    bool cut_off; /* the guilty one must be cut off */
+    bool errors;  /* must get errors */
+} roles[] = {
+    {"ring-random", "random bytes in every ring and index", attack_ring_random, true, false},
+    {"ring-formed", "descriptors that are well formed and nonsense", attack_ring_formed, false,
+     true},
+    {"ring-torn", "descriptors that change while they are read", attack_ring_torn, true, false},
+    {"indices", "indices that jump", attack_indices, true, false},
+    {"resize", "truncates and grows the shared memory", attack_resize, false, true},
+    {"punch", "punches holes in it under requests", attack_punch, false, false},
+    {"write-read-only", "writes what the agent alone may write", attack_write_read_only, false,
+     true},
+    {"doorbell", "fills the eventfd and makes it block", attack_doorbell, false, false},
+    {"flood", "floods the socket with messages", attack_flood, true, true},
+    {"garbage", "messages that are none", attack_garbage, true, true},
+    {"connections", "opens connections and says nothing", attack_connections, false, false},
+    {"descriptors", "sends descriptors that nobody asked for", attack_descriptors, true, false},
+    {"keys", "guesses remote keys", attack_keys, true, true},
+    {"secrets", "uses the victim's key without its secret", attack_secrets, true, true},
+    {"stale-keys", "uses keys of regions that are gone", attack_stale_keys, false, true},
+    {"never-polls", "posts and never polls", attack_never_polls, false, false},
+    {"accomplice", "leaves a child that still maps everything", attack_accomplice, false, false},
+    {"dies", "dies in the middle of each step", attack_dies, false, false},
+    {"victim", "the honest worker: verifies what it reads and writes", victim, false, false},
+};
+
+enum { ROLES = sizeof roles / sizeof roles[0] };
+
+uint64_t hostile_random(struct hostile *h)
+{
+    h->random ^= h->random << 13;
+    h->random ^= h->random >> 7;
+    h->random ^= h->random << 17;
+    return h->random;
+}
+
+void hostile_fill(struct hostile *h, void *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)memory)[i] = (uint8_t)hostile_random(h);
+}
+
+bool hostile_over(const struct hostile *h)
+{
+    return kedge_clock_ns() >= h->until_ns;
+}
+
+void hostile_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("kedge-hostile: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+void hostile_look_for_secret(const void *memory, size_t bytes)
+{
+    if (memmem(memory, bytes, HOSTILE_SECRET, 16) != NULL)
+        hostile_fail("the victim's secret is in memory that is not the victim's");
+}
+
+static int usage(void)
+{
+    fputs("usage: kedge-hostile ROLE --socket PATH [--peer PATH] [--token TOKEN] [--seed N] "
+          "[--ms N] [--progress FILE] | --list\n",
+          stderr);
+    return 2;
+}
+
+static int run(const char *name, struct hostile *h)
+{
+    for (int i = 0; i < ROLES; i++) {
+        if (strcmp(roles[i].name, name) != 0)
+            continue;
+        roles[i].run(h);
+        printf("%s: did %llu, cut off %llu times, %llu errors\n", name, (unsigned long long)h->did,
+               (unsigned long long)h->cut_off, (unsigned long long)h->errors);
+        if (h->did == 0)
+            hostile_fail("%s did nothing", name);
+        if (roles[i].cut_off && h->cut_off == 0)
+            hostile_fail("%s was never cut off", name);
+        if (roles[i].errors && h->errors == 0)
+            hostile_fail("%s never got an error", name);
+        return 0;
+    }
+    return usage();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'}, {"peer", required_argument, NULL, 'p'},
+        {"token", required_argument, NULL, 't'},  {"seed", required_argument, NULL, 'r'},
+        {"ms", required_argument, NULL, 'm'},     {"progress", required_argument, NULL, 'f'},
+        {"list", no_argument, NULL, 'l'},         {0}};
+    struct hostile h = {.random = 1};
+    uint64_t ms = 1000;
+    signal(SIGPIPE, SIG_IGN);
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (c) {
+        case 's':
+            h.socket = optarg;
+            break;
+        case 'p':
+            h.peer = optarg;
+            break;
+        case 't':
+            h.token = optarg;
+            break;
+        case 'f':
+            h.progress = optarg;
+            break;
+        case 'r':
+            h.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
+            break;
+        case 'm':
+            ms = strtoull(optarg, NULL, 10);
+            break;
+        case 'l':
+            for (int i = 0; i < ROLES; i++)
+                printf("%-16s %s\n", roles[i].name, roles[i].what);
+            return 0;
+        default:
+            return usage();
+        }
+    if (optind + 1 != argc || h.socket == NULL)
+        return usage();
+    h.until_ns = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
+    return run(argv[optind], &h);
+}
