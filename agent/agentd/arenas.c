@@ -209,13 +209,19 @@ static void on_made(uv_work_t *work, int cancelled)
     }
 }
 
+static bool has_place(const struct arena *arena)
+{
+    const struct agent *a = arena->agent;
+    return length_of(a->arenas_of[arena->tenant - 1]) < a->config.arenas_ahead;
+}
+
 static void on_zeroed(uv_work_t *work, int cancelled)
 {
     struct arena *arena = work->data;
     struct agent *a = arena->agent;
     (void)cancelled;
     arena->busy = false;
-    if (a->stopping || arena_register(arena) != 0) {
+    if (a->stopping || !has_place(arena) || arena_register(arena) != 0) {
         arena_free(arena);
         return;
     }
@@ -237,7 +243,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     }
     arena->mr = NULL;
     if (a->stopping || arena->tenant == 0 || arena->mem.size != a->config.arena_bytes ||
-        length_of(a->arenas_of[arena->tenant - 1]) >= a->config.arenas_ahead)
+        !has_place(arena))
         arena_free(arena);
     else
         start(arena, zero_memory, on_zeroed);

@@ -16,8 +16,12 @@ start
 
 status() { timeout 10 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 fd_list() { readlink "/proc/${pids[a]}"/fd/* | sort; }
-# Open descriptors, with room for the few connections to metaservers that the agent keeps.
-fds() { fd_list | awk '/^socket:/ {sockets++; next} {others++} END {print others + (sockets > 8 ? sockets - 8 : 0)}'; }
+# Open descriptors, with room for the few connections to metaservers that the agent keeps, and for arenas: arenas_ahead
+# of nobody, as many of each of the two tenants, and the honest worker's.
+fds() {
+    fd_list | awk '/^socket:/ {sockets++; next} /kedge-arena/ {arenas++; next} {others++}
+        END {print others + (sockets > 8 ? sockets - 8 : 0) + (arenas > 49 ? arenas - 49 : 0)}'
+}
 rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
 progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
 
