@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stress.h"
+
+uint64_t stress_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+bool stress_over(const struct stress *s)
+{
+    return kedge_clock_ns() >= s->until_ns;
+}
+
+void stress_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("kedge-stress: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(1);
+}
+
+static int usage(void)
+{
+    fputs(
+        "usage: kedge-stress leases|churn|recover --socket PATH [--peer PATH] [--seed N] [--ms N] "
+        "[--rounds N] [--progress FILE]\n",
+        stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+                                            {"peer", required_argument, NULL, 'p'},
+                                            {"seed", required_argument, NULL, 'r'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"progress", required_argument, NULL, 'f'},
+                                            {"rounds", required_argument, NULL, 'n'},
+                                            {0}};
+    struct stress s = {.random = 1, .rounds = 1000};
+    uint64_t ms = 1000;
+    signal(SIGPIPE, SIG_IGN);
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (c) {
+        case 's':
+            s.socket = optarg;
+            break;
+        case 'p':
+            s.peer = optarg;
+            break;
+        case 'f':
+            s.progress = optarg;
+            break;
+        case 'n':
+            s.rounds = strtoull(optarg, NULL, 10);
+            break;
+        case 'r':
+            s.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
+            break;
+        case 'm':
+            ms = strtoull(optarg, NULL, 10);
+            break;
+        default:
+            return usage();
+        }
+    if (optind + 1 != argc || s.socket == NULL)
+        return usage();
+    if (s.peer == NULL)
+        s.peer = s.socket;
+    s.until_ns = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
+    if (strcmp(argv[optind], "leases") == 0)
+        stress_leases(&s);
+    else if (strcmp(argv[optind], "churn") == 0)
+        stress_churn(&s);
+    else if (strcmp(argv[optind], "recover") == 0)
+        stress_recover(&s);
+    else
+        return usage();
+    return 0;
+}

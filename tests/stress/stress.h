@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kedge-stress: honest workers that do one thing for long, and verify all of it. Run by e2e scripts
+ * that stop and kill what they depend on meanwhile. */
+#ifndef STRESS_STRESS_H
+#define STRESS_STRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stress {
+    const char *socket; /* of the agent */
+    const char *peer;   /* of the agent of the other side; NULL: the same */
+    const char *progress;
+    uint64_t random; /* state */
+    uint64_t until_ns;
+    uint64_t rounds; /* of churn */
+};
+
+uint64_t stress_random(uint64_t *state);
+bool stress_over(const struct stress *s);
+/* Says what is wrong and ends the process with 1. */
+_Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Owners whose memory is used again and again, and remote workers that use it meanwhile and after:
+ * nothing is written or read under a withdrawn key. */
+void stress_leases(struct stress *s);
+/* Attaches and dies, `rounds` times. */
+void stress_churn(struct stress *s);
+/* Goes on whatever ends: opens, exports, connects again; counts what it verified. */
+void stress_recover(struct stress *s);
+
+#endif
