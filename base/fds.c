@@ -70,12 +70,13 @@ int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, in
     union control control;
     int came[KEDGE_FDS_MAX];
     struct iovec iov = {.iov_base = message, .iov_len = capacity};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.bytes,
-                         .msg_controllen = sizeof control.bytes};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     if (capacity == 0 || max_fds > KEDGE_FDS_MAX)
         return -EINVAL;
+    if (max_fds > 0) { /* else none is made at all: the kernel says that it dropped some */
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof control.bytes;
+    }
     ssize_t n;
     do
         n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);

@@ -37,12 +37,20 @@ struct connection {
 /* ---- ending
  * ---------------------------------------------------------------------------------------------- */
 
+/* With all that was sent there and never read. */
+static void close_socket(struct agent *a, int fd)
+{
+    interrupt_begin(a);
+    close(fd);
+    interrupt_end(a);
+}
+
 static void handle_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
     if (--c->handles > 0)
         return;
-    close(c->fd);
+    close_socket(c->agent, c->fd);
     if (c->pidfd >= 0)
         close(c->pidfd);
     if (!c->resolving)
@@ -244,6 +252,16 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     }
 }
 
+/* A message, without the descriptors that nobody asked for: -EPROTO if there are some. */
+static int receive(struct connection *c, void *packet, size_t *bytes)
+{
+    unsigned count;
+    interrupt_begin(c->agent);
+    int status = kedge_fds_recv(c->fd, packet, KEDGE_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
+    interrupt_end(c->agent);
+    return status;
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
@@ -251,10 +269,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < 8 && !c->closing; i++) {
         _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
         size_t bytes = 0;
-        unsigned count = 0;
-        int got = status < 0
-                      ? -EPIPE
-                      : kedge_fds_recv(c->fd, packet, sizeof packet, &bytes, NULL, 0, &count);
+        int got = status < 0 ? -EPIPE : receive(c, packet, &bytes);
         if (got == -EAGAIN || got == -EINTR)
             return;
         if (got == -EMSGSIZE || got == -EPROTO)
@@ -332,7 +347,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
             return;
         if (connection_new(a, fd) != 0) {
             a->count.refused++;
-            close(fd);
+            close_socket(a, fd);
         }
     }
 }

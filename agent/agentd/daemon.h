@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <time.h>
 #include <uv.h>
 
 #include "agent/lane.h"
@@ -158,6 +159,17 @@ void attach_stop(struct agent *a);
 void connection_close(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
+/* ---- interrupt.c
+ * ----------------------------------------------------------------------------------- */
+
+/* What comes with a worker's messages may block whoever closes it, for as long as the worker wants
+ * (a TCP socket that lingers); a signal ends that wait. Between begin and end the control thread
+ * gets one each millisecond: only around calls that may be interrupted. */
+int interrupt_init(struct agent *a, struct kedge_errbuf *err);
+void interrupt_begin(struct agent *a);
+void interrupt_end(struct agent *a);
+void interrupt_fini(struct agent *a);
+
 /* ---- lane_thread.c
  * --------------------------------------------------------------------------------- */
 
@@ -208,6 +220,9 @@ struct agent {
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */
     struct session_counts count;
+    /* interrupt.c */
+    timer_t interrupt_timer;
+    bool interrupt_made;
     /* attach.c */
     int listen_fd;
     uv_poll_t listen_poll;

@@ -134,6 +134,8 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
     if (status == 0)
+        status = interrupt_init(a, err);
+    if (status == 0)
         status = device_open(a, err);
     if (status == 0)
         status = make_peers(a, err);
@@ -174,6 +176,7 @@ static void stop(struct agent *a)
     lane_thread_stop(a);
     sessions_stop(a);
     device_close(a);
+    interrupt_fini(a);
     if (a->peers != NULL) {
         munmap(a->peers, a->peers_bytes);
         close(a->peers_fd);

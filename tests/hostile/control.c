@@ -2,6 +2,7 @@
 /* The attach socket: too much, too little, and nonsense. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -149,6 +150,65 @@ void attack_descriptors(struct hostile *h)
             hostile_fail("unwanted descriptors did not end the connection");
         h->cut_off++;
         close(null);
+        close(fd);
+    }
+}
+
+/* A TCP connection with bytes that nobody reads; whoever closes it last waits for a minute. */
+static int make_lingering(int *other)
+{
+    static const struct linger linger = {.l_onoff = 1, .l_linger = 60};
+    static const char bytes[65536];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int small = 4096, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    if (bind(listener, (const struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &length) != 0 ||
+        connect(fd, (const struct sockaddr *)&at, sizeof at) != 0)
+        hostile_fail("a TCP connection: %s", strerror(errno));
+    *other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    close(listener);
+    while (send(fd, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    } /* much more than the other side's window */
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    return fd;
+}
+
+/* The agent is the last to close them if they wait behind other messages until ours are closed. */
+static void send_lingering(struct hostile *h, int socket)
+{
+    enum { AHEAD = 150, SOCKETS = 4 };
+    struct kedge_control_resolve name = {.name = "nobody"};
+    struct kedge_control_attach ask = {
+        .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+    int fd[SOCKETS], other[SOCKETS];
+    for (int i = 0; i < SOCKETS; i++)
+        fd[i] = make_lingering(&other[i]);
+    (void)kedge_fds_send(socket, &ask, sizeof ask, NULL, 0);
+    (void)fcntl(socket, F_SETFL, O_NONBLOCK);
+    for (int i = 0; i < AHEAD; i++)
+        (void)raw_send(socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, 2);
+    (void)fcntl(socket, F_SETFL, 0);
+    if (kedge_fds_send(socket, &ask, sizeof ask, fd, SOCKETS) == 0)
+        h->did++;
+    for (int i = 0; i < SOCKETS; i++) /* blocks us and not the agent if it was faster */
+        close(fd[i]);
+    if (!closes_within(socket, CUT_OFF_MS))
+        hostile_fail("unwanted descriptors did not end the connection");
+    h->cut_off++;
+    for (int i = 0; i < SOCKETS; i++)
+        close(other[i]);
+}
+
+void attack_linger(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        int fd = raw_dial(h->socket);
+        if (fd < 0)
+            hostile_fail("connecting: %s", strerror(-fd));
+        send_lingering(h, fd);
         close(fd);
     }
 }
