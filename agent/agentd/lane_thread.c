@@ -92,10 +92,11 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* One: a session belongs to one thread, and waking as many as somebody put there takes long. */
 static void wake_worker(void *user, _Atomic uint32_t *word)
 {
     (void)user;
-    (void)kedge_futex_wake(word, INT32_MAX);
+    (void)kedge_futex_wake(word, 1);
 }
 
 static int fill_random(void *user, void *bytes, size_t n)
@@ -122,6 +123,7 @@ static int make_lane(struct agent *a)
         .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
         .node_lease_ns = 10 * KEDGE_NS_PER_S,
         .mr_lease_ns = c->mr_lease_ns,
+        .deadlines = d->fab->caps.deadlines,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
         .pool = (uint16_t)a->config.pool_number,
