@@ -89,6 +89,23 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
     return 0;
 }
 
+/* Who asks for much gets it in many passes, so that others have theirs in between: what is posted
+ * in a pass takes the device a time, and on soft the lane itself. */
+static bool has_turn(struct kedge_lane *l, struct session *s, uint64_t bytes)
+{
+    if (bytes <= LANE_TURN_FREE)
+        return true;
+    if (s->turn_ns != l->now_ns) {
+        s->turn_ns = l->now_ns;
+        s->turn_bytes = 0;
+    }
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES) {
+        l->changed = 1; /* by the next pass */
+        return false;
+    }
+    return true;
+}
+
 static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
     bool wait = false;
@@ -110,7 +127,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
                    ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
                    : TRIED_WAIT;
     struct phys *p = flow_phys(l, q->flow);
-    if (!wire_has_room(l, p))
+    if (!wire_has_room(l, p) || !has_turn(l, q->session, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
     case REMOTE_WAIT:
@@ -129,6 +146,8 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     w->fab.dc_key = peer->dc_key;
     flow_posted(l, q->flow);
     q->outstanding++;
+    if (w->length > LANE_TURN_FREE)
+        q->session->turn_bytes += w->length;
     wire_chain(l, p, w);
     COUNT(l, posted, 1);
     return TRIED_DONE;

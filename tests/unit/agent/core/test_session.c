@@ -105,7 +105,38 @@ START_TEST(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_aga
 }
 END_TEST
 
+/* Of one session: as much as a turn has, or one request. */
+START_TEST(a_worker_that_asks_for_much_gets_it_in_many_passes)
+{
+    enum { BYTES = 48 * 1024, REQUESTS = 16, PASSES = 200 };
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    (void)pair(&owner, &k);
+    uint32_t vkey = world_register(w, &owner, 0, WORLD_ARENA, ALL);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, BYTES, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50)); /* the key is known now */
+    for (int i = 0; i < REQUESTS; i++)
+        world_post(&k, &d);
+    kedge_lane_doorbell(w->node[0].lane, 0);
+    for (int i = 0; i < PASSES; i++) {
+        uint64_t posted = world_stats(w, 0).posted;
+        world_run(w, 1);
+        posted = world_stats(w, 0).posted - posted;
+        ck_assert_uint_le(posted * BYTES, 256 * 1024);
+    }
+    for (int i = 0; i < REQUESTS; i++) {
+        ck_assert(world_poll(w, &k, &e, 1));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whole)                      \
-    T(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_again)
+    T(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_again)                     \
+    T(a_worker_that_asks_for_much_gets_it_in_many_passes)
 KEDGE_CHECK_MAIN("session", TESTS)
