@@ -53,6 +53,8 @@ struct raw {
 /* 0, or what the agent said (-errno). Its arena must be clean. Tries again while the agent is out
  * of sessions. */
 int raw_open(struct hostile *h, struct raw *r);
+/* Once, without a look at the arena. */
+int raw_try(const char *path, struct raw *r);
 void raw_close(struct raw *r);
 /* Whether the agent has ended it. */
 bool raw_ended(const struct raw *r);
@@ -90,6 +92,10 @@ void attack_keys(struct hostile *h);
 void attack_secrets(struct hostile *h);
 void attack_stale_keys(struct hostile *h);
 void attack_never_polls(struct hostile *h);
+void attack_greedy(struct hostile *h);
+void attack_sleepers(struct hostile *h);
+void attack_strangers(struct hostile *h);
+void attack_hoard(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_dies(struct hostile *h);
 /* The honest worker, which runs beside them all. */

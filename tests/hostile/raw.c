@@ -86,7 +86,7 @@ static void look_at_arena(const struct hostile *h, const struct raw *r)
                          (unsigned long long)i);
 }
 
-static int open_once(const char *path, struct raw *r)
+int raw_try(const char *path, struct raw *r)
 {
     struct kedge_control_attached a = {.session = 0};
     *r = (struct raw){.socket = raw_dial(path), .fd = {-1, -1, -1, -1, -1}};
@@ -113,7 +113,7 @@ int raw_open(struct hostile *h, struct raw *r)
 {
     uint64_t give_up = kedge_clock_ns() + ANSWER_MS * KEDGE_NS_PER_MS;
     int status;
-    while ((status = open_once(h->socket, r)) == -EAGAIN || status == -EDQUOT) {
+    while ((status = raw_try(h->socket, r)) == -EAGAIN || status == -EDQUOT) {
         if (kedge_clock_ns() > give_up)
             hostile_fail("the agent has had no session for %d s", ANSWER_MS / 1000);
         usleep(1000);

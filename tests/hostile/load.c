@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that the rules allow, and as much of it as they allow. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "hostile.h"
+#include "schema/record.h"
+
+enum { SESSIONS = 16, BIG = 64 << 20, SLEEPERS = 400, ARENAS = 64 };
+
+/* One more arena of at least so many bytes: its number, or -errno. */
+static int more_memory(struct raw *r, uint64_t bytes)
+{
+    struct kedge_control_arena ask = {.bytes = bytes};
+    union {
+        struct kedge_control_arena_ok ok;
+        struct kedge_control_error error;
+        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+    } got;
+    size_t came;
+    unsigned count = 0;
+    int fd, status = raw_send(r->socket, &ask, KEDGE_CONTROL_ARENA, sizeof ask, 9);
+    if (status == 0)
+        status = kedge_fds_recv(r->socket, &got, sizeof got, &came, &fd, 1, &count);
+    if (status != 0)
+        return status;
+    if (got.ok.h.type == KEDGE_CONTROL_ERROR)
+        return got.error.status;
+    if (count != 1 || got.ok.bytes < bytes)
+        hostile_fail("the agent's arena makes no sense");
+    close(fd);
+    return (int)got.ok.arena;
+}
+
+/* A session whose one request after the other writes one half of its memory into the other. */
+struct writer {
+    struct raw r;
+    struct kedge_sq_desc d;
+};
+
+static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
+{
+    uint64_t value[2], all;
+    raw_open(h, &w->r);
+    int arena = bytes == 0 ? 0 : more_memory(&w->r, bytes);
+    if (arena < 0)
+        hostile_fail("asking for memory: %s", strerror(-arena));
+    all = bytes == 0 ? w->r.arena_bytes : bytes;
+    struct kedge_sq_desc reg = {
+        .op = KEDGE_OP_REG_MR,
+        .reg_mr = {.arena = (uint32_t)arena, .length = all / 2, .access = KEDGE_RECORD_WRITE}};
+    if (raw_connect(&w->r) != 0 || raw_ask(&w->r, &reg, value) != 0)
+        hostile_fail("registering own memory failed");
+    w->d = (struct kedge_sq_desc){.op = KEDGE_OP_WRITE,
+                                  .slots = 1,
+                                  .num_sge = 1,
+                                  .flags = KEDGE_OP_SIGNALED,
+                                  .post = {.vkey = (uint32_t)value[0],
+                                           .length = (uint32_t)(all / 2),
+                                           .offset = all / 2,
+                                           .arena = (uint32_t)arena}};
+}
+
+/* The largest requests that there can be, as many as there can be at a time. */
+void attack_greedy(struct hostile *h)
+{
+    static struct writer w[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++)
+        start_writer(h, &w[i], i == 0 ? BIG : 0);
+    while (!hostile_over(h))
+        for (int i = 0; i < SESSIONS; i++) {
+            struct raw *r = &w[i].r;
+            struct kedge_cqe e;
+            if (r->tail - atomic_load(&r->ro->sq_head) < r->ro->sq_slots)
+                raw_put(r, &w[i].d, NULL, 0);
+            while (raw_poll(r, &e, 0) >= 0) {
+                if (e.status != 0)
+                    hostile_fail("a request that is all right failed: %u", e.status);
+                h->did++;
+            }
+        }
+    for (int i = 0; i < SESSIONS; i++)
+        raw_close(&w[i].r);
+}
+
+static void *sleep_on(void *arg)
+{
+    const struct raw *r = arg;
+    while (!raw_ended(r)) {
+        const struct timespec t = {.tv_nsec = 50000000};
+        uint32_t seen = atomic_load(&r->ro->wake);
+        (void)syscall(SYS_futex, &r->ro->wake, FUTEX_WAIT, seen, &t, NULL, 0);
+    }
+    return NULL;
+}
+
+/* Has hundreds of threads woken for each completion. */
+void attack_sleepers(struct hostile *h)
+{
+    static pthread_t thread[SLEEPERS];
+    struct writer w;
+    pthread_attr_t attr;
+    int threads = 0;
+    start_writer(h, &w, 0);
+    w.d.post.length = 8;
+    atomic_store(&w.r.rw->want_wake, 1);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, 65536);
+    while (threads < SLEEPERS && pthread_create(&thread[threads], &attr, sleep_on, &w.r) == 0)
+        threads++;
+    while (!hostile_over(h)) {
+        struct kedge_cqe e;
+        if (w.r.tail - atomic_load(&w.r.ro->sq_head) < w.r.ro->sq_slots)
+            raw_put(&w.r, &w.d, NULL, 0);
+        while (raw_poll(&w.r, &e, 0) >= 0)
+            h->did++;
+    }
+    (void)shutdown(w.r.socket, SHUT_RDWR);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    raw_close(&w.r);
+}
+
+/* Asks for nodes that do not exist. */
+void attack_strangers(struct hostile *h)
+{
+    struct raw r;
+    raw_open(h, &r);
+    while (!hostile_over(h)) {
+        struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = r.ro->pool}};
+        hostile_fill(h, d.connect.gid, sizeof d.connect.gid);
+        h->errors += raw_ask(&r, &d, NULL) != 0;
+        h->did++;
+    }
+    raw_close(&r);
+}
+
+/* Takes all the memory and sessions that its tenant may have, and leaves with them. */
+void attack_hoard(struct hostile *h)
+{
+    static struct raw r[ARENAS];
+    while (!hostile_over(h)) {
+        int sessions = 0, status = 0;
+        for (; sessions < ARENAS && !hostile_over(h); sessions++) {
+            if (raw_try(h->socket, &r[sessions]) != 0)
+                break;
+            for (int n = 0; n < 4 && status >= 0; n++, h->did++)
+                status = more_memory(&r[sessions], 1 << 20);
+        }
+        h->errors += status < 0;
+        while (sessions > 0)
+            raw_close(&r[--sessions]);
+    }
+}
