@@ -47,6 +47,7 @@ provider = soft
 device = $device
 [pool]
 $(printf '%s\n' "$@")
+${more_pool:-}
 [tenant workers]
 uids = ${worker_uids:-$(id -u)}
 ${more_tenants:-}

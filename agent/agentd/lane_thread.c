@@ -123,6 +123,7 @@ static int make_lane(struct agent *a)
         .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
         .node_lease_ns = 10 * KEDGE_NS_PER_S,
         .mr_lease_ns = c->mr_lease_ns,
+        .deadlines = d->fab->caps.deadlines,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
         .pool = (uint16_t)a->config.pool_number,

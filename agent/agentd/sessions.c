@@ -344,6 +344,32 @@ static void make_ah(struct agent *a, const struct kedge_lane_event *e)
     lane_thread_command(a, &command);
 }
 
+/* A fence under way: the session may be over, and its number another's, when it is done. */
+struct fencing {
+    struct kedge_fab_ctl ctl; /* first */
+    struct agent *agent;
+    struct kedge_command command;
+};
+
+static void on_fenced(struct kedge_fab_ctl *ctl)
+{
+    struct fencing *f = (struct fencing *)ctl;
+    if (ctl->status == 0 && f->agent->lane != NULL)
+        lane_thread_command(f->agent, &f->command);
+    free(f);
+}
+
+static void fence(struct agent *a, const struct kedge_lane_event *e)
+{
+    struct fencing *f = calloc(1, sizeof *f);
+    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    *f = (struct fencing){
+        .ctl = {.kind = KEDGE_FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
+        .agent = a,
+        .command = {.kind = KEDGE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
+    kedge_fab_submit(a->device.fab, &f->ctl);
+}
+
 void sessions_event(struct agent *a, const struct kedge_lane_event *e)
 {
     struct kedge_command command = {.kind = KEDGE_COMMAND_QP_READY};
@@ -367,6 +393,9 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
         return;
     case KEDGE_EVENT_WANT_AH:
         make_ah(a, e);
+        return;
+    case KEDGE_EVENT_WANT_FENCE:
+        fence(a, e);
         return;
     case KEDGE_EVENT_DROP_AH:
         drop.ah.x = e->ah;

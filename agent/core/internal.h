@@ -67,6 +67,7 @@ struct vqp {
 
 struct region {    /* a worker's own, in this node's MR table */
     uint32_t vkey; /* 0: free */
+    uint32_t rkey; /* of the arena that it is in */
 };
 
 struct grant { /* an imported token */
@@ -103,7 +104,8 @@ struct session {
     struct grant *grants;
     /* One control request at a time; nothing more is taken from the ring until it is answered. */
     uint32_t control_op, control_tag;
-    uint64_t due_ns; /* when the lease of what was withdrawn is over; 0: not counted yet */
+    uint32_t fence_rkey; /* DEREG_MR: of the arena that the region was in */
+    uint64_t due_ns;     /* when the lease of what was withdrawn is over; 0: not counted yet */
     struct session *next_dirty, *next_waiting, *next_due;
     uint8_t in_due,
         stalled; /* stalled: asleep with requests that have no room for their completions */
@@ -259,12 +261,14 @@ void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t
                    uint64_t b, const uint8_t *secret);
 void sessions_publish(struct kedge_lane *l);
 void sessions_due(struct kedge_lane *l);
+/* The fence of a DEREG_MR, named by its tag, is over. */
+void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
 /* regions.c: this node's MR table. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey);
+int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t *rkey);
 void regions_remove_all(struct kedge_lane *l, struct session *s);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */

@@ -74,7 +74,7 @@ static int make_arrays(struct kedge_lane *l)
         kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
                         have pending */
-        status = kedge_spsc_new(c->max_sessions * (4 + KEDGE_SESSION_MAX_ARENAS) +
+        status = kedge_spsc_new(c->max_sessions * (5 + KEDGE_SESSION_MAX_ARENAS) +
                                     c->max_flows * 4 + LANE_PHYS,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
@@ -275,6 +275,9 @@ static void take_commands(struct kedge_lane *l)
             break;
         case KEDGE_COMMAND_QP_READY:
             take_qp(l, c.qp);
+            break;
+        case KEDGE_COMMAND_FENCED:
+            session_fenced(l, &l->sessions[c.session], c.tag);
             break;
         case KEDGE_COMMAND_METASERVERS:
             take_metaservers(l, &c);

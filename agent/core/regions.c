@@ -66,6 +66,7 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     if (status != 0)
         return status;
     region->vkey = r.vkey;
+    region->rkey = r.rkey;
     s->regions_used++;
     s->exported = 1;
     COUNT(l, mrs, 1);
@@ -83,11 +84,12 @@ static void withdraw(struct kedge_lane *l, struct session *s, struct region *reg
     COUNT(l, mrs, -1);
 }
 
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey)
+int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t *rkey)
 {
     for (uint32_t i = 0; vkey != 0 && i < s->max_regions; i++) {
         if (s->regions[i].vkey != vkey)
             continue;
+        *rkey = s->regions[i].rkey;
         withdraw(l, s, &s->regions[i]);
         /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
         atomic_thread_fence(memory_order_seq_cst);

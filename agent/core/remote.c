@@ -200,6 +200,7 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         *reason = KEDGE_REASON_REMOTE_RANGE;
         return REMOTE_REFUSED;
     }
+    w->fab.not_after_ns = l->config.deadlines ? e->post_until_ns + l->config.slack_ns : 0;
     w->fab.rkey = r->rkey;
     w->fab.remote_addr = r->raddr + (w->remote_addr - r->vaddr);
     return REMOTE_OK;

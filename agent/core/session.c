@@ -135,6 +135,15 @@ static void session_over(struct kedge_lane *l, struct session *s)
     free_arrays(s);
 }
 
+/* The lease is over: nothing begins any more. What a lane that stood still has begun is waited for
+ * too, before the owner hears that the memory is his. */
+static void want_fence(struct kedge_lane *l, const struct session *s)
+{
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
+                                             .session = s->id,
+                                             .fence = {s->fence_rkey, s->control_tag}});
+}
+
 /* Deregistrations and ends whose time has come. */
 void sessions_due(struct kedge_lane *l)
 {
@@ -153,8 +162,14 @@ void sessions_due(struct kedge_lane *l)
         if (ending)
             session_over(l, s);
         else if (s->control_op != 0)
-            session_reply(l, s, 0, 0, 0, 0, NULL);
+            want_fence(l, s);
     }
+}
+
+void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
+{
+    if (s->state == SESSION_LIVE && s->control_op == KEDGE_OP_DEREG_MR && s->control_tag == tag)
+        session_reply(l, s, 0, 0, 0, 0, NULL);
 }
 
 /* ---- towards the worker
@@ -319,7 +334,7 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
         session_reply(l, s, status, status == -EDQUOT ? KEDGE_REASON_QUOTA : 0, vkey, 0, secret);
         return;
     case KEDGE_OP_DEREG_MR:
-        status = region_remove(l, s, d->dereg_mr.vkey);
+        status = region_remove(l, s, d->dereg_mr.vkey, &s->fence_rkey);
         if (status == 0)
             await(l, s);
         else

@@ -82,12 +82,21 @@ static struct vqp *vqp_of(const struct wr *w)
     return w->kind == WR_WORKER ? &w->session->vqps[w->vqp] : NULL;
 }
 
+/* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
+ * that nothing came of it: all of it goes again, under leases that are looked at anew. */
+static bool is_late(enum ibv_wc_status status)
+{
+    return status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
 /* Of what was flushed behind the failed request: whether it must end with an error, because it may
  * have been executed or goes nowhere (design: "What fails, and what then"). */
 static bool is_lost(const struct wr *failed, enum ibv_wc_status status, const struct wr *w)
 {
     if (w->kind != WR_WORKER)
         return true; /* the lane asks again by itself */
+    if (is_late(status))
+        return false;
     if (vqp_of(w) == vqp_of(failed))
         return true; /* a reliable connection ends with its first error */
     if (w->flow != failed->flow)
@@ -120,7 +129,7 @@ static void replace(struct kedge_lane *l, struct phys *p)
 static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
 {
     struct wr *failed = *ring_at(l, p, p->head);
-    uint32_t from = p->head + 1, end = p->tail;
+    uint32_t from = p->head + !is_late(status), end = p->tail;
     COUNT(l, qp_broken, 1);
     p->broken = 1;
     p->chain = p->chain_tail = NULL;
@@ -143,7 +152,8 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
             vqp_of(*ring_at(l, p, i))->lost = 0;
     p->head = end;
     replace(l, p);
-    finish(l, failed, status);
+    if (!is_late(status))
+        finish(l, failed, status);
     for (uint32_t i = from; i != end; i++) {
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL)

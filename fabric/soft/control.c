@@ -21,6 +21,8 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         return soft_mr_register(f, ctl);
     case KEDGE_FAB_DEREG_MR:
         return soft_mr_deregister(f, ctl);
+    case KEDGE_FAB_FENCE_MR:
+        return soft_mr_fence(f, ctl);
     case KEDGE_FAB_CREATE_CHAN:
         return soft_chan_create(f, ctl);
     case KEDGE_FAB_DESTROY_CHAN:
@@ -66,6 +68,7 @@ static int object_balance(enum kedge_fab_ctl_kind kind)
     case KEDGE_FAB_CREATE_AH:
         return 1;
     case KEDGE_FAB_MODIFY_QP:
+    case KEDGE_FAB_FENCE_MR:
         return 0;
     default:
         return -1;
@@ -76,6 +79,8 @@ void soft_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
     struct soft_fab *f = soft_of(fab);
     uint64_t one = 1;
+    if (ctl->kind == KEDGE_FAB_FENCE_MR)
+        ctl->fence.progress = NULL;
     pthread_mutex_lock(&f->lock);
     *f->submitted_tail = ctl;
     f->submitted_tail = &ctl->next;

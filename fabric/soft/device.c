@@ -186,8 +186,14 @@ static int soft_close(struct kedge_fab *fab)
     struct soft_fab *f = soft_of(fab);
     if (atomic_load(&f->objects) != 0)
         return -EBUSY;
-    for (struct kedge_fab_ctl *ctl = f->submitted, *next; ctl != NULL; ctl = next) {
+    struct kedge_fab_ctl **tail = &f->pending;
+    while (*tail != NULL)
+        tail = &(*tail)->next;
+    *tail = f->submitted;
+    for (struct kedge_fab_ctl *ctl = f->pending, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
+        if (ctl->kind == KEDGE_FAB_FENCE_MR)
+            free(ctl->fence.progress);
         ctl->status = -ECANCELED;
         ctl->done(ctl);
     }
@@ -243,6 +249,7 @@ static const struct kedge_fab_caps soft_caps = {
     .port_num = 1,
     .mtu = IBV_MTU_4096,
     .is_ethernet = true,
+    .deadlines = true,
     .slack_ns = 2 * KEDGE_NS_PER_MS,
 };
 

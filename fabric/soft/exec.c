@@ -2,6 +2,7 @@
 /* Executing one work request: on the initiator's CPU, straight on the target's memory. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "soft/soft.h"
 
 /* ---- targets ---- */
@@ -226,6 +227,15 @@ static enum soft_outcome two_sided(struct soft_qp *qp, const struct kedge_fab_wr
     return soft_deliver(qp, t, &m, status);
 }
 
+/* The clock is read after the regions are held: from then on a fence of their owner waits for us,
+ * and before that it is the deadline that keeps us out. */
+static bool is_too_late(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    if (qp->held_ns == 0)
+        qp->held_ns = kedge_clock_ns();
+    return qp->held_ns > wr->not_after_ns;
+}
+
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
                                const uint64_t dgid[2], enum ibv_wc_status *status)
 {
@@ -239,6 +249,10 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr
     soft_hold(qp, is_send(wr->opcode) ? qp->held : wr->rkey, local_key(wr));
     if (!local_is_sound(qp, wr)) {
         *status = IBV_WC_LOC_PROT_ERR;
+        return SOFT_DONE;
+    }
+    if (wr->not_after_ns != 0 && is_too_late(qp, wr)) {
+        *status = IBV_WC_RESP_TIMEOUT_ERR;
         return SOFT_DONE;
     }
     const struct soft_target *t = reach(qp, wr, dgid);

@@ -82,6 +82,7 @@ struct soft_qp_shared {
      * none. */
     _Alignas(64) _Atomic uint32_t inside;
     _Atomic uint32_t inside_local; /* the initiator's own; SOFT_ANY_KEY: several */
+    _Atomic uint32_t left;         /* grows whenever its thread has left them all */
     _Atomic uint32_t epoch;        /* grows at RESET: completions of before are dropped */
     _Atomic uint32_t sq_freed;     /* send slots given back, running */
     _Atomic uint32_t cause;        /* enum ibv_event_type + 1: why somebody else broke it */

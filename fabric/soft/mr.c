@@ -110,6 +110,61 @@ int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
+/* Who was inside at the beginning, and how often each had left by then: a queue pair that goes in
+ * and out all the time is over with what it did before. */
+struct fence {
+    uint32_t count;
+    struct {
+        uint32_t qp, left;
+    } in[];
+};
+
+static bool is_inside(struct soft_fab *f, uint32_t i, uint32_t key)
+{
+    struct soft_qp_shared *qp = &f->shared->qp[i];
+    soft_owner owner = atomic_load(&qp->owner);
+    return names(qp, key) && owner != 0 && soft_owner_process_lives(f, owner);
+}
+
+static int begin_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+{
+    uint32_t high = atomic_load(&f->shared->qp_high);
+    struct fence *fence = calloc(1, sizeof *fence + high * sizeof fence->in[0]);
+    if (fence == NULL)
+        return -EINPROGRESS; /* tried again */
+    atomic_thread_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < high; i++) {
+        uint32_t left =
+            atomic_load(&f->shared->qp[i].left); /* before the look: it may leave after */
+        if (!is_inside(f, i, ctl->fence.rkey))
+            continue;
+        fence->in[fence->count].qp = i;
+        fence->in[fence->count++].left = left;
+    }
+    ctl->fence.progress = fence;
+    return 0;
+}
+
+int soft_mr_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+{
+    if (ctl->fence.progress == NULL) {
+        int status = begin_fence(f, ctl);
+        if (status != 0)
+            return status;
+    }
+    struct fence *fence = ctl->fence.progress;
+    while (fence->count > 0) {
+        uint32_t i = fence->in[fence->count - 1].qp;
+        if (atomic_load(&f->shared->qp[i].left) == fence->in[fence->count - 1].left &&
+            is_inside(f, i, ctl->fence.rkey))
+            return -EINPROGRESS;
+        fence->count--;
+    }
+    free(fence);
+    ctl->fence.progress = NULL;
+    return 0;
+}
+
 bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write)
 {
     const struct soft_mr_shared *s = &f->shared->mr[sge->lkey & (SOFT_MRS - 1)];

@@ -152,6 +152,7 @@ struct soft_qp {
     uint64_t resumed_ns; /* the end of the last wait for a receive: bounds count from there */
     uint32_t rnr_tries;
     uint32_t held, held_local; /* the keys in shared->inside, kept over one doorbell's requests */
+    uint64_t held_ns;          /* a time since when they have been held; 0: not looked at */
     uint32_t vendor_err;       /* of the next completion with an error */
     struct soft_target targets[8]; /* by number; an RC queue pair uses the first */
     /* From MODIFY. */
@@ -223,6 +224,8 @@ bool soft_watch_add(struct soft_fab *f, soft_owner owner);
 int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 /* 0, or -EINPROGRESS while some thread is inside. */
 int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+/* 0, or -EINPROGRESS while somebody is inside who was when it was first called. */
+int soft_mr_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 /* Whether an SGE is our own memory, in this PD, in bounds. Between soft_hold() and soft_mr_leave()
  * it then stays. */
 bool soft_mr_is_local(const struct soft_fab *f, uint32_t pd, const struct ibv_sge *sge, bool write);
@@ -243,6 +246,7 @@ static inline void soft_hold(struct soft_qp *qp, uint32_t key, uint32_t local)
         return;
     qp->held = key;
     qp->held_local = local;
+    qp->held_ns = 0;
     atomic_store_explicit(&qp->shared->inside, key, memory_order_release);
     atomic_store_explicit(&qp->shared->inside_local, local, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
@@ -255,6 +259,9 @@ static inline void soft_mr_leave(struct soft_qp *qp)
     qp->held = qp->held_local = 0;
     atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
     atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
+    atomic_store_explicit(&qp->shared->left,
+                          atomic_load_explicit(&qp->shared->left, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 /* copy.c */

@@ -54,6 +54,7 @@ struct kedge_fab_caps {
     enum ibv_mtu mtu;
     bool is_ethernet;  /* address handles need a GRH */
     bool dci_streams;  /* one DCI can serve several targets at a time */
+    bool deadlines;    /* not_after_ns is kept to */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
 };
 
@@ -179,6 +180,7 @@ enum kedge_fab_ctl_kind {
     KEDGE_FAB_DESTROY_DCT,
     KEDGE_FAB_CREATE_AH,
     KEDGE_FAB_DESTROY_AH,
+    KEDGE_FAB_FENCE_MR,
 };
 
 /* One control operation: the caller's memory, untouched by it from submission until done() is
@@ -201,6 +203,11 @@ struct kedge_fab_ctl {
             uint64_t offset, length;         /* inside mem; any alignment, length > 0 */
             unsigned access;                 /* of enum ibv_access_flags */
         } mr; /* DEREG_MR is done when no remote operation can touch it */
+        struct {
+            uint32_t rkey;  /* one that is gone by now is fenced */
+            void *progress; /* the provider's */
+        } fence; /* FENCE_MR is done when what had begun in the region before it was submitted is
+                  * over; on a device without `deadlines`, where nobody can tell, at once */
         struct {
             struct kedge_fab_chan *x;
         } chan;
@@ -273,6 +280,9 @@ struct kedge_fab_wr {
     uint32_t rkey;
     uint64_t remote_addr; /* atomics: 8-byte aligned */
     uint64_t compare_add, swap;
+    uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
+                            * not begun later, also when our thread stands still between posting
+                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed */
     /* UD and DCI: where to. */
     struct kedge_fab_ah *ah;
     uint32_t dest_qpn; /* UD queue pair or DC target */

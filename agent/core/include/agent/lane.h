@@ -46,6 +46,7 @@ struct kedge_lane_config {
     uint64_t mr_lease_ns;       /* how long an MR record is believed */
     uint64_t bound_ns,
         slack_ns; /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+    bool deadlines; /* the device keeps to not_after_ns, and now_ns is of the same clock */
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;
@@ -124,6 +125,7 @@ enum kedge_command_kind {
     KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     KEDGE_COMMAND_AH_READY,    /* answers WANT_AH; ah NULL: status says why */
     KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a queue pair in RTS for the spares */
+    KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
 };
 
@@ -149,6 +151,7 @@ struct kedge_command {
             int status;
         } ah;
         struct kedge_fab_qp *qp;
+        uint32_t tag;
         struct {
             uint32_t count;
             struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
@@ -164,6 +167,7 @@ enum kedge_event_kind {
     KEDGE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
     KEDGE_EVENT_WANT_AH,          /* make one to gid in pd, answer AH_READY with the same flow */
     KEDGE_EVENT_DROP_AH,          /* ah: no longer used: destroy it */
+    KEDGE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
     KEDGE_EVENT_QP_BROKEN,        /* qp: reset and bring back to RTS, answer QP_READY */
 };
 
@@ -180,6 +184,9 @@ struct kedge_lane_event {
             uint32_t flow;
             uint8_t gid[16];
         } want_ah;
+        struct {
+            uint32_t rkey, tag;
+        } fence;
         struct kedge_fab_ah *ah;
         struct kedge_fab_qp *qp;
     };

@@ -277,6 +277,12 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         c.ah.flow = e->want_ah.flow;
         c.ah.ah = make_ah(n->fab, n->pd, e->want_ah.gid);
         break;
+    case KEDGE_EVENT_WANT_FENCE:
+        n->fences++;
+        c.kind = KEDGE_COMMAND_FENCED;
+        c.session = e->session;
+        c.tag = e->fence.tag;
+        break;
     case KEDGE_EVENT_DROP_AH:
         destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->ah);
         return;

@@ -38,7 +38,7 @@ struct world_node {
     struct kedge_lane_resources res;
     struct kedge_lane_config config;
     struct kedge_lane *lane;
-    uint32_t incarnation, over, faults, last_reason, broken;
+    uint32_t incarnation, over, faults, last_reason, broken, fences;
 };
 
 struct world {
