@@ -45,7 +45,7 @@ struct kedge_lane_config {
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;       /* how long an MR record is believed */
     uint64_t bound_ns,
-        slack_ns; /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+        slack_ns;   /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
     bool deadlines; /* the device keeps to not_after_ns, and now_ns is of the same clock */
     uint8_t gid[16];
     uint16_t pool;
