@@ -184,6 +184,7 @@ void add_channels(Suite *suite);
 void add_liveness(Suite *suite);
 void add_objects(Suite *suite);
 void add_random(Suite *suite);
+void add_deadlines(Suite *suite);
 
 TCase *conf_case(Suite *suite, const char *name);
 

@@ -42,7 +42,7 @@ static const struct conf_provider providers[] = {
 
 static void (*const topics[])(Suite *) = {
     add_states, add_transfers, add_queues,   add_errors,   add_keys,    add_memory, add_ud,
-    add_dc,     add_rnr,       add_channels, add_liveness, add_objects, add_random,
+    add_dc,     add_rnr,       add_channels, add_liveness, add_objects, add_random, add_deadlines,
 };
 
 /* Removes a directory without subdirectories. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not begun after its deadline, and the fence that sees out what was begun before. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "harness.h"
+
+static void fence(struct node *n, uint32_t rkey)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_FENCE_MR, .fence = {.rkey = rkey}};
+    ck_assert_int_eq(kedge_fab_call(n->fab, &c), 0);
+}
+
+START_TEST(a_request_after_its_deadline_is_not_executed)
+{
+    struct pair p;
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    struct ibv_sge sge = sge_of(&p.a, 0, 64);
+    struct kedge_fab_wr in_time = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    struct kedge_fab_wr late = make_wr(&p.l, 2, IBV_WR_RDMA_WRITE, &sge, 128);
+    struct kedge_fab_wr behind = make_wr(&p.l, 3, IBV_WR_RDMA_WRITE, &sge, 256);
+    memset(p.a.bytes, 0x11, 64);
+    memset(p.b.bytes, 0xee, 512);
+    in_time.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    late.not_after_ns = kedge_clock_ns() - 1;
+    in_time.next = &late;
+    late.next = &behind;
+    bool keeps = p.a.fab->caps.deadlines;
+    ck_assert_int_eq(link_post(&p.l, &in_time), 0);
+    expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.a.cq, 2, keeps ? IBV_WC_RESP_TIMEOUT_ERR : IBV_WC_SUCCESS);
+    expect_wc(p.a.cq, 3, keeps ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+    ck_assert_uint_eq(p.b.bytes[0], 0x11);
+    ck_assert_uint_eq(p.b.bytes[128], keeps ? 0xee : 0x11);
+    ck_assert_uint_eq(p.b.bytes[256], keeps ? 0xee : 0x11);
+    pair_close(&p);
+}
+END_TEST
+
+START_TEST(a_fence_is_over_when_nobody_is_inside)
+{
+    struct pair p;
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    struct ibv_sge sge = sge_of(&p.a, 0, 64);
+    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0);
+    fence(&p.b, p.b.mr->rkey);
+    ck_assert_int_eq(link_post(&p.l, &wr), 0);
+    expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
+    fence(&p.b, p.b.mr->rkey);
+    fence(&p.b, p.b.mr->rkey ^ 0x10000);       /* of nothing, or of what is gone */
+    ck_assert_int_eq(link_post(&p.l, &wr), 0); /* the region is as usable as before */
+    expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
+    pair_close(&p);
+}
+END_TEST
+
+void add_deadlines(Suite *suite)
+{
+    TCase *t = conf_case(suite, "deadlines");
+    tcase_add_loop_test(t, a_request_after_its_deadline_is_not_executed, 0, 2);
+    tcase_add_loop_test(t, a_fence_is_over_when_nobody_is_inside, 0, 2);
+}
