@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fds.h"
@@ -176,29 +177,51 @@ static int make_lingering(int *other)
     return fd;
 }
 
-/* The agent is the last to close them if they wait behind other messages until ours are closed. */
-static void send_lingering(struct hostile *h, int socket)
+enum { LINGERING = 4 };
+
+/* Behind other messages, so that the agent has not closed them before we have: it is to be the last
+ * one. */
+static void send_behind(int socket, const int fd[LINGERING])
 {
-    enum { AHEAD = 150, SOCKETS = 4 };
+    enum { AHEAD = 150 };
     struct kedge_control_resolve name = {.name = "nobody"};
     struct kedge_control_attach ask = {
         .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
-    int fd[SOCKETS], other[SOCKETS];
-    for (int i = 0; i < SOCKETS; i++)
-        fd[i] = make_lingering(&other[i]);
     (void)kedge_fds_send(socket, &ask, sizeof ask, NULL, 0);
     (void)fcntl(socket, F_SETFL, O_NONBLOCK);
     for (int i = 0; i < AHEAD; i++)
         (void)raw_send(socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, 2);
     (void)fcntl(socket, F_SETFL, 0);
-    if (kedge_fds_send(socket, &ask, sizeof ask, fd, SOCKETS) == 0)
-        h->did++;
-    for (int i = 0; i < SOCKETS; i++) /* blocks us and not the agent if it was faster */
+    (void)kedge_fds_send(socket, &ask, sizeof ask, fd, LINGERING);
+}
+
+/* A child sends them and ends at once: nothing lingers in a process that ends, if it was the last
+ * all the same. */
+static void send_lingering(struct hostile *h, int socket)
+{
+    int fd[LINGERING], other[LINGERING], go[2], status;
+    char byte = 0;
+    if (pipe2(go, O_CLOEXEC) != 0)
+        hostile_fail("no pipe: %s", strerror(errno));
+    for (int i = 0; i < LINGERING; i++)
+        fd[i] = make_lingering(&other[i]);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)!read(go[0], &byte, 1);
+        send_behind(socket, fd);
+        _exit(0);
+    }
+    for (int i = 0; i < LINGERING; i++)
         close(fd[i]);
+    if (child < 0 || write(go[1], &byte, 1) != 1 || waitpid(child, &status, 0) != child)
+        hostile_fail("the child that sends: %s", strerror(errno));
+    close(go[0]);
+    close(go[1]);
+    h->did++;
     if (!closes_within(socket, CUT_OFF_MS))
         hostile_fail("unwanted descriptors did not end the connection");
     h->cut_off++;
-    for (int i = 0; i < SOCKETS; i++)
+    for (int i = 0; i < LINGERING; i++)
         close(other[i]);
 }
 
