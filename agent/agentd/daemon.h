@@ -60,6 +60,7 @@ struct registration {
     uint64_t lease_ms, backoff_ms;
     char why[160];                     /* of the last failure */
     uint8_t gid[16];                   /* of the metaserver's endpoint */
+    struct kedge_fab_ah *before;       /* of its address before this one, or NULL */
     struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
 };
 
@@ -197,7 +198,9 @@ struct agent {
     struct agentd_config config;
     uv_loop_t loop;
     uint32_t incarnation;
-    bool stopping;
+    uint32_t outrun_by; /* an incarnation that a metaserver knows, and ours is not above; 0: none */
+    bool began_anew;    /* above one that outran us */
+    bool stopping, terminated;
     uint64_t started_ns;
     struct agent_device device;
     struct kedge_lane *lane;

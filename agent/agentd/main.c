@@ -66,6 +66,7 @@ static void on_signal(uv_signal_t *sig, int number)
 {
     struct agent *a = sig->data;
     kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%d", number);
+    a->terminated = true;
     uv_stop(&a->loop);
 }
 
@@ -128,8 +129,9 @@ static int start(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0, status = raise_limits(a, err);
     if (status == 0)
-        status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0,
-                                         &a->incarnation, &lost, err);
+        status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
+                                         a->outrun_by != 0 ? a->outrun_by + 1 : 0, &a->incarnation,
+                                         &lost, err);
     if (lost)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
@@ -203,6 +205,18 @@ static int serve(struct agent *a)
     return status == 0 ? EXIT_SUCCESS : fail(err.text);
 }
 
+/* Once more when a metaserver knew a later incarnation: all that carries ours is made anew. */
+static int serve_above_others(struct agent *a)
+{
+    int status = serve(a);
+    if (status != EXIT_SUCCESS || a->outrun_by == 0 || a->terminated)
+        return status;
+    const struct agentd_config config = a->config;
+    const uint32_t outrun_by = a->outrun_by;
+    *a = (struct agent){.config = config, .outrun_by = outrun_by, .began_anew = true};
+    return serve(a);
+}
+
 static void help(void)
 {
     printf(
@@ -258,5 +272,5 @@ int main(int argc, char **argv)
     (void)kedge_log_parse_level(agent.config.log_level, &level);
     kedge_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
-    return serve(&agent);
+    return serve_above_others(&agent);
 }

@@ -3,11 +3,13 @@
  * what its answer says of its table goes to the lane. */
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/http/client.h"
 #include "base/log.h"
 #include "daemon.h"
@@ -104,8 +106,15 @@ static void tell_lane(struct agent *a)
     lane_thread_command(a, &c);
 }
 
-/* A handle per metaserver address; kept when it comes back with the same one. An old one of another
- * address is left: the lane may be using it, and it is a few bytes. */
+static void drop(struct agent *a, struct kedge_fab_ah *ah)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    if (ah != NULL)
+        (void)kedge_fab_call(a->device.fab, &c);
+}
+
+/* A handle per metaserver address; kept when it comes back with the same one. The one before stays
+ * until the next change: the lane may be using it. */
 static int address(struct registration *r, const uint8_t gid[16])
 {
     struct agent *a = r->agent;
@@ -119,13 +128,15 @@ static int address(struct registration *r, const uint8_t gid[16])
     if (status != 0)
         return status;
     memcpy(r->gid, gid, 16);
+    drop(a, r->before);
+    r->before = r->lane.ah;
     r->lane.ah = c.ah.x;
     return 0;
 }
 
 static void lost(struct registration *r, const char *why)
 {
-    if (r->state != REGISTRATION_LOST || strcmp(r->why, why) != 0)
+    if (strcmp(r->why, why) != 0) /* once for each reason, until it is registered again */
         kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\"", r->url, why);
     r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -152,11 +163,38 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
     r->backoff_ms = BACKOFF_MS;
 }
 
+/* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
+ * everything that carries the incarnation is made anew, above that one. Not twice in a row: then
+ * somebody else uses the node's id. */
+static bool is_outrun(struct registration *r, const json_t *problem)
+{
+    struct agent *a = r->agent;
+    uint64_t known = 0;
+    if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+        known < a->incarnation || a->began_anew)
+        return false;
+    kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
+              "metaserver=\"%s\" incarnation=%u known=%u", r->url, a->incarnation, (uint32_t)known);
+    a->outrun_by = (uint32_t)known;
+    uv_stop(&a->loop);
+    return true;
+}
+
+static void refused(struct registration *r, const struct kedge_http_answer *answer)
+{
+    char why[160];
+    json_t *problem = json_loads(answer->body, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    snprintf(why, sizeof why, "%d: %s", answer->status, detail != NULL ? detail : "refused");
+    if (answer->status != 409 || !is_outrun(r, problem))
+        lost(r, why);
+    json_decref(problem);
+}
+
 static void registered(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
     uint8_t gid[16];
-    char why[160];
     if (r->agent->stopping)
         return;
     if (answer->status < 0) {
@@ -164,11 +202,7 @@ static void registered(void *user, const struct kedge_http_answer *answer)
         return;
     }
     if (answer->status != 200 && answer->status != 201) {
-        json_t *problem = json_loads(answer->body, 0, NULL);
-        const char *detail = json_string_value(json_object_get(problem, "detail"));
-        snprintf(why, sizeof why, "%d: %s", answer->status, detail != NULL ? detail : "refused");
-        json_decref(problem);
-        lost(r, why);
+        refused(r, answer);
         return;
     }
     if (!understand(r, answer->body, gid) || address(r, gid) != 0) {
@@ -265,21 +299,41 @@ int registrations_start(struct agent *a, struct kedge_errbuf *err)
     return 0;
 }
 
-void registrations_stop(struct agent *a, unsigned grace_ms)
+static void deleted(void *user, const struct kedge_http_answer *answer)
+{
+    (void)answer;
+    --*(uint32_t *)user;
+}
+
+/* All at once, and no longer than grace_ms together: the lease does the rest. */
+static void unregister(struct agent *a, unsigned grace_ms)
 {
     char url[AGENTD_TEXT * 2];
-    if (a->http_client == NULL)
-        return;
+    uint32_t asked = 0;
+    uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        struct registration *r = &a->registration[i];
+        const struct registration *r = &a->registration[i];
         struct kedge_http_call c = {
             .method = "DELETE", .url = url, .connect_timeout_ms = grace_ms, .timeout_ms = grace_ms};
-        struct kedge_http_result result = {0};
-        struct kedge_errbuf err;
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, a->config.node);
-        if (r->state == REGISTRATION_DONE && kedge_http_call(&c, &result, &err) == 0)
-            kedge_http_result_fini(&result);
+        if (r->state == REGISTRATION_DONE &&
+            kedge_http_client_call(a->http_client, &c, deleted, &asked, NULL) == 0)
+            asked++;
     }
+    while (asked > 0 && kedge_clock_ns() < end) {
+        struct pollfd p = {.fd = kedge_http_client_fd(a->http_client), .events = POLLIN};
+        (void)poll(&p, 1, 10);
+        kedge_http_client_run(a->http_client);
+    }
+}
+
+void registrations_stop(struct agent *a, unsigned grace_ms)
+{
+    if (a->http_client == NULL)
+        return;
+    unregister(a, grace_ms);
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        drop(a, a->registration[i].before);
     uv_close((uv_handle_t *)&a->http_poll, NULL);
     kedge_http_client_free(a->http_client);
     a->http_client = NULL;
@@ -290,31 +344,72 @@ void registrations_stop(struct agent *a, unsigned grace_ms)
  */
 
 struct question {
+    struct agent *agent;
     void (*done)(void *user, int status, const uint8_t gid[16], uint16_t pool);
     void *user;
-    uint16_t pool;
+    uint32_t next; /* of the metaservers */
+    int status;    /* so far */
+    char name[64];
 };
+
+static void ask(struct question *q);
+
+static void answer_question(struct question *q, int status, const uint8_t gid[16])
+{
+    q->done(q->user, status, gid, (uint16_t)q->agent->config.pool_number);
+    free(q);
+}
+
+/* The endpoint of our pool, of a node that has not expired: 0 and gid, or -ENOENT. */
+static int read_endpoint(const struct agent *a, const char *body, uint8_t gid[16])
+{
+    int status = -ENOENT;
+    size_t i;
+    json_t *root = json_loads(body, 0, NULL), *endpoint;
+    const char *state = json_string_value(json_object_get(root, "state"));
+    bool expired = state != NULL && strcmp(state, "expired") == 0;
+    json_array_foreach(json_object_get(root, "endpoints"), i, endpoint)
+    {
+        const char *text = json_string_value(json_object_get(endpoint, "gid"));
+        if (!expired && status != 0 && text != NULL && kedge_gid_parse(text, gid) == 0 &&
+            (uint64_t)json_integer_value(json_object_get(endpoint, "pool")) ==
+                a->config.pool_number)
+            status = 0;
+    }
+    json_decref(root);
+    return status;
+}
 
 static void named(void *user, const struct kedge_http_answer *answer)
 {
     struct question *q = user;
     uint8_t gid[16] = {0};
-    int status = answer->status == 404 ? -ENOENT : -EHOSTUNREACH;
-    json_t *root = answer->status == 200 ? json_loads(answer->body, 0, NULL) : NULL;
-    json_t *endpoint;
-    size_t i;
-    if (root != NULL)
-        status = -ENOENT;
-    json_array_foreach(json_object_get(root, "endpoints"), i, endpoint)
-    {
-        const char *text = json_string_value(json_object_get(endpoint, "gid"));
-        if (status != 0 && text != NULL && kedge_gid_parse(text, gid) == 0 &&
-            json_integer_value(json_object_get(endpoint, "pool")) == q->pool)
-            status = 0;
+    if (answer->status == 404)
+        q->status = -ENOENT;
+    else if (answer->status == 200)
+        q->status = read_endpoint(q->agent, answer->body, gid);
+    if (answer->status == 200 && q->status == 0)
+        answer_question(q, 0, gid);
+    else
+        ask(q);
+}
+
+/* One metaserver after another, until one knows a live node of that name. */
+static void ask(struct question *q)
+{
+    static const uint8_t none[16];
+    struct agent *a = q->agent;
+    char url[AGENTD_TEXT * 2];
+    while (!a->stopping && q->next < a->config.metaservers) {
+        const struct registration *r = &a->registration[q->next++];
+        struct kedge_http_call c = {
+            .url = url, .connect_timeout_ms = CALL_MS, .timeout_ms = CALL_MS};
+        snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
+        if (r->state == REGISTRATION_DONE &&
+            kedge_http_client_call(a->http_client, &c, named, q, NULL) == 0)
+            return;
     }
-    json_decref(root);
-    q->done(q->user, status, gid, q->pool);
-    free(q);
+    answer_question(q, q->status, none);
 }
 
 static bool is_name(const char *name)
@@ -329,21 +424,12 @@ void registrations_resolve(struct agent *a, const char *name,
                            void *user)
 {
     static const uint8_t none[16];
-    char url[AGENTD_TEXT * 2];
-    const struct registration *r = NULL;
-    for (uint32_t i = 0; i < a->config.metaservers && r == NULL; i++)
-        if (a->registration[i].state == REGISTRATION_DONE)
-            r = &a->registration[i];
-    struct question *q = r != NULL && is_name(name) ? calloc(1, sizeof *q) : NULL;
+    struct question *q = is_name(name) ? calloc(1, sizeof *q) : NULL;
     if (q == NULL) {
-        done(user, is_name(name) ? -EHOSTUNREACH : -ENOENT, none, 0);
+        done(user, is_name(name) ? -ENOMEM : -ENOENT, none, 0);
         return;
     }
-    *q = (struct question){.done = done, .user = user, .pool = (uint16_t)a->config.pool_number};
-    snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, name);
-    struct kedge_http_call c = {.url = url, .connect_timeout_ms = CALL_MS, .timeout_ms = CALL_MS};
-    if (kedge_http_client_call(a->http_client, &c, named, q, NULL) != 0) {
-        free(q);
-        done(user, -EHOSTUNREACH, none, 0);
-    }
+    *q = (struct question){.agent = a, .done = done, .user = user, .status = -EHOSTUNREACH};
+    snprintf(q->name, sizeof q->name, "%s", name);
+    ask(q);
 }
