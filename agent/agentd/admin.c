@@ -96,9 +96,10 @@ static void status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(
         t,
         "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
-        "\"not_ahead\":%llu},",
+        "\"not_ahead\":%llu,\"faults\":%llu},",
         c->ready, c->live, c->ending, (unsigned long long)c->attached,
-        (unsigned long long)c->refused, (unsigned long long)c->not_ahead);
+        (unsigned long long)c->refused, (unsigned long long)c->not_ahead,
+        (unsigned long long)c->faults);
     kedge_text_printf(
         t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
         c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
@@ -132,6 +133,8 @@ static void metrics(struct agent *a, struct kedge_text *t)
     one_metric(t, "kedge_agent_attached_total", "Workers that attached.", true, c->attached);
     one_metric(t, "kedge_agent_attach_refused_total", "Workers that were refused.", true,
                c->refused);
+    one_metric(t, "kedge_agent_session_faults_total",
+               "Sessions that the agent ended for what their workers did.", true, c->faults);
     one_metric(t, "kedge_agent_not_ahead_total", "Sessions or arenas made while a worker waited.",
                true, c->not_ahead);
     one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);

@@ -13,6 +13,7 @@
 #include "agent/lane.h"
 #include "agentd/config.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "schema/control.h"
 
@@ -132,6 +133,7 @@ struct session_counts {
     uint64_t arena_bytes;                  /* registered or between owners */
     uint64_t attached, refused, not_ahead; /* not_ahead: had to be made while a worker waited */
     uint64_t recycled;
+    uint64_t faults; /* sessions that the lane ended */
 };
 
 int sessions_start(struct agent *a, struct kedge_errbuf *err);
@@ -223,6 +225,7 @@ struct agent {
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */
     struct session_counts count;
+    struct kedge_log_limit fault_log;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

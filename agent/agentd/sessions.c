@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
 #include "daemon.h"
@@ -370,6 +371,20 @@ static void fence(struct agent *a, const struct kedge_lane_event *e)
     kedge_fab_submit(a->device.fab, &f->ctl);
 }
 
+/* A worker can bring this about as often as it likes: it must not fill the log. */
+static void log_fault(struct agent *a, const struct agent_session *s,
+                      const struct kedge_lane_event *e)
+{
+    enum { BURST = 20, PERIOD_S = 10 };
+    uint32_t suppressed;
+    a->count.faults++;
+    if (kedge_log_allow(&a->fault_log, kedge_clock_ns(), PERIOD_S * KEDGE_NS_PER_S, BURST,
+                        &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
+                  "session=%u tenant=%u uid=%u pid=%d reason=%u suppressed=%u", e->session,
+                  s->tenant, (unsigned)s->uid, (int)s->pid, e->reason, suppressed);
+}
+
 void sessions_event(struct agent *a, const struct kedge_lane_event *e)
 {
     struct kedge_command command = {.kind = KEDGE_COMMAND_QP_READY};
@@ -377,9 +392,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     struct agent_session *s = &a->sessions[e->session];
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_FAULT:
-        kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
-                  "session=%u tenant=%u uid=%u pid=%d reason=%u", e->session, s->tenant,
-                  (unsigned)s->uid, (int)s->pid, e->reason);
+        log_fault(a, s, e);
         if (s->connection != NULL)
             connection_close(s->connection);
         if (s->stage == STAGE_LIVE)

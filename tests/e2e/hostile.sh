@@ -51,7 +51,7 @@ fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(rss)
 
 for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" {print $1}'); do
-    count=$((10#$(progress)))
+    count=$((10#$(progress))) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
         --ms "$ms" >"$out" 2>&1 &
@@ -62,6 +62,10 @@ for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" {print $1}'); 
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
+    case $attack in
+    ring-random | ring-torn | indices | keys | secrets)
+        (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault" ;;
+    esac
     kill -0 "$victim" 2>/dev/null || fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
     for _ in $(seq 300); do
         [[ $(shape) == "$shape_before" ]] && settled && (($(fds) <= fds_before)) && break
