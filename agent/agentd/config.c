@@ -72,7 +72,7 @@ static const struct option options[] = {
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct option tenant_options[] = {
-    {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: 1000, 2000-2999"},
+    {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: www-data, 1000, 2000-2999"},
     {"tenant NAME", "sessions", A_COUNT, OF(sessions), 1, 65536, "128", "at a time"},
     {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
     {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
@@ -229,6 +229,32 @@ static int defaults(struct agentd_config *out, struct kedge_errbuf *err)
     return 0;
 }
 
+static bool have_one_in_common(const struct agentd_tenant_config *a,
+                               const struct agentd_tenant_config *b, uid_t *uid)
+{
+    for (uint32_t i = 0; i < a->uid_ranges; i++)
+        for (uint32_t k = 0; k < b->uid_ranges; k++)
+            if (a->uids[i].first <= b->uids[k].last && b->uids[k].first <= a->uids[i].last) {
+                *uid = a->uids[i].first > b->uids[k].first ? a->uids[i].first : b->uids[k].first;
+                return true;
+            }
+    return false;
+}
+
+/* Whose worker it is must not depend on the order of sections. */
+static int check_uids(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
+{
+    uid_t uid;
+    for (uint32_t i = 0; i < c->tenants; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (have_one_in_common(&c->tenant[i], &c->tenant[k], &uid))
+                return kedge_err(err, -EINVAL,
+                                 "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
+                                 "take it out of one",
+                                 where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
+    return 0;
+}
+
 /* What concerns more than one setting. */
 static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
 {
@@ -245,7 +271,7 @@ static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf
     if (strcmp(c->socket, c->admin_socket) == 0)
         return kedge_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
     if (c->tenants > 0)
-        return 0;
+        return check_uids(c, where, err);
     tenant_defaults(c, &c->tenant[0], "default");
     snprintf(self, sizeof self, "%u", (unsigned)geteuid());
     c->tenants = 1;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config_parse.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <pwd.h>
 #include <sched.h>
 #include <string.h>
 
@@ -132,25 +134,44 @@ int agentd_set_urls(struct agentd_config *config, const char *value, struct kedg
     return 0;
 }
 
+/* "1000", "2000-2999", or a user's name. */
+static int set_uids(struct agentd_uids *out, char *one, struct kedge_errbuf *must)
+{
+    uint64_t first = 0, last = 0;
+    if (!isdigit((unsigned char)one[0])) {
+        const struct passwd *user = one[0] != '\0' ? getpwnam(one) : NULL;
+        if (user == NULL)
+            return kedge_err(must, -EINVAL,
+                             "must be a list of users such as www-data, 1000, 2000-2999, and this "
+                             "host has no user \"%s\"",
+                             one);
+        *out = (struct agentd_uids){.first = user->pw_uid, .last = user->pw_uid};
+        return 0;
+    }
+    char *dash = strchr(one, '-');
+    if (dash != NULL)
+        *dash = '\0';
+    if (kedge_parse_u64(one, 0, UINT32_MAX - 1, &first) != 0 ||
+        kedge_parse_u64(dash != NULL ? dash + 1 : one, 0, UINT32_MAX - 1, &last) != 0 ||
+        last < first)
+        return kedge_err(must, -EINVAL,
+                         "must be a list of users such as www-data, 1000, 2000-2999");
+    *out = (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};
+    return 0;
+}
+
 int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
                     struct kedge_errbuf *must)
 {
     char one[64];
     tenant->uid_ranges = 0;
     for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
-        uint64_t first = 0, last = 0;
-        char *dash = strchr(one, '-');
-        if (dash != NULL)
-            *dash = '\0';
-        if (kedge_parse_u64(one, 0, UINT32_MAX - 1, &first) != 0 ||
-            kedge_parse_u64(dash != NULL ? dash + 1 : one, 0, UINT32_MAX - 1, &last) != 0 ||
-            last < first)
-            return kedge_err(must, -EINVAL,
-                             "must be a list of numeric uids and ranges such as 1000, 2000-2999");
         if (tenant->uid_ranges == AGENTD_UID_RANGES)
-            return kedge_err(must, -EINVAL, "has at most %d uids and ranges", AGENTD_UID_RANGES);
-        tenant->uids[tenant->uid_ranges++] =
-            (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};
+            return kedge_err(must, -EINVAL, "has at most %d users and ranges", AGENTD_UID_RANGES);
+        int status = set_uids(&tenant->uids[tenant->uid_ranges], one, must);
+        if (status != 0)
+            return status;
+        tenant->uid_ranges++;
     }
     return 0;
 }

@@ -220,7 +220,8 @@ struct agent {
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
-    struct arena *arenas_ahead;              /* nobody's yet */
+    struct arena *arenas_ahead; /* nobody's yet */
+    struct kedge_lane_quota quota[AGENTD_TENANTS];
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum { MRS_PER_SESSION = 1024 };
+enum { MRS_PER_SESSION = 256 };
 
 static struct agentd_tenant_config *tenant_of(struct agent *a, uint32_t number)
 {
@@ -108,8 +108,22 @@ static struct agent_session *find_stage(struct agent *a, enum stage stage)
     return NULL;
 }
 
+static uint32_t bound_of(uint64_t setting)
+{
+    return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
+}
+
+static void init_quotas(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.tenants; i++) {
+        a->quota[i].max_vqps = bound_of(a->config.tenant[i].vqps);
+        a->quota[i].max_mrs = bound_of(a->config.tenant[i].mrs);
+    }
+}
+
 int sessions_start(struct agent *a, struct kedge_errbuf *err)
 {
+    init_quotas(a);
     a->sessions = calloc(a->config.max_sessions, sizeof a->sessions[0]);
     if (a->sessions == NULL)
         return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
@@ -236,6 +250,7 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
                                             .max_vqps = s->ro->max_vqps,
                                             .max_inflight = s->ro->max_inflight,
                                             .max_mrs = MRS_PER_SESSION,
+                                            .quota = &a->quota[tenant - 1],
                                             .arena = lane_arena(arena)}};
     lane_thread_command(a, &command);
     return 0;

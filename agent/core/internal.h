@@ -55,6 +55,7 @@ struct vqp {
     uint8_t state;   /* enum vqp_state, moved by vqp_move() alone */
     uint8_t blocked; /* in the lane's list of those whose head waits */
     uint8_t lost;    /* only within break_phys() */
+    uint8_t denied;  /* enum kedge_reason: why the last bind of a free one failed */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -104,6 +105,7 @@ struct session {
     struct grant *grants;
     /* One control request at a time; nothing more is taken from the ring until it is answered. */
     uint32_t control_op, control_tag;
+    struct kedge_lane_quota *quota;
     uint32_t fence_rkey; /* DEREG_MR: of the arena that the region was in */
     uint64_t due_ns;     /* when the lease of what was withdrawn is over; 0: not counted yet */
     struct session *next_dirty, *next_waiting, *next_due;
@@ -263,6 +265,9 @@ void sessions_publish(struct kedge_lane *l);
 void sessions_due(struct kedge_lane *l);
 /* The fence of a DEREG_MR, named by its tag, is over. */
 void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
+/* One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
+bool quota_take(_Atomic uint32_t *used, uint32_t most);
+void quota_give(_Atomic uint32_t *used);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
 /* regions.c: this node's MR table. */

@@ -49,7 +49,7 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
         d->reg_mr.vaddr > UINT64_MAX - length)
         return -EINVAL;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
-    if (region == NULL)
+    if (region == NULL || !quota_take(&s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
     struct kedge_mr_record r = {
         .tenant = s->tenant,
@@ -63,8 +63,10 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);
     if (status == 0)
         status = put_under_a_new_key(l, &r);
-    if (status != 0)
+    if (status != 0) {
+        quota_give(&s->quota->mrs);
         return status;
+    }
     region->vkey = r.vkey;
     region->rkey = r.rkey;
     s->regions_used++;
@@ -81,6 +83,7 @@ static void withdraw(struct kedge_lane *l, struct session *s, struct region *reg
     (void)kedge_table_remove(l->res.mr_table, &r);
     region->vkey = 0;
     s->regions_used--;
+    quota_give(&s->quota->mrs);
     COUNT(l, mrs, -1);
 }
 

@@ -23,6 +23,20 @@ static void free_arrays(struct session *s)
     *s = (struct session){.id = s->id};
 }
 
+/* Several lanes may serve one tenant. */
+bool quota_take(_Atomic uint32_t *used, uint32_t most)
+{
+    if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
+        return true;
+    quota_give(used);
+    return false;
+}
+
+void quota_give(_Atomic uint32_t *used)
+{
+    atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
+}
+
 int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
 {
     if (add->id >= l->config.max_sessions || l->sessions[add->id].state != SESSION_NONE)
@@ -41,6 +55,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .tenant = add->tenant,
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,
+        .quota = add->quota,
         .arenas = 1,
     };
     s->arena[0] = add->arena;
@@ -292,7 +307,8 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
         /* Nothing can be before it on a VQP that does not exist. */
         q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;
         COUNT(l, refused, 1);
-        session_complete(l, w, IBV_WC_LOC_QP_OP_ERR, KEDGE_REASON_NOT_CONNECTED);
+        session_complete(l, w, IBV_WC_LOC_QP_OP_ERR,
+                         q->denied != 0 ? q->denied : KEDGE_REASON_NOT_CONNECTED);
         return;
     }
     vqp_submit(l, q, w);

@@ -205,7 +205,13 @@ void vqp_bind(struct kedge_lane *l, struct vqp *q, const struct kedge_sq_desc *d
 {
     if (q->flow != NULL)
         flow_put(l, q->flow);
+    q->denied = 0;
     if (q->state == VQP_FREE) {
+        struct kedge_lane_quota *quota = q->session->quota;
+        if (!quota_take(&quota->vqps, quota->max_vqps)) { /* its posts will say so */
+            q->denied = KEDGE_REASON_QUOTA;
+            return;
+        }
         q->session->vqps_used++;
         COUNT(l, vqps, 1);
     }
@@ -227,6 +233,7 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q)
         flow_put(l, q->flow);
     q->flow = NULL;
     q->session->vqps_used--;
+    quota_give(&q->session->quota->vqps);
     COUNT(l, vqps, -1);
     vqp_move(q, VQP_FREE);
 }

@@ -124,7 +124,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kedge_sq_desc d;
     static struct session session;
     size_t head = size < sizeof ring ? size : sizeof ring;
-    session = (struct session){.tenant = 1};
+    struct kedge_lane_quota quota = {.max_vqps = UINT32_MAX, .max_mrs = UINT32_MAX};
+    session = (struct session){.tenant = 1, .quota = &quota};
     if (size == 0)
         return 0;
     memcpy(ring, data, head);

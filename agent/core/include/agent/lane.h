@@ -109,6 +109,13 @@ struct kedge_lane_arena {
     uint32_t lkey, rkey; /* real */
 };
 
+/* What a tenant has of what lanes give out, and may have at most; shared by the sessions and lanes
+ * that it has. The control side's memory, while any of its sessions lives. */
+struct kedge_lane_quota {
+    _Atomic uint32_t vqps, mrs;
+    uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound */
+};
+
 /* A session as the lane sees it. Mappings are the control side's until KEDGE_EVENT_SESSION_OVER. */
 struct kedge_lane_session {
     uint32_t id; /* below max_sessions, not in use; names it in commands and events */
@@ -116,7 +123,8 @@ struct kedge_lane_session {
     struct kedge_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
     uint32_t tenant;
     uint32_t max_vqps, max_inflight, max_mrs;
-    struct kedge_lane_arena arena; /* number 0 */
+    struct kedge_lane_quota *quota; /* the tenant's, borrowed */
+    struct kedge_lane_arena arena;  /* number 0 */
 };
 
 enum kedge_command_kind {

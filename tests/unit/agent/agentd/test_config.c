@@ -112,6 +112,8 @@ START_TEST(a_uid_finds_its_tenant)
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 1001), 1);
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 3000), -EACCES);
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), -EACCES);
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, root\n"), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), 0);
     ck_assert_uint_eq(config.tenant[0].memory, 1 << 20);
     ck_assert_uint_ne(config.tenant[0].id, config.tenant[1].id);
 }
@@ -139,8 +141,10 @@ END_TEST
 START_TEST(malformed_tenants_are_refused)
 {
     refused("[tenant a b]\nuids = 1\n", ":2: a tenant's name has 1 to 31 letters");
-    refused("[tenant a]\nuids = root\n", "must be a list of numeric uids");
-    refused("[tenant a]\nuids = 9-3\n", "must be a list of numeric uids");
+    refused("[tenant a]\nuids = no-such-user\n", "this host has no user \"no-such-user\"");
+    refused("[tenant a]\nuids = 9-3\n", "must be a list of users");
+    refused("[tenant a]\nuids = 7\n[tenant b]\nuids = 5-9\n",
+            "uid 7 is in `uids` of both [tenant a] and [tenant b]");
 }
 END_TEST
 

@@ -159,6 +159,7 @@ static void publish(struct world *w, struct world_node *n)
 
 static void configure(struct world *w, struct world_node *n)
 {
+    n->quota.max_vqps = n->quota.max_mrs = UINT32_MAX;
     n->config = (struct kedge_lane_config){.max_sessions = 8,
                                            .max_peers = 8,
                                            .max_flows = 4,
@@ -416,6 +417,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .max_vqps = 8,
                                       .max_inflight = 32,
                                       .max_mrs = 4,
+                                      .quota = &n->quota,
                                       .arena = {.addr = k->arena.addr,
                                                 .bytes = WORLD_ARENA,
                                                 .lkey = k->arena_mr->lkey,

@@ -38,6 +38,7 @@ struct world_node {
     struct kedge_lane_resources res;
     struct kedge_lane_config config;
     struct kedge_lane *lane;
+    struct kedge_lane_quota quota; /* of all its sessions: no bound, unless a test sets one */
     uint32_t incarnation, over, faults, last_reason, broken, fences;
 };
 
