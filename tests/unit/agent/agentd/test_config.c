@@ -112,10 +112,10 @@ START_TEST(a_uid_finds_its_tenant)
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 1001), 1);
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 3000), -EACCES);
     ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), -EACCES);
-    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, root\n"), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), 0);
     ck_assert_uint_eq(config.tenant[0].memory, 1 << 20);
     ck_assert_uint_ne(config.tenant[0].id, config.tenant[1].id);
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, root\n"), 0);
+    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), 0);
 }
 END_TEST
 
