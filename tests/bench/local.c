@@ -18,7 +18,8 @@
 #include "perf.h"
 
 enum { START_MS = 20000, STOP_MS = 5000, STEP_US = 5000 };
-static const char *const names[] = {"metad", "a", "b"};
+static const char *const names[] = {"metad", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+_Static_assert(sizeof names / sizeof names[0] == 3 + PERF_MAX_DEAD, "one each");
 
 /* The path of a daemon: --bin, or beside us, or in sbin. */
 static int find_program(const struct perf_options *o, const char *name, char out[PATH_MAX],
@@ -69,7 +70,9 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (l->pinned)
         snprintf(lane_cpu, sizeof lane_cpu, "%d", l->lane_cpu);
     const bool meets = o->test == PERF_MEMORY || (o->test == PERF_CONNECT && !o->cached);
-    const unsigned long long strangers = meets ? o->count : 0;
+    const unsigned long long strangers = meets                       ? o->count
+                                         : o->test == PERF_ISOLATION ? o->silent
+                                                                     : 0;
     /* For memory, the second agent has all that the first has, but for the peers. */
     const unsigned long long peers = o->test != PERF_MEMORY ? strangers + 1024
                                      : which == 1           ? strangers
@@ -219,14 +222,15 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
         return kedge_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
     int status = 0;
     choose_cpus(l, o);
-    for (int i = 0; i < 3 && status == 0; i++) {
+    const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : 0);
+    for (int i = 0; i <= last && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
         if (mkdir(path, 0700) != 0)
             status = kedge_err(err, -errno, "%s: %s", path, strerror(errno));
         if (i > 0)
             snprintf(l->socket[i - 1], sizeof l->socket[0], "%s/%s.sock", l->work, names[i]);
     }
-    for (int i = 0; i < 3 && status == 0; i++) {
+    for (int i = 0; i <= last && status == 0; i++) {
         status = spawn(l, o, i, err);
         if (status == 0)
             status = wait_ready(l, i, err);
@@ -241,6 +245,10 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     o->pinned = l->pinned;
     o->agent_pid[0] = l->pid[1];
     o->agent_pid[1] = l->pid[2];
+    for (int i = 3; i <= last; i++) {
+        o->dead_socket[i - 3] = l->socket[i - 1];
+        o->dead_pid[i - 3] = l->pid[i];
+    }
     pin_worker(l);
     return 0;
 }
@@ -264,7 +272,7 @@ static void remove_tree(const char *path)
 
 void perf_local_stop(struct perf_local *l)
 {
-    for (int i = 2; i >= 0; i--) {
+    for (int i = 2 + PERF_MAX_DEAD; i >= 0; i--) {
         if (l->pid[i] == 0)
             continue;
         kill(l->pid[i], SIGTERM);

@@ -16,6 +16,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_mesh(o, r, err);
     case PERF_MEMORY:
         return perf_memory(o, r, err);
+    case PERF_ISOLATION:
+        return perf_isolation(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

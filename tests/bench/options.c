@@ -18,6 +18,7 @@ static const char help[] =
     "  read, write               one-sided operations; --direct: without an agent, on the fabric\n"
     "  memory                    what an agent takes for each peer that it knows; needs --local\n"
     "  mesh --workers N          N workers connect to each other and READ from each other\n"
+    "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -25,6 +26,8 @@ static const char help[] =
     "  --size BYTES              of an operation (8)\n"
     "  --depth N                 operations under way at a time (1)\n"
     "  --count N                 how many are measured\n"
+    "  --dead N                  isolation: nodes that were killed (4)\n"
+    "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
     "  --peer-socket PATH        the agent of the target (the same)\n"
     "  --server URL              a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
@@ -39,8 +42,13 @@ static const struct {
     enum perf_test test;
     uint64_t count; /* by default */
 } tests[] = {
-    {"attach", PERF_ATTACH, 1000},  {"connect", PERF_CONNECT, 0}, {"read", PERF_READ, 1000000},
-    {"write", PERF_WRITE, 1000000}, {"mesh", PERF_MESH, 0},       {"memory", PERF_MEMORY, 10000},
+    {"attach", PERF_ATTACH, 1000},
+    {"connect", PERF_CONNECT, 0},
+    {"read", PERF_READ, 1000000},
+    {"write", PERF_WRITE, 1000000},
+    {"mesh", PERF_MESH, 0},
+    {"memory", PERF_MEMORY, 10000},
+    {"isolation", PERF_ISOLATION, 200000},
 };
 
 enum { UNCACHED = 1000, CACHED = 1000000 };
@@ -68,6 +76,8 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
         o->count = cached ? CACHED : UNCACHED;
     if (o->test == PERF_MEMORY && !o->local)
         return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
+    if (o->test == PERF_ISOLATION && !o->local)
+        return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
     if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
         return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
     o->cached = cached;
@@ -80,6 +90,8 @@ static const struct option long_options[] = {
     {"depth", required_argument, NULL, 'd'},
     {"count", required_argument, NULL, 'n'},
     {"workers", required_argument, NULL, 'w'},
+    {"dead", required_argument, NULL, 'k'},
+    {"silent", required_argument, NULL, 'i'},
     {"socket", required_argument, NULL, 'a'},
     {"peer-socket", required_argument, NULL, 'p'},
     {"server", required_argument, NULL, 'm'},
@@ -100,6 +112,8 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
     int status = c == 's'   ? number("size", optarg, 1, PERF_MAX_SIZE, &value, err)
                  : c == 'd' ? number("depth", optarg, 1, PERF_MAX_DEPTH, &value, err)
                  : c == 'n' ? number("count", optarg, 1, UINT32_MAX, &value, err)
+                 : c == 'k' ? number("dead", optarg, 1, PERF_MAX_DEAD, &value, err)
+                 : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
                             : number("workers", optarg, 2, PERF_MAX_WORKERS, &value, err);
     if (status != 0)
         return status;
@@ -113,6 +127,12 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
     case 'n':
         o->count = value;
         break;
+    case 'k':
+        o->dead = (uint32_t)value;
+        break;
+    case 'i':
+        o->silent = (uint32_t)value;
+        break;
     default:
         o->workers = (uint32_t)value;
     }
@@ -123,7 +143,7 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
 {
     if (optind + 1 != argc)
         return kedge_err(err, -EINVAL,
-                         "name one test: attach, connect, read, write, mesh or memory");
+                         "name one test: attach, connect, read, write, mesh, memory or isolation");
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         if (strcmp(argv[optind], tests[i].name) != 0)
             continue;
@@ -133,9 +153,10 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
             o->count = tests[i].count;
         return 0;
     }
-    return kedge_err(err, -EINVAL,
-                     "there is no test \"%.40s\": attach, connect, read, write, mesh, memory",
-                     argv[optind]);
+    return kedge_err(
+        err, -EINVAL,
+        "there is no test \"%.40s\": attach, connect, read, write, mesh, memory, isolation",
+        argv[optind]);
 }
 
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err)
@@ -144,6 +165,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
     struct perf_options o = {.size = 8,
                              .depth = 1,
                              .workers = 16,
+                             .dead = 4,
+                             .silent = 4,
                              .server = server != NULL ? server : "http://127.0.0.1:7480"};
     bool cached = false, uncached = false;
     int c, status = 0;
@@ -153,6 +176,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
         case 'd':
         case 'n':
         case 'w':
+        case 'k':
+        case 'i':
             status = set_number(&o, c, err);
             break;
         case 'a':

@@ -14,11 +14,20 @@ enum {
     PERF_MAX_DEPTH = 4096,
     PERF_MAX_SIZE = 1 << 20,
     PERF_MAX_WORKERS = 1000,
-    PERF_MAX_STRANGERS = 100000, /* endpoints that connect or memory register */
+    PERF_MAX_STRANGERS = 100000, /* endpoints that connect, memory or isolation register */
+    PERF_MAX_DEAD = 8,           /* agents that isolation kills */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
 
-enum perf_test { PERF_ATTACH, PERF_CONNECT, PERF_READ, PERF_WRITE, PERF_MESH, PERF_MEMORY };
+enum perf_test {
+    PERF_ATTACH,
+    PERF_CONNECT,
+    PERF_READ,
+    PERF_WRITE,
+    PERF_MESH,
+    PERF_MEMORY,
+    PERF_ISOLATION
+};
 
 /* The command line. Strings are argv's or literals. */
 struct perf_options {
@@ -29,10 +38,13 @@ struct perf_options {
     const char *server;      /* a metaserver, for connect --uncached */
     const char *bin;         /* where --local finds the daemons; NULL: beside kedge-perf */
     uint64_t count;
-    uint32_t size, depth, workers;
+    uint32_t size, depth, workers, dead, silent;
     bool direct, local, json, cached;
     int agent_pid[2]; /* --local's; else 0 */
-    bool pinned;      /* --local put the worker and the lanes on CPUs of their own */
+    /* Isolation's: agents to be killed. */
+    const char *dead_socket[PERF_MAX_DEAD];
+    int dead_pid[PERF_MAX_DEAD];
+    bool pinned; /* --local put the worker and the lanes on CPUs of their own */
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
@@ -46,6 +58,10 @@ struct perf_result {
     bool verified;    /* the bytes were looked at */
     /* memory: bytes of an agent that knows count peers, and of one that can know one alone */
     uint64_t large, small;
+    /* isolation: hist is beside the bad neighbour, alone without it; what that posted, and how
+     * much of it ended with an error */
+    struct kedge_hist alone;
+    uint64_t bad_posted, bad_failed;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -73,13 +89,14 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
  */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
-/* A metaserver and two agents of our own, on a soft device of their own. */
+/* A metaserver and two agents of our own, and those that isolation kills, on a soft device of their
+ * own. */
 struct perf_local {
     char device[64], work[64];
-    char socket[2][96]; /* of the agents */
-    char server[64];    /* URL */
-    int pid[3];         /* metaserver, agents; 0: none */
-    bool pinned;        /* to these */
+    char socket[2 + PERF_MAX_DEAD][96]; /* of the agents */
+    char server[64];                    /* URL */
+    int pid[3 + PERF_MAX_DEAD];         /* metaserver, agents; 0: none */
+    bool pinned;                        /* to these */
     int worker_cpu, lane_cpu;
 };
 /* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
@@ -103,6 +120,17 @@ int perf_connect(const struct perf_options *o, struct perf_result *r, struct ked
 int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+
+/* A worker of o->socket that READs or WRITEs memory of one of o->peer_socket. */
+struct perf_worker;
+int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct perf_worker **out,
+                    struct kedge_errbuf *err);
+/* Does o->count operations, after some that are not measured; the bytes are looked at. */
+int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
+                        struct kedge_errbuf *err);
+/* NULL is allowed. */
+void perf_worker_free(struct perf_worker *w);
 
 struct kedge_session;
 /* Opens a session; when the agent has none ready it tries again for 10 s, counting in *retries. */

@@ -48,6 +48,12 @@ static void machine(struct kedge_text *t)
     kedge_text_printf(t, "}");
 }
 
+static double ratio(const struct perf_result *r, double percent)
+{
+    uint64_t alone = kedge_hist_percentile(&r->alone, percent);
+    return alone > 0 ? (double)kedge_hist_percentile(&r->hist, percent) / (double)alone : 0;
+}
+
 static void as_json(const struct perf_options *o, const struct perf_result *r, double per_second)
 {
     const struct kedge_hist *h = &r->hist;
@@ -67,6 +73,15 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
         kedge_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
                           (unsigned long long)o->count, (unsigned long long)r->large,
                           (unsigned long long)r->small);
+    if (o->test == PERF_ISOLATION)
+        kedge_text_printf(
+            &t,
+            "\"dead\":%u,\"silent\":%u,\"alone_p50_ns\":%llu,\"alone_p99_ns\":%llu,\"bad_posted\":%"
+            "llu,"
+            "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
+            o->dead, o->silent, (unsigned long long)kedge_hist_percentile(&r->alone, 50),
+            (unsigned long long)kedge_hist_percentile(&r->alone, 99),
+            (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed, ratio(r, 99));
     kedge_text_printf(
         &t,
         "\"count\":%llu,\"retries\":%llu,\"min_ns\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
@@ -100,6 +115,18 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
                ((double)r->large - (double)r->small) / (double)o->count,
                (unsigned long long)o->count, (unsigned long long)r->large / 1024,
                (unsigned long long)r->small / 1024);
+        return;
+    }
+    if (o->test == PERF_ISOLATION) {
+        printf("isolation: READs of %u bytes alone: p50 %.3f us, p99 %.3f us; beside a worker that "
+               "posts to %u killed nodes and %u that never answer: p50 %.3f us, p99 %.3f us; "
+               "ratio %.2f and %.2f (%llu each; the other posted %llu, %llu of them failed)\n",
+               o->size, (double)kedge_hist_percentile(&r->alone, 50) / 1e3,
+               (double)kedge_hist_percentile(&r->alone, 99) / 1e3, o->dead, o->silent,
+               (double)kedge_hist_percentile(h, 50) / 1e3,
+               (double)kedge_hist_percentile(h, 99) / 1e3, ratio(r, 50), ratio(r, 99),
+               (unsigned long long)h->count, (unsigned long long)r->bad_posted,
+               (unsigned long long)r->bad_failed);
         return;
     }
     if (has_depth(o))

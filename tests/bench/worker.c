@@ -117,19 +117,20 @@ out:
     return status;
 }
 
-struct worker {
+struct perf_worker {
     struct perf_path path; /* first */
     struct kedge_session *s, *peer;
     struct kedge_vqp *q;
     struct kedge_remote remote;
     void *memory, *peer_memory;
+    uint32_t lkey;
     struct ibv_send_wr *wr;
     struct ibv_sge *sge;
 };
 
 static int post(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err)
 {
-    struct worker *w = (struct worker *)path;
+    struct perf_worker *w = (struct perf_worker *)path;
     struct ibv_send_wr *bad;
     uint32_t slot = first;
     for (uint32_t i = 1; i < count; i++) {
@@ -145,7 +146,7 @@ static int post(struct perf_path *path, uint32_t first, uint32_t count, struct k
 static int poll(struct perf_path *path, struct kedge_errbuf *err)
 {
     struct ibv_wc wc[POLL];
-    int n = kedge_poll(((struct worker *)path)->s, POLL, wc);
+    int n = kedge_poll(((struct perf_worker *)path)->s, POLL, wc);
     if (n < 0)
         return perf_failed(n, "polling", err);
     for (int i = 0; i < n; i++)
@@ -155,13 +156,13 @@ static int poll(struct perf_path *path, struct kedge_errbuf *err)
     return n;
 }
 
-static void requests(struct worker *w, const struct perf_options *o, uint32_t lkey,
-                     enum ibv_wr_opcode opcode)
+static void requests(struct perf_worker *w, const struct perf_options *o, enum ibv_wr_opcode opcode)
 {
     uint32_t stride = perf_stride(o->size);
     for (uint32_t i = 0; i < o->depth; i++) {
-        w->sge[i] = (struct ibv_sge){
-            .addr = (uintptr_t)w->memory + (uint64_t)i * stride, .length = o->size, .lkey = lkey};
+        w->sge[i] = (struct ibv_sge){.addr = (uintptr_t)w->memory + (uint64_t)i * stride,
+                                     .length = o->size,
+                                     .lkey = w->lkey};
         w->wr[i] =
             (struct ibv_send_wr){.wr_id = i,
                                  .sg_list = &w->sge[i],
@@ -174,8 +175,7 @@ static void requests(struct worker *w, const struct perf_options *o, uint32_t lk
 }
 
 /* The target's side: a region with the pattern, exported; this side: memory, a VQP, imported. */
-static int prepare(struct worker *w, const struct perf_options *o, uint32_t *lkey,
-                   struct kedge_errbuf *err)
+static int prepare(struct perf_worker *w, const struct perf_options *o, struct kedge_errbuf *err)
 {
     uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
     char token[KEDGE_TOKEN_MAX];
@@ -192,7 +192,7 @@ static int prepare(struct worker *w, const struct perf_options *o, uint32_t *lke
         return perf_failed(status, "exporting a region", err);
     status = kedge_import(w->s, token, &w->remote);
     if (status == 0)
-        status = kedge_alloc(w->s, bytes, &w->memory, lkey);
+        status = kedge_alloc(w->s, bytes, &w->memory, &w->lkey);
     if (status == 0)
         status = kedge_vqp_create(w->s, NULL, &w->q);
     if (status == 0)
@@ -200,8 +200,8 @@ static int prepare(struct worker *w, const struct perf_options *o, uint32_t *lke
     return status == 0 ? 0 : perf_failed(status, "importing and connecting", err);
 }
 
-static int measure(struct worker *w, const struct perf_options *o, uint32_t lkey,
-                   struct perf_result *r, struct kedge_errbuf *err)
+int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
+                        struct kedge_errbuf *err)
 {
     static struct perf_result unused;
     struct kedge_clock_fast clock;
@@ -212,7 +212,7 @@ static int measure(struct worker *w, const struct perf_options *o, uint32_t lkey
         perf_pattern(w->memory, bytes);
         memset(w->peer_memory, 0, bytes);
     }
-    requests(w, o, lkey, write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ);
+    requests(w, o, write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ);
     int status = perf_loop(&w->path, &clock, o->depth + o->count / 10, &unused, err);
     if (status == 0)
         status = perf_loop(&w->path, &clock, o->count, r, err);
@@ -224,33 +224,54 @@ static int measure(struct worker *w, const struct perf_options *o, uint32_t lkey
     return status;
 }
 
-int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct perf_worker **out,
+                    struct kedge_errbuf *err)
 {
-    static struct worker w;
     struct kedge_session_info info;
-    uint32_t lkey = 0;
-    w.path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
-    w.wr = calloc(o->depth, sizeof *w.wr);
-    w.sge = calloc(o->depth, sizeof *w.sge);
-    int status = w.wr == NULL || w.sge == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
+    struct perf_worker *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    w->path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
+    w->wr = calloc(o->depth, sizeof *w->wr);
+    w->sge = calloc(o->depth, sizeof *w->sge);
+    int status = w->wr == NULL || w->sge == NULL ? kedge_err(err, -ENOMEM, "out of memory") : 0;
     if (status == 0)
-        status = perf_open(o->socket, &w.s, &r->retries, err);
+        status = perf_open(o->socket, &w->s, &r->retries, err);
     if (status == 0)
-        status = perf_open(o->peer_socket != NULL ? o->peer_socket : o->socket, &w.peer,
+        status = perf_open(o->peer_socket != NULL ? o->peer_socket : o->socket, &w->peer,
                            &r->retries, err);
     if (status == 0) {
-        kedge_session_query(w.s, &info);
+        kedge_session_query(w->s, &info);
         if (o->depth > info.max_inflight)
             status = kedge_err(err, -EINVAL, "--depth is at most %u here (max_inflight in [pool])",
                                info.max_inflight);
     }
     if (status == 0)
-        status = prepare(&w, o, &lkey, err);
+        status = prepare(w, o, err);
     if (status == 0)
-        status = measure(&w, o, lkey, r, err);
-    kedge_close(w.s);
-    kedge_close(w.peer);
-    free(w.wr);
-    free(w.sge);
+        *out = w;
+    else
+        perf_worker_free(w);
+    return status;
+}
+
+void perf_worker_free(struct perf_worker *w)
+{
+    if (w == NULL)
+        return;
+    kedge_close(w->s);
+    kedge_close(w->peer);
+    free(w->wr);
+    free(w->sge);
+    free(w);
+}
+
+int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    struct perf_worker *w = NULL;
+    int status = perf_worker_new(o, r, &w, err);
+    if (status == 0)
+        status = perf_worker_measure(w, o, r, err);
+    perf_worker_free(w);
     return status;
 }
