@@ -82,9 +82,9 @@ cluster_start() {
     for name in "${names[@]:0:agents}"; do agent_wait "$name" || return 1; done
 }
 
-# Agents first. Whoever does not end within 5 s is killed, and that is a failure.
+# Agents first. Whoever does not end within 5 s is killed, and that is a failure; so is an end that is not clean.
 cluster_stop() {
-    local name status=0
+    local name code status=0
     for name in "${names[@]:0:agents}" metad; do
         [[ -n ${pids[$name]-} ]] || continue
         kill -CONT "${pids[$name]}" 2>/dev/null
@@ -96,7 +96,12 @@ cluster_stop() {
             sleep 0.05
         done
         if kill -KILL "${pids[$name]}" 2>/dev/null; then echo "$name did not end after SIGTERM" >&2; status=1; fi
-        wait "${pids[$name]}" 2>/dev/null || true
+        code=0
+        wait "${pids[$name]}" 2>/dev/null || code=$?
+        if ((code != 0 && code != 127)); then # 127: somebody has waited for it already
+            echo "$name ended with $code: $(tail -n 40 "$work/$name.log")" >&2
+            status=1
+        fi
     done
     pids=()
     [[ -z ${work-} ]] || rm -rf "$work" "$device"

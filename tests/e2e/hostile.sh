@@ -89,5 +89,14 @@ echo "the agent's anonymous memory: $rss_before KiB before, $(rss) KiB after"
 if ! grep -q -a __asan_init "$bin/kedge-agentd"; then
     (($(rss) <= rss_before + 4096)) || fail "the agent has grown by more than 4 MiB"
 fi
+
+attackers=()
+for attack in flood dies ring-formed hoard keys greedy linger; do
+    timeout 60 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --seed "$seed" --ms 2000 \
+        >/dev/null 2>&1 &
+    attackers+=($!)
+done
+sleep 0.7
 stop
-ok "the agent ends cleanly"
+for attacker in "${attackers[@]}"; do wait "$attacker" || true; done # most find that the agent is gone
+ok "the agent ends cleanly in the middle of it all"
