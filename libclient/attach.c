@@ -86,14 +86,14 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
     m->tag = ++s->message_tag;
     m->size = (uint32_t)bytes;
     int status = kedge_fds_send(s->socket, m, bytes, NULL, 0);
-    if (status != 0)
+    if (status != 0 && status != -EPIPE && status != -ECONNRESET) /* then it may have said why */
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
     for (;;) {
         status = receive(s->socket, &got, fds, &count);
         if (status != 0)
             return status;
-        if (got.h.tag == m->tag)
+        if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == KEDGE_CONTROL_ERROR))
             break;
         close_all(fds, count); /* the late answer to a question that was given up */
         if (kedge_clock_ns() > until)

@@ -64,6 +64,14 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         kedge_text_json(t, a->registration[i].why);
         kedge_text_printf(t, "}");
     }
+    kedge_text_printf(t, "],\"tenants\":[");
+    comma = "";
+    for (uint32_t i = 0; i < a->config.tenants; i++, comma = ",") {
+        kedge_text_printf(t, "%s{\"name\":", comma);
+        kedge_text_json(t, a->config.tenant[i].name);
+        kedge_text_printf(t, ",\"sessions\":%u,\"vqps\":%u,\"mrs\":%u}",
+                          sessions_of_tenant(a, i + 1), a->quota[i].vqps, a->quota[i].mrs);
+    }
     kedge_text_printf(t, "],\"sessions_list\":[");
     comma = "";
     for (uint64_t i = 0; i < a->config.max_sessions; i++) {
@@ -112,8 +120,27 @@ static void status(struct agent *a, struct kedge_text *t)
 static void one_metric(struct kedge_text *t, const char *name, const char *help, bool counter,
                        uint64_t value)
 {
-    kedge_text_printf(t, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name,
-                      counter ? "counter" : "gauge", name, (unsigned long long)value);
+    kedge_metric_head(t, name, counter ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE, help);
+    kedge_metric_u64(t, name, NULL, 0, value);
+}
+
+/* What each tenant has of what its quotas bound. */
+static void tenant_metrics(struct agent *a, struct kedge_text *t)
+{
+    static const char *const names[][2] = {
+        {"kedge_agent_tenant_sessions", "Attached workers of a tenant."},
+        {"kedge_agent_tenant_vqps", "Connected virtual queue pairs of a tenant."},
+        {"kedge_agent_tenant_mrs", "Registered memory regions of a tenant."},
+    };
+    for (int m = 0; m < 3; m++) {
+        kedge_metric_head(t, names[m][0], KEDGE_METRIC_GAUGE, names[m][1]);
+        for (uint32_t i = 0; i < a->config.tenants; i++) {
+            const struct kedge_metric_label label = {"tenant", a->config.tenant[i].name};
+            const uint64_t values[] = {sessions_of_tenant(a, i + 1), a->quota[i].vqps,
+                                       a->quota[i].mrs};
+            kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
+        }
+    }
 }
 
 static void metrics(struct agent *a, struct kedge_text *t)
@@ -140,6 +167,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
     one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);
     one_metric(t, "kedge_agent_arenas_recycled_total", "Arenas given back to their tenant.", true,
                c->recycled);
+    tenant_metrics(a, t);
 }
 
 static bool is_registered(const struct agent *a)
@@ -150,12 +178,30 @@ static bool is_registered(const struct agent *a)
     return false;
 }
 
+static void refuse_method(struct kedge_http_request *request)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 512);
+    kedge_http_problem(&t, 405, "method not allowed", "everything here is read with GET or HEAD");
+    struct kedge_http_response response = {.status = 405,
+                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
+                                           .body = kedge_text_str(&t),
+                                           .body_length = t.length,
+                                           .headers = {{"Allow", "GET, HEAD"}}};
+    (void)kedge_http_reply(request, &response);
+    kedge_text_fini(&t);
+}
+
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
 {
     struct agent *a = user;
     struct kedge_http_response response = {.status = 200};
     struct kedge_text *t = &a->answer;
     kedge_text_reset(t);
+    if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
+        refuse_method(request);
+        return KEDGE_HTTP_REPLIED;
+    }
     if (strcmp(request->path, "/v1/status") == 0) {
         status(a, t);
     } else if (strcmp(request->path, "/metrics") == 0) {
@@ -173,10 +219,6 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     } else {
         kedge_http_reply_error(request, ENOENT,
                                "there are /v1/status, /metrics, /healthz, /readyz and /version");
-        return KEDGE_HTTP_REPLIED;
-    }
-    if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
-        kedge_http_reply_error(request, ENOTSUP, "only GET and HEAD");
         return KEDGE_HTTP_REPLIED;
     }
     if (t->error != 0) {

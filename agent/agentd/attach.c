@@ -18,7 +18,13 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum { MESSAGES_PER_S = 200, ATTACH_MS = 5000, BACKLOG = 1024, ACCEPT_AT_ONCE = 64 };
+enum {
+    MESSAGES_PER_S = 200,
+    ATTACH_MS = 5000,
+    ACCEPT_PAUSE_MS = 50,
+    BACKLOG = 1024,
+    ACCEPT_AT_ONCE = 64
+};
 
 struct connection {
     struct agent *agent;
@@ -81,8 +87,8 @@ void connection_close(struct connection *c)
 /* ---- answers
  * --------------------------------------------------------------------------------------------- */
 
-static void answer(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                   const int *fds, unsigned count)
+static int send_message(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                        const int *fds, unsigned count)
 {
     struct kedge_control_header *h = message;
     *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
@@ -90,16 +96,28 @@ static void answer(struct connection *c, void *message, uint16_t type, uint32_t 
                                        .type = type,
                                        .tag = tag,
                                        .size = size};
-    /* Non-blocking: who does not read its answers loses them and its session. */
-    if (kedge_fds_send(c->fd, message, size, fds, count) != 0)
+    return kedge_fds_send(fd, message, size, fds, count);
+}
+
+static int send_error(int fd, uint32_t tag, int status, const char *text)
+{
+    struct kedge_control_error m = {.status = status};
+    snprintf(m.text, sizeof m.text, "%s", text);
+    return send_message(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+}
+
+/* Non-blocking: who does not read its answers loses them and its session. */
+static void answer(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                   const int *fds, unsigned count)
+{
+    if (send_message(c->fd, message, type, size, tag, fds, count) != 0)
         connection_close(c);
 }
 
 static void answer_error(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    struct kedge_control_error m = {.status = status};
-    snprintf(m.text, sizeof m.text, "%s", text);
-    answer(c, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+    if (send_error(c->fd, tag, status, text) != 0)
+        connection_close(c);
 }
 
 static void refuse(struct connection *c, uint32_t tag, int status, const char *text)
@@ -291,7 +309,8 @@ static void on_process_end(uv_poll_t *poll, int status, int events)
 
 static void on_deadline(uv_timer_t *timer)
 {
-    connection_close(timer->data);
+    struct connection *c = timer->data;
+    refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
 static uint32_t connections_of(const struct agent *a, uid_t uid)
@@ -337,16 +356,41 @@ static int connection_new(struct agent *a, int fd)
     return 0;
 }
 
+static void on_connection(uv_poll_t *poll, int status, int events);
+
+static void on_accept_again(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    (void)uv_poll_start(&a->listen_poll, UV_READABLE, on_connection);
+}
+
+/* No descriptor or no memory for one more: who waits stays in the backlog, and the loop does not
+ * spin on him. */
+static void pause_accepting(struct agent *a, int error)
+{
+    uint32_t suppressed;
+    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), 10 * KEDGE_NS_PER_S, 1, &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u",
+                  strerror(error), suppressed);
+    (void)uv_poll_stop(&a->listen_poll);
+    (void)uv_timer_start(&a->accept_again, on_accept_again, ACCEPT_PAUSE_MS, 0);
+}
+
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
     (void)status, (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         int fd = accept4(a->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+                pause_accepting(a, errno);
             return;
+        }
         if (connection_new(a, fd) != 0) {
             a->count.refused++;
+            (void)send_error(fd, 0, -EAGAIN,
+                             "too many connections are open: close some, or try again");
             close_socket(a, fd);
         }
     }
@@ -387,12 +431,18 @@ int attach_listen(struct agent *a, struct kedge_errbuf *err)
         return status;
     a->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (a->listen_fd < 0 || bind(a->listen_fd, (const struct sockaddr *)&at, sizeof at) != 0 ||
-        chmod(at.sun_path, 0666) != 0 || listen(a->listen_fd, BACKLOG) != 0)
+        chmod(at.sun_path, 0666) != 0 || listen(a->listen_fd, BACKLOG) != 0) {
+        status = -errno;
+        if (a->listen_fd >= 0)
+            close(a->listen_fd);
+        a->listen_fd = -1;
         return kedge_err(
-            err, -errno,
+            err, status,
             "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
-            at.sun_path, strerror(errno), (unsigned)geteuid());
-    a->listen_poll.data = a;
+            at.sun_path, strerror(-status), (unsigned)geteuid());
+    }
+    a->listen_poll.data = a->accept_again.data = a;
+    (void)uv_timer_init(&a->loop, &a->accept_again);
     (void)uv_poll_init(&a->loop, &a->listen_poll, a->listen_fd);
     (void)uv_poll_start(&a->listen_poll, UV_READABLE, on_connection);
     return 0;
@@ -404,6 +454,9 @@ void attach_stop(struct agent *a)
         return;
     (void)unlink(a->config.socket);
     uv_close((uv_handle_t *)&a->listen_poll, NULL);
+    uv_close((uv_handle_t *)&a->accept_again, NULL);
+    close(a->listen_fd);
+    a->listen_fd = -1;
     while (a->connections != NULL)
         connection_close(a->connections);
 }

@@ -151,6 +151,8 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e);
 void sessions_refill(struct agent *a);
 /* After a worker has its answer: refills early when little is left. */
 void sessions_taken(struct agent *a);
+/* Live sessions of a tenant (its index + 1). */
+uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant);
 void sessions_stop(struct agent *a);
 
 /* ---- attach.c
@@ -233,6 +235,8 @@ struct agent {
     /* attach.c */
     int listen_fd;
     uv_poll_t listen_poll;
+    uv_timer_t accept_again;
+    struct kedge_log_limit accept_limit;
     struct connection *connections;
     uint32_t connection_count;
     /* admin.c */

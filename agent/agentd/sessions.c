@@ -163,6 +163,14 @@ void sessions_taken(struct agent *a)
         sessions_refill(a);
 }
 
+uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (uint64_t i = 0; i < a->config.max_sessions; i++)
+        n += a->sessions[i].stage == STAGE_LIVE && a->sessions[i].tenant == tenant;
+    return n;
+}
+
 static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
                        uint64_t more_bytes)
 {

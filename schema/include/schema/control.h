@@ -36,7 +36,8 @@ struct kedge_control_header {
     uint32_t magic;
     uint16_t version;
     uint16_t type; /* enum kedge_control_type */
-    uint32_t tag;  /* the answer has the question's */
+    uint32_t tag;  /* the answer has the question's; questions' are not 0, an ERROR with 0 is about
+                      the connection and its last message */
     uint32_t size; /* of the whole message, header included */
 };
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an operator gets wrong: kedge-agentd ends with one sentence that names the cause and the way out. And what its
+# two sockets say to those that come too many, too late or with the wrong method.
+source "$(dirname "$0")/lib.sh"
+agents=1
+start
+agentd=$bin/kedge-agentd
+
+# Runs it with one line of a.conf changed (sed's script); it must end by itself, not with 0, and say why.
+refuses() { # pattern sentence [sed script] [command to run it with...]
+    local pattern=$1 sentence=$2 script=${3:-}; shift 3 || shift $#
+    mkdir -p "$work/state-x"
+    sed -e "s#$work/a\.#$work/x.#; s#state-a#state-x#; s#node = node-a#node = node-x#" -e "$script" "$work/a.conf" >"$work/x.conf"
+    if timeout 20 "$@" "$agentd" --config "$work/x.conf" >"$work/out" 2>"$work/err"; then fail "$sentence: it ended with 0"; fi
+    tail -n 1 "$work/err" | grep -qE "^kedge-agentd: .*$pattern" || { cat "$work/err"; fail "$sentence: not said"; }
+    ok "$sentence: $(tail -n 1 "$work/err")"
+}
+
+"$agentd" --version | grep -qE '^kedge-agentd [0-9]+\.[0-9]+' || fail "--version"
+"$agentd" --help | grep -q mr_lease || fail "--help does not name the settings"
+"$agentd" --config "$work/a.conf" --check-config || fail "--check-config refuses what is right"
+ok "--version, --help and --check-config answer"
+if "$agentd" --config /nonexistent.conf 2>"$work/err"; then fail "a missing configuration is accepted"; fi
+grep -q '/nonexistent.conf' "$work/err" || fail "a missing configuration is not named"
+refuses 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
+refuses 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
+refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 5ms/'
+refuses 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'
+refuses 'no fabric provider carrier-pigeon' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
+refuses '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
+refuses '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
+refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"
+refuses 'another agent listens on' "a socket that is taken is named" "s#^socket = .*#socket = $work/a.sock#"
+refuses 'admin' "an admin socket that is taken is named" "s#^admin_socket = .*#admin_socket = $work/a.admin#"
+refuses 'raise LimitNOFILE' "too few open files are named" "" bash -c 'ulimit -n 256; exec "$@"' limited
+if [[ $(id -u) == 0 ]] && mkdir "$work/small" && mount -t tmpfs -o size=64k tmpfs "$work/small" 2>/dev/null; then
+    dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
+    refuses 'small' "a full disk under the state directory is named" "s#^state_dir = .*#state_dir = $work/small#"
+    chmod 0700 "$work/small"
+    refuses '(room|full|space)' "a full tmpfs under the soft device is named" "s#^device = .*#device = $work/small#"
+    umount "$work/small"
+else
+    echo "skip: a full disk (tmpfs cannot be mounted here)"
+fi
+
+# ---- the admin socket
+admin() { curl -s -o "$work/body" -D "$work/head" -w '%{http_code}' --unix-socket "$work/a.admin" "$@"; }
+[[ $(admin http://a/readyz) == 200 ]] || fail "/readyz of a registered agent: $(cat "$work/body")"
+for path in v1/status metrics healthz readyz version; do
+    [[ $(admin -X POST "http://a/$path") == 405 ]] || fail "POST /$path"
+    grep -qi '^Allow: GET, HEAD' "$work/head" && grep -q '^Content-Type: application/problem+json' "$work/head" ||
+        fail "POST /$path: no Allow, or no problem+json: $(cat "$work/head")"
+done
+[[ $(admin http://a/nothing) == 404 ]] || fail "an unknown path"
+[[ $(admin http://a/metrics) == 200 ]] && grep -q 'kedge_agent_tenant_mrs{tenant="workers"} 0' "$work/body" || fail "/metrics"
+ok "the admin socket answers wrong methods and paths as it should"
+
+# ---- a descriptor limit that is reached: workers wait and are served later, and the loop does not spin
+prlimit --pid "${pids[a]}" --nofile="$(ls "/proc/${pids[a]}/fd" | wc -l)" 2>/dev/null || true
+out=$(KEDGE_SOCKET=$work/a.sock timeout 20 "$bin/read_region" nonsense 2>&1 & pid=$!
+    sleep 0.5
+    before=$(awk '{print $14 + $15}' "/proc/${pids[a]}/stat"); sleep 1
+    after=$(awk '{print $14 + $15}' "/proc/${pids[a]}/stat")
+    echo "ticks $((after - before))"
+    prlimit --pid "${pids[a]}" --nofile=65536 2>/dev/null
+    wait $pid || true)
+ticks=$(sed -n 's/^ticks //p' <<<"$out")
+((ticks < 50)) || fail "the agent spins when it has no descriptor: $ticks ticks in a second"
+grep -q 'read_region:' <<<"$out" && ! grep -q 'did not answer' <<<"$out" || fail "the worker was not served later: $out"
+ok "without descriptors the agent waits ($ticks ticks in a second), and serves who waited"
+stop
