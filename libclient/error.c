@@ -41,7 +41,8 @@ static const struct {
     [KEDGE_REASON_NONE] = {-EPIPE, "no reason given by the agent"},
     [KEDGE_REASON_DESCRIPTOR] = {-EPROTO, "malformed request"},
     [KEDGE_REASON_RING] = {-EPROTO, "the submission ring's indices make no sense"},
-    [KEDGE_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas"},
+    [KEDGE_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas, or more "
+                                          "than the device can carry at a time"},
     [KEDGE_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
     [KEDGE_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
     [KEDGE_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},

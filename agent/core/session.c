@@ -303,6 +303,8 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
     w->signaled = d->flags & KEDGE_OP_SIGNALED;
     w->length = 0;
     w->refused = (uint8_t)check_post(s, d, extra, w);
+    if (w->refused == 0 && w->length > l->res.fab->caps.max_msg_size)
+        w->refused = KEDGE_REASON_LOCAL_RANGE;
     if (q->state == VQP_FREE || d->vqp_gen != q->gen) {
         /* Nothing can be before it on a VQP that does not exist. */
         q->gen = q->state == VQP_FREE ? d->vqp_gen : q->gen;

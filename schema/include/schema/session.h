@@ -136,9 +136,9 @@ static_assert(sizeof(struct kedge_cqe) == 32, "two in a cache line");
 /* Why the agent itself refused or ended something; in vendor_err and in `ended`. Stable numbers. */
 enum kedge_reason {
     KEDGE_REASON_NONE = 0,
-    KEDGE_REASON_DESCRIPTOR = 1, /* malformed: op, flags, slots, SGE count */
-    KEDGE_REASON_RING = 2,       /* the ring's indices make no sense: the session ends */
-    KEDGE_REASON_LOCAL_RANGE = 3,
+    KEDGE_REASON_DESCRIPTOR = 1,  /* malformed: op, flags, slots, SGE count */
+    KEDGE_REASON_RING = 2,        /* the ring's indices make no sense: the session ends */
+    KEDGE_REASON_LOCAL_RANGE = 3, /* outside of an arena; or more than the device can */
     KEDGE_REASON_REMOTE_RANGE = 4,
     KEDGE_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
     KEDGE_REASON_ACCESS = 6,

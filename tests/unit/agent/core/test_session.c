@@ -171,9 +171,29 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
 }
 END_TEST
 
+START_TEST(a_request_that_is_longer_than_the_device_can_never_reaches_a_queue_pair)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    uint64_t posted = world_stats(w, 0).posted;
+    w->node[0].fab->caps.max_msg_size = 1024;
+    d.post.length = 1025;
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_LOC_PROT_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_LOCAL_RANGE);
+    ck_assert_uint_eq(world_stats(w, 0).posted, posted);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whole)                      \
     T(a_queue_pair_that_breaks_under_what_has_ended_posts_nothing_of_it_again)                     \
+    T(a_request_that_is_longer_than_the_device_can_never_reaches_a_queue_pair)                     \
     T(a_worker_that_asks_for_much_gets_it_in_many_passes)                                          \
     T(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
 KEDGE_CHECK_MAIN("session", TESTS)
