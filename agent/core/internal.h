@@ -116,6 +116,7 @@ struct session {
 /* An endpoint that is used now. */
 struct flow {
     uint8_t used, suspect, want_ah, dead;
+    uint8_t proven; /* the last sign from it was one of life */
     uint32_t peer_slot, peer_gen;
     uint32_t refs;        /* VQPs connected through it */
     uint32_t outstanding; /* posted */
@@ -303,7 +304,8 @@ void wire_free_own(struct kedge_lane *l, struct wr *w);
 struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen);
 void flow_put(struct kedge_lane *l, struct flow *f);
 void flow_posted(struct kedge_lane *l, struct flow *f);
-void flow_completed(struct kedge_lane *l, struct flow *f, bool alive);
+enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
+void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */

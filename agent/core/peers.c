@@ -78,12 +78,19 @@ void flow_put(struct kedge_lane *l, struct flow *f)
 }
 
 /* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
- * reconnection. */
+ * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
+ * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
 static void choose_dci(struct kedge_lane *l, struct flow *f)
 {
-    uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1,
-             best = f->dci < ordinary ? f->dci : 0;
-    for (uint32_t i = 0; i < ordinary; i++) {
+    uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
+    uint32_t from = f->proven ? 0 : ordinary - unproven,
+             to = f->proven ? ordinary - unproven : ordinary;
+    if (unproven == 0) {
+        from = 0;
+        to = ordinary;
+    }
+    uint32_t best = f->dci >= from && f->dci < to ? f->dci : from;
+    for (uint32_t i = from; i < to; i++) {
         const struct phys *p = &l->phys[l->dci[i]], *q = &l->phys[l->dci[best]];
         if ((q->broken && !p->broken) || (!p->broken && p->tail - p->head < q->tail - q->head))
             best = i;
@@ -97,11 +104,14 @@ void flow_posted(struct kedge_lane *l, struct flow *f)
         f->since_ns = l->now_ns;
 }
 
-void flow_completed(struct kedge_lane *l, struct flow *f, bool alive)
+void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
-    if (!alive)
+    if (sign == SIGN_SILENCE)
+        f->proven = 0;
+    if (sign != SIGN_LIFE)
         return;
+    f->proven = 1;
     f->since_ns = l->now_ns;
     if (f->suspect) {
         f->suspect = 0;

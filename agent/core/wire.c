@@ -44,10 +44,10 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
  * ------------------------------------------------------------------------------------ */
 
 /* A request has left the wire: its flow and its VQP no longer count it. */
-static void unpost(struct kedge_lane *l, struct wr *w, bool alive)
+static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
     if (w->flow != NULL)
-        flow_completed(l, w->flow, alive);
+        flow_completed(l, w->flow, sign);
     if (w->kind == WR_WORKER)
         w->session->vqps[w->vqp].outstanding--;
 }
@@ -55,8 +55,11 @@ static void unpost(struct kedge_lane *l, struct wr *w, bool alive)
 static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
     bool ok = status == IBV_WC_SUCCESS;
-    /* A refusal is a sign of life too; silence and a flush are not. */
-    unpost(l, w, status != IBV_WC_RETRY_EXC_ERR && status != IBV_WC_WR_FLUSH_ERR);
+    /* A refusal is a sign of life too; a flush says nothing. */
+    unpost(l, w,
+           status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
+           : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
+                                           : SIGN_LIFE);
     switch (w->kind) {
     case WR_WORKER:
         if (ok)
@@ -141,7 +144,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
         if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
             continue;
         *at = NULL;
-        unpost(l, w, false);
+        unpost(l, w, SIGN_NONE);
         queue_push_front(&q->queue, w);
         vqp_block(l, q);
         COUNT(l, reposted, 1);
