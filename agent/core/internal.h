@@ -182,6 +182,7 @@ struct kedge_lane {
     uint64_t now_ns;
     uint32_t did;      /* in this pass */
     uint8_t changed;   /* something happened that may let the blocked go on */
+    uint8_t starved;   /* one of them waits for room in a queue pair */
     uint64_t retry_ns; /* when the blocked are tried again anyway */
     uint64_t housekeeping_ns;
     uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */

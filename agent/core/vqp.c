@@ -127,7 +127,11 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
                    ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
                    : TRIED_WAIT;
     struct phys *p = flow_phys(l, q->flow);
-    if (!wire_has_room(l, p) || !has_turn(l, q->session, w->length))
+    if (!wire_has_room(l, p)) {
+        l->starved = 1;
+        return TRIED_WAIT;
+    }
+    if (!has_turn(l, q->session, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
     case REMOTE_WAIT:
@@ -137,8 +141,10 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     case REMOTE_OK:
         break;
     }
-    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
+    if (!wire_has_room(l, p)) { /* resolving may have taken the last slot */
+        l->starved = 1;
         return TRIED_WAIT;
+    }
     const struct peer *peer = &l->peers[q->peer_slot];
     w->flow = q->flow;
     w->fab.ah = q->flow->ah;
@@ -187,6 +193,7 @@ void vqps_retry(struct kedge_lane *l)
 {
     struct vqp *list = l->blocked;
     l->blocked = NULL;
+    l->starved = 0;
     for (struct vqp *q = list; q != NULL; q = q->next_blocked)
         if (q->flow != NULL)
             q->flow->waiting = 0;

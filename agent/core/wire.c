@@ -52,9 +52,18 @@ static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
         w->session->vqps[w->vqp].outstanding--;
 }
 
+/* Most completions change nothing for those that wait, who may be many and wait for the dead. */
+static bool lets_go_on(const struct wr *w, enum ibv_wc_status status)
+{
+    return status != IBV_WC_SUCCESS || w->kind != WR_WORKER || w->session->vqps[w->vqp].blocked ||
+           w->flow->suspect;
+}
+
 static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
     bool ok = status == IBV_WC_SUCCESS;
+    if (lets_go_on(w, status))
+        l->changed = 1;
     /* A refusal is a sign of life too; a flush says nothing. */
     unpost(l, w,
            status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
@@ -208,7 +217,7 @@ uint32_t wire_poll(struct kedge_lane *l)
         }
         finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
     }
-    if (n > 0)
+    if (n > 0 && l->starved)
         l->changed = 1;
     return n > 0 ? (uint32_t)n : 0;
 }
