@@ -188,18 +188,26 @@ static int wait_ready(struct perf_local *l, int which, struct kedge_errbuf *err)
                      which == 0 ? "the metaserver" : "an agent", START_MS / 1000, why);
 }
 
+int perf_first_cpus(int cpu[2])
+{
+    cpu_set_t may;
+    int found = 0;
+    if (sched_getaffinity(0, sizeof may, &may) != 0)
+        return 0;
+    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
+        if (CPU_ISSET(i, &may))
+            cpu[found++] = i;
+    return found;
+}
+
 /* The first two CPUs that we may use: one for the measuring worker, one for the lanes. With the
  * scheduler's choice, both end up on one now and then, and what is measured is its time slice. */
 static void choose_cpus(struct perf_local *l, const struct perf_options *o)
 {
-    cpu_set_t may;
-    int found = 0, cpu[2];
-    if (o->test == PERF_MESH || sched_getaffinity(0, sizeof may, &may) != 0)
+    int cpu[2];
+    if (o->test == PERF_MESH || perf_first_cpus(cpu) != 2)
         return;
-    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
-        if (CPU_ISSET(i, &may))
-            cpu[found++] = i;
-    l->pinned = found == 2;
+    l->pinned = true;
     l->worker_cpu = cpu[0];
     l->lane_cpu = cpu[1];
 }

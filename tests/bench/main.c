@@ -16,6 +16,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_mesh(o, r, err);
     case PERF_MEMORY:
         return perf_memory(o, r, err);
+    case PERF_CORES:
+        return perf_cores(o, r, err);
     case PERF_ISOLATION:
         return perf_isolation(o, r, err);
     case PERF_READ:
@@ -29,7 +31,7 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
 static int run(struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
     struct perf_local local;
-    if (o->direct || !o->local)
+    if (o->direct || !o->local || o->test == PERF_CORES)
         return measure(o, r, err);
     int status = perf_local_start(&local, o, err);
     if (status != 0)

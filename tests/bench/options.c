@@ -17,6 +17,7 @@ static const char help[] =
     "  connect --uncached        connects to endpoints that it does not know\n"
     "  read, write               one-sided operations; --direct: without an agent, on the fabric\n"
     "  memory                    what an agent takes for each peer that it knows; needs --local\n"
+    "  cores                     from one processor to another and back: the least a READ adds\n"
     "  mesh --workers N          N workers connect to each other and READ from each other\n"
     "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
     "\n"
@@ -49,6 +50,7 @@ static const struct {
     {"mesh", PERF_MESH, 0},
     {"memory", PERF_MEMORY, 10000},
     {"isolation", PERF_ISOLATION, 200000},
+    {"cores", PERF_CORES, 1000000},
 };
 
 enum { UNCACHED = 1000, CACHED = 1000000 };
@@ -142,8 +144,9 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
 static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
 {
     if (optind + 1 != argc)
-        return kedge_err(err, -EINVAL,
-                         "name one test: attach, connect, read, write, mesh, memory or isolation");
+        return kedge_err(
+            err, -EINVAL,
+            "name one test: attach, connect, read, write, mesh, memory, isolation or cores");
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         if (strcmp(argv[optind], tests[i].name) != 0)
             continue;
@@ -155,7 +158,7 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
     }
     return kedge_err(
         err, -EINVAL,
-        "there is no test \"%.40s\": attach, connect, read, write, mesh, memory, isolation",
+        "there is no test \"%.40s\": attach, connect, read, write, mesh, memory, isolation, cores",
         argv[optind]);
 }
 

@@ -26,7 +26,8 @@ enum perf_test {
     PERF_WRITE,
     PERF_MESH,
     PERF_MEMORY,
-    PERF_ISOLATION
+    PERF_ISOLATION,
+    PERF_CORES
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -99,6 +100,9 @@ struct perf_local {
     bool pinned;                        /* to these */
     int worker_cpu, lane_cpu;
 };
+/* Two CPUs that we may use, one for the worker and one for the lanes: how many there are of them.
+ */
+int perf_first_cpus(int cpu[2]);
 /* Starts them and waits until they are ready; points o at them. On failure nothing is left. */
 int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_errbuf *err);
 /* Ends them and removes their directories. */
@@ -119,6 +123,7 @@ int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedg
 int perf_connect(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_cores(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
