@@ -119,6 +119,7 @@ struct agent_session {
     struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
     uint32_t arenas;
     struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
+    bool over;                 /* but for that answer */
     uint32_t tenant;
     uid_t uid;
     pid_t pid;

@@ -334,12 +334,18 @@ static void over(struct agent *a, struct agent_session *s)
     lane_thread_unwatch(a, s->doorbell);
     if (s->stage == STAGE_LIVE)
         end(a, s);
+    /* The lane was given an arena and owes an answer, which must not meet the number's next
+     * owner. */
+    s->over = s->arena_asked != NULL && !s->arena_asked->busy;
+    if (s->over)
+        return;
     give_arenas(s);
     a->count.ending--;
     start(s, STAGE_UNMAKING, unmake_work, on_unmade);
 }
 
-static void arena_answered(struct agent_session *s, const struct kedge_lane_event *e)
+static void arena_answered(struct agent *a, struct agent_session *s,
+                           const struct kedge_lane_event *e)
 {
     struct arena *arena = s->arena_asked;
     s->arena_asked = NULL;
@@ -353,6 +359,8 @@ static void arena_answered(struct agent_session *s, const struct kedge_lane_even
     }
     if (s->connection != NULL)
         connection_arena(s->connection, e->arena.status, arena, e->arena.number);
+    if (s->over)
+        over(a, s);
 }
 
 static void make_ah(struct agent *a, const struct kedge_lane_event *e)
@@ -425,7 +433,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
         over(a, s);
         return;
     case KEDGE_EVENT_ARENA_ADDED:
-        arena_answered(s, e);
+        arena_answered(a, s, e);
         return;
     case KEDGE_EVENT_WANT_AH:
         make_ah(a, e);
