@@ -50,17 +50,20 @@ for _ in $(seq 100); do settled && break; sleep 0.1; done
 fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(rss)
 
-for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" {print $1}'); do
+for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}'); do
     count=$((10#$(progress))) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
         --ms "$ms" >"$out" 2>&1 &
     attacker=$!
+    timeout 120 $honest "$bin/kedge-hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
+    newcomer=$!
     while kill -0 "$attacker" 2>/dev/null; do
         status >/dev/null || fail "$attack: the agent did not answer its operator within 10 s"
         sleep 0.1
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
+    wait "$newcomer" || fail "$attack: $(cat "$work/newcomer.out")"
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
     case $attack in
     ring-random | ring-torn | indices | keys | secrets)

@@ -81,6 +81,7 @@ void attack_ring_torn(struct hostile *h);
 void attack_indices(struct hostile *h);
 void attack_resize(struct hostile *h);
 void attack_punch(struct hostile *h);
+void attack_remap(struct hostile *h);
 void attack_write_read_only(struct hostile *h);
 void attack_doorbell(struct hostile *h);
 void attack_flood(struct hostile *h);
@@ -96,9 +97,11 @@ void attack_greedy(struct hostile *h);
 void attack_sleepers(struct hostile *h);
 void attack_strangers(struct hostile *h);
 void attack_hoard(struct hostile *h);
+void attack_ask_and_fault(struct hostile *h);
 void attack_accomplice(struct hostile *h);
 void attack_dies(struct hostile *h);
-/* The honest worker, which runs beside them all. */
+/* The honest worker, which runs beside them all, and those that come and go. */
 void victim(struct hostile *h);
+void newcomer(struct hostile *h);
 
 #endif

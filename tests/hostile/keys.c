@@ -37,11 +37,41 @@ static int guess(struct hostile *h, struct raw *r, uint32_t vkey, uint64_t addre
     return status;
 }
 
+/* Wrong keys right behind requests that are all right, on the same VQP, until one ends the session
+ * while those are out. */
+static void guess_behind(struct hostile *h, struct raw *r)
+{
+    uint64_t value[2];
+    struct kedge_cqe e;
+    struct kedge_sq_desc reg = {.op = KEDGE_OP_REG_MR,
+                                .reg_mr = {.length = BYTES, .access = KEDGE_RECORD_READ}};
+    struct kedge_sq_desc d = {.op = KEDGE_OP_READ, .slots = 1, .num_sge = 1};
+    if (raw_ask(r, &reg, value) != 0)
+        return;
+    d.post.length = BYTES;
+    d.post.offset = r->arena_bytes / 2;
+    uint32_t wrong = (uint32_t)hostile_random(h);
+    while (!raw_ended(r) && raw_connect(r) == 0) {
+        for (int i = 0; i < 8; i++) {
+            d.flags = 0;
+            d.post.vkey = (uint32_t)value[0];
+            raw_put(r, &d, NULL, 0);
+        }
+        d.flags = KEDGE_OP_SIGNALED;
+        d.post.vkey = wrong; /* always the same, and so known to be wrong */
+        raw_put(r, &d, NULL, 0);
+        h->errors += raw_poll(r, &e, CUT_OFF_MS) > 0;
+        h->did++;
+    }
+}
+
 void attack_keys(struct hostile *h)
 {
     while (!hostile_over(h)) {
         struct raw r;
         raw_open(h, &r);
+        if (hostile_random(h) % 2 == 0)
+            guess_behind(h, &r);
         while (!raw_ended(&r) && !hostile_over(h))
             (void)guess(h, &r, (uint32_t)hostile_random(h), hostile_random(h) % (1 << 20), BYTES);
         h->cut_off += raw_ended(&r);

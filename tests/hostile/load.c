@@ -14,7 +14,7 @@
 #include "hostile.h"
 #include "schema/record.h"
 
-enum { SESSIONS = 16, BIG = 64 << 20, SLEEPERS = 400, ARENAS = 64 };
+enum { ANSWER_MS = 20000, SESSIONS = 16, BIG = 64 << 20, SLEEPERS = 400, ARENAS = 64 };
 
 /* One more arena of at least so many bytes: its number, or -errno. */
 static int more_memory(struct raw *r, uint64_t bytes)
@@ -158,5 +158,25 @@ void attack_hoard(struct hostile *h)
         h->errors += status < 0;
         while (sessions > 0)
             raw_close(&r[--sessions]);
+    }
+}
+
+/* Its arena is on the way when the session ends. */
+void attack_ask_and_fault(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct raw r;
+        struct kedge_control_arena ask = {.bytes = hostile_random(h) % 2 ? 0 : 4 << 20};
+        raw_open(h, &r);
+        if (raw_send(r.socket, &ask, KEDGE_CONTROL_ARENA, sizeof ask, 1) != 0)
+            hostile_fail("asking for memory");
+        usleep((useconds_t)(hostile_random(h) % 300));
+        atomic_store(&r.rw->sq_tail, UINT32_MAX);
+        raw_ring(&r);
+        if (!raw_ends_within(&r, ANSWER_MS))
+            hostile_fail("a wrong tail did not end the session");
+        h->cut_off++;
+        h->did++;
+        raw_close(&r);
     }
 }

@@ -42,6 +42,11 @@ static const struct {
     {"hoard", "takes all the memory that its tenant may have", attack_hoard, false, true},
     {"accomplice", "leaves a child that still maps everything", attack_accomplice, false, false},
     {"dies", "dies in the middle of each step", attack_dies, false, false},
+    {"remap", "maps its memory elsewhere, and other things in its place", attack_remap, true,
+     false},
+    {"ask-and-fault", "asks for memory and breaks its session at once", attack_ask_and_fault, true,
+     false},
+    {"newcomer", "honest workers that come and go", newcomer, false, false},
     {"victim", "the honest worker: verifies what it reads and writes", victim, false, false},
 };
 

@@ -92,6 +92,47 @@ void attack_punch(struct hostile *h)
     }
 }
 
+/* The same memory at another address, and in its place first nothing, then the arena: the agent has
+ * mappings of its own, and wakes nobody there. */
+void attack_remap(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct raw r;
+        raw_open(h, &r);
+        uint8_t *old = (uint8_t *)r.rw;
+        atomic_store(&r.rw->want_wake, 1);
+        if (raw_connect(&r) != 0)
+            hostile_fail("the session does not work");
+        void *moved =
+            mmap(NULL, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd[KEDGE_FD_RW], 0);
+        if (moved == MAP_FAILED || munmap(old, r.rw_bytes) != 0 ||
+            mmap(old, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                 r.fd[KEDGE_FD_ARENA], 0) != old)
+            hostile_fail("remapping own memory: %s", strerror(errno));
+        r.rw = moved;
+        r.ring = (uint8_t *)moved + KEDGE_SQ_OFFSET;
+        if (raw_connect(&r) != 0)
+            hostile_fail("the session does not work from another address");
+        hostile_fill(h, old, r.rw_bytes); /* now its arena */
+        if (raw_connect(&r) != 0)
+            hostile_fail("bytes in the arena harm the rings");
+        if (mmap(moved, r.rw_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                 -1, 0) != moved)
+            hostile_fail("mapping nothing: %s", strerror(errno));
+        /* All of it goes while a tail that is wrong stands in the shared page. */
+        uint32_t tail = r.tail + r.ro->sq_slots + 1;
+        if (pwrite(r.fd[KEDGE_FD_RW], &tail, sizeof tail, 0) != sizeof tail)
+            hostile_fail("writing own memory: %s", strerror(errno));
+        raw_ring(&r);
+        if (!raw_ends_within(&r, ANSWER_MS))
+            hostile_fail("a tail written through the descriptor was not seen");
+        h->cut_off++;
+        h->did++;
+        munmap(old, r.rw_bytes);
+        raw_close(&r);
+    }
+}
+
 static void try_to_write(struct hostile *h, int fd, uint64_t bytes, const void *mapped)
 {
     char path[64], byte = 'x';
