@@ -104,11 +104,21 @@ void flow_posted(struct kedge_lane *l, struct flow *f)
         f->since_ns = l->now_ns;
 }
 
+/* It may have restarted: asked for before it is used again, and not when its record would lapse. */
+static void look_up_again(struct kedge_lane *l, const struct flow *f)
+{
+    struct peer *p = &l->peers[f->peer_slot];
+    if (p->flow == f && !p->refreshing && p->expires_ns > l->now_ns)
+        p->expires_ns = l->now_ns;
+}
+
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
-    if (sign == SIGN_SILENCE)
+    if (sign == SIGN_SILENCE) {
         f->proven = 0;
+        look_up_again(l, f);
+    }
     if (sign != SIGN_LIFE)
         return;
     f->proven = 1;
@@ -181,11 +191,34 @@ static bool post_read(struct kedge_lane *l, struct lookup *k)
     return true;
 }
 
+/* What is known goes on for a while; not for long if the endpoint is silent. */
+static void go_on_with(struct kedge_lane *l, struct peer *p)
+{
+    bool answers = p->flow == NULL || p->flow->proven;
+    p->expires_ns =
+        l->now_ns + (answers ? l->config.node_lease_ns / 4 : l->config.lookup_timeout_ns);
+}
+
+/* A metaserver does not know the endpoint, but that answers: it has restarted, and will be told. */
+static bool is_known_better(struct kedge_lane *l, const struct lookup *k, uint32_t *slot,
+                            uint32_t *gen)
+{
+    if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, slot, gen) != 0)
+        return false;
+    struct peer *p = &l->peers[*slot];
+    if (p->flow == NULL || !p->flow->proven)
+        return false;
+    go_on_with(l, p);
+    return true;
+}
+
 /* Tells everybody who waits. The slot is free when its READ is back too. */
 static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
                      uint32_t gen)
 {
     uint32_t known_slot, known_gen;
+    if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
+        status = 0;
     for (struct session *s = k->waiting, *next; s != NULL; s = next) {
         next = s->next_waiting;
         s->next_waiting = NULL;
@@ -201,7 +234,7 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
             p->used = 0;
             COUNT(l, peers, -1);
         } else if (status != 0) { /* nobody to ask: what is known goes on */
-            p->expires_ns = l->now_ns + l->config.node_lease_ns / 4;
+            go_on_with(l, p);
         }
     }
     if (status == -EHOSTUNREACH)
@@ -350,7 +383,7 @@ bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
     if (!p->refreshing) {
         int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
-            p->expires_ns = l->now_ns + l->config.node_lease_ns / 4;
+            go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;
     }
     return false;
