@@ -60,7 +60,7 @@ enum kedge_op_flag {
 struct kedge_sge {
     uint64_t offset; /* into the arena */
     uint32_t length;
-    uint32_t arena; /* what the worker knows as lkey */
+    uint32_t arena; /* its number: libkedge calls number + 1 an lkey, so that 0 is none */
 };
 
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
