@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that attach and die at once, the one like the other. */
+/* Workers that attach and die at once: by themselves, or wherever they are when they are killed. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "stress.h"
 
-enum { MEMORY = 65536 };
+enum { MEMORY = 65536, MOMENTS_US = 1500 };
 
 /* A little work, then death: by itself, or with everything open. */
 static _Noreturn void live_and_die(const struct stress *s, uint64_t random)
@@ -45,6 +45,10 @@ void stress_churn(struct stress *s)
         pid_t pid = fork();
         if (pid == 0)
             live_and_die(s, random);
+        if (pid > 0 && random % 3 == 0) {
+            usleep((useconds_t)(stress_random(&s->random) % MOMENTS_US));
+            (void)kill(pid, SIGKILL);
+        }
         if (pid < 0 || waitpid(pid, &status, 0) != pid)
             stress_fail("no child");
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)

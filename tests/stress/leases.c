@@ -24,6 +24,7 @@ enum {
     BLOCK = 32,   /* words of one operation */
     DEPTH = 16,
     OLD = 8, /* tokens that a remote worker remembers */
+    GENERATIONS = 1 << 20,
     ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
     WAIT_MS = 30000,
 };
@@ -38,7 +39,8 @@ struct offer {
 struct board {
     _Atomic uint64_t generations;
     _Atomic bool stop;
-    _Atomic uint64_t regions, reused, watched, died, reads, writes, refused, reopened;
+    _Atomic uint64_t regions, reused, watched, died, reads, writes, refused, reopened, past;
+    _Atomic bool free[GENERATIONS]; /* their owner was told so */
     struct {
         _Atomic uint32_t seq; /* odd while it is written */
         struct offer offer;
@@ -138,6 +140,7 @@ static void own(const struct stress *s, struct board *b, int number, uint64_t ra
         if (status != 0)
             break;
         atomic_fetch_add(&b->reused, 1);
+        atomic_store(&b->free[o.generation % GENERATIONS], true);
         use_for_itself(&o, b, &random);
     }
     if (stress_random(&random) % 2 == 0)
@@ -224,8 +227,8 @@ static void check_read(const struct remote *r, uint64_t slot, uint64_t generatio
                         (unsigned long long)words[k]);
 }
 
-/* 0, or the session has ended. */
-static int collect(struct remote *r, uint64_t generation)
+/* free: it was so already before the first post. 0, or the session has ended. */
+static int collect(struct remote *r, uint64_t generation, bool free)
 {
     struct ibv_wc wc[DEPTH];
     for (int left = 2 * DEPTH; left > 0;) {
@@ -239,6 +242,11 @@ static int collect(struct remote *r, uint64_t generation)
         for (int i = 0; i < n; i++) {
             if (wc[i].status != IBV_WC_SUCCESS) {
                 atomic_fetch_add(&r->b->refused, 1);
+                atomic_fetch_add(&r->b->past, free);
+            } else if (free) {
+                stress_fail("an operation on region %llu succeeded after its owner was told that "
+                            "it is free",
+                            (unsigned long long)generation);
             } else if (wc[i].wr_id >= DEPTH) {
                 check_read(r, wc[i].wr_id, generation);
                 atomic_fetch_add(&r->b->reads, 1);
@@ -268,9 +276,10 @@ static void use_others(const struct stress *s, struct board *b, uint64_t random)
             status = kedge_connect(q, to.gid);
         for (int i = 0; i < 8 && status == 0; i++) {
             uint64_t refused = atomic_load(&b->refused);
+            bool free = atomic_load(&b->free[offer.generation % GENERATIONS]);
             status = post(&r, q, &to, offer.generation);
             if (status == 0)
-                status = collect(&r, offer.generation);
+                status = collect(&r, offer.generation, free);
             if (atomic_load(&b->refused) != refused) /* perhaps ours: the queue pair is in error */
                 break;
         }
@@ -328,11 +337,14 @@ void stress_leases(struct stress *s)
             pid[i] = spawn(s, b, i, stress_random(&s->random));
     }
     printf("leases: %llu regions, %llu withdrawn and used again, %llu looks at free memory, %llu "
-           "owners killed, %llu READs and %llu WRITEs right, %llu refused, %llu sessions\n",
+           "owners killed, %llu READs and %llu WRITEs right, %llu refused (%llu of them were "
+           "posted after the region was free), %llu sessions\n",
            (unsigned long long)b->regions, (unsigned long long)b->reused,
            (unsigned long long)b->watched, (unsigned long long)b->died,
            (unsigned long long)b->reads, (unsigned long long)b->writes,
-           (unsigned long long)b->refused, (unsigned long long)b->reopened);
-    if (b->reused == 0 || b->watched == 0 || b->reads == 0 || b->writes == 0 || b->refused == 0)
+           (unsigned long long)b->refused, (unsigned long long)b->past,
+           (unsigned long long)b->reopened);
+    if (b->past == 0 || b->reused == 0 || b->watched == 0 || b->reads == 0 || b->writes == 0 ||
+        b->refused == 0)
         stress_fail("something never happened");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pair of workers that goes on: one exports a region through the peer's agent, the other works on
- * it through this one. When either session ends, or the connection fails, it begins anew. */
+ * it through this one. When the connection fails it connects again, when either session has ended
+ * it begins anew; what it had exported before must be refused from then on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +14,22 @@
 #include "base/clock.h"
 #include "stress.h"
 
-enum { BYTES = 4096, WAIT_MS = 1000, ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
+enum {
+    BYTES = 4096,
+    WAIT_MS = 1000,
+    PATIENCE_MS = 30000,
+    PAST = 16,
+    PAST_TRIES = 4, /* of each, as a session may guess so many wrong keys */
+    PAST_MS = 2000, /* after which they are tried: its owner may have left without a word */
+    ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE
+};
+
+/* An export of before: whatever restarted since then, it is refused. */
+struct past {
+    struct kedge_remote to;
+    uint64_t since_ns;
+    int tries;
+};
 
 struct pair {
     struct kedge_session *owner, *user;
@@ -21,8 +37,9 @@ struct pair {
     uint64_t *region, *local;
     uint32_t lkey;
     struct kedge_remote to;
-    struct kedge_vqp *q;
-    uint64_t done, begun_anew, failed;
+    struct kedge_vqp *q, *past_q;
+    uint64_t done, begun_anew, failed, refused;
+    struct past past[PAST];
 };
 
 static volatile sig_atomic_t stopped;
@@ -35,6 +52,14 @@ static void on_term(int sig)
 
 static void end(struct pair *p)
 {
+    if (p->owner != NULL && p->user != NULL && p->to.rkey != 0) {
+        struct past *oldest = &p->past[0];
+        for (int i = 0; i < PAST; i++)
+            if (p->past[i].since_ns < oldest->since_ns)
+                oldest = &p->past[i];
+        *oldest = (struct past){.to = p->to, .since_ns = kedge_clock_ns(), .tries = PAST_TRIES};
+    }
+    p->to.rkey = 0;
     kedge_close(p->owner);
     kedge_close(p->user);
     p->owner = p->user = NULL;
@@ -62,6 +87,8 @@ static int begin(struct pair *p, const struct stress *s)
     if (status == 0)
         status = kedge_vqp_create(p->user, NULL, &p->q);
     if (status == 0)
+        status = kedge_vqp_create(p->user, NULL, &p->past_q);
+    if (status == 0)
         status = kedge_connect(p->q, p->to.gid);
     if (status != 0) {
         end(p);
@@ -73,24 +100,28 @@ static int begin(struct pair *p, const struct stress *s)
     return 0;
 }
 
-/* One operation on all of the region. 0, or why it failed. */
-static int operate(struct pair *p, enum ibv_wr_opcode opcode, const void *at)
+/* One operation on all of a region. 0, or why it failed. */
+static int operate(struct pair *p, struct kedge_vqp *q, const struct kedge_remote *to,
+                   enum ibv_wr_opcode opcode, const void *at)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)at, .length = BYTES, .lkey = p->lkey};
     struct ibv_send_wr wr = {.opcode = opcode,
                              .send_flags = IBV_SEND_SIGNALED,
                              .sg_list = &sge,
                              .num_sge = 1,
-                             .wr.rdma = {.remote_addr = p->to.addr, .rkey = p->to.rkey}};
+                             .wr.rdma = {.remote_addr = to->addr, .rkey = to->rkey}};
     struct ibv_send_wr *bad;
     struct ibv_wc wc;
-    int n, status = kedge_post_send(p->q, &wr, &bad);
+    int n, status = kedge_post_send(q, &wr, &bad);
     if (status != 0)
         return status;
-    while ((n = kedge_poll(p->user, 1, &wc)) == 0)
-        if ((n = kedge_wait(p->user, WAIT_MS)) < 0 || stopped)
-            break;
-    return n < 0 ? n : n == 0 ? -ETIMEDOUT : wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
+    uint64_t end = kedge_clock_ns() + PATIENCE_MS * KEDGE_NS_PER_MS;
+    while ((n = kedge_poll(p->user, 1, &wc)) == 0) {
+        (void)kedge_wait(p->user, WAIT_MS); /* what it has to say, the next poll says too */
+        if (kedge_clock_ns() > end)
+            stress_fail("a request did not complete within %d s", PATIENCE_MS / 1000);
+    }
+    return n < 0 ? n : wc.status == IBV_WC_SUCCESS ? 0 : -EIO;
 }
 
 static int one_round(struct pair *p, uint64_t number)
@@ -98,14 +129,42 @@ static int one_round(struct pair *p, uint64_t number)
     uint64_t *there = p->local, *back = p->local + BYTES / 8;
     for (int i = 0; i < BYTES / 8; i++)
         there[i] = number * 0x9e3779b97f4a7c15ull + (uint64_t)i;
-    int status = operate(p, IBV_WR_RDMA_WRITE, there);
+    int status = operate(p, p->q, &p->to, IBV_WR_RDMA_WRITE, there);
     if (status == 0)
-        status = operate(p, IBV_WR_RDMA_READ, back);
+        status = operate(p, p->q, &p->to, IBV_WR_RDMA_READ, back);
     if (status == 0)
         status = kedge_session_status(p->owner);
     if (status == 0 && (memcmp(there, back, BYTES) != 0 || memcmp(there, p->region, BYTES) != 0))
         stress_fail("round %llu: other bytes than were written", (unsigned long long)number);
     return status;
+}
+
+/* Their nodes have restarted, or their workers left: other bytes may be there by now. */
+static void try_past(struct pair *p)
+{
+    for (int i = 0; i < PAST; i++) {
+        struct past *t = &p->past[i];
+        if (t->tries == 0 || kedge_clock_ns() - t->since_ns < PAST_MS * KEDGE_NS_PER_MS)
+            continue;
+        t->tries--;
+        if (kedge_connect(p->past_q, t->to.gid) == 0 &&
+            operate(p, p->past_q, &t->to, IBV_WR_RDMA_READ, p->local) == 0)
+            stress_fail("a READ under a key of before was served");
+        if (kedge_session_status(p->user) != 0)
+            return;
+        p->refused++;
+    }
+}
+
+/* What is left after a failure goes on. */
+static void mend(struct pair *p)
+{
+    p->failed++;
+    if (kedge_session_status(p->owner) != 0 || kedge_session_status(p->user) != 0)
+        end(p);
+    else
+        (void)kedge_connect(p->q, p->to.gid); /* the next round tells whether that helped */
+    usleep(1000);
 }
 
 static void say(const struct pair *p, int fd)
@@ -130,19 +189,21 @@ void stress_recover(struct stress *s)
         if (one_round(&p, number) == 0) {
             p.done++;
         } else {
-            p.failed++;
-            end(&p);
+            mend(&p);
         }
         if (number % 32 == 0 || p.owner == NULL)
             say(&p, fd);
+        if (number % 512 == 0 && p.owner != NULL)
+            try_past(&p);
         if (number % 256 == 0)
             usleep(500); /* others want the processors too */
     }
     say(&p, fd);
     end(&p);
-    printf("recover: %llu rounds right, began %llu times, %llu failures\n",
+    printf("recover: %llu rounds right, began %llu times, %llu failures, %llu keys of before "
+           "refused\n",
            (unsigned long long)p.done, (unsigned long long)p.begun_anew,
-           (unsigned long long)p.failed);
+           (unsigned long long)p.failed, (unsigned long long)p.refused);
     if (p.done == 0)
         stress_fail("nothing was ever done");
 }

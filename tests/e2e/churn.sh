@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# 10,000 workers attach and die, a third of them killed wherever they are: the agent's memory, descriptors, threads
+# and sessions, and what is in /dev/shm, are where they were.
+source "$(dirname "$0")/lib.sh"
+[[ -x $bin/kedge-stress ]] || { echo "skip: kedge-stress is not built"; exit 77; }
+sanitized=$(grep -q -a __asan_init "$bin/kedge-agentd" && echo 1 || echo 0)
+rounds=${CHURN_ROUNDS:-$((sanitized ? 1000 : 10000))} seed=${CHURN_SEED:-$RANDOM}
+# Allocators keep a little of what they had in use at the worst moment, and that moment may be a worse one than in the
+# warm-up; 10,000 rounds that lose 200 bytes each are caught.
+slack_kib=2048
+echo "seed $seed (CHURN_SEED repeats it)"
+start
+
+status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+number() { sed -n "s/^$1:[^0-9]*\([0-9]*\).*/\1/p" "/proc/${pids[a]}/status"; }
+fds() { find "/proc/${pids[a]}/fd" -mindepth 1 | wc -l; }
+shm_kib() { du -sk "$device" | cut -f 1; }
+# Nobody is left, and what is kept ahead is there again.
+settled() {
+    status | jq -e '.sessions.live == 0 and .sessions.ending == 0 and .sessions.ready == 16 and
+        .memory.arenas_ahead == 16 and .lane.sessions == 0 and .lane.vqps == 0 and .lane.mrs == 0 and
+        .lane.inflight == 0' >/dev/null
+}
+settle() {
+    for _ in $(seq 600); do
+        if settled; then return 0; fi
+        sleep 0.05
+    done
+    fail "something is left: $(status)"
+}
+churn() { # rounds
+    timeout 500 "$bin/kedge-stress" churn --socket "$work/a.sock" --rounds "$1" --seed "$seed" >"$work/churn.out" 2>&1 ||
+        fail "$(cat "$work/churn.out")"
+}
+
+churn $((rounds / 5))
+settle
+rss=$(number VmRSS) anon=$(number RssAnon) threads=$(number Threads) fds=$(fds) shm=$(shm_kib)
+arenas=$(agent_number a arenas)
+churn "$rounds"
+settle
+ok "$(cat "$work/churn.out")"
+echo "before: $rss KiB resident, $anon anonymous, $fds descriptors, $threads threads, $shm KiB in /dev/shm, $arenas arenas"
+echo "after:  $(number VmRSS), $(number RssAnon), $(fds), $(number Threads), $(shm_kib), $(agent_number a arenas)"
+((sanitized || $(number RssAnon) <= anon + slack_kib)) || fail "the agent's own memory has grown"
+# An arena's pages count as resident once they are touched: those of arenas that are lent again.
+((sanitized || $(number VmRSS) <= rss + slack_kib + 2048 * 16)) || fail "what is resident has grown"
+(($(fds) <= fds + 2)) || fail "descriptors are left: $(readlink "/proc/${pids[a]}"/fd/* | sort | uniq -c | sort -rn | head)"
+(($(number Threads) == threads)) || fail "threads are left"
+# The device's slots for regions are used in turn: 65536 of 64 bytes at most.
+(($(shm_kib) <= shm + 4096 + 64)) || fail "the device's files in /dev/shm have grown"
+(($(agent_number a arenas) <= arenas)) || fail "arenas are left"
+ok "the agent's memory, descriptors and threads are where they were"
+stop
