@@ -13,6 +13,12 @@ uids = 65533
 sessions = 64
 memory = 256MiB'
 start
+# The programs where any user can run them, wherever this checkout is.
+mkdir -m 0755 "$work/worker"
+cp "$bin/kedge-hostile" "$bin"/../lib/libkedge.so* "$work/worker/"
+chmod -R a+rX "$work/worker"
+export LD_LIBRARY_PATH=$work/worker
+hostile=$work/worker/kedge-hostile
 
 status() { timeout 10 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 fd_list() { readlink "/proc/${pids[a]}"/fd/* | sort; }
@@ -35,7 +41,7 @@ settled() {
 }
 
 mkdir -m 0777 "$work/progress"
-$honest "$bin/kedge-hostile" victim --socket "$work/a.sock" --peer "$work/b.sock" --ms 3600000 \
+$honest "$hostile" victim --socket "$work/a.sock" --peer "$work/b.sock" --ms 3600000 \
     --progress "$work/progress/count" >"$work/victim.out" 2>"$work/victim.log" &
 victim=$!
 worker_pids+=("$victim")
@@ -45,18 +51,18 @@ token=$(head -n 1 "$work/victim.out")
 settled || sleep 1
 
 # Once, so that all that is made once is made.
-$guilty "$bin/kedge-hostile" dies --socket "$work/a.sock" --ms 300 >/dev/null || fail "dies"
+$guilty "$hostile" dies --socket "$work/a.sock" --ms 300 >/dev/null || fail "dies"
 for _ in $(seq 100); do settled && break; sleep 0.1; done
 fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(rss)
 
-for attack in $("$bin/kedge-hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}'); do
+for attack in $("$hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}'); do
     count=$((10#$(progress))) faults=$(agent_number a faults)
     out=$work/attack.out
-    timeout 120 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
+    timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
         --ms "$ms" >"$out" 2>&1 &
     attacker=$!
-    timeout 120 $honest "$bin/kedge-hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
+    timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
     newcomer=$!
     while kill -0 "$attacker" 2>/dev/null; do
         status >/dev/null || fail "$attack: the agent did not answer its operator within 10 s"
@@ -95,7 +101,7 @@ fi
 
 attackers=()
 for attack in flood dies ring-formed hoard keys greedy linger; do
-    timeout 60 $guilty "$bin/kedge-hostile" "$attack" --socket "$work/a.sock" --seed "$seed" --ms 2000 \
+    timeout 60 $guilty "$hostile" "$attack" --socket "$work/a.sock" --seed "$seed" --ms 2000 \
         >/dev/null 2>&1 &
     attackers+=($!)
 done
