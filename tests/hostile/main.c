@@ -102,6 +102,13 @@ static int run(const char *name, struct hostile *h)
         if (strcmp(roles[i].name, name) != 0)
             continue;
         roles[i].run(h);
+        /* On a busy machine the time may have been too short for what must happen. */
+        for (int again = 0; again < 20 && ((roles[i].cut_off && h->cut_off == 0) ||
+                                           (roles[i].errors && h->errors == 0));
+             again++) {
+            h->until_ns = kedge_clock_ns() + 1000 * KEDGE_NS_PER_MS;
+            roles[i].run(h);
+        }
         printf("%s: did %llu, cut off %llu times, %llu errors\n", name, (unsigned long long)h->did,
                (unsigned long long)h->cut_off, (unsigned long long)h->errors);
         if (h->did == 0)
