@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rings and lane as threads: one steps the lanes, each worker posts and polls in one of its own.
+ * For the thread sanitizer, which sees only what happens in one process. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+enum { TENANT = 7, WORKERS = 3, ROUNDS = 3000, BYTES = 256, DEPTH = 8 };
+
+static struct world world;
+static _Atomic bool stop;
+
+static void *step(void *arg)
+{
+    struct world *w = arg;
+    while (!atomic_load(&stop)) {
+        for (int i = 0; i < WORLD_WORKERS; i++) /* as an eventfd would say */
+            if (w->worker[i] != NULL && atomic_load(&w->worker[i]->r->doorbell) != 0)
+                kedge_lane_doorbell(w->node[w->worker[i]->node].lane, w->worker[i]->id);
+        world_run(w, 1);
+        sched_yield(); /* two cores may be fewer than there are threads */
+    }
+    return NULL;
+}
+
+struct user {
+    struct world_worker k;
+    uint32_t vkey, number;
+    uint64_t completed, wrong;
+};
+
+static void take(struct user *u, struct kedge_cqe *out)
+{
+    const struct kedge_cqe *ring = (const void *)((const uint8_t *)u->k.r + KEDGE_CQ_OFFSET);
+    while (atomic_load(&u->k.r->cq_tail) == u->k.cq_head)
+        sched_yield();
+    *out = ring[u->k.cq_head++ & 63];
+    atomic_store(&u->k.w->cq_head, u->k.cq_head);
+}
+
+/* Each works on a part of its own of the one region: WRITEs, then READs of what it wrote. */
+static void *work(void *arg)
+{
+    struct user *u = arg;
+    uint8_t *memory = u->k.arena.addr;
+    const uint64_t there = (uint64_t)u->number * DEPTH * BYTES, back = DEPTH * BYTES;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct kedge_cqe e;
+        memset(memory, (int)(round * 7 + u->number), DEPTH * BYTES);
+        for (uint64_t i = 0; i < 2 * DEPTH; i++) {
+            bool read = i >= DEPTH;
+            struct kedge_sq_desc d = world_rw(
+                read ? KEDGE_OP_READ : KEDGE_OP_WRITE, round * 100 + i,
+                (read ? back : 0) + i % DEPTH * BYTES, BYTES, u->vkey, there + i % DEPTH * BYTES);
+            world_post(&u->k, &d);
+        }
+        for (uint64_t i = 0; i < 2 * DEPTH; i++) {
+            take(u, &e);
+            u->completed += e.status == IBV_WC_SUCCESS && e.wr_id == round * 100 + i;
+        }
+        u->wrong += memcmp(memory, memory + back, DEPTH * BYTES) != 0;
+    }
+    return NULL;
+}
+
+START_TEST(workers_in_threads_of_their_own_read_what_they_wrote)
+{
+    static struct user user[WORKERS];
+    struct world *w = &world;
+    struct world_worker owner;
+    pthread_t lanes, thread[WORKERS];
+    world_open(w);
+    world_attach(w, &owner, 1, 0, TENANT);
+    uint32_t vkey = world_register(w, &owner, 0, WORKERS * DEPTH * BYTES,
+                                   KEDGE_RECORD_READ | KEDGE_RECORD_WRITE);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        world_attach(w, &user[i].k, 0, i, TENANT);
+        ck_assert_int_eq(world_connect(w, &user[i].k, 0, 1), 0);
+        user[i].vkey = vkey;
+        user[i].number = i;
+    }
+    ck_assert_int_eq(pthread_create(&lanes, NULL, step, w), 0);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, work, &user[i]), 0);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    atomic_store(&stop, true);
+    ck_assert_int_eq(pthread_join(lanes, NULL), 0);
+    for (int i = 0; i < WORKERS; i++) {
+        ck_assert_uint_eq(user[i].completed, 2ull * DEPTH * ROUNDS);
+        ck_assert_uint_eq(user[i].wrong, 0);
+        world_detach(w, &user[i].k);
+    }
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+#define TESTS(T) T(workers_in_threads_of_their_own_read_what_they_wrote)
+KEDGE_CHECK_MAIN("threads", TESTS)
