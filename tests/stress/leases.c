@@ -25,6 +25,10 @@ enum {
     DEPTH = 16,
     OLD = 8, /* tokens that a remote worker remembers */
     GENERATIONS = 1 << 20,
+    KEPT = 64, /* tokens that it keeps for long, */
+    KEPT_MS = 4000,
+    DEAD_MS = 2000, /* after which the keys of who died must be gone, agents that are stopped
+                       meanwhile included */
     ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
     WAIT_MS = 30000,
 };
@@ -39,8 +43,9 @@ struct offer {
 struct board {
     _Atomic uint64_t generations;
     _Atomic bool stop;
-    _Atomic uint64_t regions, reused, watched, died, reads, writes, refused, reopened, past;
-    _Atomic bool free[GENERATIONS]; /* their owner was told so */
+    _Atomic uint64_t regions, reused, watched, died, reads, writes, refused, reopened, past, dead;
+    _Atomic bool free[GENERATIONS];        /* their owner was told so */
+    _Atomic uint64_t dead_ns[GENERATIONS]; /* when their owner had died with them */
     struct {
         _Atomic uint32_t seq; /* odd while it is written */
         struct offer offer;
@@ -158,6 +163,10 @@ struct remote {
     uint32_t lkey;
     uint64_t random;
     struct offer old[OLD];
+    struct {
+        struct offer offer;
+        uint64_t since_ns;
+    } kept[KEPT];
 };
 
 static void reopen(struct remote *r)
@@ -174,9 +183,24 @@ static void reopen(struct remote *r)
     atomic_fetch_add(&r->b->reopened, 1);
 }
 
-/* A new offer half of the time, else an old one, whose region is gone most likely. */
+/* One that was kept for long, once. Generation 0: none has been. */
+static struct offer take_kept(struct remote *r)
+{
+    uint64_t now = kedge_clock_ns(), i = stress_random(&r->random) % KEPT;
+    struct offer kept = r->kept[i].offer;
+    if (kept.generation != 0 && now - r->kept[i].since_ns < KEPT_MS * KEDGE_NS_PER_MS)
+        return (struct offer){.generation = 0};
+    r->kept[i].offer = r->old[stress_random(&r->random) % OLD];
+    r->kept[i].since_ns = now;
+    return kept;
+}
+
+/* Mostly a new offer, else an old one, whose region is gone most likely. */
 static struct offer choose(struct remote *r)
 {
+    struct offer kept = take_kept(r);
+    if (kept.generation != 0)
+        return kept;
     struct offer *known = &r->old[stress_random(&r->random) % OLD];
     if (known->generation != 0 && stress_random(&r->random) % 4 == 0)
         return *known;
@@ -227,8 +251,17 @@ static void check_read(const struct remote *r, uint64_t slot, uint64_t generatio
                         (unsigned long long)words[k]);
 }
 
-/* free: it was so already before the first post. 0, or the session has ended. */
-static int collect(struct remote *r, uint64_t generation, bool free)
+/* Its owner was told that it is free, or died with it long ago. */
+static bool is_gone(struct remote *r, uint64_t generation)
+{
+    uint64_t died = atomic_load(&r->b->dead_ns[generation % GENERATIONS]);
+    bool dead = died != 0 && kedge_clock_ns() - died > DEAD_MS * KEDGE_NS_PER_MS;
+    atomic_fetch_add(&r->b->dead, dead);
+    return dead || atomic_load(&r->b->free[generation % GENERATIONS]);
+}
+
+/* gone: it was so already before the first post. 0, or the session has ended. */
+static int collect(struct remote *r, uint64_t generation, bool gone)
 {
     struct ibv_wc wc[DEPTH];
     for (int left = 2 * DEPTH; left > 0;) {
@@ -242,10 +275,10 @@ static int collect(struct remote *r, uint64_t generation, bool free)
         for (int i = 0; i < n; i++) {
             if (wc[i].status != IBV_WC_SUCCESS) {
                 atomic_fetch_add(&r->b->refused, 1);
-                atomic_fetch_add(&r->b->past, free);
-            } else if (free) {
+                atomic_fetch_add(&r->b->past, gone);
+            } else if (gone) {
                 stress_fail("an operation on region %llu succeeded after its owner was told that "
-                            "it is free",
+                            "it is free, or had been dead for long",
                             (unsigned long long)generation);
             } else if (wc[i].wr_id >= DEPTH) {
                 check_read(r, wc[i].wr_id, generation);
@@ -276,10 +309,10 @@ static void use_others(const struct stress *s, struct board *b, uint64_t random)
             status = kedge_connect(q, to.gid);
         for (int i = 0; i < 8 && status == 0; i++) {
             uint64_t refused = atomic_load(&b->refused);
-            bool free = atomic_load(&b->free[offer.generation % GENERATIONS]);
+            bool gone = is_gone(&r, offer.generation);
             status = post(&r, q, &to, offer.generation);
             if (status == 0)
-                status = collect(&r, offer.generation, free);
+                status = collect(&r, offer.generation, gone);
             if (atomic_load(&b->refused) != refused) /* perhaps ours: the queue pair is in error */
                 break;
         }
@@ -331,6 +364,8 @@ void stress_leases(struct stress *s)
         atomic_fetch_add(&b->died, WIFSIGNALED(status) != 0);
         while (pid[i] != over)
             i++;
+        if (i < OWNERS) /* what it took back itself, it has marked */
+            atomic_store(&b->dead_ns[b->slot[i].offer.generation % GENERATIONS], kedge_clock_ns());
         if (atomic_load(&b->stop))
             left--;
         else
@@ -338,13 +373,14 @@ void stress_leases(struct stress *s)
     }
     printf("leases: %llu regions, %llu withdrawn and used again, %llu looks at free memory, %llu "
            "owners killed, %llu READs and %llu WRITEs right, %llu refused (%llu of them were "
-           "posted after the region was free), %llu sessions\n",
+           "posted when the region was gone), %llu times keys of owners that were long dead, %llu "
+           "sessions\n",
            (unsigned long long)b->regions, (unsigned long long)b->reused,
            (unsigned long long)b->watched, (unsigned long long)b->died,
            (unsigned long long)b->reads, (unsigned long long)b->writes,
-           (unsigned long long)b->refused, (unsigned long long)b->past,
+           (unsigned long long)b->refused, (unsigned long long)b->past, (unsigned long long)b->dead,
            (unsigned long long)b->reopened);
-    if (b->past == 0 || b->reused == 0 || b->watched == 0 || b->reads == 0 || b->writes == 0 ||
-        b->refused == 0)
+    if (b->past == 0 || b->dead == 0 || b->reused == 0 || b->watched == 0 || b->reads == 0 ||
+        b->writes == 0 || b->refused == 0)
         stress_fail("something never happened");
 }
