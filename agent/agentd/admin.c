@@ -53,6 +53,16 @@ static void status_lane(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "}");
 }
 
+/* What a tenant has, and its quota: null without one. */
+static void status_bounded(struct kedge_text *t, const char *what, uint32_t used, uint32_t most)
+{
+    kedge_text_printf(t, "\"%s\":%u,\"max_%s\":", what, used, what);
+    if (most == UINT32_MAX)
+        kedge_text_printf(t, "null,");
+    else
+        kedge_text_printf(t, "%u,", most);
+}
+
 static void status_lists(struct agent *a, struct kedge_text *t)
 {
     const char *comma = "";
@@ -69,8 +79,12 @@ static void status_lists(struct agent *a, struct kedge_text *t)
     for (uint32_t i = 0; i < a->config.tenants; i++, comma = ",") {
         kedge_text_printf(t, "%s{\"name\":", comma);
         kedge_text_json(t, a->config.tenant[i].name);
-        kedge_text_printf(t, ",\"sessions\":%u,\"vqps\":%u,\"mrs\":%u}",
-                          sessions_of_tenant(a, i + 1), a->quota[i].vqps, a->quota[i].mrs);
+        kedge_text_printf(t, ",\"sessions\":%u,\"max_sessions\":%llu,",
+                          sessions_of_tenant(a, i + 1),
+                          (unsigned long long)a->config.tenant[i].sessions);
+        status_bounded(t, "vqps", a->quota[i].vqps, a->quota[i].max_vqps);
+        status_bounded(t, "mrs", a->quota[i].mrs, a->quota[i].max_mrs);
+        kedge_text_printf(t, "\"quota_refused\":%llu}", (unsigned long long)a->quota[i].refused);
     }
     kedge_text_printf(t, "],\"sessions_list\":[");
     comma = "";
@@ -131,13 +145,16 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
         {"kedge_agent_tenant_sessions", "Attached workers of a tenant."},
         {"kedge_agent_tenant_vqps", "Connected virtual queue pairs of a tenant."},
         {"kedge_agent_tenant_mrs", "Registered memory regions of a tenant."},
+        {"kedge_agent_tenant_quota_refused_total", "What a tenant asked for beyond its quotas."},
     };
-    for (int m = 0; m < 3; m++) {
-        kedge_metric_head(t, names[m][0], KEDGE_METRIC_GAUGE, names[m][1]);
+    enum { REFUSED = 3, COUNT };
+    for (int m = 0; m < COUNT; m++) {
+        kedge_metric_head(t, names[m][0], m == REFUSED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
+                          names[m][1]);
         for (uint32_t i = 0; i < a->config.tenants; i++) {
             const struct kedge_metric_label label = {"tenant", a->config.tenant[i].name};
             const uint64_t values[] = {sessions_of_tenant(a, i + 1), a->quota[i].vqps,
-                                       a->quota[i].mrs};
+                                       a->quota[i].mrs, a->quota[i].refused};
             kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
         }
     }

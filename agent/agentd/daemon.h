@@ -37,7 +37,10 @@ struct agent_device {
 };
 
 struct agent;
-enum { SQ_DEPTH = 256 }; /* send slots of each queue pair */
+enum {
+    SQ_DEPTH = 256,  /* send slots of each queue pair */
+    MAX_GRANTS = 256 /* tokens that one session may import */
+};
 int device_open(struct agent *a, struct kedge_errbuf *err);
 void device_close(struct agent *a);
 /* RESET to RTS: a new DCI, or a broken one. */
@@ -116,6 +119,7 @@ struct agent_session {
     int rw_fd, ro_fd, doorbell;
     struct kedge_session_rw *rw;
     struct kedge_session_ro *ro;
+    struct kedge_lane_memory *memory;
     struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
     uint32_t arenas;
     struct arena *arena_asked; /* being made, or given to the lane and not answered yet */

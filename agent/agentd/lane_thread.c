@@ -118,7 +118,7 @@ static int make_lane(struct agent *a)
         .spin_ns = c->spin_ns,
         .guess_budget = 64,
         .suspect_queue = 1024,
-        .max_grants = 256,
+        .max_grants = MAX_GRANTS,
         .suspect_ns = 2 * KEDGE_NS_PER_MS,
         .lookup_timeout_ns = 50 * KEDGE_NS_PER_MS,
         .node_lease_ns = 10 * KEDGE_NS_PER_S,

@@ -35,6 +35,8 @@ static void unmake_rings(struct agent_session *s)
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    kedge_lane_memory_free(s->memory);
+    s->memory = NULL;
     s->rw = NULL;
     s->ro = NULL;
     s->rw_fd = s->ro_fd = s->doorbell = -1;
@@ -54,6 +56,11 @@ static int make_rings(struct agent_session *s)
     if (status == 0) {
         s->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         status = s->doorbell < 0 ? -errno : 0;
+    }
+    if (status == 0) {
+        s->memory = kedge_lane_memory_new(MAX_GRANTS, (uint32_t)c->max_inflight,
+                                          (uint32_t)c->max_vqps, MRS_PER_SESSION);
+        status = s->memory == NULL ? -ENOMEM : 0;
     }
     if (status != 0)
         unmake_rings(s);
@@ -171,6 +178,12 @@ uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant)
     return n;
 }
 
+static int over_quota(struct agent *a, uint32_t tenant)
+{
+    a->quota[tenant - 1].refused++;
+    return -EDQUOT;
+}
+
 static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
                        uint64_t more_bytes)
 {
@@ -185,7 +198,9 @@ static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
             bytes += s->arena[n]->bytes;
         bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
     }
-    return sessions > t->sessions || bytes > t->memory ? -EDQUOT : 0;
+    if (sessions <= t->sessions && bytes <= t->memory)
+        return 0;
+    return over_quota(a, tenant);
 }
 
 static struct kedge_lane_arena lane_arena(const struct arena *arena)
@@ -259,6 +274,7 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
                                             .max_inflight = s->ro->max_inflight,
                                             .max_mrs = MRS_PER_SESSION,
                                             .quota = &a->quota[tenant - 1],
+                                            .memory = s->memory,
                                             .arena = lane_arena(arena)}};
     lane_thread_command(a, &command);
     return 0;
@@ -275,7 +291,7 @@ int session_more(struct agent *a, uint32_t number, uint64_t bytes)
     if (bytes <= a->config.arena_bytes)
         bytes = a->config.arena_bytes;
     if (bytes > tenant_of(a, s->tenant)->memory)
-        return -EDQUOT;
+        return over_quota(a, s->tenant);
     bytes = (bytes + page - 1) & ~(page - 1);
     int status = check_quota(a, s->tenant, 0, bytes);
     if (status == 0)

@@ -99,7 +99,7 @@ struct session {
     uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
     uint32_t arenas;
     struct kedge_lane_arena arena[KEDGE_SESSION_MAX_ARENAS];
-    struct wr *wrs, *free_wr;
+    struct wr *free_wr;
     struct vqp *vqps;
     struct region *regions;
     struct grant *grants;
@@ -268,7 +268,7 @@ void sessions_due(struct kedge_lane *l);
 /* The fence of a DEREG_MR, named by its tag, is over. */
 void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
 /* One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
-bool quota_take(_Atomic uint32_t *used, uint32_t most);
+bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most);
 void quota_give(_Atomic uint32_t *used);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
@@ -282,7 +282,8 @@ void regions_remove_all(struct kedge_lane *l, struct session *s);
 uint64_t region_wait_ns(const struct kedge_lane *l);
 
 /* vqp.c: queues of VQPs, and what goes from them to the physical ones. */
-void vqp_bind(struct kedge_lane *l, struct vqp *q, const struct kedge_sq_desc *d);
+void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,
+              const struct kedge_sq_desc *d);
 void vqp_destroy(struct kedge_lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
 void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);

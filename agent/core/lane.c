@@ -112,12 +112,6 @@ void kedge_lane_free(struct kedge_lane *l)
 {
     if (l == NULL)
         return;
-    for (uint32_t i = 0; l->sessions != NULL && i < l->config.max_sessions; i++) {
-        free(l->sessions[i].wrs);
-        free(l->sessions[i].vqps);
-        free(l->sessions[i].regions);
-        free(l->sessions[i].grants);
-    }
     for (uint32_t i = 0; i < l->phys_count; i++)
         free(l->phys[i].ring);
     free(l->sessions);

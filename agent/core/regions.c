@@ -49,7 +49,7 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
         d->reg_mr.vaddr > UINT64_MAX - length)
         return -EINVAL;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
-    if (region == NULL || !quota_take(&s->quota->mrs, s->quota->max_mrs))
+    if (region == NULL || !quota_take(s->quota, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
     struct kedge_mr_record r = {
         .tenant = s->tenant,

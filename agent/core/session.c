@@ -14,21 +14,54 @@
 /* ---- life
  * -------------------------------------------------------------------------------------------- */
 
-static void free_arrays(struct session *s)
+struct kedge_lane_memory {
+    struct wr *wrs, *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+};
+
+struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
+                                                uint32_t max_vqps, uint32_t max_mrs)
 {
-    free(s->wrs);
-    free(s->vqps);
-    free(s->regions);
-    free(s->grants);
-    *s = (struct session){.id = s->id};
+    struct kedge_lane_memory *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    m->wrs = calloc(max_inflight, sizeof m->wrs[0]);
+    m->vqps = calloc(max_vqps, sizeof m->vqps[0]);
+    m->regions = calloc(max_mrs, sizeof m->regions[0]);
+    m->grants = calloc(max_grants, sizeof m->grants[0]);
+    if (m->wrs == NULL || m->vqps == NULL || m->regions == NULL || m->grants == NULL) {
+        kedge_lane_memory_free(m);
+        return NULL;
+    }
+    for (uint32_t i = max_inflight; i > 0; i--) {
+        m->wrs[i - 1].next = m->free_wr;
+        m->free_wr = &m->wrs[i - 1];
+    }
+    for (uint32_t i = 0; i < max_vqps; i++)
+        m->vqps[i].index = i;
+    return m;
+}
+
+void kedge_lane_memory_free(struct kedge_lane_memory *m)
+{
+    if (m == NULL)
+        return;
+    free(m->wrs);
+    free(m->vqps);
+    free(m->regions);
+    free(m->grants);
+    free(m);
 }
 
 /* Several lanes may serve one tenant. */
-bool quota_take(_Atomic uint32_t *used, uint32_t most)
+bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most)
 {
     if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
         return true;
     quota_give(used);
+    atomic_fetch_add_explicit(&quota->refused, 1, memory_order_relaxed);
     return false;
 }
 
@@ -39,7 +72,8 @@ void quota_give(_Atomic uint32_t *used)
 
 int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
 {
-    if (add->id >= l->config.max_sessions || l->sessions[add->id].state != SESSION_NONE)
+    if (add->memory == NULL || add->id >= l->config.max_sessions ||
+        l->sessions[add->id].state != SESSION_NONE)
         return -EINVAL;
     struct session *s = &l->sessions[add->id];
     *s = (struct session){
@@ -59,22 +93,10 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .arenas = 1,
     };
     s->arena[0] = add->arena;
-    s->wrs = calloc(s->max_inflight, sizeof s->wrs[0]);
-    s->vqps = calloc(s->max_vqps, sizeof s->vqps[0]);
-    s->regions = calloc(s->max_regions, sizeof s->regions[0]);
-    s->grants = calloc(l->config.max_grants, sizeof s->grants[0]);
-    if (s->wrs == NULL || s->vqps == NULL || s->regions == NULL || s->grants == NULL) {
-        free_arrays(s);
-        return -ENOMEM;
-    }
-    for (uint32_t i = s->max_inflight; i > 0; i--) {
-        s->wrs[i - 1].next = s->free_wr;
-        s->free_wr = &s->wrs[i - 1];
-    }
-    for (uint32_t i = 0; i < s->max_vqps; i++) {
-        s->vqps[i].session = s;
-        s->vqps[i].index = i;
-    }
+    s->free_wr = add->memory->free_wr;
+    s->vqps = add->memory->vqps;
+    s->regions = add->memory->regions;
+    s->grants = add->memory->grants;
     COUNT(l, sessions, 1);
     session_activate(l, s);
     return 0;
@@ -147,7 +169,7 @@ static void session_over(struct kedge_lane *l, struct session *s)
         }
     COUNT(l, sessions, -1);
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = s->id});
-    free_arrays(s);
+    *s = (struct session){.id = s->id};
 }
 
 /* The lease is over: nothing begins any more. What a lane that stood still has begun is waited for
@@ -382,7 +404,7 @@ static bool take(struct kedge_lane *l, struct session *s, const struct kedge_sq_
         }
         if (q->outstanding > 0 || q->queue.head != NULL)
             return false; /* what it was connected to before comes to its end first */
-        vqp_bind(l, q, d);
+        vqp_bind(l, s, q, d);
         return true;
     }
     take_post(l, s, d, extra);

@@ -208,14 +208,15 @@ void vqps_retry(struct kedge_lane *l)
 }
 
 /* The caller has made sure that nothing of it is queued or out. */
-void vqp_bind(struct kedge_lane *l, struct vqp *q, const struct kedge_sq_desc *d)
+void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const struct kedge_sq_desc *d)
 {
     if (q->flow != NULL)
         flow_put(l, q->flow);
     q->denied = 0;
+    q->session = s;
     if (q->state == VQP_FREE) {
         struct kedge_lane_quota *quota = q->session->quota;
-        if (!quota_take(&quota->vqps, quota->max_vqps)) { /* its posts will say so */
+        if (!quota_take(quota, &quota->vqps, quota->max_vqps)) { /* its posts will say so */
             q->denied = KEDGE_REASON_QUOTA;
             return;
         }

@@ -41,7 +41,7 @@ kill -STOP "${pids[a]}" "${pids[b]}" "${pids[metad]}"
 cpu() { awk '{print $14 + $15}' "/proc/$perf/stat"; }
 begun=$(cpu); sleep 1; ended=$(cpu)
 kill -CONT "${pids[a]}" "${pids[b]}" "${pids[metad]}"
-((ended - begun > 50)) || fail "the worker did not go on while the agents were stopped ($((ended - begun)) ticks)"
+((ended - begun > 5)) || fail "the worker did not go on while the agents were stopped ($((ended - begun)) ticks)"
 kill -KILL "$perf"; wait "$perf" 2>/dev/null || true
 ok "connects to a known endpoint go on while agents and metaserver are stopped"
 stop

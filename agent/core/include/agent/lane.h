@@ -113,8 +113,17 @@ struct kedge_lane_arena {
  * that it has. The control side's memory, while any of its sessions lives. */
 struct kedge_lane_quota {
     _Atomic uint32_t vqps, mrs;
+    _Atomic uint64_t refused;   /* what was asked for beyond the bounds */
     uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound */
 };
+
+/* What a lane keeps for one session. The control side makes it, off the lane's thread since that
+ * takes system calls and page faults; it is the lane's from SESSION_ADD to SESSION_OVER. NULL: no
+ * memory. Any thread. */
+struct kedge_lane_memory;
+struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
+                                                uint32_t max_vqps, uint32_t max_mrs);
+void kedge_lane_memory_free(struct kedge_lane_memory *memory);
 
 /* A session as the lane sees it. Mappings are the control side's until KEDGE_EVENT_SESSION_OVER. */
 struct kedge_lane_session {
@@ -123,8 +132,9 @@ struct kedge_lane_session {
     struct kedge_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
     uint32_t tenant;
     uint32_t max_vqps, max_inflight, max_mrs;
-    struct kedge_lane_quota *quota; /* the tenant's, borrowed */
-    struct kedge_lane_arena arena;  /* number 0 */
+    struct kedge_lane_quota *quota;   /* the tenant's, borrowed */
+    struct kedge_lane_memory *memory; /* for these numbers and the lane's max_grants */
+    struct kedge_lane_arena arena;    /* number 0 */
 };
 
 enum kedge_command_kind {

@@ -157,6 +157,7 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
     ck_assert(world_poll(w, &two, &e, 50));
     ck_assert_uint_eq(e.wr_id, 7);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_QUOTA);
+    ck_assert_uint_eq(w->node[0].quota.refused, 2);
     world_detach(w, &one);
     ck_assert_uint_eq(w->node[0].quota.vqps, 0);
     ck_assert_uint_eq(w->node[0].quota.mrs, 0);

@@ -408,6 +408,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     k->w = k->rw.addr;
     k->r = k->ro.addr;
     k->r->sq_slots = k->r->cq_slots = 64;
+    k->memory = kedge_lane_memory_new(n->config.max_grants, 32, 8, 4);
     struct kedge_command c = {.kind = KEDGE_COMMAND_SESSION_ADD,
                               .session = id,
                               .add = {.id = id,
@@ -418,6 +419,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .max_inflight = 32,
                                       .max_mrs = 4,
                                       .quota = &n->quota,
+                                      .memory = k->memory,
                                       .arena = {.addr = k->arena.addr,
                                                 .bytes = WORLD_ARENA,
                                                 .lkey = k->arena_mr->lkey,
@@ -445,6 +447,7 @@ void world_detach(struct world *w, struct world_worker *k)
     for (int i = 0; i < WORLD_WORKERS; i++)
         if (w->worker[i] == k)
             w->worker[i] = NULL;
+    kedge_lane_memory_free(k->memory);
     kedge_fab_mem_free(&k->rw);
     kedge_fab_mem_free(&k->ro);
     kedge_fab_mem_free(&k->arena);

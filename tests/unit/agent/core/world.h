@@ -15,6 +15,7 @@ enum {
 };
 
 struct world_worker {
+    struct kedge_lane_memory *memory;
     struct kedge_fab_mem rw, ro, arena;
     struct kedge_fab_mr *arena_mr;
     struct kedge_session_rw *w;
