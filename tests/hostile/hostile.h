@@ -31,6 +31,7 @@ struct hostile {
 /* The next number. */
 uint64_t hostile_random(struct hostile *h);
 void hostile_fill(struct hostile *h, void *memory, size_t bytes);
+/* Its time is over, and it did something: however slow the machine is. */
 bool hostile_over(const struct hostile *h);
 /* Says what is wrong and ends the process with 1. */
 _Noreturn void hostile_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -37,6 +37,12 @@ static int guess(struct hostile *h, struct raw *r, uint32_t vkey, uint64_t addre
     return status;
 }
 
+/* Until it was cut off once, however slow everything is. */
+static bool goes_on(const struct hostile *h)
+{
+    return h->cut_off == 0 || !hostile_over(h);
+}
+
 /* Wrong keys right behind requests that are all right, on the same VQP, until one ends the session
  * while those are out. */
 static void guess_behind(struct hostile *h, struct raw *r)
@@ -72,7 +78,7 @@ void attack_keys(struct hostile *h)
         raw_open(h, &r);
         if (hostile_random(h) % 2 == 0)
             guess_behind(h, &r);
-        while (!raw_ended(&r) && !hostile_over(h))
+        while (!raw_ended(&r) && goes_on(h))
             (void)guess(h, &r, (uint32_t)hostile_random(h), hostile_random(h) % (1 << 20), BYTES);
         h->cut_off += raw_ended(&r);
         raw_close(&r);
@@ -90,7 +96,7 @@ void attack_secrets(struct hostile *h)
         raw_open(h, &r);
         struct kedge_sq_desc c = {.op = KEDGE_OP_CONNECT, .connect = {.pool = t.pool}};
         memcpy(c.connect.gid, t.gid, sizeof t.gid);
-        for (int i = 0; !raw_ended(&r) && !hostile_over(h); i++) {
+        for (int i = 0; !raw_ended(&r) && goes_on(h); i++) {
             uint64_t value[2];
             struct kedge_sq_desc import = {.op = KEDGE_OP_IMPORT, .import = {.vkey = t.vkey}};
             hostile_fill(h, import.import.secret, sizeof import.import.secret);

@@ -17,7 +17,7 @@ enum { CHILD_MS = 300, MEMORY = 65536 };
 static _Noreturn void stay_behind(struct hostile *h, struct raw *r)
 {
     h->until_ns = kedge_clock_ns() + CHILD_MS * KEDGE_NS_PER_MS;
-    while (!hostile_over(h)) {
+    for (h->did = 1; !hostile_over(h); h->did++) {
         hostile_fill(h, r->rw, sizeof *r->rw);
         hostile_fill(h, r->ring, 4096);
         raw_ring(r);

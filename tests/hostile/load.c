@@ -149,7 +149,7 @@ void attack_hoard(struct hostile *h)
     static struct raw r[ARENAS];
     while (!hostile_over(h)) {
         int sessions = 0, status = 0;
-        for (; sessions < ARENAS && !hostile_over(h); sessions++) {
+        for (; sessions < ARENAS; sessions++) {
             if (raw_try(h->socket, &r[sessions]) != 0)
                 break;
             for (int n = 0; n < 4 && status >= 0; n++, h->did++)

@@ -75,7 +75,7 @@ void attack_ring_formed(struct hostile *h)
         struct raw r;
         raw_open(h, &r);
         (void)raw_connect(&r);
-        while (!raw_ended(&r) && !hostile_over(h)) {
+        while (!raw_ended(&r) && (h->errors == 0 || !hostile_over(h))) {
             struct kedge_sq_desc d = formed(h, &r);
             if (r.tail - atomic_load(&r.ro->sq_head) < r.ro->sq_slots) {
                 raw_put(&r, &d, NULL, 0);
