@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One question to an agent, for the scripts beside this: prints one line that says what came. Not
+ * installed. The agent is $KEDGE_SOCKET's.
+ *
+ *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
+ *   watch                attaches, prints "attached", and then why the session ended
+ *   connect NODE         by its name: "connected in N ms", or why not
+ *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
+ *                        keeps them until it is killed */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <kedge.h>
+
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/text.h"
+#include "schema/control.h"
+
+enum { PATIENCE_MS = 60000, REGION = 64, MOST = 4096 };
+
+static int fail(const char *what, const char *why)
+{
+    printf("%s: %s\n", what, why);
+    return 1;
+}
+
+/* ---- without libkedge */
+
+static int dial(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const char *path = getenv("KEDGE_SOCKET");
+    struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path != NULL ? path : KEDGE_DEFAULT_SOCKET);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connect(fd, (const struct sockaddr *)&at, sizeof at) != 0)
+        return -errno;
+    return fd;
+}
+
+static int say(const char *what, size_t bytes)
+{
+    union {
+        struct kedge_control_error error;
+        uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+    } got;
+    size_t came = 0;
+    unsigned fds = 0;
+    uint64_t begin = kedge_clock_ns();
+    int fd = dial();
+    if (fd < 0)
+        return fail("connecting", strerror(-fd));
+    if (bytes > 0 && send(fd, what, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+        return fail("sending", strerror(errno));
+    int status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
+    if (status != 0)
+        return fail("no answer", strerror(-status));
+    if (kedge_control_check(&got, came) != 0 || got.error.h.type != KEDGE_CONTROL_ERROR)
+        return fail("the answer", "no error message");
+    unsigned long long ms = (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+    printf("%s: %s after %llu ms\n", strerrorname_np(-got.error.status), got.error.text, ms);
+    status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
+    close(fd);
+    return status == -EPIPE || status == -ECONNRESET ? 0 : fail("then", "it is not closed");
+}
+
+/* ---- with it */
+
+static int watch(struct kedge_session *s)
+{
+    puts("attached");
+    fflush(stdout);
+    while (kedge_session_status(s) == 0)
+        usleep(1000);
+    return fail("ended", kedge_last_error());
+}
+
+static int connect_node(struct kedge_session *s, const char *node)
+{
+    struct kedge_vqp *q;
+    uint64_t begin = kedge_clock_ns();
+    if (kedge_vqp_create(s, NULL, &q) != 0 || kedge_connect_node(q, node) != 0)
+        return fail("not connected", kedge_last_error());
+    printf("connected in %llu ms\n",
+           (unsigned long long)((kedge_clock_ns() - begin) / KEDGE_NS_PER_MS));
+    return 0;
+}
+
+static void keep(unsigned got, const char *why)
+{
+    printf("%u, then: %s\n", got, why);
+    fflush(stdout);
+    (void)pause();
+}
+
+static int regions(struct kedge_session *s, unsigned wanted)
+{
+    struct kedge_mr *mr;
+    uint32_t lkey;
+    unsigned got = 0;
+    char *memory;
+    if (kedge_alloc(s, (size_t)REGION * MOST, (void **)&memory, &lkey) != 0)
+        return fail("memory", kedge_last_error());
+    while (got < wanted &&
+           kedge_reg_mr(s, memory + REGION * got, REGION, IBV_ACCESS_REMOTE_READ, &mr) == 0)
+        got++;
+    keep(got, got < wanted ? kedge_last_error() : "enough");
+    return 0;
+}
+
+/* A queue pair is there once it is bound; that it is not, its first request says. */
+static int vqps(struct kedge_session *s, unsigned wanted)
+{
+    struct kedge_session_info info;
+    const char *why = "enough";
+    unsigned got = 0;
+    kedge_session_query(s, &info);
+    for (bool more = true; more && got < wanted; got += more) {
+        struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED}, *bad;
+        struct ibv_wc wc;
+        struct kedge_vqp *q;
+        if (kedge_vqp_create(s, NULL, &q) != 0 || kedge_connect(q, info.gid) != 0 ||
+            kedge_post_send(q, &wr, &bad) != 0 || kedge_wait(s, PATIENCE_MS) != 1 ||
+            kedge_poll(s, 1, &wc) != 1)
+            return fail("a queue pair", kedge_last_error());
+        more = strstr(kedge_reason_str(wc.vendor_err), "quota") == NULL;
+        if (!more)
+            why = kedge_reason_str(wc.vendor_err);
+    }
+    keep(got, why);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char nonsense[] = "This is no message of the attach protocol.";
+    const char *what = argc > 1 ? argv[1] : "";
+    struct kedge_session *s;
+    uint64_t n = 0;
+    if (strcmp(what, "silent") == 0)
+        return say(NULL, 0);
+    if (strcmp(what, "garbage") == 0)
+        return say(nonsense, sizeof nonsense);
+    if (kedge_open(NULL, &s) != 0)
+        return fail("not attached", kedge_last_error());
+    int status = 2;
+    if (strcmp(what, "watch") == 0)
+        status = watch(s);
+    else if (strcmp(what, "connect") == 0 && argc == 3)
+        status = connect_node(s, argv[2]);
+    else if (argc == 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0)
+        status = strcmp(what, "vqps") == 0 ? vqps(s, (unsigned)n) : regions(s, (unsigned)n);
+    kedge_close(s);
+    return status;
+}
