@@ -437,6 +437,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     struct kedge_command command = {.kind = KEDGE_COMMAND_QP_READY};
     struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_AH};
     struct agent_session *s = &a->sessions[e->session];
+    int status;
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_FAULT:
         log_fault(a, s, e);
@@ -462,9 +463,14 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
         (void)kedge_fab_call(a->device.fab, &drop);
         return;
     case KEDGE_EVENT_QP_BROKEN:
-        kedge_log(KEDGE_LOG_INFO, "queue pair repaired", "qpn=%u", e->qp->qpn);
-        if (device_raise_dci(&a->device, e->qp) != 0)
-            return; /* it stays out of use */
+        status = device_raise_dci(&a->device, e->qp);
+        if (status != 0) {
+            kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
+                      "qpn=%u error=\"%s\"", e->qp->qpn, strerror(-status));
+            return;
+        }
+        /* As often as workers post to dead peers: what counts them is qp_broken. */
+        kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", e->qp->qpn);
         command.qp = e->qp;
         lane_thread_command(a, &command);
         return;
