@@ -76,11 +76,12 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     if (o->test == PERF_ISOLATION)
         kedge_text_printf(
             &t,
-            "\"dead\":%u,\"silent\":%u,\"alone_p50_ns\":%llu,\"alone_p99_ns\":%llu,\"bad_posted\":%"
-            "llu,"
+            "\"dead\":%u,\"silent\":%u,\"alone_p50_ns\":%llu,\"alone_p99_ns\":%llu,"
+            "\"alone_max_ns\":%llu,\"alone_mean_ns\":%.1f,\"bad_posted\":%llu,"
             "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
             o->dead, o->silent, (unsigned long long)kedge_hist_percentile(&r->alone, 50),
             (unsigned long long)kedge_hist_percentile(&r->alone, 99),
+            (unsigned long long)r->alone.max, kedge_hist_mean(&r->alone),
             (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed, ratio(r, 99));
     kedge_text_printf(
         &t,
