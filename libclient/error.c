@@ -56,6 +56,7 @@ static const struct {
     [KEDGE_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
     [KEDGE_REASON_CLOSED] = {-EPIPE, "the session was closed"},
     [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE, "too much waits for a peer that does not answer"},
+    [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -39,6 +39,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         .content_type = kedge_http_header(request, "Content-Type"),
         .limit = kedge_http_query(request, "limit"),
         .cursor = kedge_http_query(request, "cursor"),
+        .incarnation = kedge_http_query(request, "incarnation"),
         .body = request->body,
         .body_bytes = request->body_length,
     };

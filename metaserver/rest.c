@@ -247,9 +247,23 @@ static void get_node(struct call *c)
     kedge_text_printf(c->body, "\n");
 }
 
+/* An agent that ends says its own incarnation, so that it does not take away what a later one has
+ * registered; an operator means the node, whatever it is. */
 static void delete_node(struct call *c)
 {
+    struct kedge_meta_view view;
     struct kedge_errbuf err;
+    uint64_t incarnation = UINT32_MAX;
+    if (c->request->incarnation != NULL &&
+        kedge_parse_u64(c->request->incarnation, 1, UINT32_MAX, &incarnation) != 0) {
+        malformed(c, "incarnation", "must be a number from 1 to 4294967295");
+        return;
+    }
+    if (kedge_meta_show(c->s->meta, c->id, c->now, &view) == 0 && view.incarnation > incarnation) {
+        c->s->count.stale++;
+        stale(c, view.incarnation);
+        return;
+    }
     switch (kedge_service_remove(c->s, c->id, c->now, &err)) {
     case 0:
         c->answer->status = 204;

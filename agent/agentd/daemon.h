@@ -207,8 +207,9 @@ struct agent {
     struct agentd_config config;
     uv_loop_t loop;
     uint32_t incarnation;
-    uint32_t outrun_by; /* an incarnation that a metaserver knows, and ours is not above; 0: none */
-    bool began_anew;    /* above one that outran us */
+    uint32_t above;     /* an incarnation that ours must exceed; 0: none */
+    uint32_t outrun_by; /* one that a metaserver knows, and ours is not above; 0: none */
+    uint32_t heeded;    /* bit i: metaserver i has made this agent begin anew */
     bool stopping, terminated;
     uint64_t started_ns;
     struct agent_device device;

@@ -2,6 +2,7 @@
 /* kedge-agentd: parses, wires and runs. */
 #include <errno.h>
 #include <getopt.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "daemon.h"
 #include "schema/peers.h"
 
-enum { TICK_MS = 20, GRACE_MS = 500, FDS_PER_SESSION = 8, FDS_BESIDE = 512 };
+enum { TICK_MS = 20, GRACE_MS = 500, TOLD_MS = 50, FDS_PER_SESSION = 8, FDS_BESIDE = 512 };
 
 static int fail(const char *sentence)
 {
@@ -129,9 +130,9 @@ static int start(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0, status = raise_limits(a, err);
     if (status == 0)
-        status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
-                                         a->outrun_by != 0 ? a->outrun_by + 1 : 0, &a->incarnation,
-                                         &lost, err);
+        status =
+            agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
+                                    a->above != 0 ? a->above + 1 : 0, &a->incarnation, &lost, err);
     if (lost)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
@@ -163,12 +164,29 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
+static bool begins_anew(const struct agent *a)
+{
+    return a->outrun_by != 0 && !a->terminated;
+}
+
+/* The lane says why before the sockets close: a worker believes what it sees first. */
+static void wait_until_told(const struct agent *a)
+{
+    const uint64_t end = kedge_clock_ns() + TOLD_MS * KEDGE_NS_PER_MS;
+    for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++)
+        while (a->sessions[i].stage == STAGE_ENDING &&
+               atomic_load(&a->sessions[i].ro->ended) == 0 && kedge_clock_ns() < end)
+            usleep(100);
+}
+
 /* Workers see their sessions end; then everything is given back, in the reverse order. */
 static void stop(struct agent *a)
 {
+    const uint32_t reason = begins_anew(a) ? KEDGE_REASON_RESTARTED : KEDGE_REASON_DRAIN;
     a->stopping = true;
     for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++)
-        session_release(a, (uint32_t)i, KEDGE_REASON_DRAIN);
+        session_release(a, (uint32_t)i, reason);
+    wait_until_told(a);
     attach_stop(a);
     registrations_stop(a, GRACE_MS);
     admin_stop(a);
@@ -205,16 +223,16 @@ static int serve(struct agent *a)
     return status == 0 ? EXIT_SUCCESS : fail(err.text);
 }
 
-/* Once more when a metaserver knew a later incarnation: all that carries ours is made anew. */
+/* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
 static int serve_above_others(struct agent *a)
 {
     int status = serve(a);
-    if (status != EXIT_SUCCESS || a->outrun_by == 0 || a->terminated)
-        return status;
-    const struct agentd_config config = a->config;
-    const uint32_t outrun_by = a->outrun_by;
-    *a = (struct agent){.config = config, .outrun_by = outrun_by, .began_anew = true};
-    return serve(a);
+    while (status == EXIT_SUCCESS && begins_anew(a)) {
+        const struct agentd_config config = a->config;
+        *a = (struct agent){.config = config, .above = a->outrun_by, .heeded = a->heeded};
+        status = serve(a);
+    }
+    return status;
 }
 
 static void help(void)

@@ -145,6 +145,50 @@ static void lost(struct registration *r, const char *why)
 
 static void put(struct registration *r);
 
+/* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
+ * everything that carries the incarnation is made anew, above that one. Once for each metaserver:
+ * when it happens again, somebody else uses the node's id, and the two would outrun each other for
+ * ever. */
+static bool is_outrun(struct registration *r, const json_t *problem, const char **why)
+{
+    struct agent *a = r->agent;
+    const uint32_t bit = 1u << (r - a->registration);
+    uint64_t known = 0;
+    if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+        known < a->incarnation)
+        return false;
+    if (a->heeded & bit) {
+        *why = "another agent registers as this node: give each host a `node` of its own, then "
+               "restart this agent";
+        return false;
+    }
+    kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
+              "metaserver=\"%s\" incarnation=%u known=%u", r->url, a->incarnation, (uint32_t)known);
+    if (a->outrun_by < known)
+        a->outrun_by = (uint32_t)known;
+    a->heeded |= bit;
+    uv_stop(&a->loop);
+    return true;
+}
+
+static void refused(struct registration *r, const struct kedge_http_answer *answer)
+{
+    char why[160];
+    if (answer->status < 0) {
+        lost(r, answer->why);
+        return;
+    }
+    json_t *problem = json_loads(answer->body, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    if (detail == NULL)
+        detail = "refused";
+    if (answer->status != 409 || !is_outrun(r, problem, &detail)) {
+        snprintf(why, sizeof why, "%d: %s", answer->status, detail);
+        lost(r, why);
+    }
+    json_decref(problem);
+}
+
 /* Renewed in time, put anew when a metaserver says that it has forgotten. */
 static void renewed(void *user, const struct kedge_http_answer *answer)
 {
@@ -156,39 +200,11 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
         return;
     }
     if (answer->status != 200) {
-        lost(r, answer->status < 0 ? answer->why : "the renewal was refused");
+        refused(r, answer);
         return;
     }
     r->state = REGISTRATION_DONE;
     r->backoff_ms = BACKOFF_MS;
-}
-
-/* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
- * everything that carries the incarnation is made anew, above that one. Not twice in a row: then
- * somebody else uses the node's id. */
-static bool is_outrun(struct registration *r, const json_t *problem)
-{
-    struct agent *a = r->agent;
-    uint64_t known = 0;
-    if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
-        known < a->incarnation || a->began_anew)
-        return false;
-    kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
-              "metaserver=\"%s\" incarnation=%u known=%u", r->url, a->incarnation, (uint32_t)known);
-    a->outrun_by = (uint32_t)known;
-    uv_stop(&a->loop);
-    return true;
-}
-
-static void refused(struct registration *r, const struct kedge_http_answer *answer)
-{
-    char why[160];
-    json_t *problem = json_loads(answer->body, 0, NULL);
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    snprintf(why, sizeof why, "%d: %s", answer->status, detail != NULL ? detail : "refused");
-    if (answer->status != 409 || !is_outrun(r, problem))
-        lost(r, why);
-    json_decref(problem);
 }
 
 static void registered(void *user, const struct kedge_http_answer *answer)
@@ -197,10 +213,6 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     uint8_t gid[16];
     if (r->agent->stopping)
         return;
-    if (answer->status < 0) {
-        lost(r, answer->why);
-        return;
-    }
     if (answer->status != 200 && answer->status != 201) {
         refused(r, answer);
         return;
@@ -315,7 +327,8 @@ static void unregister(struct agent *a, unsigned grace_ms)
         const struct registration *r = &a->registration[i];
         struct kedge_http_call c = {
             .method = "DELETE", .url = url, .connect_timeout_ms = grace_ms, .timeout_ms = grace_ms};
-        snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, a->config.node);
+        snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", r->url, a->config.node,
+                 a->incarnation);
         if (r->state == REGISTRATION_DONE &&
             kedge_http_client_call(a->http_client, &c, deleted, &asked, NULL) == 0)
             asked++;

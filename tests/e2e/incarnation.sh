@@ -1,27 +1,36 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A node whose state was put back to an earlier one: its agent begins anew above what the metaserver knows. Two agents
 # with one id do not outrun each other for ever.
 source "$(dirname "$0")/lib.sh"
+[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
 agents=1
 start
-known=$(curl -sf "$url/v1/nodes/node-a" | jq .incarnation)
+known_to() { curl -sf "$1/v1/nodes/node-a" | jq .incarnation; } # metaserver
+# What another disk image of this host, or another host of its name, registers.
+register() { # metaserver incarnation
+    jq -n '{incarnation: '"$2"', endpoints: [{gid: "fd00::1", pool: 1, transports: ["dc"], dct_number: 1,
+        dc_key: "0000000000000001", mtu: 4096, mr_table: {addr: "0000000000001000", rkey: 1, log2_slots: 8}}]}' >"$work/body"
+    curl -sf -X PUT -H 'Content-Type: application/json' --data "@$work/body" "$1/v1/nodes/node-a" >"$work/put" ||
+        fail "registering a later incarnation by hand: $(cat "$work/put")"
+}
+rises_above() { # metaserver incarnation
+    for _ in $(seq 400); do
+        seen=$(known_to "$1")
+        ((seen <= $2)) || return 0
+        sleep 0.05
+    done
+    fail "the agent registered incarnation $seen, not one above $2: $(tail -n 5 "$work/a.log")"
+}
+known=$(known_to "$url")
 kill -KILL "${pids[a]}"
 wait "${pids[a]}" 2>/dev/null || true
 later=$((known + 1000))
-# What another disk image of this host had registered meanwhile.
-jq -n '{incarnation: '$later', endpoints: [{gid: "fd00::1", pool: 1, transports: ["dc"], dct_number: 1,
-    dc_key: "0000000000000001", mtu: 4096, mr_table: {addr: "0000000000001000", rkey: 1, log2_slots: 8}}]}' >"$work/body"
-curl -sf -X PUT -H 'Content-Type: application/json' --data "@$work/body" "$url/v1/nodes/node-a" >"$work/put" ||
-    fail "registering a later incarnation by hand: $(cat "$work/put")"
+register "$url" "$later"
 daemon_start a kedge-agentd || fail "the agent did not start again"
-for _ in $(seq 200); do
-    now=$(curl -sf "$url/v1/nodes/node-a" | jq .incarnation)
-    ((now > later)) && break
-    sleep 0.05
-done
-((now > later)) || fail "the agent registered incarnation $now, not one above $later: $(tail -n 5 "$work/a.log")"
-[[ $(agent_number a incarnation) == "$now" ]] || fail "the agent says $(agent_number a incarnation), the metaserver $now"
-ok "an agent that was outrun ($later known) begins anew with $now"
+rises_above "$url" "$later"
+[[ $(agent_number a incarnation) == "$seen" ]] || fail "the agent says $(agent_number a incarnation), the metaserver $seen"
+ok "an agent that was outrun ($later known) begins anew with $seen"
 grep -q 'beginning anew' "$work/a.log" || fail "the log does not say why"
 export_text a "after that"
 out=$(read_text a "$token") || fail "reading after that: $out"
@@ -29,16 +38,52 @@ out=$(read_text a "$token") || fail "reading after that: $out"
 ok "and its workers work"
 exec 9>&-
 
-# A second agent under the same id takes it over once; then both stay as they are, and the loser says why.
+# It happens while a worker is attached, and two metaservers know different ones, the second of which is heard later.
+mkdir -m 0700 "$work/metad2"
+port=0 metad_configure
+sed "s#^data_dir = .*#data_dir = $work/metad2#" "$work/metad.conf" >"$work/metad2.conf"
+daemon_start metad2 kedge-metad || fail "the second metaserver did not start"
+url2=http://127.0.0.1:$(sed -n 's/.*ready, port //p' "$work/metad2.out")
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+sed -i "s#^metaservers = .*#metaservers = $url, $url2#" "$work/a.conf"
+daemon_start a kedge-agentd || fail "the agent did not start again"
+rises_above "$url2" 1
+now=$(agent_number a incarnation)
+KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/watch.out" &
+watcher=$!
+for _ in $(seq 100); do grep -q attached "$work/watch.out" && break; sleep 0.05; done
+register "$url2" $((now + 3000))
+kill -STOP "${pids[metad2]}"
+register "$url" $((now + 2000))
+rises_above "$url" $((now + 2000))
+wait "$watcher" || true
+grep -q '^ended: .*the agent has restarted: open another' "$work/watch.out" || fail "the worker was told: $(cat "$work/watch.out")"
+ok "an attached worker is told: $(tail -n 1 "$work/watch.out")"
+KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/watch.out" &
+watcher=$!
+kill -CONT "${pids[metad2]}"
+rises_above "$url2" $((now + 3000))
+rises_above "$url" $((now + 3000))
+ok "each of two metaservers is outdone, $((now + 2000)) and $((now + 3000)) with $(agent_number a incarnation)"
+wait "$watcher" || true
+grep -q '^ended: .*the agent has restarted: open another' "$work/watch.out" || fail "the worker was told: $(cat "$work/watch.out")"
+kill -TERM "${pids[a]}" "${pids[metad2]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+wait "${pids[metad2]}" || fail "the second metaserver ended with $?"
+sed -i "s#^metaservers = .*#metaservers = $url#" "$work/a.conf"
+daemon_start a kedge-agentd || fail "the agent did not start again"
+
+# A second agent under the same id: each outdoes the other once, then both stay as they are, and the loser says why.
 mkdir -m 0700 "$work/state-b"
 agent_configure b
 sed -i 's/^node = node-b/node = node-a/' "$work/b.conf"
 daemon_start b kedge-agentd || fail "the second agent did not start"
-for _ in $(seq 200); do
-    grep -q '409' "$work/a.log" && break
+for _ in $(seq 400); do
+    ! grep -q 'another agent registers as this node' "$work/a.log" "$work/b.log" || break
     sleep 0.05
 done
-grep -q '409' "$work/a.log" || fail "the first agent does not say that it was outrun: $(tail -n 5 "$work/a.log")"
+grep -q 'another agent registers as this node' "$work/a.log" "$work/b.log" || fail "nobody says that the other is there"
 settled=$(curl -sf "$url/v1/nodes/node-a" | jq .incarnation)
 sleep 2
 [[ $(curl -sf "$url/v1/nodes/node-a" | jq .incarnation) == "$settled" ]] || fail "two agents outrun each other for ever"

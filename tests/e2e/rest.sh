@@ -97,7 +97,14 @@ ask "/v1/nodes?limit=1&cursor=$cursor"
 [[ $(jq -r '.nodes[0].id' "$work/body") == n2 ]] || fail "the second page is not n2"
 [[ $(jq -r .next_cursor "$work/body") == null ]] || fail "the last page has a cursor"
 ok "the list is paged"
-ask -X DELETE /v1/nodes/n2
+send PUT /v1/nodes/n2 "$(node 5 2)"
+known=$(jq .incarnation "$work/body")
+ask -X DELETE "/v1/nodes/n2?incarnation=$((known - 1))"
+expect 409 "an earlier incarnation does not delete a later one"
+[[ $(jq .known_incarnation "$work/body") == "$known" ]] || fail "the known incarnation is not said"
+ask -X DELETE "/v1/nodes/n2?incarnation=none"
+expect 400 "an incarnation is a number"
+ask -X DELETE "/v1/nodes/n2?incarnation=$known"
 expect 204 "a node is deleted"
 ask /v1/nodes/n2
 expect 404 "a deleted node is gone"

@@ -57,7 +57,7 @@ struct kedge_service_request {
     const char *method;
     const char *path; /* decoded, without the query */
     const char *content_type;
-    const char *limit, *cursor; /* of the query */
+    const char *limit, *cursor, *incarnation; /* of the query */
     const void *body;
     size_t body_bytes;
 };
