@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The style check finds each offence that it is for, and nothing in a file that has none.
+set -euo pipefail
+style=$(cd "$(dirname "$0")/../.." && pwd)/ops/style
+work=$(mktemp -d /tmp/kedge-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
+cp "$(dirname "$style")/../.clang-format" "$work/"
+mkdir -p "$work"/{base,schema,ctl,agent}
+head='/* SPDX-License-Identifier: Apache-2.0 */'
+
+printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
+"$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
+echo "ok: what is right passes"
+
+finds() { # file, pattern; the file's text from standard input
+    cat >"$work/$1"
+    if "$style" "$work" >"$work/out"; then fail "$2: not seen"; fi
+    grep -qE "^$1.*$2" "$work/out" || fail "$2: not named: $(cat "$work/out")"
+    rm "$work/$1"
+    echo "ok: $2"
+}
+echo 'int x;' | finds base/a.c 'no SPDX line'
+{ echo "$head"; seq 601 | sed 's|.*|/* . */|'; } | finds base/a.c 'at most 600'
+{ echo "$head"; printf '/* %0100d */\n' 1; } | finds base/a.c 'over 100 columns'
+{ echo "$head"; printf 'void f(char *t)\n{\n    strcpy(t, "");\n}\n'; } | finds base/a.c 'forbidden function'
+{ echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds agent/a.c "verbs' functions are called in fabric/verbs"
+{ echo "$head"; echo '#include "agent/lane.h"'; } | finds base/a.c 'base/ may not include agent/lane.h'
+{ echo "$head"; echo '#include "fabric/fabric.h"'; } | finds ctl/a.c 'ctl/ may not include fabric/fabric.h'
+{ echo "$head"; echo '#include <sqlite3.h>'; } | finds agent/a.c 'sqlite3.h has its home in metaserver/store/'
+{ echo "$head"; printf 'void f(void)\n{\n'; seq 70 | sed 's|.*|    f();|'; echo '}'; } | finds base/a.c 'a function of 71 lines'
+{ echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
