@@ -286,13 +286,16 @@ int agentd_configure(const char *path, struct agentd_config *out, struct kedge_e
         return status != 0 ? status : finish(out, path, err);
     r.file = fopen(path, "re");
     if (r.file == NULL)
-        return kedge_err(err, -errno, "the configuration %s cannot be read: %s", path,
-                         strerror(errno));
+        return kedge_err(err, -errno,
+                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
+                         path, strerror(errno), (unsigned)geteuid());
     int line = ini_parse_stream(read_line, &r, handle, &r);
     int failed = ferror(r.file);
     fclose(r.file);
     if (r.status == 0 && failed)
-        return kedge_err(err, -EIO, "the configuration %s cannot be read", path);
+        return kedge_err(err, -EIO,
+                         "the configuration %s cannot be read: is it a file, and its disk whole?",
+                         path);
     if (r.status == 0 && line != 0)
         return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
     return r.status != 0 ? r.status : finish(out, path, err);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -63,18 +64,43 @@ static int save(int dir, uint32_t incarnation)
     return status;
 }
 
+static int open_dir(const char *state_dir, int *dir, struct kedge_errbuf *err)
+{
+    *dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*dir >= 0)
+        return 0;
+    return kedge_err(err, -errno, "the state directory %s cannot be used: %s (%s)", state_dir,
+                     strerror(errno),
+                     errno == ENOENT ? "make it, or set state_dir to one that is there"
+                                     : "give it to the agent's user, or set state_dir");
+}
+
+int agentd_state_lock(const char *state_dir, int *lock, struct kedge_errbuf *err)
+{
+    int dir, status = open_dir(state_dir, &dir, err);
+    if (status != 0)
+        return status;
+    /* A file system that cannot lock is no reason not to begin. */
+    if (flock(dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(dir);
+        return kedge_err(err, -EBUSY,
+                         "the state directory %s is in use by another agent: stop that one, or set "
+                         "state_dir to a directory of its own",
+                         state_dir);
+    }
+    *lock = dir;
+    return 0;
+}
+
 int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_least,
                             uint32_t *out, int *lost, struct kedge_errbuf *err)
 {
     uint32_t saved = 0;
     uint64_t next = wall_s < UINT32_MAX ? wall_s : 0;
-    int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return kedge_err(err, -errno, "the state directory %s cannot be used: %s (%s)", state_dir,
-                         strerror(errno),
-                         errno == ENOENT ? "make it, or set state_dir to one that is there"
-                                         : "give it to the agent's user, or set state_dir");
-    int status = read_saved(dir, &saved);
+    int dir, status = open_dir(state_dir, &dir, err);
+    if (status != 0)
+        return status;
+    status = read_saved(dir, &saved);
     *lost = status == -EBADMSG;
     if (status != 0 && status != -EBADMSG) {
         kedge_err(err, status, "the saved incarnation %s/" FILE_NAME " cannot be read: %s",

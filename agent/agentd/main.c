@@ -226,12 +226,17 @@ static int serve(struct agent *a)
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
 static int serve_above_others(struct agent *a)
 {
+    struct kedge_errbuf err = {""};
+    int lock;
+    if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
+        return fail(err.text);
     int status = serve(a);
     while (status == EXIT_SUCCESS && begins_anew(a)) {
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config, .above = a->outrun_by, .heeded = a->heeded};
         status = serve(a);
     }
+    close(lock);
     return status;
 }
 

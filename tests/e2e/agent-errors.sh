@@ -3,7 +3,8 @@
 # What an operator gets wrong: kedge-agentd ends with one sentence that names the cause and the way out. And what its
 # two sockets say to those that come too many, too late or with the wrong method.
 source "$(dirname "$0")/lib.sh"
-agents=1
+[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
+agents=1 more_pool="max_sessions = 8"
 start
 agentd=$bin/kedge-agentd
 
@@ -23,6 +24,9 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
 ok "--version, --help and --check-config answer"
 if "$agentd" --config /nonexistent.conf 2>"$work/err"; then fail "a missing configuration is accepted"; fi
 grep -q '/nonexistent.conf' "$work/err" || fail "a missing configuration is not named"
+if "$agentd" --config "$work" 2>"$work/err"; then fail "a directory is accepted as configuration"; fi
+grep -q "the configuration $work cannot be read: is it a file" "$work/err" || fail "not said: $(cat "$work/err")"
+ok "a configuration that cannot be read is named"
 refuses 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
 refuses 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
 refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 5ms/'
@@ -32,8 +36,12 @@ refuses '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state
 refuses '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
 refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"
 refuses 'another agent listens on' "a socket that is taken is named" "s#^socket = .*#socket = $work/a.sock#"
+refuses 'the state directory .*/state-a is in use by another agent' "a second agent with one state directory is refused" \
+    "s#^state_dir = .*#state_dir = $work/state-a#"
+gid=$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -r .gid)
+refuses "has this GID already.*give each its own" "a GID that is in use is named" "s#^device = .*#&\ngid = $gid#"
 refuses 'admin' "an admin socket that is taken is named" "s#^admin_socket = .*#admin_socket = $work/a.admin#"
-refuses 'raise LimitNOFILE' "too few open files are named" "" bash -c 'ulimit -n 256; exec "$@"' limited
+refuses 'raise LimitNOFILE' "too few open files are named" 's/^max_sessions.*/max_sessions = 512/' bash -c 'ulimit -n 256; exec "$@"' limited
 if [[ $(id -u) == 0 ]] && mkdir "$work/small" && mount -t tmpfs -o size=64k tmpfs "$work/small" 2>/dev/null; then
     dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
     refuses 'small' "a full disk under the state directory is named" "s#^state_dir = .*#state_dir = $work/small#"
@@ -55,6 +63,19 @@ done
 [[ $(admin http://a/nothing) == 404 ]] || fail "an unknown path"
 [[ $(admin http://a/metrics) == 200 ]] && grep -q 'kedge_agent_tenant_mrs{tenant="workers"} 0' "$work/body" || fail "/metrics"
 ok "the admin socket answers wrong methods and paths as it should"
+
+# ---- who says nothing, nonsense, or comes too often, is told so before the connection closes
+probe() { KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" "$@"; }
+out=$(probe silent) && grep -q '^ETIMEDOUT: attach within 5 s .* after [56]' <<<"$out" || fail "who is silent is told: $out"
+ok "who attaches too late is told: $out"
+out=$(probe garbage) && grep -q '^EPROTO: malformed' <<<"$out" || fail "who sends nonsense is told: $out"
+ok "who sends nonsense is told: $out"
+out=$(probe crowd 9) && grep -q '^EAGAIN: too many connections' <<<"$out" || fail "who comes too often is told: $out"
+ok "the ninth of eight connections is told: $out"
+for _ in $(seq 100); do out=$(probe connect node-a) && break; sleep 0.05; done
+grep -q '^connected' <<<"$out" || fail "nobody can attach after that: $out"
+refused=$(agent_number a refused)
+((refused >= 3)) || fail "the refused are not counted: $refused"
 
 # ---- a descriptor limit that is reached: workers wait and are served later, and the loop does not spin
 prlimit --pid "${pids[a]}" --nofile="$(ls "/proc/${pids[a]}/fd" | wc -l)" 2>/dev/null || true

@@ -3,6 +3,7 @@
  * installed. The agent is $KEDGE_SOCKET's.
  *
  *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
+ *   crowd N              opens N connections and prints what the last one is told
  *   watch                attaches, prints "attached", and then why the session ended
  *   connect NODE         by its name: "connected in N ms", or why not
  *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
@@ -46,7 +47,8 @@ static int dial(void)
     return fd;
 }
 
-static int say(const char *what, size_t bytes)
+/* Sends that, if it is something, and prints the error that comes. */
+static int say(int fd, const char *what, size_t bytes)
 {
     union {
         struct kedge_control_error error;
@@ -55,7 +57,6 @@ static int say(const char *what, size_t bytes)
     size_t came = 0;
     unsigned fds = 0;
     uint64_t begin = kedge_clock_ns();
-    int fd = dial();
     if (fd < 0)
         return fail("connecting", strerror(-fd));
     if (bytes > 0 && send(fd, what, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
@@ -70,6 +71,14 @@ static int say(const char *what, size_t bytes)
     status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &fds);
     close(fd);
     return status == -EPIPE || status == -ECONNRESET ? 0 : fail("then", "it is not closed");
+}
+
+static int crowd(unsigned connections)
+{
+    int fd = -1;
+    for (unsigned i = 0; i < connections; i++)
+        fd = dial();
+    return say(fd, NULL, 0);
 }
 
 /* ---- with it */
@@ -145,10 +154,13 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     struct kedge_session *s;
     uint64_t n = 0;
+    bool counted = argc == 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0;
+    if (strcmp(what, "crowd") == 0 && counted)
+        return crowd((unsigned)n);
     if (strcmp(what, "silent") == 0)
-        return say(NULL, 0);
+        return say(dial(), NULL, 0);
     if (strcmp(what, "garbage") == 0)
-        return say(nonsense, sizeof nonsense);
+        return say(dial(), nonsense, sizeof nonsense);
     if (kedge_open(NULL, &s) != 0)
         return fail("not attached", kedge_last_error());
     int status = 2;
@@ -156,7 +168,7 @@ int main(int argc, char **argv)
         status = watch(s);
     else if (strcmp(what, "connect") == 0 && argc == 3)
         status = connect_node(s, argv[2]);
-    else if (argc == 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0)
+    else if (counted)
         status = strcmp(what, "vqps") == 0 ? vqps(s, (unsigned)n) : regions(s, (unsigned)n);
     kedge_close(s);
     return status;

@@ -65,7 +65,7 @@ int agentd_configure(const char *path, struct agentd_config *out, struct kedge_e
 /* The table, for --help. */
 void agentd_config_help(FILE *out);
 
-/* The tenant of a uid: its index, or -EACCES. The first that lists it. */
+/* The tenant of a uid: its index, or -EACCES. */
 int agentd_tenant_of_uid(const struct agentd_config *config, uid_t uid);
 
 #endif

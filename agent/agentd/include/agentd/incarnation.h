@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The incarnation that this node's agent had last, in a file of the state directory. Blocks on
- * disk; start-up only. */
+/* The state directory: one agent's at a time, with the incarnation that this node's agent had last
+ * in a file. Blocks on disk; start-up only. */
 #ifndef AGENTD_INCARNATION_H
 #define AGENTD_INCARNATION_H
 
 #include <stdint.h>
 
 #include "base/error.h"
+
+/* Keeps other agents away from the directory while *lock (the caller's) is open, or the process
+ * lives. -EBUSY: another one has it; or -errno; and a sentence. */
+int agentd_state_lock(const char *state_dir, int *lock, struct kedge_errbuf *err);
 
 /* Takes the next one: the largest of the saved one + 1, at_least and the wall clock's seconds; it
  * is durable (file and directory) when this returns. A missing file is a first start; one that

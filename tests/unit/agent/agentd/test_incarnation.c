@@ -102,12 +102,29 @@ START_TEST(the_last_one_is_refused_instead_of_beginning_again)
 }
 END_TEST
 
+START_TEST(one_agent_at_a_time_has_the_directory)
+{
+    int first, second;
+    make_dir();
+    ck_assert_int_eq(agentd_state_lock(dir, &first, &err), 0);
+    ck_assert_int_eq(agentd_state_lock(dir, &second, &err), -EBUSY);
+    ck_assert(strstr(err.text, "in use by another agent: stop that one") != NULL);
+    ck_assert_uint_eq(next(1000, 0, 0), 1000); /* its own */
+    close(first);
+    ck_assert_int_eq(agentd_state_lock(dir, &second, &err), 0);
+    close(second);
+    remove_dir();
+    ck_assert_int_eq(agentd_state_lock(dir, &first, &err), -ENOENT);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(the_first_is_the_wall_clocks)                                                                \
     T(each_start_has_a_larger_one_even_when_the_clock_runs_back)                                   \
     T(what_a_metaserver_knows_is_passed)                                                           \
     T(garbage_and_torn_files_are_told_and_replaced)                                                \
     T(a_missing_directory_is_a_sentence_with_the_way_out)                                          \
-    T(the_last_one_is_refused_instead_of_beginning_again)
+    T(the_last_one_is_refused_instead_of_beginning_again)                                          \
+    T(one_agent_at_a_time_has_the_directory)
 
 KEDGE_CHECK_MAIN("agentd_incarnation", TESTS)
