@@ -233,6 +233,9 @@ struct agent {
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */
+    uint32_t unmade;                     /* sessions, since memory was trimmed */
+    uint64_t trimmed_ns;
+    uv_work_t trim; /* under way: its data is not NULL */
     struct session_counts count;
     struct kedge_log_limit fault_log;
     /* interrupt.c */

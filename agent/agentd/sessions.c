@@ -2,6 +2,7 @@
 /* Sessions: made ahead, lent, and taken back. A session's rings are never used again: a forked
  * accomplice may still map them. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,33 @@ static void on_unmade(uv_work_t *work, int cancelled)
     struct agent_session *s = work->data;
     (void)cancelled;
     s->stage = STAGE_EMPTY;
+    s->agent->unmade++;
+}
+
+static void trim_work(uv_work_t *work)
+{
+    (void)work;
+    (void)malloc_trim(0);
+}
+
+static void on_trimmed(uv_work_t *work, int cancelled)
+{
+    (void)cancelled;
+    work->data = NULL;
+}
+
+/* What one work thread allocates another one frees, and malloc keeps it for each of them: once a
+ * second it gives back what many sessions left. */
+static void trim_memory(struct agent *a)
+{
+    uint64_t now = kedge_clock_ns();
+    if (a->unmade == 0 || a->trim.data != NULL || now - a->trimmed_ns < KEDGE_NS_PER_S)
+        return;
+    a->unmade = 0;
+    a->trimmed_ns = now;
+    a->trim.data = a;
+    int status = uv_queue_work(&a->loop, &a->trim, trim_work, on_trimmed);
+    KEDGE_ASSERT(status == 0);
 }
 
 static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
@@ -161,6 +189,8 @@ void sessions_refill(struct agent *a)
         start(s, STAGE_MAKING, make_work, on_made);
     }
     arenas_refill(a);
+    if (!a->stopping)
+        trim_memory(a);
 }
 
 void sessions_taken(struct agent *a)

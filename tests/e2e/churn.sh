@@ -24,7 +24,7 @@ settled() {
 }
 settle() {
     for _ in $(seq 600); do
-        if settled; then return 0; fi
+        if settled; then sleep 1.5; return 0; fi # memory is trimmed once a second
         sleep 0.05
     done
     fail "something is left: $(status)"
