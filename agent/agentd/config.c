@@ -28,6 +28,8 @@ struct option {
 #define MS         KEDGE_NS_PER_MS
 #define MIB        (1ull << 20)
 
+enum { LINE_MAX_BYTES = 4096 };
+
 static const struct option options[] = {
     {"agent", "node", A_NODE, AT(node), 0, 0, NULL,
      "this node's id; the default is the host's name"},
@@ -203,7 +205,7 @@ static char *read_line(char *line, int bytes, void *user)
         return NULL;
     r->line++;
     if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
-        wrong(r, "the line is too long");
+        wrong(r, "a line has at most 4093 bytes");
         return NULL;
     }
     return line;
@@ -289,6 +291,9 @@ int agentd_configure(const char *path, struct agentd_config *out, struct kedge_e
         return kedge_err(err, -errno,
                          "the configuration %s cannot be read: %s (name one that uid %u may read)",
                          path, strerror(errno), (unsigned)geteuid());
+    /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
+    ini_use_stack = false;
+    ini_max_line = ini_initial_alloc = LINE_MAX_BYTES;
     int line = ini_parse_stream(read_line, &r, handle, &r);
     int failed = ferror(r.file);
     fclose(r.file);

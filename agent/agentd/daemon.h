@@ -62,7 +62,8 @@ struct registration {
     enum registration_state state;
     uv_timer_t timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
-    char why[160];                     /* of the last failure */
+    char why[160]; /* of the last failure; empty once registered */
+    struct kedge_log_limit log;
     uint8_t gid[16];                   /* of the metaserver's endpoint */
     struct kedge_fab_ah *before;       /* of its address before this one, or NULL */
     struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
@@ -226,6 +227,7 @@ struct agent {
     struct kedge_http_client *http_client;
     uv_poll_t http_poll;
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
+    uint32_t unregistering; /* metaservers that have not answered yet */
     /* sessions.c */
     struct agent_session *sessions;
     struct arena *arenas_ahead; /* nobody's yet */

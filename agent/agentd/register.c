@@ -14,7 +14,13 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum { BACKOFF_MS = 100, BACKOFF_MAX_MS = 5000, CALL_MS = 2000 };
+enum {
+    BACKOFF_MS = 100,
+    BACKOFF_MAX_MS = 5000,
+    CALL_MS = 2000,
+    RESOLVE_MS = 4000,
+    LOG_AGAIN_S = 60
+};
 
 static void try_later(struct registration *r);
 
@@ -136,8 +142,15 @@ static int address(struct registration *r, const uint8_t gid[16])
 
 static void lost(struct registration *r, const char *why)
 {
-    if (strcmp(r->why, why) != 0) /* once for each reason, until it is registered again */
-        kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\"", r->url, why);
+    /* At once; then other reasons, now and then, until it is registered again. */
+    const bool news = r->why[0] == '\0';
+    uint32_t suppressed;
+    if (news)
+        r->log = (struct kedge_log_limit){0};
+    if ((news || strcmp(r->why, why) != 0) &&
+        kedge_log_allow(&r->log, kedge_clock_ns(), LOG_AGAIN_S * KEDGE_NS_PER_S, 1, &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\" suppressed=%u",
+                  r->url, why, suppressed);
     r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
     try_later(r);
@@ -313,15 +326,15 @@ int registrations_start(struct agent *a, struct kedge_errbuf *err)
 
 static void deleted(void *user, const struct kedge_http_answer *answer)
 {
+    struct agent *a = user;
     (void)answer;
-    --*(uint32_t *)user;
+    a->unregistering--;
 }
 
 /* All at once, and no longer than grace_ms together: the lease does the rest. */
 static void unregister(struct agent *a, unsigned grace_ms)
 {
     char url[AGENTD_TEXT * 2];
-    uint32_t asked = 0;
     uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
         const struct registration *r = &a->registration[i];
@@ -330,10 +343,10 @@ static void unregister(struct agent *a, unsigned grace_ms)
         snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", r->url, a->config.node,
                  a->incarnation);
         if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, deleted, &asked, NULL) == 0)
-            asked++;
+            kedge_http_client_call(a->http_client, &c, deleted, a, NULL) == 0)
+            a->unregistering++;
     }
-    while (asked > 0 && kedge_clock_ns() < end) {
+    while (a->unregistering > 0 && kedge_clock_ns() < end) {
         struct pollfd p = {.fd = kedge_http_client_fd(a->http_client), .events = POLLIN};
         (void)poll(&p, 1, 10);
         kedge_http_client_run(a->http_client);
@@ -360,8 +373,9 @@ struct question {
     struct agent *agent;
     void (*done)(void *user, int status, const uint8_t gid[16], uint16_t pool);
     void *user;
-    uint32_t next; /* of the metaservers */
-    int status;    /* so far */
+    uint32_t next;   /* of the metaservers */
+    uint64_t end_ns; /* by then there is an answer: the worker waits no longer */
+    int status;      /* so far */
     char name[64];
 };
 
@@ -407,6 +421,16 @@ static void named(void *user, const struct kedge_http_answer *answer)
         ask(q);
 }
 
+/* What one metaserver may take, so that those after it can be asked too. */
+static uint32_t share_ms(const struct question *q)
+{
+    uint64_t now = kedge_clock_ns(), left = q->end_ns > now ? q->end_ns - now : 0;
+    uint32_t others = 0;
+    for (uint32_t i = q->next; i < q->agent->config.metaservers; i++)
+        others += q->agent->registration[i].state == REGISTRATION_DONE;
+    return (uint32_t)(left / (others + 1) / KEDGE_NS_PER_MS) + 1;
+}
+
 /* One metaserver after another, until one knows a live node of that name. */
 static void ask(struct question *q)
 {
@@ -415,8 +439,8 @@ static void ask(struct question *q)
     char url[AGENTD_TEXT * 2];
     while (!a->stopping && q->next < a->config.metaservers) {
         const struct registration *r = &a->registration[q->next++];
-        struct kedge_http_call c = {
-            .url = url, .connect_timeout_ms = CALL_MS, .timeout_ms = CALL_MS};
+        const uint32_t ms = share_ms(q);
+        struct kedge_http_call c = {.url = url, .connect_timeout_ms = ms, .timeout_ms = ms};
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
         if (r->state == REGISTRATION_DONE &&
             kedge_http_client_call(a->http_client, &c, named, q, NULL) == 0)
@@ -442,7 +466,11 @@ void registrations_resolve(struct agent *a, const char *name,
         done(user, is_name(name) ? -ENOMEM : -ENOENT, none, 0);
         return;
     }
-    *q = (struct question){.agent = a, .done = done, .user = user, .status = -EHOSTUNREACH};
+    *q = (struct question){.agent = a,
+                           .done = done,
+                           .user = user,
+                           .end_ns = kedge_clock_ns() + RESOLVE_MS * KEDGE_NS_PER_MS,
+                           .status = -EHOSTUNREACH};
     snprintf(q->name, sizeof q->name, "%s", name);
     ask(q);
 }

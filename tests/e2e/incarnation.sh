@@ -16,8 +16,8 @@ register() { # metaserver incarnation
 }
 rises_above() { # metaserver incarnation
     for _ in $(seq 400); do
-        seen=$(known_to "$1")
-        ((seen <= $2)) || return 0
+        seen=$(known_to "$1" || echo 0)
+        ((${seen:-0} <= $2)) || return 0
         sleep 0.05
     done
     fail "the agent registered incarnation $seen, not one above $2: $(tail -n 5 "$work/a.log")"

@@ -30,6 +30,12 @@ static void refused(const char *text, const char *sentence)
                   err.text);
 }
 
+static void append(char text[8192], const char *more)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, 8192 - length, "%s", more);
+}
+
 START_TEST(an_empty_file_means_the_defaults)
 {
     ck_assert_int_eq(configure("[agent]\nnode = n1\n"), 0);
@@ -101,6 +107,24 @@ START_TEST(metaservers_are_taken_in_their_order)
 }
 END_TEST
 
+START_TEST(lists_may_be_as_long_as_they_can_be)
+{
+    char text[8192] = "[agent]\nnode = n\nmetaservers = http://a-rather-long-name.example.org:7480";
+    for (int i = 1; i < AGENTD_METASERVERS; i++)
+        append(text, ", http://a-rather-long-name.example.org:7480");
+    append(text, "\n[tenant many]\nuids = 1000000000-1000000001");
+    for (int i = 1; i < AGENTD_UID_RANGES; i++)
+        append(text, ", 1000000000-1000000001");
+    ck_assert_int_eq(configure(text), 0);
+    ck_assert_uint_eq(config.metaservers, AGENTD_METASERVERS);
+    ck_assert_uint_eq(config.tenant[0].uid_ranges, AGENTD_UID_RANGES);
+    memset(text, ' ', 5000);
+    memcpy(text, "[agent]\nnode =", 14);
+    text[5000] = '\0';
+    refused(text, ":2: a line has at most 4093 bytes");
+}
+END_TEST
+
 START_TEST(a_uid_finds_its_tenant)
 {
     ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, 2000-2999\n"
@@ -157,6 +181,7 @@ END_TEST
     T(settings_that_contradict_each_other_are_refused)                                             \
     T(a_missing_file_is_a_sentence)                                                                \
     T(metaservers_are_taken_in_their_order)                                                        \
+    T(lists_may_be_as_long_as_they_can_be)                                                         \
     T(a_uid_finds_its_tenant)                                                                      \
     T(a_tenant_has_the_same_number_wherever_it_stands)                                             \
     T(without_tenants_our_own_user_is_one)                                                         \
