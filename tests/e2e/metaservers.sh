@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# An agent with several metaservers, some of which stand still, are gone, come back elsewhere or know less: names are
+# found, the log stays short, and the agent ends in time.
+source "$(dirname "$0")/lib.sh"
+[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
+
+# The first is started by hand, so that its lease is short; a has both, and b too.
+metad_start() { # name
+    daemon_start "$1" kedge-metad || fail "the metaserver $1 did not start"
+    declare -g "port_$1=$(sed -n 's/.*ready, port //p' "$work/$1.out")"
+}
+metad_conf() { # name address
+    mkdir -p "$work/data-$1"
+    printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = 3s" "[fabric]" \
+        "provider = soft" "device = $device" >"$work/$1.conf"
+}
+work=$(mktemp -d /tmp/kedge-XXXXXX)
+device=$(mktemp -d /dev/shm/kedge-XXXXXX)
+chmod 0711 "$work"
+for name in metad second; do
+    metad_conf "$name" 127.0.0.1:0
+    metad_start "$name"
+done
+metad_conf metad "127.0.0.1:$port_metad" # the same port from now on
+urls="http://127.0.0.1:$port_metad, http://127.0.0.1:$port_second"
+for name in a b; do
+    mkdir -m 0700 "$work/state-$name"
+    url=$urls agent_configure "$name"
+    daemon_start "$name" kedge-agentd || fail "agent $name did not start"
+done
+state() { # metaserver node
+    local port=port_$1
+    curl -sf --max-time 2 "http://127.0.0.1:${!port}/v1/nodes/node-$2" | jq -r .state
+}
+comes() { # what sentence command...
+    local what=$1 sentence=$2; shift 2
+    for _ in $(seq 400); do
+        [[ $("$@" || true) != "$what" ]] || { ok "$sentence"; return 0; }
+        sleep 0.05
+    done
+    fail "$sentence: $("$@" || true), not $what"
+}
+probe() { KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" "$@"; }
+lines() { grep -c "$1.*$2\"" "$work/a.log" || true; } # what metaserver's port
+for name in a b; do
+    comes live "$name registers with the one" state metad "$name"
+    comes live "$name registers with the other" state second "$name"
+done
+
+# ---- names
+kill -STOP "${pids[metad]}"
+out=$(probe connect node-b) || fail "a name while the first metaserver stands still: $out"
+ms=$(sed -n 's/connected in \([0-9]*\) ms/\1/p' <<<"$out")
+((ms < 4000)) || fail "a name took $ms ms while the first metaserver stands still"
+ok "a name is found while the first metaserver stands still: $out"
+kill -CONT "${pids[metad]}"
+kill -STOP "${pids[b]}"
+comes live "a is registered again" state metad a
+curl -sf -X DELETE "http://127.0.0.1:$port_metad/v1/nodes/node-b" || fail "DELETE"
+kill -CONT "${pids[b]}"; kill -STOP "${pids[b]}"
+[[ $(state second b) == live ]] || fail "this machine is too slow for this test"
+if [[ $(state metad b || true) == "" ]]; then
+    out=$(probe connect node-b) || fail "a name that the first metaserver does not know: $out"
+    ok "a name is found that the first metaserver does not know: $out"
+else
+    echo "skip: the node has registered again already"
+fi
+out=$(probe connect nobody) && fail "a name that nobody has is found"
+grep -q 'no node has that name' <<<"$out" || fail "a name that nobody has: $out"
+comes expired "b expires" state second b
+out=$(probe connect node-b) && fail "an expired node is found: $out"
+grep -q 'no node has that name' <<<"$out" || fail "an expired node: $out"
+ok "an expired node is no answer to a name"
+kill -CONT "${pids[b]}"
+comes live "b comes back" state metad b
+
+# ---- the log
+registered=$(lines ' registered' "$port_metad") lost=$(lines 'not registered' "$port_metad")
+kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
+sleep 4 # some five tries
+(($(lines 'not registered' "$port_metad") == lost + 1)) || fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
+ok "one line says that a metaserver is lost"
+
+# ---- it comes back with another GID each time
+for _ in 1 2 3; do
+    metad_start metad
+    comes live "a registers again" state metad a
+    comes live "b registers again" state metad b
+    (($(lines ' registered' "$port_metad") >= registered + 1)) || fail "the log does not say that it is registered again"
+    kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
+done
+metad_start metad
+comes live "a registers again" state metad a
+kill -KILL "${pids[second]}"; wait "${pids[second]}" 2>/dev/null || true
+unset 'pids[second]'
+kill -TERM "${pids[b]}"; wait "${pids[b]}" || fail "the agent ended with $?"
+daemon_start b kedge-agentd || fail "agent b did not start again"
+comes live "b registers with a new GID" state metad b
+reads=$(agent_number a endpoint_reads)
+out=$(probe connect node-b) || fail "after that: $out"
+(($(agent_number a endpoint_reads) > reads)) || fail "nothing was looked up"
+ok "what is unknown is looked up at its new address: $out"
+
+# ---- ending while many stand still: one process stands for eight
+kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?"
+metad_conf many 0.0.0.0:0
+metad_start many
+url=$(for n in 1 2 3 4 5 6 7 8; do printf 'http://127.0.0.%d:%d, ' "$n" "$port_many"; done) agent_configure a
+sed -i 's/^\(metaservers = .*\), $/\1/' "$work/a.conf"
+daemon_start a kedge-agentd || fail "the agent did not start"
+all_registered() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq '[.metaservers[] | select(.state == "registered")] | length'; }
+comes 8 "registered with eight" all_registered
+kill -STOP "${pids[many]}"
+begin=$(date +%s%N)
+kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
+ms=$((($(date +%s%N) - begin) / 1000000))
+((ms < 2500)) || fail "ending took $ms ms while eight metaservers stand still"
+ok "the agent ends after $ms ms while eight metaservers stand still"
+kill -CONT "${pids[many]}"
+kill -TERM "${pids[many]}"; wait "${pids[many]}" || fail "the metaserver ended with $?"
+unset 'pids[many]' 'pids[a]'
+stop
