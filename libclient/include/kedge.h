@@ -11,6 +11,10 @@
  * one of its own. Signals: no call is async-signal-safe. The library installs no handlers, starts
  * no threads, prints nothing.
  *
+ * Order: what is asked of the agent (connecting to a stranger, registering, withdrawing, importing)
+ * stands behind the posts of before. While completions that are not polled leave those no room, it
+ * waits too, and ends with -ETIMEDOUT after 5 s: poll, then repeat it.
+ *
  * All calls return 0 or a count, or -errno; outputs are untouched on failure. Addresses in requests
  * are this process's own for local memory, and the owner's own for remote memory (struct
  * kedge_remote). */
