@@ -260,7 +260,7 @@ int admin_listen(struct agent *a, struct kedge_errbuf *err)
     struct kedge_http_server_config config = {.unix_path = a->config.admin_socket,
                                               .program = "kedge-agentd",
                                               .setting = "`admin_socket`",
-                                              .connections = 64,
+                                              .connections = ADMIN_CONNECTIONS,
                                               .handle = handle,
                                               .user = a};
     kedge_text_init(&a->answer, ANSWER_MAX);

@@ -18,13 +18,7 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum {
-    MESSAGES_PER_S = 200,
-    ATTACH_MS = 5000,
-    ACCEPT_PAUSE_MS = 50,
-    BACKLOG = 1024,
-    ACCEPT_AT_ONCE = 64
-};
+enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
 
 struct connection {
     struct agent *agent;
@@ -369,7 +363,8 @@ static void on_accept_again(uv_timer_t *timer)
 static void pause_accepting(struct agent *a, int error)
 {
     uint32_t suppressed;
-    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), 10 * KEDGE_NS_PER_S, 1, &suppressed))
+    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S, 1,
+                        &suppressed))
         kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u",
                   strerror(error), suppressed);
     (void)uv_poll_stop(&a->listen_poll);

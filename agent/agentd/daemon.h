@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "limits.h"
 #include "schema/control.h"
 
 /* ---- device.c
@@ -37,10 +38,6 @@ struct agent_device {
 };
 
 struct agent;
-enum {
-    SQ_DEPTH = 256,  /* send slots of each queue pair */
-    MAX_GRANTS = 256 /* tokens that one session may import */
-};
 int device_open(struct agent *a, struct kedge_errbuf *err);
 void device_close(struct agent *a);
 /* RESET to RTS: a new DCI, or a broken one. */

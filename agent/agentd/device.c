@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "daemon.h"
 
-enum { TIMEOUT = 8, RETRIES = 7, RNR_RETRIES = 7, SCRATCH_WINDOWS = 256, TARGET_WR = 16 };
+enum { SCRATCH_WINDOWS = 256, TARGET_WR = 16 };
 
 static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
 {
@@ -52,8 +52,8 @@ int device_raise_dci(struct agent_device *d, struct kedge_fab_qp *qp)
         c.modify.attr = (struct ibv_qp_attr){.qp_state = steps[i].state,
                                              .port_num = d->fab->caps.port_num,
                                              .path_mtu = d->fab->caps.mtu,
-                                             .timeout = TIMEOUT,
-                                             .retry_cnt = RETRIES,
+                                             .timeout = ACK_TIMEOUT,
+                                             .retry_cnt = ACK_RETRIES,
                                              .rnr_retry = RNR_RETRIES,
                                              .max_rd_atomic = 16};
         c.modify.mask = IBV_QP_STATE | steps[i].mask;
@@ -208,7 +208,7 @@ int device_open(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return explain(status, err);
     init_mr_table(a);
-    d->bound_ns = kedge_fab_bound_ns(TIMEOUT, RETRIES);
+    d->bound_ns = kedge_fab_bound_ns(ACK_TIMEOUT, ACK_RETRIES);
     uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
     if (a->config.mr_lease_ns <= least)
         return kedge_err(err, -EINVAL,

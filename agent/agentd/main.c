@@ -18,8 +18,6 @@
 #include "daemon.h"
 #include "schema/peers.h"
 
-enum { TICK_MS = 20, GRACE_MS = 500, TOLD_MS = 50, FDS_PER_SESSION = 8, FDS_BESIDE = 512 };
-
 static int fail(const char *sentence)
 {
     fprintf(stderr, "kedge-agentd: %s\n", sentence);

@@ -14,14 +14,6 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum {
-    BACKOFF_MS = 100,
-    BACKOFF_MAX_MS = 5000,
-    CALL_MS = 2000,
-    RESOLVE_MS = 4000,
-    LOG_AGAIN_S = 60
-};
-
 static void try_later(struct registration *r);
 
 /* ---- what is said
@@ -148,7 +140,7 @@ static void lost(struct registration *r, const char *why)
     if (news)
         r->log = (struct kedge_log_limit){0};
     if ((news || strcmp(r->why, why) != 0) &&
-        kedge_log_allow(&r->log, kedge_clock_ns(), LOG_AGAIN_S * KEDGE_NS_PER_S, 1, &suppressed))
+        kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S, 1, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\" suppressed=%u",
                   r->url, why, suppressed);
     r->state = REGISTRATION_LOST;

@@ -16,8 +16,6 @@
 #include "base/log.h"
 #include "daemon.h"
 
-enum { MRS_PER_SESSION = 256 };
-
 static struct agentd_tenant_config *tenant_of(struct agent *a, uint32_t number)
 {
     return &a->config.tenant[number - 1];
@@ -452,11 +450,10 @@ static void fence(struct agent *a, const struct kedge_lane_event *e)
 static void log_fault(struct agent *a, const struct agent_session *s,
                       const struct kedge_lane_event *e)
 {
-    enum { BURST = 20, PERIOD_S = 10 };
     uint32_t suppressed;
     a->count.faults++;
-    if (kedge_log_allow(&a->fault_log, kedge_clock_ns(), PERIOD_S * KEDGE_NS_PER_S, BURST,
-                        &suppressed))
+    if (kedge_log_allow(&a->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
+                        FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
                   "session=%u tenant=%u uid=%u pid=%d reason=%u suppressed=%u", e->session,
                   s->tenant, (unsigned)s->uid, (int)s->pid, e->reason, suppressed);

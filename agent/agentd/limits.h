@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operator might look for among the settings (config.c) and does not find there, in one
+ * place: each is right for every host that we know of, follows from another, or is what the tests
+ * stand for. kedge-agent.conf(5) names those that users notice. Constants of one file's own working
+ * stay in that file. */
+#ifndef DAEMON_LIMITS_H
+#define DAEMON_LIMITS_H
+
+enum {
+    /* One session, beside `sq_slots`, `cq_slots`, `max_vqps`, `max_inflight` and the tenant's
+     * quotas. Arenas: KEDGE_SESSION_MAX_ARENAS. */
+    MRS_PER_SESSION = 256,
+    MAX_GRANTS = 256,     /* tokens that it may import */
+    GUESS_BUDGET = 64,    /* wrong remote keys before it ends */
+    MESSAGES_PER_S = 200, /* on the attach socket before it ends: the rings are for more */
+    ATTACH_MS = 5000,     /* from connecting to attaching; libkedge waits as long */
+
+    /* The lane, beside `max_peers` and `max_mrs`. */
+    MAX_FLOWS = 1024,       /* endpoints in use at one time: an address handle each */
+    MR_CACHE = 4096,        /* remote regions known at one time */
+    SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
+    SUSPECT_MS = 2,         /* an endpoint that is silent for longer gets the probing DCI alone */
+    SUSPECT_QUEUE = 1024,   /* requests that may wait for such endpoints */
+    LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together */
+    NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
+    ACK_TIMEOUT = 8,        /* 4.096 us * 2^8 = 1 ms; with ACK_RETRIES it is the bound */
+    ACK_RETRIES = 7,        /* that `mr_lease` must exceed */
+    RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
+
+    /* Metaservers. How often a registration is renewed follows from their node_lease. */
+    BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
+    BACKOFF_MAX_MS = 5000,
+    CALL_MS = 2000,    /* one HTTP call */
+    RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
+
+    /* The process. */
+    GRACE_MS = 500,         /* unregistering, all metaservers together, when it ends */
+    TOLD_MS = 50,           /* until every worker was told that it ends */
+    TICK_MS = 20,           /* what is kept ready is looked at so often */
+    FDS_PER_SESSION = 8,    /* LimitNOFILE must have room for max_sessions of these */
+    FDS_BESIDE = 512,       /* and these */
+    BACKLOG = 1024,         /* workers that wait to be accepted */
+    ADMIN_CONNECTIONS = 64, /* on the admin socket */
+
+    /* The log: what workers or metaservers bring about must not fill it. */
+    FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
+    FAULTS_LOGGED_S = 10,
+    LOSS_LOGGED_S = 60,  /* another reason why a metaserver is lost */
+    PAUSE_LOGGED_S = 10, /* no descriptor for one more worker */
+};
+
+#endif
