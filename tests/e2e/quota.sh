@@ -13,10 +13,11 @@ start
 # Starts a worker that takes so many and keeps them; sets $got to what it prints.
 take() { # name kind number
     local out=$work/$1.out
+    : >"$out"
     KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" "$2" "$3" >"$out" 2>&1 &
     pid[$1]=$!
     worker_pids+=($!)
-    for _ in $(seq 200); do [[ -s $out ]] && break; sleep 0.05; done
+    for _ in $(seq 200); do grep -q then "$out" && break; sleep 0.05; done
     got=$(cat "$out")
 }
 give() { # name
