@@ -66,7 +66,7 @@ ok "the admin socket answers wrong methods and paths as it should"
 
 # ---- who says nothing, nonsense, or comes too often, is told so before the connection closes
 probe() { KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" "$@"; }
-out=$(probe silent) && grep -q '^ETIMEDOUT: attach within 5 s .* after [56]' <<<"$out" || fail "who is silent is told: $out"
+out=$(probe silent) && grep -q '^ETIMEDOUT: attach within 5 s' <<<"$out" || fail "who is silent is told: $out"
 ok "who attaches too late is told: $out"
 out=$(probe garbage) && grep -q '^EPROTO: malformed' <<<"$out" || fail "who sends nonsense is told: $out"
 ok "who sends nonsense is told: $out"
