@@ -2,6 +2,7 @@
 /* kedge-agentd: parses, wires and runs. */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,24 @@ static void on_signal(uv_signal_t *sig, int number)
     kedge_log(KEDGE_LOG_INFO, "stopping", "signal=%d", number);
     a->terminated = true;
     uv_stop(&a->loop);
+}
+
+/* While it begins, or begins anew, nobody hears signals: they wait, and are not lost. Other threads
+ * are made meanwhile and never get them. */
+static void hold_signals(int how)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(how, &set, NULL);
+}
+
+static bool is_told_to_stop(void)
+{
+    sigset_t set;
+    return sigpending(&set) == 0 &&
+           (sigismember(&set, SIGTERM) > 0 || sigismember(&set, SIGINT) > 0);
 }
 
 static void poll_fd(struct agent *a, uv_poll_t *poll, int fd, uv_poll_cb callback)
@@ -208,7 +227,9 @@ static int serve(struct agent *a)
     (void)uv_loop_init(&a->loop);
     a->listen_fd = a->lane_epfd = a->lane_kick = a->events_efd = a->peers_fd = -1;
     a->started_ns = kedge_clock_ns();
+    hold_signals(SIG_BLOCK);
     int status = start(a, &err);
+    hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
                kedge_gid_format(a->device.fab->caps.gid, gid));
@@ -217,6 +238,8 @@ static int serve(struct agent *a)
                   a->config.node, gid, a->incarnation, a->config.socket);
         (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     }
+    if (begins_anew(a))
+        hold_signals(SIG_BLOCK);
     stop(a);
     return status == 0 ? EXIT_SUCCESS : fail(err.text);
 }
@@ -229,7 +252,7 @@ static int serve_above_others(struct agent *a)
     if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
         return fail(err.text);
     int status = serve(a);
-    while (status == EXIT_SUCCESS && begins_anew(a)) {
+    while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config, .above = a->outrun_by, .heeded = a->heeded};
         status = serve(a);

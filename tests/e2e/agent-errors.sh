@@ -90,4 +90,18 @@ ticks=$(sed -n 's/^ticks //p' <<<"$out")
 ((ticks < 50)) || fail "the agent spins when it has no descriptor: $ticks ticks in a second"
 grep -q 'read_region:' <<<"$out" && ! grep -q 'did not answer' <<<"$out" || fail "the worker was not served later: $out"
 ok "without descriptors the agent waits ($ticks ticks in a second), and serves who waited"
+
+# ---- SIGTERM at any moment of starting
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+for n in $(seq 30); do
+    "$agentd" --config "$work/a.conf" >"$work/out" 2>>"$work/a.log" &
+    pid=$!
+    sleep "0.0$((n % 5))$((RANDOM % 10))"
+    kill -TERM "$pid"
+    for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.05; done
+    if kill -KILL "$pid" 2>/dev/null; then fail "SIGTERM while the agent starts is lost"; fi
+    wait "$pid" || (($? == 143)) || fail "the agent ended with $? while it started: $(tail -n 20 "$work/a.log")"
+done
+ok "SIGTERM ends an agent at any moment of its start"
 stop

@@ -64,6 +64,23 @@ kill -CONT "${pids[metad2]}"
 rises_above "$url2" $((now + 3000))
 rises_above "$url" $((now + 3000))
 ok "each of two metaservers is outdone, $((now + 2000)) and $((now + 3000)) with $(agent_number a incarnation)"
+# SIGTERM while it begins anew, which takes as long as it waits for the one that stands still.
+times=$(grep -c 'beginning anew' "$work/a.log")
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+daemon_start a kedge-agentd || fail "the agent did not start again"
+rises_above "$url2" $((now + 3000))
+rises_above "$url" $((now + 3000))
+kill -STOP "${pids[metad2]}"
+register "$url" $((now + 5000))
+for _ in $(seq 1000); do (($(grep -c 'beginning anew' "$work/a.log") == times)) || break; sleep 0.01; done
+kill -TERM "${pids[a]}"
+for _ in $(seq 200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
+if kill -0 "${pids[a]}" 2>/dev/null; then fail "SIGTERM was lost while the agent began anew"; fi
+wait "${pids[a]}" || fail "the agent ended with $?"
+ok "SIGTERM is not lost while the agent begins anew"
+kill -CONT "${pids[metad2]}"
+daemon_start a kedge-agentd || fail "the agent did not start again"
 kill -TERM "${pids[a]}" "${pids[metad2]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 wait "${pids[metad2]}" || fail "the second metaserver ended with $?"
