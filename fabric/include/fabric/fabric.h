@@ -154,6 +154,9 @@ struct kedge_fab_provider {
 };
 
 extern const struct kedge_fab_provider kedge_fab_soft;
+/* libibverbs, RC and UD (no DC yet). In a library of its own, kedge_fabric_verbs. Asking for a
+ * queue pair's state is a system call there, and so is arming on some devices. */
+extern const struct kedge_fab_provider kedge_fab_verbs;
 
 /* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
  * control operations complete with -ECANCELED first. */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Posting, polling, arming: the lane's thread. Requests are rewritten as verbs' own, on the stack.
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "verbs/verbs.h"
+
+/* ---- the send queue's slots ---- */
+
+/* Takes in what was polled since. */
+static void take_back(struct verbs_qp *q)
+{
+    uint32_t completed =
+        atomic_load_explicit(&q->qpn->completed, memory_order_relaxed) - q->completed_base;
+    while (q->seen != q->marked && (int32_t)(completed - q->seen) > 0)
+        q->freed = q->mark[q->seen++ & q->mask];
+}
+
+static uint32_t room_in(struct verbs_qp *q, uint32_t wanted)
+{
+    uint32_t room = q->base.cap.send_wr - (q->posted - q->freed);
+    if (room < wanted) {
+        take_back(q);
+        room = q->base.cap.send_wr - (q->posted - q->freed);
+    }
+    return room;
+}
+
+/* In ERR everything completes, and the device knows best what is free. */
+static bool is_counted(const struct verbs_qp *q, uint32_t state)
+{
+    return state != IBV_QPS_ERR && atomic_load_explicit(&q->qpn->failed, memory_order_relaxed) == 0;
+}
+
+static void count(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
+{
+    for (; n > 0; n--, wr = wr->next) {
+        q->posted++;
+        if (wr->send_flags & IBV_SEND_SIGNALED)
+            q->mark[q->marked++ & q->mask] = q->posted;
+    }
+}
+
+/* ---- sends ---- */
+
+/* rxe completes a datagram that is too long as if it had been sent. */
+static bool datagram_fits(const struct verbs_qp *q, const struct kedge_fab_wr *wr)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        bytes += wr->sg_list[i].length;
+    return bytes <= q->base.pd->fab->caps.ud_payload;
+}
+
+static void translate(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
+                      struct ibv_send_wr *out)
+{
+    out->wr_id = wr->wr_id;
+    out->next = NULL;
+    out->sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list; /* read only, but not const there */
+    out->num_sge = wr->num_sge;
+    out->opcode = wr->opcode;
+    out->send_flags = wr->send_flags;
+    out->imm_data = wr->imm_data;
+    if (q->base.type == KEDGE_FAB_QP_UD) {
+        out->wr.ud.ah = ((const struct verbs_ah *)wr->ah)->ah;
+        out->wr.ud.remote_qpn = wr->dest_qpn;
+        out->wr.ud.remote_qkey = wr->qkey;
+    } else if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
+        out->wr.atomic.remote_addr = wr->remote_addr;
+        out->wr.atomic.compare_add = wr->compare_add;
+        out->wr.atomic.swap = wr->swap;
+        out->wr.atomic.rkey = wr->rkey;
+    } else {
+        out->wr.rdma.remote_addr = wr->remote_addr;
+        out->wr.rdma.rkey = wr->rkey;
+    }
+}
+
+/* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */
+static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+{
+    struct ibv_send_wr chunk[VERBS_CHUNK], *bad = NULL;
+    struct kedge_fab_wr *first = *wr, *w = first;
+    uint32_t room = counted ? room_in(q, VERBS_CHUNK) : UINT32_MAX;
+    int n = 0, status = 0;
+    for (; w != NULL && n < VERBS_CHUNK && status == 0; w = w->next) {
+        if ((uint32_t)n == room) {
+            status = -ENOMEM;
+            break;
+        }
+        if (q->base.type == KEDGE_FAB_QP_UD && !datagram_fits(q, w)) {
+            status = -EINVAL;
+            break;
+        }
+        translate(q, w, &chunk[n]);
+        if (n > 0)
+            chunk[n - 1].next = &chunk[n];
+        n++;
+    }
+    int refused = n > 0 ? ibv_post_send(q->qp, chunk, &bad) : 0;
+    if (refused != 0) {
+        status = -refused;
+        n = bad != NULL ? (int)(bad - chunk) : 0;
+    }
+    if (counted)
+        count(q, first, n);
+    for (w = first; n > 0; n--)
+        w = w->next;
+    *wr = w;
+    return status;
+}
+
+int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    struct verbs_qp *q = (struct verbs_qp *)qp;
+    uint32_t state = atomic_load_explicit(&q->state, memory_order_relaxed);
+    int status = state < IBV_QPS_RTS ? -EINVAL : 0;
+    bool counted = is_counted(q, state);
+    while (status == 0 && wr != NULL)
+        status = post_chunk(q, &wr, counted);
+    if (status != 0)
+        *bad = wr;
+    return status;
+}
+
+/* ---- receives ---- */
+
+struct recv_chunk {
+    struct ibv_recv_wr wr[VERBS_CHUNK];
+    int n;
+};
+
+/* As many of a list as fit. */
+static void translate_receives(struct recv_chunk *c, struct kedge_fab_recv_wr *wr)
+{
+    c->n = 0;
+    for (; wr != NULL && c->n < VERBS_CHUNK; wr = wr->next, c->n++) {
+        c->wr[c->n] = (struct ibv_recv_wr){.wr_id = wr->wr_id,
+                                           .sg_list = (struct ibv_sge *)(uintptr_t)wr->sg_list,
+                                           .num_sge = wr->num_sge};
+        if (c->n > 0)
+            c->wr[c->n - 1].next = &c->wr[c->n];
+    }
+}
+
+/* To the queue pair, or to the SRQ. */
+static int post_receives(struct ibv_qp *qp, struct ibv_srq *srq, struct kedge_fab_recv_wr *wr,
+                         struct kedge_fab_recv_wr **bad)
+{
+    while (wr != NULL) {
+        struct recv_chunk c;
+        struct ibv_recv_wr *refused = NULL;
+        translate_receives(&c, wr);
+        int status = srq != NULL ? ibv_post_srq_recv(srq, c.wr, &refused)
+                                 : ibv_post_recv(qp, c.wr, &refused);
+        int n = status == 0 ? c.n : refused != NULL ? (int)(refused - c.wr) : 0;
+        for (; n > 0; n--)
+            wr = wr->next;
+        if (status != 0) {
+            *bad = wr;
+            return -status;
+        }
+    }
+    return 0;
+}
+
+int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                    struct kedge_fab_recv_wr **bad)
+{
+    struct verbs_qp *q = (struct verbs_qp *)qp;
+    if (atomic_load_explicit(&q->state, memory_order_relaxed) == IBV_QPS_RESET) {
+        *bad = wr;
+        return -EINVAL;
+    }
+    return post_receives(q->qp, NULL, wr, bad);
+}
+
+int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad)
+{
+    return post_receives(NULL, ((struct verbs_srq *)srq)->srq, wr, bad);
+}
+
+/* ---- completions ---- */
+
+static void note(struct verbs_fab *f, const struct ibv_wc *wc)
+{
+    struct verbs_qpn *n = verbs_qpn_find(f, wc->qp_num);
+    if (n == NULL)
+        return;
+    if (wc->status != IBV_WC_SUCCESS) { /* whether of a send or a receive, it does not say */
+        uint32_t failed =
+            VERBS_SOME_FAILED | (wc->status != IBV_WC_WR_FLUSH_ERR ? VERBS_BROKEN : 0);
+        atomic_fetch_or_explicit(&n->failed, failed, memory_order_relaxed);
+    } else if (!(wc->opcode & IBV_WC_RECV)) {
+        atomic_store_explicit(&n->completed,
+                              atomic_load_explicit(&n->completed, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+    }
+}
+
+int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    struct verbs_cq *c = (struct verbs_cq *)cq;
+    if (atomic_load_explicit(&c->dead, memory_order_relaxed))
+        return -EIO;
+    int got = n > 0 ? ibv_poll_cq(c->cq, n, wc) : 0;
+    for (int i = 0; i < got; i++)
+        note(c->fab, &wc[i]);
+    return got >= 0 ? got : -EIO;
+}
+
+int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only)
+{
+    struct verbs_cq *c = (struct verbs_cq *)cq;
+    return c->chan != NULL ? -ibv_req_notify_cq(c->cq, solicited_only) : -EINVAL;
+}
+
+void verbs_chan_drain(struct kedge_fab_chan *chan)
+{
+    struct ibv_comp_channel *c = ((struct verbs_chan *)chan)->chan;
+    struct ibv_cq *cq;
+    void *context;
+    while (ibv_get_cq_event(c, &cq, &context) == 0)
+        ibv_ack_cq_events(cq, 1); /* destroying the CQ waits for that */
+}

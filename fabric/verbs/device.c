@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the device, and what it can do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "verbs/verbs.h"
+
+static uint32_t least(uint64_t a, uint64_t b)
+{
+    uint64_t l = a < b ? a : b;
+    return l < UINT32_MAX ? (uint32_t)l : UINT32_MAX;
+}
+
+/* What a driver says may be negative or absurd where it means "unlimited". */
+static uint32_t positive(int value)
+{
+    return value > 0 ? (uint32_t)value : 0;
+}
+
+static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
+                      const struct ibv_device_attr *d, uint32_t max_inline)
+{
+    const struct ibv_port_attr *p = &c->port_attr;
+    uint32_t sge_rd = positive(d->max_sge_rd);
+    *caps = (struct kedge_fab_caps){
+        .transports = KEDGE_FAB_RC | KEDGE_FAB_UD,
+        .max_qp = positive(d->max_qp),
+        .max_qp_wr = positive(d->max_qp_wr),
+        .max_sge = least(positive(d->max_sge), sge_rd != 0 ? sge_rd : UINT32_MAX),
+        .max_inline = max_inline,
+        .max_cqe = positive(d->max_cqe),
+        .max_srq_wr = positive(d->max_srq_wr),
+        .max_mr = positive(d->max_mr),
+        .max_mr_size = d->max_mr_size,
+        .max_msg_size = p->max_msg_sz,
+        .ud_payload = 128u << p->active_mtu,
+        .max_rd_atomic =
+            least(least(positive(d->max_qp_rd_atom), positive(d->max_qp_init_rd_atom)), UINT8_MAX),
+        .sgid_index = c->sgid_index,
+        .port_num = c->port,
+        .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
+        .mtu = p->active_mtu,
+        .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
+        /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
+         * the kernel's own time, which is the processor's. */
+        .slack_ns = 10 * KEDGE_NS_PER_MS,
+    };
+    memcpy(caps->gid, c->gid, 16);
+}
+
+static int set_nonblocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? -errno : 0;
+}
+
+static int open_fds(struct verbs_fab *f)
+{
+    f->wake_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->event_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (f->wake_efd < 0 || f->ctl_efd < 0 || f->event_efd < 0)
+        return -errno;
+    return set_nonblocking(f->context->async_fd);
+}
+
+/* Undoes whatever part of an open was done. */
+static void tear_down(struct verbs_fab *f)
+{
+    int fds[] = {f->wake_efd, f->ctl_efd, f->event_efd};
+    verbs_events_free(f);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (f->context != NULL)
+        (void)ibv_close_device(f->context);
+    for (int i = 0; i < VERBS_QPN_PAGE; i++)
+        free(atomic_load(&f->qpn_page[i]));
+    pthread_cond_destroy(&f->idle);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static int verbs_close(struct kedge_fab *fab)
+{
+    struct verbs_fab *f = verbs_of(fab);
+    int status = verbs_worker_stop(f);
+    if (status == 0)
+        tear_down(f);
+    return status;
+}
+
+static int verbs_ctl_fd(const struct kedge_fab *fab)
+{
+    return verbs_of(fab)->ctl_efd;
+}
+
+static int verbs_event_fd(const struct kedge_fab *fab)
+{
+    return verbs_of(fab)->event_efd;
+}
+
+static const struct kedge_fab_ops verbs_ops = {
+    .name = "verbs",
+    .close = verbs_close,
+    .submit = verbs_submit,
+    .run = verbs_run,
+    .ctl_fd = verbs_ctl_fd,
+    .post_send = verbs_post_send,
+    .post_recv = verbs_post_recv,
+    .post_srq_recv = verbs_post_srq_recv,
+    .poll = verbs_poll,
+    .arm = verbs_arm,
+    .chan_drain = verbs_chan_drain,
+    .qp_state = verbs_qp_state,
+    .event_fd = verbs_event_fd,
+    .get_event = verbs_get_event,
+};
+
+static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge_errbuf *err)
+{
+    const char *name = ibv_get_device_name(c->context->device);
+    struct ibv_device_attr device;
+    uint32_t max_inline;
+    int status = -ibv_query_device(c->context, &device);
+    if (status != 0)
+        return kedge_err(err, status, "%s does not say what it can do: %s", name,
+                         strerror(-status));
+    status = verbs_probe_inline(c->context, &max_inline);
+    if (status != 0)
+        return kedge_err(err, status,
+                         "%s cannot create a queue pair: %s (raise LimitMEMLOCK? has another "
+                         "program taken them all? see `rdma resource`)",
+                         name, strerror(-status));
+    f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
+    read_caps(&f->base.caps, c, &device, max_inline);
+    status = open_fds(f);
+    if (status == 0)
+        status = verbs_worker_start(f);
+    if (status != 0)
+        return kedge_err(err, status, "%s: %s (raise LimitNOFILE?)", name, strerror(-status));
+    return 0;
+}
+
+static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
+                      struct kedge_errbuf *err)
+{
+    struct verbs_choice choice;
+    struct verbs_fab *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return kedge_err(err, -ENOMEM, "verbs: out of memory");
+    f->base.ops = &verbs_ops;
+    f->wake_efd = f->ctl_efd = f->event_efd = -1;
+    f->todo_tail = &f->todo;
+    f->over_tail = &f->over;
+    f->events_tail = &f->events;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->idle, NULL);
+    int status = verbs_select(attr, &choice, err);
+    if (status == 0) {
+        f->context = choice.context;
+        status = start(f, &choice, err);
+    }
+    if (status != 0) {
+        tear_down(f);
+        return status;
+    }
+    *out = &f->base;
+    return 0;
+}
+
+const struct kedge_fab_provider kedge_fab_verbs = {.name = "verbs", .open = verbs_open};

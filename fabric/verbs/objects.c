@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations on everything but queue pairs. On the worker; all may block. What is freed is
+ * released by run(), after this. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/verbs.h"
+
+/* Why a call of libibverbs that returned NULL did. */
+static int failure(void)
+{
+    return errno != 0 ? -errno : -ENOMEM;
+}
+
+static struct ibv_pd *pd_of(const struct kedge_fab_pd *pd)
+{
+    return ((const struct verbs_pd *)pd)->pd;
+}
+
+static void use_pd(struct kedge_fab_pd *pd, bool use)
+{
+    struct verbs_pd *p = (struct verbs_pd *)pd;
+    p->users = use ? p->users + 1 : p->users - 1;
+}
+
+int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_pd *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return -ENOMEM;
+    errno = 0;
+    p->pd = ibv_alloc_pd(f->context);
+    if (p->pd == NULL) {
+        int status = failure();
+        free(p);
+        return status;
+    }
+    p->base.fab = &f->base;
+    ctl->pd.x = &p->base;
+    return 0;
+}
+
+int verbs_pd_free(struct kedge_fab_ctl *ctl)
+{
+    struct verbs_pd *p = (struct verbs_pd *)ctl->pd.x;
+    return p->users != 0 ? -EBUSY : -ibv_dealloc_pd(p->pd);
+}
+
+int verbs_mr_register(struct kedge_fab_ctl *ctl)
+{
+    const struct kedge_fab_mem *mem = ctl->mr.mem;
+    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
+        ctl->mr.length > mem->size - ctl->mr.offset)
+        return -EINVAL;
+    struct verbs_mr *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return -ENOMEM;
+    uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
+    errno = 0;
+    m->mr = ibv_reg_mr(pd_of(ctl->mr.pd), at, ctl->mr.length, (int)ctl->mr.access);
+    if (m->mr == NULL) {
+        int status = failure();
+        free(m);
+        return status;
+    }
+    m->base = (struct kedge_fab_mr){.pd = ctl->mr.pd,
+                                    .lkey = m->mr->lkey,
+                                    .rkey = m->mr->rkey,
+                                    .addr = (uintptr_t)at,
+                                    .length = ctl->mr.length};
+    use_pd(ctl->mr.pd, true);
+    ctl->mr.x = &m->base;
+    return 0;
+}
+
+int verbs_mr_deregister(struct kedge_fab_ctl *ctl)
+{
+    struct verbs_mr *m = (struct verbs_mr *)ctl->mr.x;
+    int status = -ibv_dereg_mr(m->mr);
+    if (status == 0)
+        use_pd(m->base.pd, false);
+    return status;
+}
+
+int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_chan *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    errno = 0;
+    c->chan = ibv_create_comp_channel(f->context);
+    if (c->chan == NULL) {
+        int status = failure();
+        free(c);
+        return status;
+    }
+    int flags = fcntl(c->chan->fd, F_GETFL);
+    if (flags < 0 || fcntl(c->chan->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+        int status = -errno;
+        (void)ibv_destroy_comp_channel(c->chan);
+        free(c);
+        return status;
+    }
+    c->base = (struct kedge_fab_chan){.fab = &f->base, .fd = c->chan->fd};
+    ctl->chan.x = &c->base;
+    return 0;
+}
+
+int verbs_chan_destroy(struct kedge_fab_ctl *ctl)
+{
+    struct verbs_chan *c = (struct verbs_chan *)ctl->chan.x;
+    return c->users != 0 ? -EBUSY : -ibv_destroy_comp_channel(c->chan);
+}
+
+int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_chan *chan = (struct verbs_chan *)ctl->cq.chan;
+    if (ctl->cq.cqe == 0 || ctl->cq.cqe > f->base.caps.max_cqe)
+        return -EINVAL;
+    struct verbs_cq *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    errno = 0;
+    c->cq = ibv_create_cq(f->context, (int)ctl->cq.cqe, c, chan != NULL ? chan->chan : NULL, 0);
+    if (c->cq == NULL) {
+        int status = failure();
+        free(c);
+        return status;
+    }
+    c->base =
+        (struct kedge_fab_cq){.fab = &f->base, .cqe = (uint32_t)c->cq->cqe, .user = ctl->cq.user};
+    c->fab = f;
+    c->chan = chan;
+    if (chan != NULL)
+        chan->users++;
+    ctl->cq.x = &c->base;
+    return 0;
+}
+
+int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_cq *c = (struct verbs_cq *)ctl->cq.x;
+    if (c->users != 0)
+        return -EBUSY;
+    int status = -ibv_destroy_cq(c->cq);
+    if (status != 0)
+        return status;
+    if (c->chan != NULL)
+        c->chan->users--;
+    verbs_events_purge(f, &c->base);
+    return 0;
+}
+
+int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct ibv_srq_attr room;
+    if (ctl->srq.max_wr == 0 || ctl->srq.max_wr > f->base.caps.max_srq_wr)
+        return -EINVAL;
+    struct verbs_srq *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return -ENOMEM;
+    struct ibv_srq_init_attr attr = {
+        .srq_context = s, .attr = {.max_wr = ctl->srq.max_wr, .max_sge = ctl->srq.max_sge}};
+    errno = 0;
+    s->srq = ibv_create_srq(pd_of(ctl->srq.pd), &attr);
+    if (s->srq == NULL) {
+        int status = failure();
+        free(s);
+        return status;
+    }
+    uint32_t max_wr = attr.attr.max_wr; /* rxe leaves it as it was asked for */
+    if (ibv_query_srq(s->srq, &room) == 0 && room.max_wr > max_wr)
+        max_wr = room.max_wr;
+    s->base = (struct kedge_fab_srq){.pd = ctl->srq.pd, .max_wr = max_wr};
+    use_pd(ctl->srq.pd, true);
+    ctl->srq.x = &s->base;
+    return 0;
+}
+
+int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_srq *s = (struct verbs_srq *)ctl->srq.x;
+    if (s->users != 0)
+        return -EBUSY;
+    int status = -ibv_destroy_srq(s->srq);
+    if (status != 0)
+        return status;
+    use_pd(s->base.pd, false);
+    verbs_events_purge(f, &s->base);
+    return 0;
+}
+
+int verbs_ah_create(struct kedge_fab_ctl *ctl)
+{
+    struct verbs_ah *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return -ENOMEM;
+    errno = 0;
+    a->ah = ibv_create_ah(pd_of(ctl->ah.pd), &ctl->ah.attr);
+    if (a->ah == NULL) {
+        int status = failure();
+        free(a);
+        return status;
+    }
+    a->base.pd = ctl->ah.pd;
+    memcpy(a->base.dgid, ctl->ah.attr.grh.dgid.raw, 16);
+    use_pd(ctl->ah.pd, true);
+    ctl->ah.x = &a->base;
+    return 0;
+}
+
+int verbs_ah_destroy(struct kedge_fab_ctl *ctl)
+{
+    struct verbs_ah *a = (struct verbs_ah *)ctl->ah.x;
+    int status = -ibv_destroy_ah(a->ah);
+    if (status == 0)
+        use_pd(a->base.pd, false);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queue pairs: creating, moving, destroying, asking. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "verbs/verbs.h"
+
+/* The page of a number's entry exists from now on. 0 or -ENOMEM. */
+static int make_qpn(struct verbs_fab *f, uint32_t qpn)
+{
+    _Atomic(struct verbs_qpn *) *page = &f->qpn_page[(qpn / VERBS_QPN_PAGE) % VERBS_QPN_PAGE];
+    if (atomic_load(page) != NULL)
+        return 0;
+    struct verbs_qpn *made = calloc(VERBS_QPN_PAGE, sizeof *made);
+    if (made == NULL)
+        return -ENOMEM;
+    atomic_store_explicit(page, made, memory_order_release);
+    return 0;
+}
+
+static int check_caps(const struct kedge_fab_caps *caps, const struct kedge_fab_qp_cap *cap)
+{
+    return cap->send_wr > caps->max_qp_wr || cap->recv_wr > caps->max_qp_wr ||
+                   cap->send_sge > caps->max_sge || cap->recv_sge > caps->max_sge ||
+                   cap->inline_bytes > caps->max_inline
+               ? -EINVAL
+               : 0;
+}
+
+static uint32_t power_of_two(uint32_t n)
+{
+    uint32_t p = 1;
+    while (p < n)
+        p <<= 1;
+    return p;
+}
+
+static void use_all(struct verbs_qp *q, bool use)
+{
+    uint32_t step = use ? 1 : UINT32_MAX;
+    ((struct verbs_pd *)q->base.pd)->users += step;
+    ((struct verbs_cq *)q->base.send_cq)->users += step;
+    ((struct verbs_cq *)q->base.recv_cq)->users += step;
+    if (q->base.srq != NULL)
+        ((struct verbs_srq *)q->base.srq)->users += step;
+}
+
+/* Nothing is queued: how the counts begin. */
+static void empty(struct verbs_qp *q)
+{
+    atomic_store(&q->qpn->failed, 0);
+    q->posted = q->freed = q->marked = q->seen = 0;
+    q->completed_base = atomic_load(&q->qpn->completed);
+}
+
+static int create(struct verbs_qp **out, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr)
+{
+    errno = 0;
+    struct ibv_qp *made = ibv_create_qp(((struct verbs_pd *)ctl->qp.pd)->pd, attr);
+    if (made == NULL)
+        return errno != 0 ? -errno : -ENOMEM;
+    uint32_t marks = power_of_two(attr->cap.max_send_wr);
+    struct verbs_qp *q = calloc(1, sizeof *q + marks * sizeof q->mark[0]);
+    if (q == NULL) {
+        (void)ibv_destroy_qp(made);
+        return -ENOMEM;
+    }
+    q->qp = made;
+    q->mask = marks - 1;
+    made->qp_context = q;
+    *out = q;
+    return 0;
+}
+
+/* rxe makes a receive queue larger than it says at creation. */
+static void read_recv_room(struct verbs_qp *q)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    if (q->base.srq == NULL && ibv_query_qp(q->qp, &attr, IBV_QP_CAP, &init) == 0 &&
+        init.cap.max_recv_wr > q->base.cap.recv_wr)
+        q->base.cap.recv_wr = init.cap.max_recv_wr;
+}
+
+int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    const struct kedge_fab_qp_cap *cap = &ctl->qp.cap;
+    struct verbs_srq *srq = (struct verbs_srq *)ctl->qp.srq;
+    struct verbs_qp *q = NULL;
+    if (ctl->qp.type != KEDGE_FAB_QP_RC && ctl->qp.type != KEDGE_FAB_QP_UD)
+        return -EOPNOTSUPP;
+    int status = check_caps(&f->base.caps, cap);
+    if (status != 0)
+        return status;
+    struct ibv_qp_init_attr attr = {.send_cq = ((struct verbs_cq *)ctl->qp.send_cq)->cq,
+                                    .recv_cq = ((struct verbs_cq *)ctl->qp.recv_cq)->cq,
+                                    .srq = srq != NULL ? srq->srq : NULL,
+                                    .cap = {.max_send_wr = cap->send_wr,
+                                            .max_recv_wr = cap->recv_wr,
+                                            .max_send_sge = cap->send_sge,
+                                            .max_recv_sge = cap->recv_sge,
+                                            .max_inline_data = cap->inline_bytes},
+                                    .qp_type =
+                                        ctl->qp.type == KEDGE_FAB_QP_RC ? IBV_QPT_RC : IBV_QPT_UD};
+    status = create(&q, ctl, &attr);
+    if (status != 0)
+        return status;
+    status = make_qpn(f, q->qp->qp_num);
+    if (status != 0) {
+        (void)ibv_destroy_qp(q->qp);
+        free(q);
+        return status;
+    }
+    q->base = (struct kedge_fab_qp){.pd = ctl->qp.pd,
+                                    .type = ctl->qp.type,
+                                    .qpn = q->qp->qp_num,
+                                    .send_cq = ctl->qp.send_cq,
+                                    .recv_cq = ctl->qp.recv_cq,
+                                    .srq = ctl->qp.srq,
+                                    .cap = {.send_wr = attr.cap.max_send_wr,
+                                            .recv_wr = attr.cap.max_recv_wr,
+                                            .send_sge = attr.cap.max_send_sge,
+                                            .recv_sge = attr.cap.max_recv_sge,
+                                            .inline_bytes = attr.cap.max_inline_data},
+                                    .user = ctl->qp.user};
+    read_recv_room(q);
+    q->qpn = verbs_qpn_find(f, q->base.qpn);
+    atomic_store(&q->state, IBV_QPS_RESET);
+    empty(q);
+    use_all(q, true);
+    ctl->qp.x = &q->base;
+    return 0;
+}
+
+int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_qp *q = (struct verbs_qp *)ctl->modify.x;
+    struct ibv_qp_attr attr = ctl->modify.attr;
+    /* rxe takes 7 retries for "without end", as 7 RNR retries are: one less keeps within the bound
+     * that leases count on. */
+    if (f->rxe && (ctl->modify.mask & IBV_QP_RETRY_CNT) && attr.retry_cnt == 7)
+        attr.retry_cnt = 6;
+    int status = -ibv_modify_qp(q->qp, &attr, ctl->modify.mask);
+    if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
+        return status;
+    if (ctl->modify.attr.qp_state == IBV_QPS_RESET)
+        empty(q);
+    atomic_store(&q->state, ctl->modify.attr.qp_state);
+    return 0;
+}
+
+int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
+    int status = -ibv_destroy_qp(q->qp);
+    if (status != 0)
+        return status;
+    use_all(q, false);
+    verbs_events_purge(f, &q->base);
+    return 0;
+}
+
+enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
+{
+    const struct verbs_qp *q = (const struct verbs_qp *)qp;
+    enum ibv_qp_state set = (enum ibv_qp_state)atomic_load(&q->state);
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+    if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
+        return set; /* no peer and no request moves it out of these */
+    if (qp->type == KEDGE_FAB_QP_RC && (atomic_load(&q->qpn->failed) & VERBS_BROKEN))
+        return IBV_QPS_ERR;
+    return ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+}
+
+int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes)
+{
+    static const uint32_t sizes[] = {1024, 512, 400, 256, 220, 128, 64, 0};
+    int status = -EIO;
+    errno = 0;
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_cq *cq = pd != NULL ? ibv_create_cq(context, 2, NULL, NULL, 0) : NULL;
+    for (size_t i = 0; cq != NULL && i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct ibv_qp_init_attr attr = {.send_cq = cq,
+                                        .recv_cq = cq,
+                                        .cap = {.max_send_wr = 1,
+                                                .max_recv_wr = 1,
+                                                .max_send_sge = 1,
+                                                .max_recv_sge = 1,
+                                                .max_inline_data = sizes[i]},
+                                        .qp_type = IBV_QPT_RC};
+        struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+        if (qp == NULL)
+            continue;
+        *bytes = attr.cap.max_inline_data;
+        status = -ibv_destroy_qp(qp);
+        break;
+    }
+    if (status != 0 && errno != 0)
+        status = -errno;
+    if (cq != NULL)
+        (void)ibv_destroy_cq(cq);
+    if (pd != NULL)
+        (void)ibv_dealloc_pd(pd);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to fabric/verbs: the structs around those of libibverbs, and what the files call of each
+ * other. The one home of libibverbs.
+ *
+ * Threads: lanes post and poll. The provider's own thread (the worker) carries out control
+ * operations, all of which may block in the kernel, one after the other, and takes asynchronous
+ * events from the device. kedge_fab_run(), on the caller's control thread, hands both back, and is
+ * where objects are freed, so that what the control thread holds stays valid between two runs. */
+#ifndef VERBS_VERBS_H
+#define VERBS_VERBS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fabric/provider.h"
+
+struct kedge_errbuf;
+
+enum {
+    VERBS_QPN_PAGE = 4096, /* queue pair numbers have 24 bits: 4096 pages of 4096 */
+    VERBS_EVENTS = 4096,   /* events that wait to be taken; more are dropped */
+    VERBS_CHUNK = 32,      /* requests of one doorbell */
+    VERBS_RXE_VENDOR = 0xffffff,
+};
+
+/* What the thread that polls knows of a queue pair number. Lives until the device is closed, so
+ * that a late completion of a queue pair that is gone finds something to write to. Written by that
+ * thread, but for a move to RESET. */
+struct verbs_qpn {
+    _Atomic uint32_t completed; /* signalled requests that succeeded */
+    _Atomic uint32_t failed;    /* of enum verbs_failed */
+};
+
+enum verbs_failed {
+    VERBS_SOME_FAILED = 1, /* the queue is in ERR: the device alone knows what is free in it */
+    VERBS_BROKEN = 2,      /* a completion said why, so that the state is ERR before the device
+                            * says so: rxe moves it after completing */
+};
+
+struct verbs_event {
+    struct kedge_fab_event event;
+    struct verbs_event *next;
+};
+
+struct verbs_fab {
+    struct kedge_fab base;
+    struct ibv_context *context;
+    pthread_t worker;
+    int wake_efd;         /* the worker: something was submitted */
+    int ctl_efd;          /* run(): something is over */
+    int event_efd;        /* get_event(): something happened */
+    bool rxe;             /* the device is SoftRoCE's, which has ways of its own */
+    bool deaf;            /* the worker's: the device's event queue is gone */
+    pthread_mutex_t lock; /* what follows; never held over a call into libibverbs */
+    pthread_cond_t idle;  /* the worker is between two operations */
+    struct kedge_fab_ctl *todo, **todo_tail;
+    struct kedge_fab_ctl *over, **over_tail;
+    bool busy, paused, stop;
+    uint32_t objects; /* close() refuses while there are any */
+    struct verbs_event *events, **events_tail;
+    uint32_t event_count;
+    _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
+};
+
+/* `users` of every object: the worker's. */
+struct verbs_pd {
+    struct kedge_fab_pd base;
+    struct ibv_pd *pd;
+    uint32_t users;
+};
+
+struct verbs_mr {
+    struct kedge_fab_mr base;
+    struct ibv_mr *mr;
+};
+
+struct verbs_chan {
+    struct kedge_fab_chan base;
+    struct ibv_comp_channel *chan;
+    uint32_t users;
+};
+
+struct verbs_cq {
+    struct kedge_fab_cq base;
+    struct ibv_cq *cq;
+    struct verbs_fab *fab;
+    struct verbs_chan *chan; /* or NULL */
+    _Atomic bool dead;       /* it has overflowed */
+    uint32_t users;
+};
+
+struct verbs_srq {
+    struct kedge_fab_srq base;
+    struct ibv_srq *srq;
+    uint32_t users;
+};
+
+struct verbs_ah {
+    struct kedge_fab_ah base;
+    struct ibv_ah *ah;
+};
+
+/* The send queue is counted here, because devices differ: rxe gives a slot back when a request was
+ * executed, mlx5 when its completion was polled, which is what fabric.h says. */
+struct verbs_qp {
+    struct kedge_fab_qp base;
+    struct ibv_qp *qp;
+    struct verbs_qpn *qpn;
+    _Atomic uint32_t state; /* of enum ibv_qp_state, as last set */
+    /* The posting thread's. */
+    uint32_t posted, freed;  /* send slots taken and given back, running */
+    uint32_t marked, seen;   /* signalled requests posted and known to be completed, running */
+    uint32_t mask;           /* of mark: its size - 1 */
+    uint32_t completed_base; /* qpn->completed when the queue was last empty */
+    uint32_t mark[];         /* `posted` after each signalled request */
+};
+
+static inline struct verbs_fab *verbs_of(const struct kedge_fab *fab)
+{
+    return (struct verbs_fab *)fab;
+}
+
+/* The number's entry, or NULL if no queue pair of ours ever had one near it. */
+static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn)
+{
+    struct verbs_qpn *page = atomic_load_explicit(
+        &f->qpn_page[(qpn / VERBS_QPN_PAGE) % VERBS_QPN_PAGE], memory_order_acquire);
+    return page != NULL ? &page[qpn % VERBS_QPN_PAGE] : NULL;
+}
+
+/* select.c */
+struct verbs_choice {
+    struct ibv_context *context; /* open; the caller's to close */
+    uint8_t port;
+    struct ibv_port_attr port_attr;
+    uint8_t gid[16];
+    uint8_t sgid_index;
+};
+/* Finds the device, port and GID that attr names, or the first that can be used. -ENODEV, -ENOENT,
+ * -ENETDOWN, -EACCES; the sentence names what there is. Blocks. */
+int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
+                 struct kedge_errbuf *err);
+
+/* control.c */
+int verbs_worker_start(struct verbs_fab *f);
+/* Ends it and calls back for whatever was submitted: -ECANCELED. -EBUSY and nothing happens while
+ * there are objects. */
+int verbs_worker_stop(struct verbs_fab *f);
+void verbs_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+int verbs_run(struct kedge_fab *fab);
+void verbs_signal(int efd);
+
+/* objects.c: on the worker. Each is one control operation; 0 or -errno. */
+int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_pd_free(struct kedge_fab_ctl *ctl);
+int verbs_mr_register(struct kedge_fab_ctl *ctl);
+int verbs_mr_deregister(struct kedge_fab_ctl *ctl);
+int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_chan_destroy(struct kedge_fab_ctl *ctl);
+int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_ah_create(struct kedge_fab_ctl *ctl);
+int verbs_ah_destroy(struct kedge_fab_ctl *ctl);
+
+/* qp.c: on the worker, but for the state. */
+int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+/* Asks the device: a system call. */
+enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp);
+/* The most inline bytes that a queue pair can have, found by creating some. 0 or -errno. Blocks. */
+int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes);
+
+/* data.c */
+int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
+                    struct kedge_fab_recv_wr **bad);
+int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
+                        struct kedge_fab_recv_wr **bad);
+int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
+int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only);
+void verbs_chan_drain(struct kedge_fab_chan *chan);
+
+/* events.c */
+/* The worker: takes what the device has to say. */
+void verbs_events_take(struct verbs_fab *f);
+/* The worker: forgets the events of an object that goes. */
+void verbs_events_purge(struct verbs_fab *f, const void *object);
+void verbs_events_free(struct verbs_fab *f);
+int verbs_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
+
+#endif
