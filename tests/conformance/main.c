@@ -2,15 +2,18 @@
 /* conformance PROVIDER [DEVICE]: runs the suite on one provider of the fabric.
  *
  * Exits 0 if everything passed, 1 if not, 77 if the provider's device cannot be used here. Without
- * a device name, software providers get a directory of their own. */
+ * a device name, software providers get a directory of their own, and verbs takes the first device
+ * that can be used. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <dirent.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "deviations.h"
 #include "fabric/fault.h"
 #include "harness.h"
 
@@ -35,9 +38,19 @@ static int open_fault_soft(const struct kedge_fab_open_attr *attr, struct kedge_
     return status;
 }
 
-static const struct conf_provider providers[] = {
-    {.name = "soft", .open = open_soft},
-    {.name = "fault-soft", .open = open_fault_soft},
+static int open_verbs(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
+                      struct kedge_errbuf *err)
+{
+    return kedge_fab_verbs.open(attr, out, err);
+}
+
+static const struct {
+    struct conf_provider conf;
+    bool hardware; /* its device is there or not; ours otherwise: a directory */
+} providers[] = {
+    {.conf = {.name = "soft", .open = open_soft}},
+    {.conf = {.name = "fault-soft", .open = open_fault_soft}},
+    {.conf = {.name = "verbs", .open = open_verbs}, .hardware = true},
 };
 
 static void (*const topics[])(Suite *) = {
@@ -68,31 +81,76 @@ static int run_suite(const struct conf_provider *provider, const char *device)
     srunner_run_all(runner, CK_ENV);
     int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    unsigned skipped = conf_report_skips();
-    printf("%s: %d passed, %d failed, %u skipped\n", provider->name, run - failed - (int)skipped,
-           failed, skipped);
+    unsigned skipped = conf_report_skips(), left_out = deviations_report();
+    printf("%s: %d passed, %d failed, %u skipped, %u left out\n", provider->name,
+           run - failed - (int)skipped, failed, skipped, left_out);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Opens and closes the device in a process of its own, which Check does not fork from: 0, or 77
+ * when it cannot be used here. */
+static int try_device(const struct conf_provider *provider, const char *device)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct kedge_fab_open_attr attr = {.device = device};
+        struct kedge_errbuf err = {.text = ""};
+        struct kedge_fab *fab;
+        if (provider->open(&attr, &fab, &err) == 0)
+            _exit(kedge_fab_close(fab) == 0 ? 0 : 1);
+        fprintf(stderr, "%s\n", err.text);
+        _exit(77);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return EXIT_FAILURE;
+    return WEXITSTATUS(status);
+}
+
+/* SoftRoCE's devices, and they alone, name the network interface that they are on. */
+static bool is_rxe(const char *device)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/sys/class/infiniband/%s/parent",
+             device != NULL ? device : "rxe0");
+    return access(path, F_OK) == 0;
+}
+
+static int run_on_hardware(const struct conf_provider *provider, const char *device)
+{
+    int status = try_device(provider, device);
+    if (status != 0)
+        return status;
+    deviations_of(provider->name, is_rxe(device) ? "rxe" : NULL);
+    return run_suite(provider, device);
+}
+
+static int run_in_directory(const struct conf_provider *provider)
+{
+    char directory[] = "/dev/shm/kedge-conformance-XXXXXX";
+    if (mkdtemp(directory) == NULL) {
+        perror(directory);
+        return 77;
+    }
+    int status = run_suite(provider, directory);
+    remove_directory(directory);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    char directory[] = "/dev/shm/kedge-conformance-XXXXXX";
     if (argc < 2 || argc > 3) {
         fprintf(stderr, "usage: %s PROVIDER [DEVICE]\n", argv[0]);
         return 2;
     }
+    const char *device = argc == 3 ? argv[2] : NULL;
     for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++) {
-        if (strcmp(argv[1], providers[i].name) != 0)
+        const struct conf_provider *provider = &providers[i].conf;
+        if (strcmp(argv[1], provider->name) != 0)
             continue;
-        if (argc == 3)
-            return run_suite(&providers[i], argv[2]);
-        if (mkdtemp(directory) == NULL) {
-            perror(directory);
-            return 77;
-        }
-        int status = run_suite(&providers[i], directory);
-        remove_directory(directory);
-        return status;
+        if (providers[i].hardware)
+            return run_on_hardware(provider, device);
+        return device != NULL ? run_suite(provider, device) : run_in_directory(provider);
     }
     fprintf(stderr, "no provider is called %s\n", argv[1]);
     return 2;
