@@ -206,7 +206,7 @@ int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     struct verbs_cq *c = (struct verbs_cq *)cq;
     if (atomic_load_explicit(&c->dead, memory_order_relaxed))
         return -EIO;
-    int got = n > 0 ? ibv_poll_cq(c->cq, n, wc) : 0;
+    int got = n <= 0 ? 0 : c->kept != NULL ? verbs_kept_poll(c, n, wc) : ibv_poll_cq(c->cq, n, wc);
     for (int i = 0; i < got; i++)
         note(c->fab, &wc[i]);
     return got >= 0 ? got : -EIO;

@@ -131,6 +131,11 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     }
     c->base =
         (struct kedge_fab_cq){.fab = &f->base, .cqe = (uint32_t)c->cq->cqe, .user = ctl->cq.user};
+    if (f->rxe && verbs_kept_init(c) != 0) {
+        (void)ibv_destroy_cq(c->cq);
+        free(c);
+        return -ENOMEM;
+    }
     c->fab = f;
     c->chan = chan;
     if (chan != NULL)
@@ -147,6 +152,7 @@ int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     int status = -ibv_destroy_cq(c->cq);
     if (status != 0)
         return status;
+    verbs_kept_fini(c);
     if (c->chan != NULL)
         c->chan->users--;
     verbs_events_purge(f, &c->base);

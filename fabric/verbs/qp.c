@@ -53,6 +53,14 @@ static void empty(struct verbs_qp *q)
     q->completed_base = atomic_load(&q->qpn->completed);
 }
 
+/* Nothing of what it did is polled from now on. */
+static void forget(const struct verbs_qp *q)
+{
+    verbs_kept_purge(q->base.send_cq, q->base.qpn);
+    if (q->base.recv_cq != q->base.send_cq)
+        verbs_kept_purge(q->base.recv_cq, q->base.qpn);
+}
+
 static int create(struct verbs_qp **out, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr)
 {
     errno = 0;
@@ -143,8 +151,10 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     int status = -ibv_modify_qp(q->qp, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
-    if (ctl->modify.attr.qp_state == IBV_QPS_RESET)
+    if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
+        forget(q);
         empty(q);
+    }
     atomic_store(&q->state, ctl->modify.attr.qp_state);
     return 0;
 }
@@ -155,6 +165,7 @@ int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     int status = -ibv_destroy_qp(q->qp);
     if (status != 0)
         return status;
+    forget(q);
     use_all(q, false);
     verbs_events_purge(f, &q->base);
     return 0;

@@ -87,6 +87,10 @@ struct verbs_cq {
     struct verbs_chan *chan; /* or NULL */
     _Atomic bool dead;       /* it has overflowed */
     uint32_t users;
+    /* Of kept.c, on rxe alone. */
+    pthread_mutex_t lock;
+    struct ibv_wc *kept; /* cqe of them, or NULL */
+    uint32_t kept_first, kept_count;
 };
 
 struct verbs_srq {
@@ -172,6 +176,15 @@ int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp);
 /* The most inline bytes that a queue pair can have, found by creating some. 0 or -errno. Blocks. */
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes);
+
+/* kept.c */
+/* 0 or -ENOMEM. */
+int verbs_kept_init(struct verbs_cq *c);
+void verbs_kept_fini(struct verbs_cq *c);
+/* The lane: as ibv_poll_cq(), with what was kept first. */
+int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
+/* The worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
+void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
 
 /* data.c */
 int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);

@@ -2,6 +2,7 @@
 /* Queue pair states: allowed moves with the attributes that verbs wants, and what is refused. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -273,6 +274,40 @@ START_TEST(a_move_to_reset_drops_what_is_queued_without_completions)
 }
 END_TEST
 
+/* Whoever uses the queue pair again must not take them for those of its new requests. */
+START_TEST(a_move_to_reset_forgets_completions_that_were_not_polled)
+{
+    struct pair p;
+    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, __func__))
+        return;
+    struct kedge_fab_qp *from = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
+    struct kedge_fab_qp *to = make_qp(&p.b, KEDGE_FAB_QP_RC, NULL);
+    struct ibv_sge sge = sge_of(&p.a, 0, 8);
+    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
+    bring_to(to, IBV_QPS_RTS, p.a.fab->caps.gid, from->qpn, NULL);
+    bring_to(from, IBV_QPS_RTS, p.b.fab->caps.gid, to->qpn, NULL);
+    for (int destroy = 0; destroy < 2; destroy++) {
+        wr.wr_id = 1;
+        ck_assert_int_eq(link_post(&p.l, &wr), 0);
+        wr.wr_id = 2; /* another queue pair's, in the same CQ, stays */
+        ck_assert_int_eq(kedge_fab_post_send(from, &wr, &bad), 0);
+        usleep(50000);
+        if (destroy) {
+            ck_assert_int_eq(free_qp(p.l.qp), 0);
+            p.l.qp = make_qp(&p.a, KEDGE_FAB_QP_RC, NULL);
+        }
+        link_repair(&p.l, NULL);
+        expect_wc(p.a.cq, 2, IBV_WC_SUCCESS);
+        expect_silence(p.a.cq);
+        wr.wr_id = 3;
+        ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
+    }
+    ck_assert_int_eq(free_qp(from), 0);
+    ck_assert_int_eq(free_qp(to), 0);
+    pair_close(&p);
+}
+END_TEST
+
 START_TEST(a_move_within_rts_changes_what_peers_may_do)
 {
     struct pair p;
@@ -340,6 +375,7 @@ void add_states(Suite *suite)
     tcase_add_test(t, receives_posted_in_init_serve_after_rts);
     tcase_add_test(t, a_move_to_err_flushes_what_is_queued_and_what_is_posted_later);
     tcase_add_test(t, a_move_to_reset_drops_what_is_queued_without_completions);
+    tcase_add_test(t, a_move_to_reset_forgets_completions_that_were_not_polled);
     tcase_add_test(t, a_move_within_rts_changes_what_peers_may_do);
     tcase_add_test(t, a_peer_that_is_not_ready_to_receive_keeps_silent);
     tcase_add_test(t, a_peer_that_is_connected_to_somebody_else_keeps_silent);
