@@ -2,12 +2,12 @@
 #include "metaserver/config.h"
 
 #include <errno.h>
-#include <ini.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/ini.h"
 #include "base/text.h"
 
 enum type { TEXT, LEVEL, COUNT, DURATION, GID };
@@ -51,15 +51,10 @@ static const struct option options[] = {
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
-/* What goes through the INI parser. */
+/* While the file is read. */
 struct reading {
-    const char *path;
-    FILE *file;
     struct kedge_metad_config *config;
-    struct kedge_errbuf *err;
-    unsigned line;
     bool seen[OPTIONS];
-    int status; /* the first error */
 };
 
 static const struct option *find(const char *section, const char *key)
@@ -111,77 +106,40 @@ static int set(struct kedge_metad_config *config, const struct option *o, const 
     return -EINVAL;
 }
 
-static int wrong(struct reading *r, const char *what)
-{
-    if (r->status == 0)
-        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
-    return 0;
-}
-
-static int handle(void *user, const char *section, const char *key, const char *value)
+static int take(void *user, const char *section, const char *key, const char *value,
+                struct kedge_errbuf *what)
 {
     struct reading *r = user;
-    struct kedge_errbuf must, what;
+    struct kedge_errbuf must;
     const struct option *o = find(section, key);
-    if (o == NULL) {
-        kedge_err(&what, 0,
-                  "there is no setting %.60s in [%.60s]: see kedge-metad --help for those that are",
-                  key, section);
-        return wrong(r, what.text);
-    }
-    if (r->seen[o - options]) {
-        kedge_err(&what, 0, "%s is set a second time: remove one", key);
-        return wrong(r, what.text);
-    }
+    if (o == NULL)
+        return kedge_err(
+            what, -EINVAL,
+            "there is no setting %.60s in [%.60s]: see kedge-metad --help for those that are", key,
+            section);
+    if (r->seen[o - options])
+        return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
     r->seen[o - options] = true;
-    if (set(r->config, o, value == NULL ? "" : value, &must) != 0) {
-        kedge_err(&what, 0, "%s %.200s, not \"%.60s\"", key, must.text, value == NULL ? "" : value);
-        return wrong(r, what.text);
-    }
-    return 1;
-}
-
-/* fgets() that counts lines and finds those that the parser would cut in two. */
-static char *read_line(char *line, int bytes, void *user)
-{
-    struct reading *r = user;
-    if (fgets(line, bytes, r->file) == NULL)
-        return NULL;
-    r->line++;
-    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
-        wrong(r, "the line is too long");
-        return NULL;
-    }
-    return line;
+    if (set(r->config, o, value, &must) != 0)
+        return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
+    return 0;
 }
 
 int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
                           struct kedge_errbuf *err)
 {
-    struct reading r = {.path = path, .config = out, .err = err};
+    struct reading r = {.config = out};
     struct kedge_errbuf must;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < OPTIONS; i++) {
         int status = set(out, &options[i], options[i].initial, &must);
         KEDGE_ASSERT(status == 0);
     }
-    if (path == NULL)
-        return 0;
-    r.file = fopen(path, "re");
-    if (r.file == NULL)
-        return kedge_err(err, -errno, "the configuration %s cannot be read: %s", path,
-                         strerror(errno));
-    int line = ini_parse_stream(read_line, &r, handle, &r);
-    int failed = ferror(r.file);
-    fclose(r.file);
-    if (r.status == 0 && failed)
-        return kedge_err(err, -EIO, "the configuration %s cannot be read", path);
-    if (r.status == 0 && line != 0)
-        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
-    if (r.status == 0 && out->listen[0] == '\0' && out->unix_socket[0] == '\0')
+    int status = path != NULL ? kedge_ini_read(path, take, &r, err) : 0;
+    if (status == 0 && out->listen[0] == '\0' && out->unix_socket[0] == '\0')
         return kedge_err(err, -EINVAL, "%s: nobody could connect: set listen, unix_socket or both",
                          path);
-    return r.status;
+    return status;
 }
 
 void kedge_metad_config_help(FILE *out)

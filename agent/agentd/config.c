@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/ini.h"
 #include "config_parse.h"
 
 struct option {
@@ -27,8 +27,6 @@ struct option {
 #define OF(member) offsetof(struct agentd_tenant_config, member)
 #define MS         KEDGE_NS_PER_MS
 #define MIB        (1ull << 20)
-
-enum { LINE_MAX_BYTES = 4096 };
 
 static const struct option options[] = {
     {"agent", "node", A_NODE, AT(node), 0, 0, NULL,
@@ -82,16 +80,11 @@ static const struct option tenant_options[] = {
 };
 #define TENANT_OPTIONS (sizeof tenant_options / sizeof tenant_options[0])
 
-/* What goes through the INI parser. */
+/* While the file is read. */
 struct reading {
-    const char *path;
-    FILE *file;
     struct agentd_config *config;
-    struct kedge_errbuf *err;
-    unsigned line;
     bool seen[OPTIONS];
     bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
-    int status; /* the first error */
 };
 
 static int set(struct agentd_config *config, struct agentd_tenant_config *tenant,
@@ -103,13 +96,6 @@ static int set(struct agentd_config *config, struct agentd_tenant_config *tenant
         return agentd_set_uids(tenant, value, must);
     char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
-}
-
-static int wrong(struct reading *r, const char *what)
-{
-    if (r->status == 0)
-        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
-    return 0;
 }
 
 static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
@@ -126,50 +112,50 @@ static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_c
 }
 
 /* The tenant of that name, made if it is new; NULL after saying what is wrong. */
-static struct agentd_tenant_config *tenant_named(struct reading *r, const char *name)
+static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
+                                                 struct kedge_errbuf *what)
 {
-    struct agentd_config *c = r->config;
     size_t length = strlen(name);
     if (length < 1 || length >= AGENTD_NAME ||
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
             length) {
-        wrong(r, "a tenant's name has 1 to 31 letters, digits, '.', '_' and '-': [tenant NAME]");
+        kedge_err(what, 0,
+                  "a tenant's name has 1 to 31 letters, digits, '.', '_' and '-': [tenant NAME]");
         return NULL;
     }
     for (uint32_t i = 0; i < c->tenants; i++)
         if (strcmp(c->tenant[i].name, name) == 0)
             return &c->tenant[i];
     if (c->tenants == AGENTD_TENANTS) {
-        wrong(r, "there are more than 64 tenants");
+        kedge_err(what, 0, "there are more than %d tenants", AGENTD_TENANTS);
         return NULL;
     }
     struct agentd_tenant_config *t = &c->tenant[c->tenants];
     tenant_defaults(c, t, name);
     for (uint32_t i = 0; i < c->tenants; i++)
         if (c->tenant[i].id == t->id) {
-            struct kedge_errbuf what;
-            kedge_err(&what, 0, "the names %s and %s have the same hash: rename one of them", name,
+            kedge_err(what, 0, "the names %s and %s have the same hash: rename one of them", name,
                       c->tenant[i].name);
-            wrong(r, what.text);
             return NULL;
         }
     c->tenants++;
     return t;
 }
 
-static int handle(void *user, const char *section, const char *key, const char *value)
+static int take(void *user, const char *section, const char *key, const char *value,
+                struct kedge_errbuf *what)
 {
     struct reading *r = user;
-    struct kedge_errbuf must, what;
+    struct kedge_errbuf must;
     struct agentd_tenant_config *tenant = NULL;
     const struct option *table = options, *o = NULL;
     size_t count = OPTIONS;
     bool *seen = r->seen;
     const char *place = section;
     if (strncmp(section, "tenant ", 7) == 0) {
-        tenant = tenant_named(r, section + 7 + strspn(section + 7, " \t"));
+        tenant = tenant_named(r->config, section + 7 + strspn(section + 7, " \t"), what);
         if (tenant == NULL)
-            return 0;
+            return -EINVAL;
         table = tenant_options;
         count = TENANT_OPTIONS;
         seen = r->tenant_seen[tenant - r->config->tenant];
@@ -178,40 +164,20 @@ static int handle(void *user, const char *section, const char *key, const char *
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].section, place) == 0 && strcmp(table[i].key, key) == 0)
             o = &table[i];
-    if (o == NULL) {
-        kedge_err(
-            &what, 0,
+    if (o == NULL)
+        return kedge_err(
+            what, -EINVAL,
             "there is no setting %.60s in [%.60s]: see kedge-agentd --help for those that are", key,
             section);
-        return wrong(r, what.text);
-    }
-    if (seen[o - table]) {
-        kedge_err(&what, 0, "%s is set a second time: remove one", key);
-        return wrong(r, what.text);
-    }
+    if (seen[o - table])
+        return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;
-    if (set(r->config, tenant, o, value == NULL ? "" : value, &must) != 0) {
-        kedge_err(&what, 0, "%s %.200s, not \"%.60s\"", key, must.text, value == NULL ? "" : value);
-        return wrong(r, what.text);
-    }
-    return 1;
+    if (set(r->config, tenant, o, value, &must) != 0)
+        return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
+    return 0;
 }
 
-/* fgets() that counts lines and finds those that the parser would cut in two. */
-static char *read_line(char *line, int bytes, void *user)
-{
-    struct reading *r = user;
-    if (fgets(line, bytes, r->file) == NULL)
-        return NULL;
-    r->line++;
-    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
-        wrong(r, "a line has at most 4093 bytes");
-        return NULL;
-    }
-    return line;
-}
-
-static int defaults(struct agentd_config *out, struct kedge_errbuf *err)
+static void defaults(struct agentd_config *out)
 {
     struct kedge_errbuf must;
     char host[64] = "";
@@ -227,8 +193,6 @@ static int defaults(struct agentd_config *out, struct kedge_errbuf *err)
         *c = (char)tolower((unsigned char)*c);
     if (agentd_set_value(A_NODE, out->node, 0, 0, host, &must) != 0)
         out->node[0] = '\0'; /* finish() asks for one */
-    (void)err;
-    return 0;
 }
 
 static bool have_one_in_common(const struct agentd_tenant_config *a,
@@ -282,28 +246,10 @@ static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf
 
 int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err)
 {
-    struct reading r = {.path = path, .config = out, .err = err};
-    int status = defaults(out, err);
-    if (status != 0 || path == NULL)
-        return status != 0 ? status : finish(out, path, err);
-    r.file = fopen(path, "re");
-    if (r.file == NULL)
-        return kedge_err(err, -errno,
-                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
-                         path, strerror(errno), (unsigned)geteuid());
-    /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
-    ini_use_stack = false;
-    ini_max_line = ini_initial_alloc = LINE_MAX_BYTES;
-    int line = ini_parse_stream(read_line, &r, handle, &r);
-    int failed = ferror(r.file);
-    fclose(r.file);
-    if (r.status == 0 && failed)
-        return kedge_err(err, -EIO,
-                         "the configuration %s cannot be read: is it a file, and its disk whole?",
-                         path);
-    if (r.status == 0 && line != 0)
-        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
-    return r.status != 0 ? r.status : finish(out, path, err);
+    struct reading r = {.config = out};
+    defaults(out);
+    int status = path != NULL ? kedge_ini_read(path, take, &r, err) : 0;
+    return status != 0 ? status : finish(out, path, err);
 }
 
 void agentd_config_help(FILE *out)

@@ -74,7 +74,25 @@ START_TEST(what_is_wrong_is_named_with_its_line)
 }
 END_TEST
 
+START_TEST(a_setting_may_be_as_long_as_it_can_be)
+{
+    struct kedge_metad_config c;
+    struct kedge_errbuf err;
+    char text[8192] = "[metaserver]\ndata_dir = /";
+    size_t begin = strlen(text), length = KEDGE_METAD_TEXT - 2;
+    memset(text + begin, 'd', length);
+    text[begin + length] = '\0';
+    ck_assert_int_eq(configure(text, &c, &err), 0);
+    ck_assert_uint_eq(strlen(c.data_dir), length + 1);
+    memset(text + begin, ' ', 5000);
+    text[begin + 5000] = '\0';
+    ck_assert_int_eq(configure(text, &c, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, ":2: a line has at most 4093 bytes"));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(settings_have_defaults_and_are_read)                                                         \
-    T(what_is_wrong_is_named_with_its_line)
+    T(what_is_wrong_is_named_with_its_line)                                                        \
+    T(a_setting_may_be_as_long_as_it_can_be)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/ini.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct reading {
+    const char *path;
+    FILE *file;
+    kedge_ini_set set;
+    void *user;
+    struct kedge_errbuf *err;
+    unsigned line;
+    int status; /* the first error */
+};
+
+static int wrong(struct reading *r, const char *what)
+{
+    if (r->status == 0)
+        r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
+    return 0;
+}
+
+static int handle(void *user, const char *section, const char *key, const char *value)
+{
+    struct reading *r = user;
+    struct kedge_errbuf what = {.text = ""};
+    if (r->set(r->user, section, key, value != NULL ? value : "", &what) != 0)
+        return wrong(r, what.text);
+    return 1;
+}
+
+/* fgets() that counts lines and finds those that the parser would cut in two. */
+static char *read_line(char *line, int bytes, void *user)
+{
+    struct reading *r = user;
+    if (fgets(line, bytes, r->file) == NULL)
+        return NULL;
+    r->line++;
+    if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
+        struct kedge_errbuf what;
+        kedge_err(&what, 0, "a line has at most %d bytes", KEDGE_INI_LINE);
+        wrong(r, what.text);
+        return NULL;
+    }
+    return line;
+}
+
+int kedge_ini_read(const char *path, kedge_ini_set set, void *user, struct kedge_errbuf *err)
+{
+    struct reading r = {.path = path, .set = set, .user = user, .err = err};
+    r.file = fopen(path, "re");
+    if (r.file == NULL)
+        return kedge_err(err, -errno,
+                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
+                         path, strerror(errno), (unsigned)geteuid());
+    /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
+    ini_use_stack = false;
+    ini_max_line = ini_initial_alloc = KEDGE_INI_LINE + 3; /* newline, NUL, and one to tell */
+    int line = ini_parse_stream(read_line, &r, handle, &r);
+    int failed = ferror(r.file);
+    fclose(r.file);
+    if (r.status == 0 && failed)
+        return kedge_err(err, -EIO,
+                         "the configuration %s cannot be read: is it a file, and its disk whole?",
+                         path);
+    if (r.status == 0 && line != 0)
+        return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
+    return r.status;
+}
