@@ -43,9 +43,11 @@ static const struct option options[] = {
     {"metaserver", "connections", COUNT, AT(connections), 1, 65536, "4096",
      "HTTP connections at a time; more get 503"},
     {"metaserver", "log_level", LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
-    {"fabric", "provider", TEXT, AT(provider), 0, 0, "soft", "soft: a software RNIC for one host"},
+    {"fabric", "provider", TEXT, AT(provider), 0, 0, "soft",
+     "soft: a software RNIC for one host; verbs: an RDMA device"},
     {"fabric", "device", TEXT, AT(device), 0, 0, "",
-     "soft: its directory on tmpfs; empty: the provider's own"},
+     "soft: its directory on tmpfs; verbs: as rdma link names it; empty: the first that does"},
+    {"fabric", "port", COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
     {"fabric", "gid", GID, AT(gid), 0, 0,
      "::", "GID of this metaserver; :: lets the provider choose"},
 };

@@ -6,19 +6,16 @@
 
 #include "base/log.h"
 #include "base/random.h"
-
-static const struct kedge_fab_provider *const providers[] = {&kedge_fab_soft};
+#include "fabric/providers.h"
 
 static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_config *config,
                        struct kedge_errbuf *err)
 {
-    struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL};
+    struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL,
+                                       .port = (uint8_t)config->port};
+    const struct kedge_fab_provider *provider = kedge_fab_provider_find(config->provider, err);
     memcpy(attr.gid, config->gid, sizeof attr.gid);
-    for (size_t i = 0; i < sizeof providers / sizeof providers[0]; i++)
-        if (strcmp(providers[i]->name, config->provider) == 0)
-            return providers[i]->open(&attr, &e->fab, err);
-    return kedge_err(err, -EINVAL, "there is no fabric provider \"%.60s\": set provider = soft",
-                     config->provider);
+    return provider != NULL ? provider->open(&attr, &e->fab, err) : -EINVAL;
 }
 
 /* One control operation; what it is, for the sentence. */

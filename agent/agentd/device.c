@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "daemon.h"
+#include "fabric/providers.h"
 
 enum { SCRATCH_WINDOWS = 256, TARGET_WR = 16 };
 
@@ -185,12 +186,11 @@ int device_open(struct agent *a, struct kedge_errbuf *err)
 {
     struct agent_device *d = &a->device;
     struct kedge_fab_open_attr attr = {.device =
-                                           a->config.device[0] != '\0' ? a->config.device : NULL};
+                                           a->config.device[0] != '\0' ? a->config.device : NULL,
+                                       .port = (uint8_t)a->config.port};
+    const struct kedge_fab_provider *provider = kedge_fab_provider_find(a->config.provider, err);
     memcpy(attr.gid, a->config.gid, sizeof attr.gid);
-    if (strcmp(a->config.provider, kedge_fab_soft.name) != 0)
-        return kedge_err(err, -EINVAL, "there is no fabric provider %s: this build has soft",
-                         a->config.provider);
-    int status = kedge_fab_soft.open(&attr, &d->fab, err);
+    int status = provider != NULL ? provider->open(&attr, &d->fab, err) : -EINVAL;
     if (status != 0)
         return status;
     if (!(d->fab->caps.transports & KEDGE_FAB_DC))

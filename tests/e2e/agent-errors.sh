@@ -31,7 +31,7 @@ refuses 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named wi
 refuses 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
 refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 5ms/'
 refuses 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'
-refuses 'no fabric provider carrier-pigeon' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
+refuses 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
 refuses '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
 refuses '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
 refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"

@@ -22,6 +22,7 @@ struct kedge_metad_config {
     /* [fabric] */
     char provider[KEDGE_METAD_TEXT];
     char device[KEDGE_METAD_TEXT];
+    uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
 };
 

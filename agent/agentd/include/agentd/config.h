@@ -46,6 +46,7 @@ struct agentd_config {
     char log_level[AGENTD_TEXT];
     /* [fabric] */
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];
+    uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
     /* [pool] */
     char pool[AGENTD_TEXT];
