@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The connector itself: its making and end, its step, its events, and whom a message is for. */
+#include "agent/connector.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "internal.h"
+
+enum { ADDRESSES_BESIDE = 32, WAIT_MS = 1000 };
+
+/* ---- messages
+ * ---------------------------------------------------------------------------------------------- */
+
+void connector_message(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    if (memcmp(h->to_gid, c->res.fab->caps.gid, 16) != 0 || h->pool != c->config.pool) {
+        c->stats.dropped++;
+        return;
+    }
+    switch ((enum kedge_handshake_kind)h->kind) {
+    case KEDGE_HANDSHAKE_REQUEST:
+        incoming_request(c, h);
+        return;
+    case KEDGE_HANDSHAKE_WAIT:
+        outgoing_must_wait(c, h);
+        return;
+    case KEDGE_HANDSHAKE_ACCEPT:
+        outgoing_accepted(c, h);
+        return;
+    case KEDGE_HANDSHAKE_REFUSE:
+        outgoing_refused(c, h);
+        return;
+    case KEDGE_HANDSHAKE_BYE:
+        incoming_bye(c, h);
+        return;
+    case KEDGE_HANDSHAKE_GONE:
+        outgoing_gone(c, h);
+        return;
+    case KEDGE_HANDSHAKE_ASK_USED:
+        outgoing_asked(c, h);
+        return;
+    case KEDGE_HANDSHAKE_USED:
+        incoming_used(c, h);
+        return;
+    }
+}
+
+struct kedge_handshake connector_answer(const struct kedge_handshake *h,
+                                        enum kedge_handshake_kind kind)
+{
+    return (struct kedge_handshake){
+        .kind = (uint8_t)kind, .to_incarnation = h->from_incarnation, .nonce = h->nonce};
+}
+
+void connector_reply(struct kedge_connector *c, const struct kedge_handshake *h,
+                     struct kedge_handshake answer)
+{
+    datagram_send(c, h->from_gid, h->lid, h->ud_qpn, h->ud_qkey, answer);
+}
+
+/* ---- events
+ * ------------------------------------------------------------------------------------------------
+ */
+
+void connector_event(struct kedge_connector *c, const struct kedge_connector_event *e)
+{
+    c->events[c->event_tail++ % c->config.wanted] = *e;
+}
+
+int kedge_connector_event(struct kedge_connector *c, struct kedge_connector_event *out)
+{
+    if (c->event_head == c->event_tail)
+        return 0;
+    *out = c->events[c->event_head++ % c->config.wanted];
+    c->wanted--;
+    return 1;
+}
+
+uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns)
+{
+    c->now_ns = now_ns;
+    c->due_ns = CONNECT_NEVER;
+    datagrams_take(c);
+    incoming_step(c);
+    outgoing_step(c);
+    slots_refill(c, &c->initiators);
+    slots_refill(c, &c->responders);
+    return c->due_ns;
+}
+
+void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out)
+{
+    *out = c->stats;
+    out->initiators = c->initiators.made;
+    out->initiators_ready = c->initiators.ready;
+    out->responders = c->responders.made;
+    out->responders_ready = c->responders.ready;
+}
+
+uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c)
+{
+    return c->ud.qp->qpn;
+}
+
+uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c)
+{
+    return c->ud.qkey;
+}
+
+int kedge_connector_fd(const struct kedge_connector *c)
+{
+    return c->ud.chan->fd;
+}
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Until what was submitted is over. */
+static void settle(struct kedge_connector *c)
+{
+    while (c->ops > 0) {
+        struct pollfd p = {.fd = kedge_fab_ctl_fd(c->res.fab), .events = POLLIN};
+        if (kedge_fab_run(c->res.fab) == 0)
+            (void)poll(&p, 1, WAIT_MS);
+    }
+}
+
+static int make_ahead(struct kedge_connector *c, struct slots *s)
+{
+    uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
+    while (s->ready < wanted) {
+        slots_refill(c, s);
+        settle(c);
+        if (s->retry_ns != 0) /* one could not be made */
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int make_arrays(struct kedge_connector *c)
+{
+    const struct kedge_connector_config *config = &c->config;
+    c->outs = config->wanted + 2 * config->initiators;
+    c->out = calloc(c->outs, sizeof c->out[0]);
+    c->in = calloc(config->responders, sizeof c->in[0]);
+    c->events = calloc(config->wanted, sizeof c->events[0]);
+    if (c->out == NULL || c->in == NULL || c->events == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < c->outs; i++)
+        c->out[i].c = c;
+    for (uint32_t i = 0; i < config->responders; i++)
+        c->in[i].c = c;
+    int status = slots_init(c, &c->initiators, config->initiators, true);
+    return status == 0 ? slots_init(c, &c->responders, config->responders, false) : status;
+}
+
+/* Where nothing completes but what was flushed; a queue pair needs one. */
+static int make_responder_cq(struct kedge_connector *c)
+{
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
+                               .cq = {.cqe = c->config.initiators + 2 * c->config.responders}};
+    int status = kedge_fab_call(c->res.fab, &cq);
+    if (status == 0)
+        c->responder_cq = cq.cq.x;
+    return status;
+}
+
+int kedge_connector_new(const struct kedge_connector_config *config,
+                        const struct kedge_connector_resources *resources,
+                        int (*fill)(void *user, void *bytes, size_t n), void *user,
+                        struct kedge_connector **out, struct kedge_errbuf *err)
+{
+    const char *what = "out of memory";
+    struct kedge_connector *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return kedge_err(err, -ENOMEM, "%s", what);
+    c->config = *config;
+    c->res = *resources;
+    c->fill = fill;
+    c->fill_user = user;
+    c->queue_tail = &c->queue;
+    int status = make_arrays(c);
+    if (status == 0) {
+        what = "making the completion queue of responders";
+        status = make_responder_cq(c);
+    }
+    if (status == 0) {
+        what = "making the UD queue pair for handshakes";
+        status = datagrams_init(c, config->initiators + config->responders + ADDRESSES_BESIDE);
+    }
+    if (status == 0) {
+        what = "making RC queue pairs ahead";
+        status = make_ahead(c, &c->initiators);
+    }
+    if (status == 0)
+        status = make_ahead(c, &c->responders);
+    if (status != 0) {
+        kedge_connector_free(c);
+        return kedge_err(err, status, "%s failed: %s", what, strerror(-status));
+    }
+    *out = c;
+    return 0;
+}
+
+void kedge_connector_free(struct kedge_connector *c)
+{
+    if (c == NULL)
+        return;
+    c->closing = true;
+    settle(c);
+    slots_fini(c, &c->initiators);
+    slots_fini(c, &c->responders);
+    datagrams_fini(c);
+    if (c->responder_cq != NULL) {
+        struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = c->responder_cq}};
+        (void)kedge_fab_call(c->res.fab, &cq);
+    }
+    free(c->out);
+    free(c->in);
+    free(c->events);
+    free(c);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The UD queue pair that handshakes go through, and the address handles of those they go to.
+ *
+ * Resolving an address may block for long, so that is the fabric's to do in the background; what
+ * was to be sent waits, one datagram for each address, the newest. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum {
+    SLOT_BYTES = CONNECT_GRH + KEDGE_HANDSHAKE_BYTES,
+    BATCH = 32,
+    RECV = 1u << 31, /* in a wr_id: a receive; its index in the rest */
+};
+
+static uint8_t *buffer_at(const struct datagrams *d, uint32_t index)
+{
+    return (uint8_t *)d->mem.addr + (size_t)index * SLOT_BYTES;
+}
+
+/* ---- addresses
+ * -------------------------------------------------------------------------------------------- */
+
+static void on_closed(struct kedge_fab_ctl *ctl)
+{
+    struct address *a = ctl->user;
+    a->c->ops--;
+    a->c->stats.addresses--;
+    a->ah = NULL;
+    a->state = ADDRESS_FREE;
+}
+
+static void close_address(struct address *a)
+{
+    a->state = ADDRESS_CLOSING;
+    a->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = a->ah}};
+    connector_submit(a->c, &a->ctl, on_closed, a);
+}
+
+static struct address *address_of(struct kedge_connector *c, const uint8_t gid[16])
+{
+    for (uint32_t i = 0; i < c->ud.addresses; i++) {
+        struct address *a = &c->ud.address[i];
+        if ((a->state == ADDRESS_MAKING || a->state == ADDRESS_READY) && !a->unwanted &&
+            memcmp(a->gid, gid, 16) == 0)
+            return a;
+    }
+    return NULL;
+}
+
+/* One that is free; the one that was not used for longest goes, for the next that asks. */
+static struct address *free_address(struct kedge_connector *c)
+{
+    struct address *oldest = NULL;
+    for (uint32_t i = 0; i < c->ud.addresses; i++) {
+        struct address *a = &c->ud.address[i];
+        if (a->state == ADDRESS_FREE)
+            return a;
+        if (a->state == ADDRESS_READY && a->out == 0 &&
+            (oldest == NULL || a->used_ns < oldest->used_ns))
+            oldest = a;
+    }
+    if (oldest != NULL)
+        close_address(oldest);
+    return NULL;
+}
+
+static void post(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                 const struct kedge_handshake *h);
+
+static void on_resolved(struct kedge_fab_ctl *ctl)
+{
+    struct address *a = ctl->user;
+    struct kedge_connector *c = a->c;
+    c->ops--;
+    a->ah = ctl->status == 0 ? ctl->ah.x : NULL;
+    a->state = a->ah != NULL ? ADDRESS_READY : ADDRESS_FREE; /* tried anew by what is repeated */
+    c->stats.addresses += a->ah != NULL;
+    if (c->closing)
+        return;
+    if (a->ah != NULL && a->waits)
+        post(c, a, a->qpn, a->qkey, &a->waiting);
+    else
+        c->stats.lost += a->waits;
+    a->waits = false;
+    if (a->ah != NULL && a->unwanted && a->out == 0)
+        close_address(a);
+}
+
+static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
+{
+    const struct kedge_fab_caps *caps = &c->res.fab->caps;
+    struct address *a = free_address(c);
+    if (a == NULL)
+        return NULL;
+    *a = (struct address){.c = c, .state = ADDRESS_MAKING, .lid = lid};
+    memcpy(a->gid, gid, 16);
+    a->ctl = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_CREATE_AH,
+        .ah = {.pd = c->res.system_pd,
+               .attr = {.is_global = 1,
+                        .port_num = caps->port_num,
+                        .dlid = lid,
+                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
+    memcpy(a->ctl.ah.attr.grh.dgid.raw, gid, 16);
+    connector_submit(c, &a->ctl, on_resolved, a);
+    return a;
+}
+
+void datagram_forget(struct kedge_connector *c, const uint8_t gid[16])
+{
+    struct address *a = address_of(c, gid);
+    if (a == NULL)
+        return;
+    a->unwanted = 1;
+    if (a->state == ADDRESS_READY && a->out == 0)
+        close_address(a);
+}
+
+/* ---- sending
+ * ---------------------------------------------------------------------------------------------- */
+
+static void post(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                 const struct kedge_handshake *h)
+{
+    struct datagrams *d = &c->ud;
+    uint32_t i = d->send_hand, tried = 0;
+    while (d->sent_to[i] != NULL && tried++ < CONNECT_SENDS)
+        i = (i + 1) % CONNECT_SENDS;
+    if (d->sent_to[i] != NULL || d->broken) {
+        c->stats.lost++;
+        return;
+    }
+    memcpy(buffer_at(d, CONNECT_RECVS + i), h, sizeof *h);
+    struct ibv_sge sge = {.addr = (uintptr_t)buffer_at(d, CONNECT_RECVS + i),
+                          .length = sizeof *h,
+                          .lkey = d->mr->lkey};
+    struct kedge_fab_wr wr = {.wr_id = i,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_SEND,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .ah = a->ah,
+                              .dest_qpn = qpn,
+                              .qkey = qkey},
+                        *bad;
+    if (kedge_fab_post_send(d->qp, &wr, &bad) != 0) {
+        c->stats.lost++;
+        return;
+    }
+    d->sent_to[i] = a;
+    d->send_hand = (i + 1) % CONNECT_SENDS;
+    a->out++;
+    a->used_ns = c->now_ns;
+}
+
+void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                   uint32_t qkey, struct kedge_handshake h)
+{
+    const struct kedge_fab_caps *caps = &c->res.fab->caps;
+    h.magic = KEDGE_HANDSHAKE_MAGIC;
+    h.version = KEDGE_HANDSHAKE_VERSION;
+    memcpy(h.from_gid, caps->gid, 16);
+    memcpy(h.to_gid, gid, 16);
+    h.from_incarnation = c->config.incarnation;
+    h.pool = c->config.pool;
+    h.lid = caps->lid;
+    h.mtu = (uint8_t)caps->mtu;
+    h.rd_atomic =
+        caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : CONNECT_RD_ATOMIC;
+    h.ud_qpn = c->ud.qp->qpn;
+    h.ud_qkey = c->ud.qkey;
+    struct address *a = address_of(c, gid);
+    if (a == NULL)
+        a = resolve(c, gid, lid);
+    if (a == NULL) {
+        c->stats.lost++;
+        return;
+    }
+    if (a->state == ADDRESS_READY) {
+        post(c, a, qpn, qkey, &h);
+        return;
+    }
+    c->stats.lost += a->waits;
+    a->waits = true;
+    a->waiting = h;
+    a->qpn = qpn;
+    a->qkey = qkey;
+}
+
+/* ---- receiving
+ * -------------------------------------------------------------------------------------------- */
+
+static int post_recv(struct datagrams *d, uint32_t index)
+{
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)buffer_at(d, index), .length = SLOT_BYTES, .lkey = d->mr->lkey};
+    struct kedge_fab_recv_wr wr = {.wr_id = RECV | index, .sg_list = &sge, .num_sge = 1}, *bad;
+    return kedge_fab_post_recv(d->qp, &wr, &bad);
+}
+
+static void received(struct kedge_connector *c, const struct ibv_wc *wc)
+{
+    uint32_t index = (uint32_t)wc->wr_id & ~(uint32_t)RECV;
+    struct kedge_handshake h;
+    if (wc->byte_len < CONNECT_GRH ||
+        kedge_handshake_read(buffer_at(&c->ud, index) + CONNECT_GRH, wc->byte_len - CONNECT_GRH,
+                             &h) != 0 ||
+        h.ud_qpn != wc->src_qp)
+        c->stats.dropped++;
+    else
+        connector_message(c, &h);
+    (void)post_recv(&c->ud, index);
+}
+
+static void sent(struct datagrams *d, uint32_t index)
+{
+    struct address *a = d->sent_to[index];
+    d->sent_to[index] = NULL;
+    if (a != NULL && --a->out == 0 && a->unwanted)
+        close_address(a);
+}
+
+/* ---- its queue pair
+ * --------------------------------------------------------------------------------------- */
+
+/* RESET, INIT, RTR, RTS. Returns the mask. */
+static int step_attr(const struct kedge_connector *c, int step, struct ibv_qp_attr *attr)
+{
+    static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+                                               IBV_QPS_RTS};
+    static const int masks[] = {0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+    *attr = (struct ibv_qp_attr){
+        .qp_state = states[step], .port_num = c->res.fab->caps.port_num, .qkey = c->ud.qkey};
+    return IBV_QP_STATE | masks[step];
+}
+
+enum { REPAIR_STEPS = 4 };
+
+/* Something has broken it: all that was out is lost, as the wire may lose it. */
+static void on_repaired(struct kedge_fab_ctl *ctl)
+{
+    struct kedge_connector *c = ctl->user;
+    struct datagrams *d = &c->ud;
+    c->ops--;
+    if (c->closing)
+        return;
+    if (ctl->status == 0 && d->repair_step == REPAIR_STEPS) {
+        for (uint32_t i = 0; i < CONNECT_SENDS; i++)
+            sent(d, i);
+        for (uint32_t i = 0; i < CONNECT_RECVS; i++)
+            (void)post_recv(d, i);
+        d->broken = 0;
+        return;
+    }
+    if (ctl->status != 0)
+        d->repair_step = 0; /* from the beginning */
+    d->repair = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
+    d->repair.modify.mask = step_attr(c, d->repair_step++, &d->repair.modify.attr);
+    connector_submit(c, &d->repair, on_repaired, c);
+}
+
+static void begin_repair(struct kedge_connector *c)
+{
+    struct datagrams *d = &c->ud;
+    if (d->broken)
+        return;
+    d->broken = 1;
+    d->repair_step = 1;
+    d->repair = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
+    d->repair.modify.mask = step_attr(c, 0, &d->repair.modify.attr);
+    connector_submit(c, &d->repair, on_repaired, c);
+}
+
+static int take_batch(struct kedge_connector *c)
+{
+    struct ibv_wc wc[BATCH];
+    int n = kedge_fab_poll(c->ud.cq, BATCH, wc);
+    for (int i = 0; i < n; i++) {
+        if (c->ud.broken) /* flushed; the repair deals with all of it */
+            continue;
+        if (wc[i].status != IBV_WC_SUCCESS)
+            begin_repair(c);
+        else if (wc[i].wr_id & RECV)
+            received(c, &wc[i]);
+        else
+            sent(&c->ud, (uint32_t)wc[i].wr_id);
+    }
+    return n;
+}
+
+void datagrams_take(struct kedge_connector *c)
+{
+    kedge_fab_chan_drain(c->ud.chan);
+    (void)kedge_fab_arm(c->ud.cq, false);
+    while (take_batch(c) > 0) {
+    }
+}
+
+/* ---- making
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static int make_queue_pair(struct kedge_connector *c)
+{
+    struct datagrams *d = &c->ud;
+    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    int status = kedge_fab_call(c->res.fab, &chan);
+    if (status != 0)
+        return status;
+    d->chan = chan.chan.x;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
+                               .cq = {.cqe = CONNECT_SENDS + CONNECT_RECVS, .chan = d->chan}};
+    status = kedge_fab_call(c->res.fab, &cq);
+    if (status != 0)
+        return status;
+    d->cq = cq.cq.x;
+    struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_CREATE_QP,
+                               .qp = {.pd = c->res.system_pd,
+                                      .type = KEDGE_FAB_QP_UD,
+                                      .send_cq = d->cq,
+                                      .recv_cq = d->cq,
+                                      .cap = {.send_wr = CONNECT_SENDS,
+                                              .recv_wr = CONNECT_RECVS,
+                                              .send_sge = 1,
+                                              .recv_sge = 1}}};
+    status = kedge_fab_call(c->res.fab, &qp);
+    if (status == 0)
+        d->qp = qp.qp.x;
+    return status;
+}
+
+static int raise_queue_pair(struct kedge_connector *c)
+{
+    int status = 0;
+    for (int i = 1; i < REPAIR_STEPS && status == 0; i++) {
+        struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = c->ud.qp}};
+        ctl.modify.mask = step_attr(c, i, &ctl.modify.attr);
+        status = kedge_fab_call(c->res.fab, &ctl);
+    }
+    for (uint32_t i = 0; i < CONNECT_RECVS && status == 0; i++)
+        status = post_recv(&c->ud, i);
+    return status;
+}
+
+int datagrams_init(struct kedge_connector *c, uint32_t addresses)
+{
+    struct datagrams *d = &c->ud;
+    d->address = calloc(addresses, sizeof d->address[0]);
+    if (d->address == NULL)
+        return -ENOMEM;
+    d->addresses = addresses;
+    int status = c->fill(c->fill_user, &d->qkey, sizeof d->qkey);
+    d->qkey &= 0x7fffffff; /* the high bit is the kernel's own */
+    if (status == 0)
+        status = kedge_fab_mem_alloc((size_t)(CONNECT_RECVS + CONNECT_SENDS) * SLOT_BYTES,
+                                     "kedge-handshakes", &d->mem);
+    if (status != 0)
+        return status;
+    struct kedge_fab_ctl mr = {.kind = KEDGE_FAB_REG_MR,
+                               .mr = {.pd = c->res.system_pd,
+                                      .mem = &d->mem,
+                                      .length = d->mem.size,
+                                      .access = IBV_ACCESS_LOCAL_WRITE}};
+    status = kedge_fab_call(c->res.fab, &mr);
+    if (status != 0)
+        return status;
+    d->mr = mr.mr.x;
+    status = make_queue_pair(c);
+    if (status == 0)
+        status = raise_queue_pair(c);
+    if (status == 0)
+        (void)kedge_fab_arm(d->cq, false);
+    return status;
+}
+
+static void destroy(struct kedge_connector *c, enum kedge_fab_ctl_kind kind, void *x)
+{
+    struct kedge_fab_ctl ctl = {.kind = kind};
+    ctl.pd.x = x; /* every kind names its object first */
+    if (x != NULL)
+        (void)kedge_fab_call(c->res.fab, &ctl);
+}
+
+void datagrams_fini(struct kedge_connector *c)
+{
+    struct datagrams *d = &c->ud;
+    destroy(c, KEDGE_FAB_DESTROY_QP, d->qp);
+    destroy(c, KEDGE_FAB_DESTROY_CQ, d->cq);
+    destroy(c, KEDGE_FAB_DESTROY_CHAN, d->chan);
+    for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++)
+        destroy(c, KEDGE_FAB_DESTROY_AH, d->address[i].ah);
+    destroy(c, KEDGE_FAB_DEREG_MR, d->mr);
+    if (d->mem.addr != NULL)
+        kedge_fab_mem_free(&d->mem);
+    free(d->address);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RC connections between agents, for devices without DC: queue pairs kept ready, the handshake over
+ * UD (schema/handshake.h), and how connections end (design: "Which physical queue pair").
+ *
+ * A connection carries requests in one direction, since an access error breaks its responder's
+ * queue pair too. All VQPs to one endpoint share the lane's connection to it.
+ *
+ * One thread, the control thread: the one that calls kedge_fab_run(). No clock, no randomness, no
+ * thread of its own: stepped with the time, it reaches the network through the fabric alone, and
+ * nothing here blocks after kedge_connector_new(). Nothing grows: all memory is taken there.
+ *
+ * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned. */
+#ifndef AGENT_CONNECTOR_H
+#define AGENT_CONNECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+
+struct kedge_connector;
+struct kedge_errbuf;
+
+struct kedge_connector_config {
+    uint16_t pool;
+    uint32_t incarnation;
+    uint32_t initiators;        /* queue pairs for requests to other nodes, 1.. */
+    uint32_t responders;        /* for requests of other nodes, 1.. */
+    uint32_t ahead;             /* of each kind, kept ready; more are made when they are used */
+    uint32_t wanted;            /* connections that may be asked for at a time (the lane's flows) */
+    uint32_t handshakes;        /* that may be under way at a time; more wait their turn */
+    uint32_t sq_depth;          /* of an initiator */
+    uint32_t sge, inline_bytes; /* of an initiator */
+    uint8_t timeout, retry_cnt, rnr_retry; /* of an initiator: as verbs count them */
+    uint64_t retry_ns;   /* after which a message is repeated; doubled each time, up to 16 times */
+    uint64_t silence_ns; /* a peer that says nothing for so long cannot be connected to */
+    uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
+};
+
+struct kedge_connector_resources {
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd;        /* the pool's: of the RC queue pairs */
+    struct kedge_fab_pd *system_pd; /* of the UD queue pair */
+    struct kedge_fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
+};
+
+/* Makes the UD queue pair and the first `ahead` of each kind. Blocks. -errno with a sentence. */
+int kedge_connector_new(const struct kedge_connector_config *config,
+                        const struct kedge_connector_resources *resources,
+                        int (*fill)(void *user, void *bytes, size_t n), void *user,
+                        struct kedge_connector **out, struct kedge_errbuf *err);
+/* Destroys all of its queue pairs, the lane's too: the lane must not run any more. Blocks. */
+void kedge_connector_free(struct kedge_connector *c);
+
+/* What peers must know to reach it. */
+uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c);
+uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c);
+/* Readable when a message came: step. Borrowed; never read it. */
+int kedge_connector_fd(const struct kedge_connector *c);
+
+/* Whom to connect to, as its endpoint record says. */
+struct kedge_connector_peer {
+    uint8_t gid[16];
+    uint32_t incarnation;
+    uint32_t ud_qpn, ud_qkey;
+    uint16_t lid;
+};
+
+/* A connection is wanted: an event with the same tag follows. At most `wanted` are asked for at a
+ * time, asserted. */
+void kedge_connector_connect(struct kedge_connector *c, const struct kedge_connector_peer *peer,
+                             uint32_t tag);
+/* The lane is done with a connection's queue pair, or it broke: the peer is told, and the queue
+ * pair is made ready again. Nothing is posted on it any more. */
+void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp);
+
+/* Takes messages, repeats what has not been answered, refills. Returns when it wants to be called
+ * again, if nothing comes before. now_ns never goes back. */
+uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns);
+
+struct kedge_connector_event {
+    uint32_t tag;
+    struct kedge_fab_qp *qp; /* in RTS, the caller's until it is dropped; NULL: it failed */
+    int status;              /* 0; -ETIMEDOUT: no answer; -ESTALE: it is another incarnation;
+                              * -EHOSTUNREACH: its address cannot be resolved; -EBUSY: it has no
+                              * queue pair left; -EIO: the device refused, here or there */
+};
+/* 1 and an event, or 0. */
+int kedge_connector_event(struct kedge_connector *c, struct kedge_connector_event *out);
+
+/* Monotonic, unless said otherwise. */
+struct kedge_connector_stats {
+    uint64_t requests;  /* sent, repeated ones included */
+    uint64_t connected; /* as an initiator */
+    uint64_t accepted;  /* as a responder */
+    uint64_t failed;    /* connections that could not be made */
+    uint64_t refused;   /* requests of others that were refused */
+    uint64_t dropped;   /* messages that made no sense, were late, or for somebody else */
+    uint64_t lost;      /* messages that could not be sent for want of room */
+    uint64_t reclaimed; /* responders whose initiator was gone without a word */
+    uint64_t initiators, initiators_ready, responders, responders_ready; /* gauges: there are */
+    uint64_t connections_out, connections_in;                            /* gauges */
+    uint64_t addresses;                                                  /* gauge: handles */
+};
+void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The responders' ends: a queue pair for whoever asks, until he says good-bye, begins a new life,
+ * or turns out to be gone. */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { ASKED_AT_ONCE = 8 };
+static const uint64_t ASK_NS = 200000000; /* between two questions */
+
+static const uint8_t in_moves[3][3] = {
+    [IN_FREE] = {[IN_RAISING] = 1},
+    [IN_RAISING] = {[IN_UP] = 1, [IN_FREE] = 1},
+    [IN_UP] = {[IN_FREE] = 1},
+};
+
+static void in_move(struct incoming *n, enum in_state to)
+{
+    KEDGE_ASSERT(in_moves[n->state][to]);
+    n->c->stats.connections_in += to == IN_UP;
+    n->c->stats.connections_in -= n->state == IN_UP;
+    n->state = (uint8_t)to;
+}
+
+static void retire(struct incoming *n)
+{
+    slot_leave(n->slot);
+    n->slot = NULL;
+    in_move(n, IN_FREE);
+}
+
+static void accept(struct incoming *n)
+{
+    struct kedge_handshake h = connector_answer(&n->request, KEDGE_HANDSHAKE_ACCEPT);
+    h.qpn = n->slot->qp->qpn;
+    h.psn = n->psn;
+    connector_reply(n->c, &n->request, h);
+}
+
+static void refuse(struct kedge_connector *c, const struct kedge_handshake *h,
+                   enum kedge_handshake_reason reason)
+{
+    struct kedge_handshake answer = connector_answer(h, KEDGE_HANDSHAKE_REFUSE);
+    answer.reason = (uint8_t)reason;
+    c->stats.refused++;
+    connector_reply(c, h, answer);
+}
+
+static bool is_of(const struct incoming *n, const struct kedge_handshake *h)
+{
+    return n->state != IN_FREE && memcmp(n->request.from_gid, h->from_gid, 16) == 0;
+}
+
+static struct incoming *find(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++) {
+        struct incoming *n = &c->in[i];
+        if (is_of(n, h) && n->request.nonce == h->nonce &&
+            n->request.from_incarnation == h->from_incarnation)
+            return n;
+    }
+    return NULL;
+}
+
+/* ---- requests
+ * ---------------------------------------------------------------------------------------------- */
+
+static void on_rtr(void *user, int status)
+{
+    struct incoming *n = user;
+    n->heard_ns = n->c->now_ns;
+    if (status != 0) {
+        refuse(n->c, &n->request, KEDGE_HANDSHAKE_FAILED);
+        datagram_forget(n->c, n->request.from_gid);
+        retire(n);
+        return;
+    }
+    in_move(n, IN_UP);
+    n->c->stats.accepted++;
+    accept(n);
+}
+
+static void take(struct kedge_connector *c, const struct kedge_handshake *h, struct slot *slot)
+{
+    struct ibv_qp_attr attr;
+    struct incoming *n = c->in;
+    while (n->state != IN_FREE) /* as many as there are queue pairs */
+        n++;
+    *n = (struct incoming){.c = c, .request = *h, .slot = slot, .heard_ns = c->now_ns};
+    in_move(n, IN_RAISING);
+    if (c->fill(c->fill_user, &n->psn, sizeof n->psn) != 0) {
+        refuse(c, h, KEDGE_HANDSHAKE_FAILED);
+        retire(n);
+        return;
+    }
+    n->psn &= 0xffffff;
+    int mask = slot_rtr(c, h, &attr);
+    slot_modify(slot, &attr, mask, on_rtr, n);
+}
+
+/* What an earlier life of the initiator has left. False: the message is of an earlier life. */
+static bool is_newest_life(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++) {
+        struct incoming *n = &c->in[i];
+        if (!is_of(n, h) || n->request.from_incarnation == h->from_incarnation)
+            continue;
+        if (n->request.from_incarnation > h->from_incarnation)
+            return false;
+        c->stats.reclaimed++;
+        retire(n);
+    }
+    return true;
+}
+
+static void ask(struct incoming *n)
+{
+    connector_reply(n->c, &n->request, connector_answer(&n->request, KEDGE_HANDSHAKE_ASK_USED));
+    n->asks++;
+    n->next_ns = n->c->now_ns + ASK_NS;
+    connector_due(n->c, n->next_ns);
+}
+
+/* None is left: some of those that were heard of longest ago may be gone. In turns, so that all are
+ * asked if the first are still there. */
+static void look_for_gone(struct kedge_connector *c)
+{
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < c->config.responders && asked < ASKED_AT_ONCE; i++) {
+        struct incoming *n = &c->in[c->in_hand];
+        c->in_hand = (c->in_hand + 1) % c->config.responders;
+        if (n->state == IN_UP && n->asks == 0) {
+            ask(n);
+            asked++;
+        }
+    }
+}
+
+void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct incoming *known = find(c, h);
+    if (known != NULL) { /* repeated: answered as before */
+        known->heard_ns = c->now_ns;
+        if (known->state == IN_UP)
+            accept(known);
+        else
+            connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
+        return;
+    }
+    if (h->to_incarnation != c->config.incarnation) {
+        refuse(c, h, KEDGE_HANDSHAKE_STALE);
+        return;
+    }
+    if (!is_newest_life(c, h)) {
+        c->stats.dropped++;
+        return;
+    }
+    struct slot *slot = slot_take(&c->responders);
+    if (slot != NULL) {
+        take(c, h, slot);
+    } else if (slots_may_come(&c->responders)) {
+        connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
+    } else {
+        look_for_gone(c);
+        refuse(c, h, KEDGE_HANDSHAKE_FULL);
+    }
+}
+
+void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct incoming *n = find(c, h);
+    if (n != NULL)
+        retire(n);
+    connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_GONE));
+}
+
+void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct incoming *n = find(c, h);
+    if (n == NULL) {
+        c->stats.dropped++;
+        return;
+    }
+    n->heard_ns = c->now_ns;
+    n->asks = 0;
+}
+
+/* ---- those that say nothing
+ * -------------------------------------------------------------------------------- */
+
+static void look_after(struct incoming *n)
+{
+    struct kedge_connector *c = n->c;
+    if (n->asks == 0 && c->now_ns - n->heard_ns < c->config.idle_ns) {
+        connector_due(c, n->heard_ns + c->config.idle_ns);
+    } else if (n->asks > 0 && c->now_ns < n->next_ns) {
+        connector_due(c, n->next_ns);
+    } else if (n->asks >= CONNECT_ASKS) {
+        c->stats.reclaimed++;
+        retire(n);
+    } else {
+        ask(n);
+    }
+}
+
+void incoming_step(struct kedge_connector *c)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++)
+        if (c->in[i].state == IN_UP)
+            look_after(&c->in[i]);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to agent/connect: the connector's structs, and what its files call of each other. All of
+ * it is the control thread's. */
+#ifndef CONNECT_INTERNAL_H
+#define CONNECT_INTERNAL_H
+
+#include "agent/connector.h"
+#include "base/assert.h"
+#include "schema/handshake.h"
+
+enum {
+    CONNECT_SENDS = 256,    /* datagrams out at a time; more are lost, as the wire may lose them */
+    CONNECT_RECVS = 512,    /* that may arrive between two steps */
+    CONNECT_GRH = 40,       /* bytes ahead of a received datagram */
+    CONNECT_RD_ATOMIC = 16, /* as most devices have */
+    CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
+    CONNECT_ASKS = 5,       /* tries, before a silent initiator is taken for gone */
+    CONNECT_PATIENCE = 16,  /* times silence_ns: a peer that only says WAIT is given up then */
+};
+#define CONNECT_NEVER UINT64_MAX
+
+/* ---- slots.c: RC queue pairs. */
+enum slot_state {
+    SLOT_EMPTY,
+    SLOT_MAKING,
+    SLOT_READY, /* in INIT */
+    SLOT_TAKEN, /* a connection's */
+    SLOT_CLEANING,
+    SLOT_LEFT, /* a connection's no longer, but for a change of state that is under way */
+};
+
+struct slot {
+    struct kedge_connector *c;
+    struct slots *all;
+    struct kedge_fab_qp *qp;
+    uint8_t state; /* enum slot_state, moved by slot_move() alone */
+    uint8_t busy;  /* ctl is the fabric's */
+    struct kedge_fab_ctl ctl;
+    void (*raised)(void *user, int status); /* while a connection raises it */
+    void *user;
+};
+
+struct slots { /* all of one kind */
+    struct slot *at;
+    uint32_t count, made, ready;
+    bool initiators;
+    uint64_t retry_ns; /* none is made before */
+};
+
+int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators);
+/* Keeps `ahead` of them ready. */
+void slots_refill(struct kedge_connector *c, struct slots *s);
+/* One that is ready, or NULL. */
+struct slot *slot_take(struct slots *s);
+/* Whether none is ready now, but one may soon be without anybody's leaving. */
+bool slots_may_come(const struct slots *s);
+/* One change of state, then raised(user, status). */
+void slot_modify(struct slot *slot, const struct ibv_qp_attr *attr, int mask,
+                 void (*raised)(void *user, int status), void *user);
+/* The connection is over: made ready again. raised() is not called any more. */
+void slot_leave(struct slot *slot);
+struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp);
+void slots_fini(struct kedge_connector *c, struct slots *s);
+/* INIT to RTR, towards a peer. Returns the mask. */
+int slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h,
+             struct ibv_qp_attr *attr);
+
+/* ---- datagrams.c: the UD queue pair, and addresses. */
+enum address_state { ADDRESS_FREE, ADDRESS_MAKING, ADDRESS_READY, ADDRESS_CLOSING };
+
+struct address {
+    struct kedge_connector *c;
+    uint8_t state; /* enum address_state */
+    uint8_t unwanted;
+    uint8_t gid[16];
+    uint16_t lid;
+    uint32_t out; /* datagrams that use it */
+    uint64_t used_ns;
+    struct kedge_fab_ah *ah;
+    struct kedge_fab_ctl ctl;
+    bool waits; /* one datagram for when it is ready */
+    struct kedge_handshake waiting;
+    uint32_t qpn, qkey;
+};
+
+struct datagrams {
+    struct kedge_fab_chan *chan;
+    struct kedge_fab_cq *cq;
+    struct kedge_fab_qp *qp;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    uint32_t qkey;
+    struct address *address;
+    uint32_t addresses;
+    struct address *sent_to[CONNECT_SENDS]; /* NULL: free */
+    uint32_t send_hand;
+    uint8_t broken, repair_step;
+    struct kedge_fab_ctl repair;
+};
+
+int datagrams_init(struct kedge_connector *c, uint32_t addresses);
+void datagrams_fini(struct kedge_connector *c);
+/* Sends h, completed with what is always the same, or loses it. */
+void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
+                   uint32_t qkey, struct kedge_handshake h);
+/* Resolved anew the next time: it may have moved. */
+void datagram_forget(struct kedge_connector *c, const uint8_t gid[16]);
+void datagrams_take(struct kedge_connector *c);
+
+/* ---- outgoing.c, incoming.c: the two ends of connections. */
+enum out_state { OUT_FREE, OUT_QUEUED, OUT_ASKING, OUT_RAISING, OUT_UP, OUT_LEAVING };
+
+struct outgoing {
+    struct kedge_connector *c;
+    uint8_t state; /* enum out_state, moved by out_move() alone */
+    uint8_t tries, full;
+    uint32_t tag;
+    struct kedge_connector_peer peer;
+    uint64_t nonce;
+    uint32_t psn;
+    struct slot *slot;
+    struct kedge_handshake answer; /* its ACCEPT */
+    uint64_t began_ns;             /* when it was first asked */
+    uint64_t heard_ns;             /* when the peer last said something, or began_ns */
+    uint64_t next_ns;              /* when it is asked again */
+    struct outgoing *next;         /* in the queue */
+};
+
+enum in_state { IN_FREE, IN_RAISING, IN_UP };
+
+struct incoming {
+    struct kedge_connector *c;
+    uint8_t state; /* enum in_state */
+    uint8_t asks;
+    struct kedge_handshake request;
+    uint32_t psn;
+    struct slot *slot;
+    uint64_t heard_ns, next_ns;
+};
+
+void outgoing_step(struct kedge_connector *c);
+void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h);
+void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h);
+void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h);
+void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h);
+void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h);
+
+void incoming_step(struct kedge_connector *c);
+void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h);
+void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h);
+void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h);
+
+struct kedge_connector {
+    struct kedge_connector_config config;
+    struct kedge_connector_resources res;
+    int (*fill)(void *user, void *bytes, size_t n);
+    void *fill_user;
+    uint64_t now_ns, due_ns;
+    uint32_t ops; /* submitted to the fabric and not over */
+    bool closing;
+    struct slots initiators, responders;
+    struct kedge_fab_cq *responder_cq;
+    struct datagrams ud;
+    struct outgoing *out, *queue, **queue_tail;
+    uint32_t outs, asking; /* asking: handshakes that are under way */
+    struct incoming *in;
+    uint32_t in_hand;
+    struct kedge_connector_event *events; /* a ring of `wanted` + 1 */
+    uint32_t event_head, event_tail, wanted;
+    struct kedge_connector_stats stats;
+};
+
+/* To be called at `at`, or before. */
+static inline void connector_due(struct kedge_connector *c, uint64_t at)
+{
+    if (at < c->due_ns)
+        c->due_ns = at;
+}
+
+static inline void connector_submit(struct kedge_connector *c, struct kedge_fab_ctl *ctl,
+                                    void (*done)(struct kedge_fab_ctl *ctl), void *user)
+{
+    ctl->done = done;
+    ctl->user = user;
+    c->ops++;
+    kedge_fab_submit(c->res.fab, ctl);
+}
+
+void connector_message(struct kedge_connector *c, const struct kedge_handshake *h);
+void connector_event(struct kedge_connector *c, const struct kedge_connector_event *e);
+/* An answer to h, of a kind and about its connection, with nothing else said. */
+struct kedge_handshake connector_answer(const struct kedge_handshake *h,
+                                        enum kedge_handshake_kind kind);
+void connector_reply(struct kedge_connector *c, const struct kedge_handshake *h,
+                     struct kedge_handshake answer);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The initiators' ends: asking, until the peer has answered or said nothing for long; raising the
+ * queue pair; telling the peer when it is over. */
+#include <errno.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { MOST_DOUBLINGS = 4, SPEAKS = 2 /* tries after which a peer is one that does not answer */ };
+
+static const uint8_t out_moves[6][6] = {
+    [OUT_FREE] = {[OUT_QUEUED] = 1},
+    [OUT_QUEUED] = {[OUT_ASKING] = 1, [OUT_FREE] = 1},
+    [OUT_ASKING] = {[OUT_RAISING] = 1, [OUT_LEAVING] = 1},
+    [OUT_RAISING] = {[OUT_UP] = 1, [OUT_LEAVING] = 1},
+    [OUT_UP] = {[OUT_LEAVING] = 1},
+    [OUT_LEAVING] = {[OUT_FREE] = 1},
+};
+
+static void out_move(struct outgoing *o, enum out_state to)
+{
+    KEDGE_ASSERT(out_moves[o->state][to]);
+    o->c->stats.connections_out += to == OUT_UP;
+    o->c->stats.connections_out -= o->state == OUT_UP;
+    o->state = (uint8_t)to;
+}
+
+static void say(struct outgoing *o, struct kedge_handshake h)
+{
+    h.nonce = o->nonce;
+    h.to_incarnation = o->peer.incarnation;
+    datagram_send(o->c, o->peer.gid, o->peer.lid, o->peer.ud_qpn, o->peer.ud_qkey, h);
+}
+
+/* When the next try is, each later than the one before. */
+static void again(struct outgoing *o)
+{
+    uint32_t doublings = o->tries < MOST_DOUBLINGS ? o->tries : MOST_DOUBLINGS;
+    o->next_ns = o->c->now_ns + (o->c->config.retry_ns << doublings);
+    o->tries++;
+    connector_due(o->c, o->next_ns);
+}
+
+static void request(struct outgoing *o)
+{
+    say(o, (struct kedge_handshake){
+               .kind = KEDGE_HANDSHAKE_REQUEST, .qpn = o->slot->qp->qpn, .psn = o->psn});
+    o->c->stats.requests++;
+    again(o);
+}
+
+/* The peer may hold a queue pair for it. */
+static void leave(struct outgoing *o)
+{
+    slot_leave(o->slot);
+    o->slot = NULL;
+    o->tries = 0;
+    out_move(o, OUT_LEAVING);
+    say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    again(o);
+}
+
+static void fail(struct outgoing *o, int status)
+{
+    struct kedge_connector_event e = {.tag = o->tag, .status = status};
+    o->c->stats.failed++;
+    if (status == -ETIMEDOUT)
+        datagram_forget(o->c, o->peer.gid);
+    connector_event(o->c, &e);
+    leave(o);
+}
+
+/* ---- asking
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* A free one, or of those that only say good-bye the one that has done so most often. Never NULL:
+ * there are more than can be asked for and be up at a time. */
+static struct outgoing *free_one(struct kedge_connector *c)
+{
+    struct outgoing *best = NULL;
+    for (uint32_t i = 0; i < c->outs; i++) {
+        struct outgoing *o = &c->out[i];
+        if (o->state == OUT_FREE)
+            return o;
+        if (o->state == OUT_LEAVING && (best == NULL || o->tries > best->tries))
+            best = o;
+    }
+    KEDGE_ASSERT(best != NULL);
+    out_move(best, OUT_FREE);
+    return best;
+}
+
+void kedge_connector_connect(struct kedge_connector *c, const struct kedge_connector_peer *peer,
+                             uint32_t tag)
+{
+    KEDGE_ASSERT(c->wanted < c->config.wanted);
+    struct outgoing *o = free_one(c);
+    c->wanted++;
+    *o = (struct outgoing){.c = c, .tag = tag, .peer = *peer};
+    out_move(o, OUT_QUEUED);
+    *c->queue_tail = o;
+    c->queue_tail = &o->next;
+}
+
+static bool draw(struct outgoing *o)
+{
+    struct kedge_connector *c = o->c;
+    if (c->fill(c->fill_user, &o->nonce, sizeof o->nonce) != 0 ||
+        c->fill(c->fill_user, &o->psn, sizeof o->psn) != 0)
+        return false;
+    o->nonce |= o->nonce == 0;
+    o->psn &= 0xffffff;
+    return true;
+}
+
+/* One more handshake, if a queue pair is ready. */
+static bool start_one(struct kedge_connector *c)
+{
+    struct outgoing *o = c->queue;
+    struct slot *slot = slot_take(&c->initiators);
+    if (slot == NULL)
+        return false;
+    c->queue = o->next;
+    if (c->queue == NULL)
+        c->queue_tail = &c->queue;
+    o->slot = slot;
+    o->began_ns = o->heard_ns = c->now_ns;
+    bool drawn = draw(o);
+    out_move(o, OUT_ASKING);
+    if (drawn)
+        request(o);
+    else
+        fail(o, -EIO);
+    return true;
+}
+
+static void ask_again(struct outgoing *o)
+{
+    struct kedge_connector *c = o->c;
+    if (c->now_ns - o->heard_ns >= c->config.silence_ns)
+        fail(o, o->full ? -EBUSY : -ETIMEDOUT);
+    else if (c->now_ns - o->began_ns >= CONNECT_PATIENCE * c->config.silence_ns)
+        fail(o, -EBUSY);
+    else
+        request(o);
+}
+
+static void say_bye_again(struct outgoing *o)
+{
+    if (o->tries >= CONNECT_BYES) {
+        out_move(o, OUT_FREE); /* it will ask some day, or begin anew */
+        return;
+    }
+    say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    again(o);
+}
+
+/* A peer that does not answer does not keep those behind it waiting: it is not counted. */
+static bool is_under_way(const struct outgoing *o)
+{
+    return o->state == OUT_RAISING || (o->state == OUT_ASKING && o->tries <= SPEAKS);
+}
+
+void outgoing_step(struct kedge_connector *c)
+{
+    c->asking = 0;
+    for (uint32_t i = 0; i < c->outs; i++) {
+        struct outgoing *o = &c->out[i];
+        bool is_due = c->now_ns >= o->next_ns;
+        if (o->state == OUT_ASKING && is_due)
+            ask_again(o);
+        else if (o->state == OUT_LEAVING && is_due)
+            say_bye_again(o);
+        else if (o->state == OUT_ASKING || o->state == OUT_LEAVING)
+            connector_due(c, o->next_ns);
+        c->asking += is_under_way(o);
+    }
+    while (c->queue != NULL && c->asking < c->config.handshakes && start_one(c))
+        c->asking++;
+}
+
+/* ---- what the peer says
+ * ----------------------------------------------------------------------------------- */
+
+/* Ours, of this peer and the incarnation that it was asked as; or NULL. */
+static struct outgoing *find(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    for (uint32_t i = 0; i < c->outs; i++) {
+        struct outgoing *o = &c->out[i];
+        if (o->state > OUT_QUEUED && o->nonce == h->nonce &&
+            memcmp(o->peer.gid, h->from_gid, 16) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static void on_rts(void *user, int status)
+{
+    struct outgoing *o = user;
+    struct kedge_connector_event e = {.tag = o->tag, .qp = o->slot->qp};
+    if (status != 0) {
+        fail(o, -EIO);
+        return;
+    }
+    out_move(o, OUT_UP);
+    o->c->stats.connected++;
+    connector_event(o->c, &e);
+}
+
+static void on_rtr(void *user, int status)
+{
+    struct outgoing *o = user;
+    const struct kedge_connector_config *config = &o->c->config;
+    uint32_t own = o->c->res.fab->caps.max_rd_atomic;
+    if (status != 0) {
+        datagram_forget(o->c, o->peer.gid);
+        fail(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
+        return;
+    }
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+                               .timeout = config->timeout,
+                               .retry_cnt = config->retry_cnt,
+                               .rnr_retry = config->rnr_retry,
+                               .sq_psn = o->psn,
+                               .max_rd_atomic = o->answer.rd_atomic};
+    if (attr.max_rd_atomic > own)
+        attr.max_rd_atomic = (uint8_t)own;
+    slot_modify(o->slot, &attr,
+                IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+                on_rts, o);
+}
+
+void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct outgoing *o = find(c, h);
+    struct ibv_qp_attr attr;
+    if (o == NULL) { /* given up, or of a life before this one: it holds a queue pair for nobody */
+        c->stats.dropped++;
+        connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_BYE));
+        return;
+    }
+    if (o->state != OUT_ASKING) /* repeated */
+        return;
+    o->answer = *h;
+    out_move(o, OUT_RAISING);
+    int mask = slot_rtr(c, h, &attr);
+    slot_modify(o->slot, &attr, mask, on_rtr, o);
+}
+
+void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct outgoing *o = find(c, h);
+    if (o != NULL && o->state == OUT_ASKING)
+        o->heard_ns = c->now_ns;
+    else
+        c->stats.dropped++;
+}
+
+void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct outgoing *o = find(c, h);
+    if (o == NULL || o->state != OUT_ASKING)
+        c->stats.dropped++;
+    else if (h->reason == KEDGE_HANDSHAKE_STALE)
+        fail(o, -ESTALE);
+    else if (h->reason == KEDGE_HANDSHAKE_FULL)
+        o->full = 1; /* asked again: it looks for some that are not used any more */
+    else
+        fail(o, -EIO);
+}
+
+void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    struct outgoing *o = find(c, h);
+    if (o != NULL && o->state == OUT_LEAVING)
+        out_move(o, OUT_FREE);
+}
+
+void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h)
+{
+    const struct outgoing *o = find(c, h);
+    bool used = o != NULL && o->state != OUT_LEAVING;
+    connector_reply(c, h, connector_answer(h, used ? KEDGE_HANDSHAKE_USED : KEDGE_HANDSHAKE_BYE));
+}
+
+void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp)
+{
+    struct slot *slot = slot_of(&c->initiators, qp);
+    for (uint32_t i = 0; i < c->outs; i++)
+        if (c->out[i].state == OUT_UP && c->out[i].slot == slot) {
+            leave(&c->out[i]);
+            return;
+        }
+    KEDGE_ASSERT(!"a queue pair that is no connection's");
+}

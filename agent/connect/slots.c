@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RC queue pairs: made ahead of time and kept in INIT, so that a connection costs two changes of
+ * state; reset after use. Each has one control operation under way at most. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { MAKING_AT_A_TIME = 4 };
+static const uint64_t AFTER_FAILURE_NS = 1000000000; /* the device has no more, or is ill */
+
+static const uint8_t slot_moves[6][6] = {
+    [SLOT_EMPTY] = {[SLOT_MAKING] = 1},
+    [SLOT_MAKING] = {[SLOT_READY] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_READY] = {[SLOT_TAKEN] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_CLEANING] = {[SLOT_READY] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_LEFT] = {[SLOT_CLEANING] = 1, [SLOT_EMPTY] = 1},
+};
+
+static void slot_move(struct slot *s, enum slot_state to)
+{
+    KEDGE_ASSERT(slot_moves[s->state][to]);
+    s->all->ready -= s->state == SLOT_READY;
+    s->all->ready += to == SLOT_READY;
+    s->all->made -= to == SLOT_EMPTY;
+    s->all->made += s->state == SLOT_EMPTY;
+    s->state = (uint8_t)to;
+}
+
+static void submit(struct slot *s, void (*done)(struct kedge_fab_ctl *ctl))
+{
+    s->busy = 1;
+    connector_submit(s->c, &s->ctl, done, s);
+}
+
+static struct slot *over(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = ctl->user;
+    s->busy = 0;
+    s->c->ops--;
+    return s;
+}
+
+static void on_destroyed(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = over(ctl);
+    s->qp = NULL; /* also if the device refused: it is not used any more */
+    slot_move(s, SLOT_EMPTY);
+}
+
+/* It cannot be made ready: another takes its place, not at once. */
+static void give_up(struct slot *s)
+{
+    s->all->retry_ns = s->c->now_ns + AFTER_FAILURE_NS;
+    if (s->qp == NULL) {
+        slot_move(s, SLOT_EMPTY);
+        return;
+    }
+    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = s->qp}};
+    submit(s, on_destroyed);
+}
+
+static void on_init(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = over(ctl);
+    if (s->c->closing)
+        return;
+    if (ctl->status != 0)
+        give_up(s);
+    else
+        slot_move(s, SLOT_READY);
+}
+
+static void to_init(struct slot *s)
+{
+    const struct kedge_fab_caps *caps = &s->c->res.fab->caps;
+    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = s->qp}};
+    s->ctl.modify.attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = caps->port_num};
+    if (!s->all->initiators)
+        s->ctl.modify.attr.qp_access_flags =
+            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    s->ctl.modify.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    submit(s, on_init);
+}
+
+static void on_created(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = over(ctl);
+    if (ctl->status == 0)
+        s->qp = ctl->qp.x;
+    if (s->c->closing)
+        return;
+    if (ctl->status != 0)
+        give_up(s);
+    else
+        to_init(s);
+}
+
+static void make(struct slot *s)
+{
+    const struct kedge_connector_config *config = &s->c->config;
+    struct kedge_fab_cq *cq = s->all->initiators ? s->c->res.cq : s->c->responder_cq;
+    slot_move(s, SLOT_MAKING);
+    s->ctl = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = s->c->res.pd,
+               .type = KEDGE_FAB_QP_RC,
+               .send_cq = cq,
+               .recv_cq = s->c->responder_cq,
+               .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
+    if (s->all->initiators) {
+        s->ctl.qp.cap.send_wr = config->sq_depth;
+        s->ctl.qp.cap.send_sge = config->sge;
+        s->ctl.qp.cap.inline_bytes = config->inline_bytes;
+    }
+    submit(s, on_created);
+}
+
+int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators)
+{
+    *s = (struct slots){.count = count, .initiators = initiators};
+    s->at = calloc(count, sizeof s->at[0]);
+    if (s->at == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        s->at[i] = (struct slot){.c = c, .all = s};
+    return 0;
+}
+
+void slots_refill(struct kedge_connector *c, struct slots *s)
+{
+    uint32_t making = 0;
+    if (c->now_ns < s->retry_ns) {
+        connector_due(c, s->retry_ns);
+        return;
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        making += s->at[i].state == SLOT_MAKING || s->at[i].state == SLOT_CLEANING ||
+                  s->at[i].state == SLOT_LEFT;
+    for (uint32_t i = 0; i < s->count && s->made < s->count && making < MAKING_AT_A_TIME &&
+                         s->ready + making < c->config.ahead;
+         i++)
+        if (s->at[i].state == SLOT_EMPTY) {
+            make(&s->at[i]);
+            making++;
+        }
+}
+
+struct slot *slot_take(struct slots *s)
+{
+    for (uint32_t i = 0; i < s->count && s->ready > 0; i++)
+        if (s->at[i].state == SLOT_READY) {
+            slot_move(&s->at[i], SLOT_TAKEN);
+            return &s->at[i];
+        }
+    return NULL;
+}
+
+bool slots_may_come(const struct slots *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->at[i].state != SLOT_TAKEN)
+            return true;
+    return false;
+}
+
+struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->at[i].qp == qp)
+            return &s->at[i];
+    return NULL;
+}
+
+/* ---- in a connection
+ * ------------------------------------------------------------------------------------- */
+
+int slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h,
+             struct ibv_qp_attr *attr)
+{
+    const struct kedge_fab_caps *caps = &c->res.fab->caps;
+    *attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = h->mtu < caps->mtu ? (enum ibv_mtu)h->mtu : caps->mtu,
+        .dest_qp_num = h->qpn,
+        .rq_psn = h->psn,
+        .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic
+                                                                      : CONNECT_RD_ATOMIC,
+        .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
+        .ah_attr = {.is_global = 1,
+                    .port_num = caps->port_num,
+                    .dlid = h->lid,
+                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
+    memcpy(attr->ah_attr.grh.dgid.raw, h->from_gid, 16);
+    return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+}
+
+static void on_reset(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = over(ctl);
+    if (s->c->closing)
+        return;
+    if (ctl->status != 0)
+        give_up(s);
+    else
+        to_init(s);
+}
+
+static void clean(struct slot *s)
+{
+    slot_move(s, SLOT_CLEANING);
+    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = s->qp}};
+    s->ctl.modify.attr.qp_state = IBV_QPS_RESET;
+    s->ctl.modify.mask = IBV_QP_STATE;
+    submit(s, on_reset);
+}
+
+static void on_raised(struct kedge_fab_ctl *ctl)
+{
+    struct slot *s = over(ctl);
+    if (s->c->closing)
+        return;
+    if (s->state == SLOT_LEFT)
+        clean(s);
+    else
+        s->raised(s->user, ctl->status);
+}
+
+void slot_modify(struct slot *s, const struct ibv_qp_attr *attr, int mask,
+                 void (*raised)(void *user, int status), void *user)
+{
+    s->raised = raised;
+    s->user = user;
+    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                    .modify = {.x = s->qp, .attr = *attr, .mask = mask}};
+    submit(s, on_raised);
+}
+
+void slot_leave(struct slot *s)
+{
+    if (s->busy)
+        slot_move(s, SLOT_LEFT);
+    else
+        clean(s);
+}
+
+void slots_fini(struct kedge_connector *c, struct slots *s)
+{
+    for (uint32_t i = 0; s->at != NULL && i < s->count; i++) {
+        struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = s->at[i].qp}};
+        if (s->at[i].qp != NULL)
+            (void)kedge_fab_call(c->res.fab, &ctl);
+    }
+    free(s->at);
+    s->at = NULL;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+START_TEST(a_connection_carries_a_read)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
+    ck_assert_uint_eq(stats_of(&w, 0).connections_out, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_out, 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(two_nodes_that_ask_each_other_at_once_both_get_one)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 1);
+    ask(&w, 1, 0, 2);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    ck_assert_int_eq(await(&w, 1, 2), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
+    ck_assert_int_eq(read_through(&w, 1, 0, 2), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_node_connects_to_itself)
+{
+    struct world w = {0};
+    world_open(&w, 1);
+    ask(&w, 0, 0, 3);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    ck_assert_int_eq(read_through(&w, 0, 0, 3), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+/* Nine nodes ask one for seven connections each, with few handshakes at a time. */
+static void storm(uint32_t loss_ppm)
+{
+    enum { EACH = 7 };
+    struct world w = {.loss_ppm = loss_ppm};
+    w.node[0].config.responders = EACH * (NODES - 1);
+    for (int i = 0; i < NODES; i++)
+        w.node[i].config.handshakes = 3;
+    world_open(&w, NODES);
+    for (uint32_t i = 1; i < NODES; i++)
+        for (uint32_t t = 0; t < EACH; t++)
+            ask(&w, i, 0, t);
+    for (uint32_t i = 1; i < NODES; i++)
+        for (uint32_t t = 0; t < EACH; t++) {
+            ck_assert_int_eq(await(&w, i, t), 0);
+            ck_assert_int_eq(read_through(&w, i, 0, t), IBV_WC_SUCCESS);
+        }
+    ck_assert_uint_eq(stats_of(&w, 0).connections_in, EACH * (NODES - 1));
+    world_close(&w);
+}
+
+START_TEST(all_connections_of_a_storm_are_alive)
+{
+    storm(0);
+}
+END_TEST
+
+START_TEST(all_connections_are_alive_when_a_third_of_the_messages_is_lost)
+{
+    storm(333333);
+}
+END_TEST
+
+START_TEST(a_dead_peer_is_given_up_and_keeps_nobody_waiting)
+{
+    struct world w = {0};
+    w.node[0].config.handshakes = 1;
+    world_open(&w, 2);
+    for (uint32_t t = 0; t < 4; t++)
+        ask(&w, 0, 7, t); /* nobody */
+    ask(&w, 0, 1, 9);
+    ck_assert_int_eq(await(&w, 0, 9), 0);
+    for (uint32_t t = 0; t < 4; t++)
+        ck_assert(!w.node[0].came[t]);
+    for (uint32_t t = 0; t < 4; t++)
+        ck_assert_int_eq(await(&w, 0, t), -ETIMEDOUT);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(another_incarnation_is_told_apart)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    struct kedge_connector_peer p = peer_of(&w, 1);
+    p.incarnation = 99;
+    kedge_connector_connect(w.node[0].c, &p, 4);
+    ck_assert_int_eq(await(&w, 0, 4), -ESTALE);
+    ck_assert_uint_eq(stats_of(&w, 1).refused, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_dropped_connection_ends_at_the_peer_too)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[5].qp);
+    world_run(&w, 50);
+    ck_assert_uint_eq(stats_of(&w, 0).connections_out, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    ck_assert_uint_ge(stats_of(&w, 1).responders_ready, 4);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    struct kedge_connector_stats before[2], after[2];
+    for (uint32_t round = 0; round < 1000; round++) {
+        ask(&w, 0, 1, 1);
+        ck_assert_int_eq(await(&w, 0, 1), 0);
+        if (round % 100 == 0)
+            ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp);
+        world_run(&w, 20);
+        for (uint32_t i = 0; i < 2; i++)
+            after[i] = stats_of(&w, i);
+        if (round == 10)
+            memcpy(before, after, sizeof before);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_uint_eq(after[i].initiators, before[i].initiators);
+        ck_assert_uint_eq(after[i].responders, before[i].responders);
+        ck_assert_uint_eq(after[i].initiators_ready, before[i].initiators_ready);
+        ck_assert_uint_eq(after[i].responders_ready, before[i].responders_ready);
+        ck_assert_uint_eq(after[i].addresses, before[i].addresses);
+        ck_assert_uint_eq(after[i].connections_in + after[i].connections_out, 0);
+    }
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(what_a_dead_initiator_held_is_reclaimed)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    node_kill(&w, 0);
+    world_run(&w, 900);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    world_run(&w, 1500);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 1);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_live_initiator_keeps_what_it_has)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    world_run(&w, 5000);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_new_life_of_the_initiator_frees_what_the_old_one_held)
+{
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ask(&w, 0, 1, 6);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    ck_assert_int_eq(await(&w, 0, 6), 0);
+    node_kill(&w, 0);
+    node_start(&w, 0, 101);
+    ask(&w, 0, 1, 7);
+    ck_assert_int_eq(await(&w, 0, 7), 0);
+    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 2);
+    ck_assert_int_eq(read_through(&w, 0, 1, 7), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_full_peer_says_so_and_takes_the_next_when_one_leaves)
+{
+    struct world w = {0};
+    w.node[1].config.responders = 2;
+    world_open(&w, 2);
+    for (uint32_t t = 0; t < 2; t++) {
+        ask(&w, 0, 1, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+    }
+    ask(&w, 0, 1, 2);
+    ck_assert_int_eq(await(&w, 0, 2), -EBUSY);
+    ask(&w, 0, 1, 3);
+    world_run(&w, 30);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 3), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_full_peer_finds_those_that_are_gone)
+{
+    struct world w = {0};
+    w.node[1].config.responders = 2;
+    w.node[1].config.idle_ns = 4000000000;
+    world_open(&w, 3);
+    for (uint32_t t = 0; t < 2; t++) {
+        ask(&w, 0, 1, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+    }
+    node_kill(&w, 0);
+    ask(&w, 2, 1, 3);
+    ck_assert_int_eq(await(&w, 2, 3), 0);
+    ck_assert_uint_ge(stats_of(&w, 1).reclaimed, 1);
+    ck_assert_int_eq(read_through(&w, 2, 1, 3), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_connection_carries_a_read)                                                                 \
+    T(two_nodes_that_ask_each_other_at_once_both_get_one)                                          \
+    T(a_node_connects_to_itself)                                                                   \
+    T(all_connections_of_a_storm_are_alive)                                                        \
+    T(all_connections_are_alive_when_a_third_of_the_messages_is_lost)                              \
+    T(a_dead_peer_is_given_up_and_keeps_nobody_waiting)                                            \
+    T(another_incarnation_is_told_apart)                                                           \
+    T(a_dropped_connection_ends_at_the_peer_too)                                                   \
+    T(a_thousand_rounds_leave_the_counts_as_they_were)                                             \
+    T(what_a_dead_initiator_held_is_reclaimed)                                                     \
+    T(a_live_initiator_keeps_what_it_has)                                                          \
+    T(a_new_life_of_the_initiator_frees_what_the_old_one_held)                                     \
+    T(a_full_peer_says_so_and_takes_the_next_when_one_leaves)                                      \
+    T(a_full_peer_finds_those_that_are_gone)
+
+KEDGE_CHECK_MAIN("agent.connect", TESTS)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connectors of several nodes in one process, on soft, with losses where a test wants them; the
+ * time is the test's. */
+#ifndef UNIT_AGENT_CONNECT_WORLD_H
+#define UNIT_AGENT_CONNECT_WORLD_H
+
+#include "agent/connector.h"
+
+enum { NODES = 10, WANTED = 64, WORLD_EVENTS = 256 };
+
+struct node {
+    struct world *world;
+    struct kedge_fab *fab;
+    struct kedge_fab_pd *pd, *system_pd;
+    struct kedge_fab_cq *cq;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    struct kedge_connector_config config;
+    struct kedge_connector *c;
+    struct kedge_connector_event event[WORLD_EVENTS]; /* by tag; those that came */
+    bool came[WORLD_EVENTS];
+};
+
+struct world {
+    char dir[64];
+    uint64_t now_ns, random;
+    uint32_t loss_ppm; /* of messages, for nodes that are opened from now on */
+    uint32_t nodes;
+    struct node node[NODES];
+};
+
+void world_open(struct world *w, uint32_t nodes);
+void world_close(struct world *w);
+/* Opens one node's connector (again), as this incarnation. config's queue pairs as set in
+ * w->node[i].config, or the defaults where 0. */
+void node_start(struct world *w, uint32_t i, uint32_t incarnation);
+/* As if its process had died: nobody is told. */
+void node_kill(struct world *w, uint32_t i);
+/* Milliseconds of all nodes. */
+void world_run(struct world *w, uint32_t ms);
+struct kedge_connector_peer peer_of(const struct world *w, uint32_t i);
+void ask(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
+/* Runs until the event with that tag came; its status. */
+int await(struct world *w, uint32_t node, uint32_t tag);
+/* One READ through the connection with that tag: the completion's status. */
+enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
+struct kedge_connector_stats stats_of(const struct world *w, uint32_t i);
+
+#endif
