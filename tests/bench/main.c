@@ -20,6 +20,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_cores(o, r, err);
     case PERF_ISOLATION:
         return perf_isolation(o, r, err);
+    case PERF_VERBS_CONNECT:
+        return perf_verbs_connect(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;
@@ -58,6 +60,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "kedge-perf: %s\n", err.text);
         return 1;
     }
-    perf_report(&options, &result);
+    if (options.child_port == 0)
+        perf_report(&options, &result);
     return 0;
 }

@@ -19,6 +19,9 @@ static const char help[] =
     "  memory                    what an agent takes for each peer that it knows; needs --local\n"
     "  cores                     from one processor to another and back: the least a READ adds\n"
     "  mesh --workers N          N workers connect to each other and READ from each other\n"
+    "  verbs-connect             what a program without Kedge does until its first READ of a new\n"
+    "                            peer, step by step: medians in a fresh process and in one that\n"
+    "                            keeps its device open; needs an RDMA device\n"
     "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
     "\n"
     "options:\n"
@@ -33,6 +36,9 @@ static const char help[] =
     "  --peer-socket PATH        the agent of the target (the same)\n"
     "  --server URL              a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
     "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
+    "  --device NAME             verbs-connect: the RDMA device (the first)\n"
+    "  --gid GID                 verbs-connect: of the program (the device's first)\n"
+    "  --peer-gid GID            verbs-connect: of its peer, on that device (another one)\n"
     "  --json                    prints one JSON object\n"
     "  --help, --version\n"
     "\n"
@@ -51,7 +57,10 @@ static const struct {
     {"memory", PERF_MEMORY, 10000},
     {"isolation", PERF_ISOLATION, 200000},
     {"cores", PERF_CORES, 1000000},
+    {"verbs-connect", PERF_VERBS_CONNECT, 5},
 };
+
+#define TESTS "attach, connect, read, write, mesh, memory, isolation, cores, verbs-connect"
 
 enum { UNCACHED = 1000, CACHED = 1000000 };
 
@@ -82,6 +91,15 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
         return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
     if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
         return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
+    static const uint8_t no_gid[16];
+    if (o->test != PERF_VERBS_CONNECT &&
+        (o->verbs.device != NULL || memcmp(o->verbs.gid, no_gid, 16) != 0 ||
+         memcmp(o->verbs.peer_gid, no_gid, 16) != 0 || o->child_port != 0))
+        return kedge_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
+    if (o->test == PERF_VERBS_CONNECT && o->local)
+        return kedge_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
+    if (o->test == PERF_VERBS_CONNECT && o->count > PERF_MAX_CONNECTS)
+        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
     o->cached = cached;
     return 0;
 }
@@ -98,6 +116,10 @@ static const struct option long_options[] = {
     {"peer-socket", required_argument, NULL, 'p'},
     {"server", required_argument, NULL, 'm'},
     {"bin", required_argument, NULL, 'b'},
+    {"device", required_argument, NULL, 'r'},
+    {"gid", required_argument, NULL, 'g'},
+    {"peer-gid", required_argument, NULL, 'G'},
+    {"child", required_argument, NULL, 'C'}, /* what verbs-connect starts itself with */
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
     {"cached", no_argument, NULL, 'c'},
@@ -106,6 +128,30 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
+
+static int set_gid(const char *option, uint8_t gid[16], struct kedge_errbuf *err)
+{
+    if (kedge_gid_parse(optarg, gid) == 0)
+        return 0;
+    return kedge_err(err, -EINVAL, "--%s must be a GID or an IP address, not \"%.60s\"", option,
+                     optarg);
+}
+
+/* What verbs-connect has of its own. */
+static int set_verbs(struct perf_options *o, int c, struct kedge_errbuf *err)
+{
+    uint64_t port = 0;
+    int status = 0;
+    if (c == 'r')
+        o->verbs.device = optarg;
+    else if (c == 'g')
+        status = set_gid("gid", o->verbs.gid, err);
+    else if (c == 'G')
+        status = set_gid("peer-gid", o->verbs.peer_gid, err);
+    else if ((status = number("child", optarg, 1, UINT16_MAX, &port, err)) == 0)
+        o->child_port = (uint16_t)port;
+    return status;
+}
 
 /* One option with a number. */
 static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
@@ -144,9 +190,7 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
 static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
 {
     if (optind + 1 != argc)
-        return kedge_err(
-            err, -EINVAL,
-            "name one test: attach, connect, read, write, mesh, memory, isolation or cores");
+        return kedge_err(err, -EINVAL, "name one test: " TESTS);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         if (strcmp(argv[optind], tests[i].name) != 0)
             continue;
@@ -156,10 +200,7 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
             o->count = tests[i].count;
         return 0;
     }
-    return kedge_err(
-        err, -EINVAL,
-        "there is no test \"%.40s\": attach, connect, read, write, mesh, memory, isolation, cores",
-        argv[optind]);
+    return kedge_err(err, -EINVAL, "there is no test \"%.40s\": " TESTS, argv[optind]);
 }
 
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err)
@@ -182,6 +223,12 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
         case 'k':
         case 'i':
             status = set_number(&o, c, err);
+            break;
+        case 'r':
+        case 'g':
+        case 'G':
+        case 'C':
+            status = set_verbs(&o, c, err);
             break;
         case 'a':
             o.socket = optarg;

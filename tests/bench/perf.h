@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hist.h"
+#include "base/text.h"
+#include "program.h"
 
 enum {
     PERF_MAX_DEPTH = 4096,
@@ -16,6 +18,7 @@ enum {
     PERF_MAX_WORKERS = 1000,
     PERF_MAX_STRANGERS = 100000, /* endpoints that connect, memory or isolation register */
     PERF_MAX_DEAD = 8,           /* agents that isolation kills */
+    PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
 
@@ -27,7 +30,8 @@ enum perf_test {
     PERF_MESH,
     PERF_MEMORY,
     PERF_ISOLATION,
-    PERF_CORES
+    PERF_CORES,
+    PERF_VERBS_CONNECT
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -41,7 +45,9 @@ struct perf_options {
     uint64_t count;
     uint32_t size, depth, workers, dead, silent;
     bool direct, local, json, cached;
-    int agent_pid[2]; /* --local's; else 0 */
+    struct bench_choice verbs; /* verbs-connect: device and GIDs */
+    uint16_t child_port;       /* verbs-connect started itself anew for one repetition; else 0 */
+    int agent_pid[2];          /* --local's; else 0 */
     /* Isolation's: agents to be killed. */
     const char *dead_socket[PERF_MAX_DEAD];
     int dead_pid[PERF_MAX_DEAD];
@@ -63,8 +69,18 @@ struct perf_result {
      * much of it ended with an error */
     struct kedge_hist alone;
     uint64_t bad_posted, bad_failed;
+    /* verbs-connect: medians of each step, and last of the whole, in a fresh process and in one
+     * that keeps context and PD */
+    struct perf_verbs {
+        char device[64];
+        uint8_t gid[16], peer_gid[16];
+        uint64_t cold_ns[BENCH_STEPS + 1], warm_ns[BENCH_STEPS + 1];
+    } verbs;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
+
+/* Appends "machine":{...}: what a figure was measured on. */
+void perf_report_machine(struct kedge_text *t);
 
 /* A way to do one-sided operations, `depth` of them at a time, in slots that are used in turn and
  * complete in order. */
@@ -124,6 +140,9 @@ int perf_connect(const struct perf_options *o, struct perf_result *r, struct ked
 int perf_one_sided(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_cores(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
+                       struct kedge_errbuf *err);
+void perf_verbs_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 

@@ -32,7 +32,7 @@ static bool has_depth(const struct perf_options *o)
     return o->test == PERF_READ || o->test == PERF_WRITE;
 }
 
-static void machine(struct kedge_text *t)
+void perf_report_machine(struct kedge_text *t)
 {
     struct utsname kernel;
     char name[128];
@@ -95,7 +95,7 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
         (unsigned long long)kedge_hist_percentile(h, 99.9), (unsigned long long)h->max,
         kedge_hist_mean(h), (unsigned long long)r->elapsed_ns, per_second);
     kedge_text_printf(&t, "\"pinned\":%s,", o->pinned ? "true" : "false");
-    machine(&t);
+    perf_report_machine(&t);
     kedge_text_printf(&t, "}");
     puts(kedge_text_str(&t));
     kedge_text_fini(&t);
@@ -107,6 +107,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
     double seconds = (double)r->elapsed_ns / 1e9;
     double per_second = seconds > 0 ? (double)h->count / seconds : 0;
     char what[96] = "";
+    if (o->test == PERF_VERBS_CONNECT) {
+        perf_verbs_report(o, r);
+        return;
+    }
     if (o->json) {
         as_json(o, r, per_second);
         return;

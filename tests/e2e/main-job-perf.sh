@@ -21,3 +21,15 @@ done
 measure '.test == "memory" and .peers == 300 and .bytes_with > .bytes_without' memory --count 300
 measure '.test == "isolation" and .alone_p99_ns > 0 and .bad_failed > 0' isolation --count 20000
 measure '.test == "mesh" and .verified and .count == 56' mesh --workers 8
+# What programs without Kedge pay can be measured where there is an RDMA device; elsewhere it says what is missing.
+if compgen -G '/sys/class/infiniband/*' >/dev/null; then
+    out=$("$bin/kedge-perf" verbs-connect --json 2>&1) || { echo "FAILED: verbs-connect: $out"; exit 1; }
+    jq -e '.count == 5 and .cold.device_ns > 0 and .cold.total_ns > .warm.total_ns and .warm.read_ns > 0' \
+        <<<"$out" >/dev/null || { echo "FAILED: verbs-connect: $out"; exit 1; }
+    ok "kedge-perf verbs-connect"
+else
+    if out=$("$bin/kedge-perf" verbs-connect 2>&1); then echo "FAILED: verbs-connect without a device: $out"; exit 1; fi
+    [[ $out == 'kedge-perf: there is no RDMA device on this host'* ]] || { echo "FAILED: verbs-connect says: $out"; exit 1; }
+    ok "$out"
+    echo "skip: kedge-perf verbs-connect: there is no RDMA device here"
+fi

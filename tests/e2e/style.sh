@@ -12,6 +12,9 @@ mkdir -p "$work"/{base,schema,ctl,agent}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
+mkdir -p "$work"/tests/bench/verbs
+printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
+echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
 echo "ok: what is right passes"
 
@@ -32,4 +35,5 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; echo '#include <sqlite3.h>'; } | finds agent/a.c 'sqlite3.h has its home in metaserver/store/'
 { echo "$head"; printf 'void f(void)\n{\n'; seq 70 | sed 's|.*|    f();|'; echo '}'; } | finds base/a.c 'a function of 71 lines'
 { echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
-echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeLists.txt 'PkgConfig::VERBS is linked in fabric/CMakeLists.txt alone'
+echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeLists.txt 'PkgConfig::VERBS is linked in fabric/CMakeLists.txt tests/bench/verbs/CMakeLists.txt alone'
+{ echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds tests/bench/a.c "verbs' functions are called in fabric/verbs"

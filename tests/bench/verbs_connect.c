@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program without Kedge pays until its first READ of a new peer: repetitions in fresh
+ * processes, then in this one with its device kept open, against a peer that waits prepared. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+/* The peer's process. */
+struct peer {
+    pid_t pid;
+    FILE *says; /* a line each time that it is prepared; else why it is not */
+    uint16_t port;
+};
+
+typedef uint64_t samples[BENCH_STEPS + 1][PERF_MAX_CONNECTS];
+
+static int listen_here(uint16_t *port, struct kedge_errbuf *err)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 1) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &length) != 0) {
+        int status = -errno;
+        if (fd >= 0)
+            close(fd);
+        return kedge_err(err, status, "no TCP port on 127.0.0.1: %s", strerror(-status));
+    }
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+_Noreturn static void be_peer(const struct perf_options *o, int listen_fd, int told_fd)
+{
+    struct bench_program *p;
+    struct kedge_errbuf err = {.text = ""};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_IGN);
+    int status = bench_program_open(&o->verbs, true, NULL, &p, &err);
+    if (status == 0)
+        status = bench_program_serve(p, listen_fd, told_fd, &err);
+    dprintf(told_fd, "%d %s\n", status, err.text);
+    _exit(1);
+}
+
+static void peer_end(struct peer *peer)
+{
+    if (peer->pid > 0) {
+        kill(peer->pid, SIGKILL);
+        waitpid(peer->pid, NULL, 0);
+    }
+    if (peer->says != NULL)
+        fclose(peer->says);
+}
+
+static int peer_start(const struct perf_options *o, struct peer *peer, struct kedge_errbuf *err)
+{
+    int told[2], status, fd = listen_here(&peer->port, err);
+    if (fd < 0)
+        return fd;
+    if (pipe2(told, O_CLOEXEC) != 0) {
+        status = -errno;
+        close(fd);
+        return kedge_err(err, status, "pipe: %s", strerror(-status));
+    }
+    peer->pid = fork();
+    status = -errno;
+    if (peer->pid == 0)
+        be_peer(o, fd, told[1]);
+    close(fd);
+    close(told[1]);
+    peer->says = fdopen(told[0], "r");
+    if (peer->pid < 0)
+        return kedge_err(err, status, "fork: %s", strerror(-status));
+    return peer->says != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+/* Until the peer has its next queue pair, so that no program waits for that. */
+static int peer_wait(struct peer *peer, struct kedge_errbuf *err)
+{
+    char line[600] = "";
+    if (fgets(line, sizeof line, peer->says) == NULL)
+        return kedge_err(err, -EPIPE, "the peer ended");
+    if (strcmp(line, "prepared\n") == 0)
+        return 0;
+    char *text;
+    long status = strtol(line, &text, 10);
+    text[strcspn(text, "\n")] = '\0';
+    return kedge_err(err, status < 0 ? (int)status : -EIO, "%s", text + strspn(text, " "));
+}
+
+/* In the process that was started for one repetition: prints its times. */
+static int be_program(const struct perf_options *o, struct kedge_errbuf *err)
+{
+    uint64_t ns[BENCH_STEPS];
+    uint8_t peer_gid[16];
+    struct bench_program *p;
+    int status = bench_program_open(&o->verbs, false, ns, &p, err);
+    if (status != 0)
+        return status;
+    status = bench_program_connect(p, o->child_port, ns, peer_gid, err);
+    bench_program_close(p);
+    for (int i = 0; status == 0 && i < BENCH_STEPS; i++)
+        printf("%llu\n", (unsigned long long)ns[i]);
+    return status;
+}
+
+_Noreturn static void exec_self(const struct perf_options *o, uint16_t port)
+{
+    char number[8], gid[KEDGE_GID_TEXT];
+    static const uint8_t zero[16];
+    const char *argv[9] = {"kedge-perf", "verbs-connect", "--child", number};
+    int n = 4;
+    snprintf(number, sizeof number, "%u", port);
+    if (o->verbs.device != NULL) {
+        argv[n++] = "--device";
+        argv[n++] = o->verbs.device;
+    }
+    if (memcmp(o->verbs.gid, zero, sizeof zero) != 0) {
+        argv[n++] = "--gid";
+        argv[n++] = kedge_gid_format(o->verbs.gid, gid);
+    }
+    execv("/proc/self/exe", (char **)argv);
+    _exit(127);
+}
+
+/* One repetition in a process of its own, which prints why when it fails. */
+static int run_fresh(const struct perf_options *o, uint16_t port, uint64_t ns[BENCH_STEPS],
+                     struct kedge_errbuf *err)
+{
+    int out[2], code = 0, n = 0;
+    char line[32];
+    if (pipe2(out, O_CLOEXEC) != 0)
+        return kedge_err(err, -errno, "pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        exec_self(o, port);
+    }
+    close(out[1]);
+    FILE *f = fdopen(out[0], "r");
+    if (pid < 0 || f == NULL)
+        return kedge_err(err, -EAGAIN, "no process for a repetition");
+    while (n < BENCH_STEPS && fgets(line, sizeof line, f) != NULL)
+        ns[n++] = strtoull(line, NULL, 10);
+    fclose(f);
+    waitpid(pid, &code, 0);
+    if (n != BENCH_STEPS || code != 0)
+        return kedge_err(err, -EIO, "a program that was started for one repetition failed");
+    return 0;
+}
+
+static void keep(samples s, uint64_t index, const uint64_t ns[BENCH_STEPS], int first)
+{
+    uint64_t sum = 0;
+    for (int i = first; i < BENCH_STEPS; i++) {
+        s[i][index] = ns[i];
+        sum += ns[i];
+    }
+    s[BENCH_STEPS][index] = sum;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void medians(samples s, uint64_t count, uint64_t out[BENCH_STEPS + 1])
+{
+    for (int i = 0; i <= BENCH_STEPS; i++) {
+        qsort(s[i], count, sizeof s[i][0], by_size);
+        out[i] = (s[i][(count - 1) / 2] + s[i][count / 2]) / 2;
+    }
+}
+
+static int measure_cold(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
+                        struct kedge_errbuf *err)
+{
+    static samples s;
+    uint64_t ns[BENCH_STEPS];
+    for (uint64_t i = 0; i < o->count; i++) {
+        int status = peer_wait(peer, err);
+        if (status == 0)
+            status = run_fresh(o, peer->port, ns, err);
+        if (status != 0)
+            return status;
+        keep(s, i, ns, BENCH_DEVICE);
+    }
+    medians(s, o->count, v->cold_ns);
+    return 0;
+}
+
+/* The first time is not counted: it touches what a process touches once. */
+static int measure_warm(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
+                        struct kedge_errbuf *err)
+{
+    static samples s;
+    uint64_t ns[BENCH_STEPS];
+    struct bench_program *p;
+    int status = bench_program_open(&o->verbs, false, NULL, &p, err);
+    if (status != 0)
+        return status;
+    snprintf(v->device, sizeof v->device, "%s", bench_program_device(p));
+    memcpy(v->gid, bench_program_gid(p), 16);
+    for (uint64_t i = 0; status == 0 && i <= o->count; i++) {
+        status = peer_wait(peer, err);
+        if (status == 0)
+            status = bench_program_connect(p, peer->port, ns, v->peer_gid, err);
+        if (status == 0 && i > 0)
+            keep(s, i - 1, ns, BENCH_CQ);
+    }
+    bench_program_close(p);
+    if (status == 0)
+        medians(s, o->count, v->warm_ns);
+    return status;
+}
+
+int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
+                       struct kedge_errbuf *err)
+{
+    struct peer peer = {.pid = 0};
+    if (o->child_port != 0)
+        return be_program(o, err);
+    int status = peer_start(o, &peer, err);
+    if (status == 0)
+        status = measure_cold(o, &peer, &r->verbs, err);
+    if (status == 0)
+        status = measure_warm(o, &peer, &r->verbs, err);
+    peer_end(&peer);
+    return status;
+}
+
+static void json_steps(struct kedge_text *t, const char *name, const uint64_t *ns, int first)
+{
+    kedge_text_printf(t, "\"%s\":{", name);
+    for (int i = first; i < BENCH_STEPS; i++)
+        kedge_text_printf(t, "\"%s_ns\":%llu,", bench_step_key((enum bench_step)i),
+                          (unsigned long long)ns[i]);
+    kedge_text_printf(t, "\"total_ns\":%llu},", (unsigned long long)ns[BENCH_STEPS]);
+}
+
+void perf_verbs_report(const struct perf_options *o, const struct perf_result *r)
+{
+    const struct perf_verbs *v = &r->verbs;
+    char gid[KEDGE_GID_TEXT], peer_gid[KEDGE_GID_TEXT];
+    struct kedge_text t;
+    kedge_gid_format(v->gid, gid);
+    kedge_gid_format(v->peer_gid, peer_gid);
+    if (o->json) {
+        kedge_text_init(&t, 4096);
+        kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":\"verbs\",\"device\":", o->name);
+        kedge_text_json(&t, v->device);
+        kedge_text_printf(&t, ",\"gid\":\"%s\",\"peer_gid\":\"%s\",\"buffer_bytes\":%d,", gid,
+                          peer_gid, BENCH_BUFFER_BYTES);
+        kedge_text_printf(&t, "\"verified\":true,\"count\":%llu,", (unsigned long long)o->count);
+        json_steps(&t, "cold", v->cold_ns, BENCH_DEVICE);
+        json_steps(&t, "warm", v->warm_ns, BENCH_CQ);
+        perf_report_machine(&t);
+        kedge_text_printf(&t, "}");
+        puts(kedge_text_str(&t));
+        kedge_text_fini(&t);
+        return;
+    }
+    printf("verbs-connect, without Kedge: %s, from %s to %s; medians of %llu, in us\n", v->device,
+           gid, peer_gid, (unsigned long long)o->count);
+    printf("%-32s %16s %20s\n", "", "fresh process", "device kept open");
+    for (int i = 0; i < BENCH_STEPS; i++) {
+        printf("%-32s %16.1f", bench_step_name((enum bench_step)i), (double)v->cold_ns[i] / 1e3);
+        if (i < BENCH_CQ)
+            printf(" %20s\n", "-");
+        else
+            printf(" %20.1f\n", (double)v->warm_ns[i] / 1e3);
+    }
+    printf("%-32s %16.1f %20.1f\n", "all of it", (double)v->cold_ns[BENCH_STEPS] / 1e3,
+           (double)v->warm_ns[BENCH_STEPS] / 1e3);
+}
