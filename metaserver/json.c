@@ -103,14 +103,14 @@ static int hex(const struct at *at, json_t *object, const char *name, bool requi
     return 0;
 }
 
-static int decode_gid(const struct at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_gid(const struct at *at, json_t *object, uint8_t gid[16])
 {
     static const uint8_t none[16];
     json_t *value = json_object_get(object, "gid");
     if (value == NULL)
         return bad(at, "gid", "is missing");
-    if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), r->gid) != 0 ||
-        memcmp(r->gid, none, sizeof none) == 0 || r->gid[0] == 0xff)
+    if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
+        memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
         return bad(at, "gid", "must be a unicast IPv6 address");
     return 0;
 }
@@ -136,7 +136,7 @@ static int decode_transports(const struct at *at, json_t *object, struct kedge_e
     return 0;
 }
 
-static int decode_mtu(const struct at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_mtu(const struct at *at, json_t *object, enum ibv_mtu *out)
 {
     uint64_t mtu = 0;
     int status = number(at, object, "mtu", true, 256, 4096, &mtu);
@@ -144,9 +144,7 @@ static int decode_mtu(const struct at *at, json_t *object, struct kedge_endpoint
         return status;
     if ((mtu & (mtu - 1)) != 0)
         return bad(at, "mtu", "must be 256, 512, 1024, 2048 or 4096");
-    /* enum ibv_mtu: 256 is 1 ... 4096 is 5 */
-    r->dctn_mtu = (uint32_t)__builtin_ctzll(mtu) - 7;
-    r->dctn_mtu <<= 24;
+    *out = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7); /* 256 is 1 ... 4096 is 5 */
     return 0;
 }
 
@@ -206,13 +204,15 @@ static int decode_endpoint(const struct at *at, json_t *object, struct kedge_end
     static const char *const names[] = {"gid",    "pool",     "transports", "dct_number",
                                         "dc_key", "mtu",      "ud_qpn",     "ud_qkey",
                                         "lid",    "mr_table", NULL};
+    enum ibv_mtu mtu = 0;
     int status = only(at, object, names);
     if (status == 0)
-        status = decode_gid(at, object, r);
+        status = decode_gid(at, object, r->gid);
     if (status == 0)
         status = decode_transports(at, object, r);
     if (status == 0)
-        status = decode_mtu(at, object, r);
+        status = decode_mtu(at, object, &mtu);
+    r->dctn_mtu = (uint32_t)mtu << 24;
     if (status == 0)
         status = decode_numbers(at, object, r);
     if (status == 0)
@@ -242,10 +242,37 @@ static int decode_endpoints(struct at *at, json_t *array, struct kedge_meta_regi
     return 0;
 }
 
-int kedge_json_registration(const char *id, const void *body, size_t bytes,
-                            struct kedge_meta_registration *out, struct kedge_json_fault *fault)
+static int decode_reader(struct at *at, json_t *root, struct kedge_reader_peer *out)
 {
-    static const char *const names[] = {"incarnation", "endpoints", NULL};
+    static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", NULL};
+    json_t *object = json_object_get(root, "reader");
+    uint64_t qpn = 0, psn = 0, lid = 0;
+    if (object == NULL)
+        return 0;
+    snprintf(at->prefix, sizeof at->prefix, "reader.");
+    int status = only(at, object, names);
+    if (status == 0)
+        status = decode_gid(at, object, out->gid);
+    if (status == 0)
+        status = number(at, object, "qpn", true, 1, 0xffffff, &qpn);
+    if (status == 0)
+        status = number(at, object, "psn", true, 0, 0xffffff, &psn);
+    if (status == 0)
+        status = decode_mtu(at, object, &out->mtu);
+    if (status == 0)
+        status = number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+    out->qpn = (uint32_t)qpn;
+    out->psn = (uint32_t)psn;
+    out->lid = (uint16_t)lid;
+    return status;
+}
+
+int kedge_json_registration(const char *id, const void *body, size_t bytes,
+                            struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
+                            struct kedge_json_fault *fault)
+{
+    static const char *const names[] = {"incarnation", "endpoints", "reader", NULL};
+    struct kedge_reader_peer peer = {.qpn = 0};
     struct kedge_meta_registration r = {.incarnation = 0};
     struct at at = {.fault = fault};
     uint64_t incarnation = 0;
@@ -264,9 +291,13 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
     r.incarnation = (uint32_t)incarnation;
     if (status == 0)
         status = decode_endpoints(&at, json_object_get(root, "endpoints"), &r);
-    json_decref(root);
     if (status == 0)
+        status = decode_reader(&at, root, &peer);
+    json_decref(root);
+    if (status == 0) {
         *out = r;
+        *reader = peer;
+    }
     return status;
 }
 

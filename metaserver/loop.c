@@ -29,6 +29,33 @@ struct metad {
     struct kedge_text body; /* of the answer that is being made */
 };
 
+static void reply(struct kedge_http_request *request, const struct kedge_service_answer *answer,
+                  const struct kedge_text *body)
+{
+    if (body->error != 0) {
+        kedge_http_reply_error(request, body->error, NULL);
+        return;
+    }
+    struct kedge_http_response response = {.status = answer->status,
+                                           .content_type = answer->content_type,
+                                           .body = body->length > 0 ? body->data : NULL,
+                                           .body_length = body->length};
+    if (answer->allow != NULL)
+        response.headers[0] = (struct kedge_http_header){"Allow", answer->allow};
+    (void)kedge_http_reply(request, &response);
+}
+
+static void reply_later(void *token, const struct kedge_service_answer *answer,
+                        const struct kedge_text *body)
+{
+    reply(token, answer, body);
+}
+
+static bool is_gone(void *token)
+{
+    return kedge_http_client_gone(token);
+}
+
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
 {
     struct metad *m = user;
@@ -42,20 +69,13 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         .incarnation = kedge_http_query(request, "incarnation"),
         .body = request->body,
         .body_bytes = request->body_length,
+        .token = request,
     };
     kedge_text_reset(&m->body);
     kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
-    if (m->body.error != 0) {
-        kedge_http_reply_error(request, m->body.error, NULL);
-        return KEDGE_HTTP_REPLIED;
-    }
-    struct kedge_http_response response = {.status = answer.status,
-                                           .content_type = answer.content_type,
-                                           .body = m->body.length > 0 ? m->body.data : NULL,
-                                           .body_length = m->body.length};
-    if (answer.allow != NULL)
-        response.headers[0] = (struct kedge_http_header){"Allow", answer.allow};
-    (void)kedge_http_reply(request, &response);
+    if (answer.status == KEDGE_SERVICE_LATER)
+        return KEDGE_HTTP_DEFER;
+    reply(request, &answer, &m->body);
     return KEDGE_HTTP_REPLIED;
 }
 
@@ -64,6 +84,7 @@ static void on_http(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     kedge_http_server_run(m->server);
+    kedge_service_advance(m->service, kedge_clock_ns());
 }
 
 static void on_fabric(uv_poll_t *poll, int status, int events)
@@ -71,6 +92,7 @@ static void on_fabric(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     (void)kedge_fab_run(m->fab);
+    kedge_service_advance(m->service, kedge_clock_ns());
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -158,6 +180,8 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     if (status != 0)
         return kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
     kedge_text_init(&m.body, ANSWER_MAX);
+    service->answer = reply_later;
+    service->gone = is_gone;
     status = listen_http(&m, config, config_path, err);
     if (status == 0) {
         status = watch(&m);
@@ -169,6 +193,10 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     else
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
+    /* While there is a server to answer with: it does not end with requests that are deferred. */
+    if (service->readers != NULL)
+        kedge_readers_stop(service->readers);
+    kedge_service_advance(service, kedge_clock_ns());
     kedge_http_server_free(m.server);
     kedge_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);

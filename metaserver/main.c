@@ -78,6 +78,17 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     return 0;
 }
 
+/* Agents with DC need none; without it every one does, and the first should not have to wait. */
+static int make_readers(const struct kedge_metad_config *config,
+                        const struct kedge_table_endpoint *e, struct kedge_service *service,
+                        struct kedge_errbuf *err)
+{
+    if (!(e->fab->caps.transports & KEDGE_FAB_RC))
+        return 0;
+    return kedge_readers_new(e->pd, (uint32_t)config->max_nodes, e->dct == NULL, &service->readers,
+                             err);
+}
+
 static int run(const struct kedge_metad_config *config, const char *path, struct kedge_errbuf *err)
 {
     struct kedge_service service = {.meta = NULL};
@@ -93,9 +104,12 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
     if (status == 0)
         status = make_core(config, &endpoint, &service, err);
     if (status == 0)
+        status = make_readers(config, &endpoint, &service, err);
+    if (status == 0)
         status = kedge_service_load(&service, kedge_clock_ns(), err);
     if (status == 0)
         status = metad_serve(config, path, &service, endpoint.fab, err);
+    kedge_readers_free(service.readers);
     kedge_meta_free(service.meta);
     kedge_table_endpoint_fini(&endpoint);
     kedge_store_close(service.store);

@@ -9,57 +9,35 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "metaserver/json.h"
-#include "service_private.h"
+#include "rest_private.h"
 
 #define DEFAULT_LIMIT 100
 #define MAX_LIMIT     1000
 
-/* One request on its way through. */
-struct call {
-    struct kedge_service *s;
-    const struct kedge_service_request *request;
-    uint64_t now;
-    struct kedge_text *body;
-    struct kedge_service_answer *answer;
-    char id[KEDGE_STORE_ID_BYTES]; /* of the path; "" if the route has none */
-};
-
 /* ---- problems ------------------------------------------------------------------------------- */
-
-enum problem {
-    MALFORMED,
-    NO_ROUTE,
-    NO_NODE,
-    REGISTER_AGAIN,
-    METHOD,
-    STALE,
-    TAKEN,
-    TOO_LARGE,
-    MEDIA_TYPE,
-    FULL,
-    STORE,
-};
 
 static const struct {
     const char *type;
     int status;
     const char *title;
 } problems[] = {
-    [MALFORMED] = {"malformed", 400, "the request is malformed"},
-    [NO_ROUTE] = {"unknown-route", 404, "there is nothing at this path"},
-    [NO_NODE] = {"unknown-node", 404, "no such node"},
-    [REGISTER_AGAIN] = {"register-again", 404, "the node has to register again"},
-    [METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
-    [STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
-    [TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
-    [TOO_LARGE] = {"too-large", 413, "the body is too large"},
-    [MEDIA_TYPE] = {"unsupported-media-type", 415, "the body must be application/json"},
-    [FULL] = {"full", 507, "there is no room"},
-    [STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+    [REST_MALFORMED] = {"malformed", 400, "the request is malformed"},
+    [REST_NO_ROUTE] = {"unknown-route", 404, "there is nothing at this path"},
+    [REST_NO_NODE] = {"unknown-node", 404, "no such node"},
+    [REST_REGISTER_AGAIN] = {"register-again", 404, "the node has to register again"},
+    [REST_METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
+    [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
+    [REST_TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
+    [REST_TOO_LARGE] = {"too-large", 413, "the body is too large"},
+    [REST_MEDIA_TYPE] = {"unsupported-media-type", 415, "the body must be application/json"},
+    [REST_READER] = {"wrong-reader", 422, "the registration needs another `reader`"},
+    [REST_FULL] = {"full", 507, "there is no room"},
+    [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
+    [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
+                            "there is no queue pair for the reader: nothing was changed"},
 };
 
-/* Opens the problem; more members may follow, then end_problem(). */
-static void begin_problem(struct call *c, enum problem p, const char *detail)
+void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
 {
     c->answer->status = problems[p].status;
     c->answer->content_type = "application/problem+json";
@@ -72,47 +50,51 @@ static void begin_problem(struct call *c, enum problem p, const char *detail)
     }
 }
 
-static void end_problem(struct call *c)
+void rest_end_problem(struct call *c)
 {
     kedge_text_printf(c->body, "}\n");
 }
 
-static void problem(struct call *c, enum problem p, const char *detail)
+void rest_problem(struct call *c, enum rest_problem p, const char *detail)
 {
-    begin_problem(c, p, detail);
-    end_problem(c);
+    rest_begin_problem(c, p, detail);
+    rest_end_problem(c);
 }
 
-static void malformed(struct call *c, const char *field, const char *detail)
+void rest_problem_of(struct call *c, enum rest_problem p, const char *field, const char *detail)
 {
-    begin_problem(c, MALFORMED, detail);
+    rest_begin_problem(c, p, detail);
     if (field[0] != '\0') {
         kedge_text_printf(c->body, ",\"field\":");
         kedge_text_json(c->body, field);
     }
-    end_problem(c);
+    rest_end_problem(c);
 }
 
-static void stale(struct call *c, uint32_t known)
+static void malformed(struct call *c, const char *field, const char *detail)
 {
-    begin_problem(c, STALE, "start with an incarnation above the known one");
-    kedge_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
-    end_problem(c);
+    rest_problem_of(c, REST_MALFORMED, field, detail);
 }
 
-/* Whether there is a JSON body; else the answer has been given. */
-static bool has_json(struct call *c)
+void rest_stale(struct call *c, uint32_t known)
+{
+    rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
+    kedge_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
+    rest_end_problem(c);
+}
+
+bool rest_has_json(struct call *c)
 {
     static const char json[] = "application/json";
     const char *type = c->request->content_type;
     size_t length = sizeof json - 1;
     if (type == NULL || strncasecmp(type, json, length) != 0 ||
         (type[length] != '\0' && type[length] != ';' && type[length] != ' ')) {
-        problem(c, MEDIA_TYPE, "send Content-Type: application/json");
+        rest_problem(c, REST_MEDIA_TYPE, "send Content-Type: application/json");
         return false;
     }
     if (c->request->body_bytes > KEDGE_JSON_MAX_BYTES) {
-        problem(c, TOO_LARGE, "a body has at most 65536 bytes");
+        rest_problem(c, REST_TOO_LARGE, "a body has at most 65536 bytes");
         return false;
     }
     return true;
@@ -125,71 +107,11 @@ static uint64_t in_ms(uint64_t ns)
     return ns / KEDGE_NS_PER_MS;
 }
 
-static void write_registered(struct call *c, uint32_t incarnation)
-{
-    const struct kedge_service_endpoint *e = &c->s->endpoint;
-    const struct kedge_table_desc *table = kedge_meta_table(c->s->meta);
-    char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(c->body,
-                      "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
-                      ",\"metaserver\":{\"generation\":\"%016" PRIx64 "\",",
-                      c->id, incarnation, in_ms(c->s->node_lease_ns), table->generation);
-    kedge_text_printf(c->body,
-                      "\"endpoint\":{\"gid\":\"%s\",\"dct_number\":%" PRIu32
-                      ",\"dc_key\":\"%016" PRIx64 "\"},",
-                      kedge_gid_format(e->gid, gid), e->dct_number, e->dc_key);
-    kedge_text_printf(c->body,
-                      "\"table\":{\"addr\":\"%016" PRIx64 "\",\"rkey\":%" PRIu32
-                      ",\"log2_slots\":%" PRIu32 ",\"seed\":\"%016" PRIx64
-                      "\",\"generation\":\"%016" PRIx64 "\",\"version\":%u}}}\n",
-                      e->table_addr, e->table_rkey, table->log2_slots, table->seed,
-                      table->generation, (unsigned)table->version);
-}
-
-static void put_node(struct call *c)
-{
-    struct kedge_meta_registration r;
-    struct kedge_meta_verdict verdict;
-    struct kedge_json_fault fault;
-    struct kedge_errbuf err;
-    char detail[160];
-    if (!has_json(c))
-        return;
-    if (kedge_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &fault) != 0) {
-        malformed(c, fault.field, fault.detail);
-        return;
-    }
-    switch (kedge_service_register(c->s, &r, c->now, &verdict, &err)) {
-    case 0:
-        c->answer->status = verdict.created ? 201 : 200;
-        write_registered(c, r.incarnation);
-        return;
-    case -ESTALE:
-        stale(c, verdict.known_incarnation);
-        return;
-    case -EEXIST:
-        snprintf(detail, sizeof detail, "it is of node %s: remove that one, or let it expire",
-                 verdict.owner);
-        begin_problem(c, TAKEN, detail);
-        kedge_text_printf(c->body, ",\"field\":\"endpoints[%" PRIu32 "]\"", verdict.endpoint);
-        end_problem(c);
-        return;
-    case -ENOSPC:
-        begin_problem(c, FULL, "raise max_endpoints in the metaserver's configuration");
-        if (verdict.endpoint != UINT32_MAX)
-            kedge_text_printf(c->body, ",\"field\":\"endpoints[%" PRIu32 "]\"", verdict.endpoint);
-        end_problem(c);
-        return;
-    default:
-        problem(c, STORE, err.text);
-    }
-}
-
 static void renew_node(struct call *c)
 {
     struct kedge_json_fault fault;
     uint32_t incarnation, known;
-    if (!has_json(c))
+    if (!rest_has_json(c))
         return;
     if (kedge_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &fault) != 0) {
         malformed(c, fault.field, fault.detail);
@@ -204,13 +126,14 @@ static void renew_node(struct call *c)
         return;
     case -ESTALE:
         c->s->count.stale++;
-        stale(c, known);
+        rest_stale(c, known);
         return;
     case -EUNATCH:
-        problem(c, REGISTER_AGAIN, "PUT the node: this metaserver does not hold its endpoints");
+        rest_problem(c, REST_REGISTER_AGAIN,
+                     "PUT the node: this metaserver does not hold its endpoints");
         return;
     default:
-        problem(c, NO_NODE, NULL);
+        rest_problem(c, REST_NO_NODE, NULL);
     }
 }
 
@@ -240,7 +163,7 @@ static void get_node(struct call *c)
 {
     struct kedge_meta_view view;
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
-        problem(c, NO_NODE, NULL);
+        rest_problem(c, REST_NO_NODE, NULL);
         return;
     }
     write_node(c->body, &view);
@@ -261,7 +184,7 @@ static void delete_node(struct call *c)
     }
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) == 0 && view.incarnation > incarnation) {
         c->s->count.stale++;
-        stale(c, view.incarnation);
+        rest_stale(c, view.incarnation);
         return;
     }
     switch (kedge_service_remove(c->s, c->id, c->now, &err)) {
@@ -269,10 +192,10 @@ static void delete_node(struct call *c)
         c->answer->status = 204;
         return;
     case -ENOENT:
-        problem(c, NO_NODE, NULL);
+        rest_problem(c, REST_NO_NODE, NULL);
         return;
     default:
-        problem(c, STORE, err.text);
+        rest_problem(c, REST_STORE, err.text);
     }
 }
 
@@ -322,7 +245,7 @@ static void get_ready(struct call *c)
 {
     struct kedge_errbuf err;
     if (kedge_store_check(c->s->store, &err) != 0)
-        problem(c, STORE, err.text);
+        rest_problem(c, REST_STORE, err.text);
     else
         kedge_text_printf(c->body, "{\"status\":\"ready\"}\n");
 }
@@ -358,7 +281,7 @@ static const struct route routes[] = {
     {"/v1/nodes/",
      "",
      "GET, HEAD, PUT, DELETE",
-     {{"GET", get_node}, {"PUT", put_node}, {"DELETE", delete_node}}},
+     {{"GET", get_node}, {"PUT", rest_put_node}, {"DELETE", delete_node}}},
     {"/healthz", NULL, "GET, HEAD", {{"GET", get_health}}},
     {"/readyz", NULL, "GET, HEAD", {{"GET", get_ready}}},
     {"/metrics", NULL, "GET, HEAD", {{"GET", get_metrics}}},
@@ -393,7 +316,7 @@ static void dispatch(struct call *c, const struct route *route)
     char detail[64];
     snprintf(detail, sizeof detail, "use one of %s", route->allow);
     c->answer->allow = route->allow;
-    problem(c, METHOD, detail);
+    rest_problem(c, REST_METHOD, detail);
 }
 
 static void answer(struct call *c)
@@ -417,15 +340,16 @@ static void answer(struct call *c)
         dispatch(c, &routes[i]);
         return;
     }
-    problem(c, NO_ROUTE, NULL);
+    rest_problem(c, REST_NO_ROUTE, NULL);
 }
 
 void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
                           uint64_t now, struct kedge_text *body, struct kedge_service_answer *out)
 {
     struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
-    *out = (struct kedge_service_answer){.status = 200, .content_type = "application/json"};
+    *out = KEDGE_SERVICE_ANSWER;
     kedge_service_lapse(s, now);
     answer(&c);
-    s->count.http[out->status]++;
+    if (out->status != KEDGE_SERVICE_LATER)
+        s->count.http[out->status]++;
 }

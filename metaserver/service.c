@@ -47,12 +47,22 @@ static void pause_store(struct kedge_service *s, const char *what, const struct 
     kedge_log(KEDGE_LOG_WARN, "the store failed", "while=%s error=\"%s\"", what, err->text);
 }
 
+static bool is_live(void *user, const char *id)
+{
+    const struct kedge_service *s = user;
+    struct kedge_meta_view view;
+    return kedge_meta_show(s->meta, id, 0, &view) == 0 && view.state == KEDGE_META_LIVE;
+}
+
 void kedge_service_lapse(struct kedge_service *s, uint64_t now)
 {
     uint32_t lapsed = kedge_meta_lapse(s->meta, now);
     s->count.expiries += lapsed;
-    if (lapsed > 0)
-        kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
+    if (lapsed == 0)
+        return;
+    if (s->readers != NULL)
+        kedge_readers_sweep(s->readers, is_live, s);
+    kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
 void kedge_service_tick(struct kedge_service *s, uint64_t now)
@@ -102,15 +112,22 @@ static int evict(struct kedge_service *s, const char *id, uint64_t now, struct k
     return 0;
 }
 
+int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registration *r,
+                        struct kedge_meta_verdict *verdict)
+{
+    int status = kedge_meta_check(s->meta, r, verdict);
+    s->count.stale += status == -ESTALE;
+    s->count.taken += status == -EEXIST;
+    s->count.full += status == -ENOSPC;
+    return status;
+}
+
 int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
                            uint64_t now, struct kedge_meta_verdict *verdict,
                            struct kedge_errbuf *err)
 {
     struct kedge_store_node durable;
-    int status = kedge_meta_check(s->meta, r, verdict);
-    s->count.stale += status == -ESTALE;
-    s->count.taken += status == -EEXIST;
-    s->count.full += status == -ENOSPC;
+    int status = kedge_service_check(s, r, verdict);
     if (status != 0)
         return status;
     if (verdict->evict[0] != '\0' && (status = evict(s, verdict->evict, now, err)) != 0)
@@ -140,6 +157,8 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
     if (status != 0 && status != -ENOENT)
         return store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
+    if (s->readers != NULL)
+        kedge_readers_drop(s->readers, id);
     s->count.removals++;
     kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);
     return 0;
@@ -159,6 +178,19 @@ static void labelled(struct kedge_text *out, const char *name, const char *label
 {
     struct kedge_metric_label labels[] = {{label, value}};
     kedge_metric_u64(out, name, labels, 1, number);
+}
+
+static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out)
+{
+    one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
+        "Nodes that read the table through a queue pair of their own.", c.kept);
+    one(out, "kedge_metad_readers_spare", KEDGE_METRIC_GAUGE,
+        "Queue pairs that are ready for the next reader.", c.spare);
+    kedge_metric_head(out, "kedge_metad_reader_failures_total", KEDGE_METRIC_COUNTER,
+                      "Registrations that got no queue pair for their reader.");
+    labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
+    labelled(out, "kedge_metad_reader_failures_total", "why", "device", c.failed);
+    labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
 }
 
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
@@ -188,6 +220,9 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
     labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
     labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
+    labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
+    if (s->readers != NULL)
+        reader_metrics(kedge_readers_count(s->readers), out);
     one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
         "Writes that the store refused.", c->store_errors);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,

@@ -5,8 +5,15 @@
 
 #include "metaserver/service.h"
 
+/* Of a route that says nothing else. */
+#define KEDGE_SERVICE_ANSWER                                                                       \
+    ((struct kedge_service_answer){.status = 200, .content_type = "application/json"})
+
 /* Takes the endpoints of nodes whose lease is over out of the table, and says so. */
 void kedge_service_lapse(struct kedge_service *s, uint64_t now);
+/* As kedge_meta_check(), and counts what is refused. */
+int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registration *r,
+                        struct kedge_meta_verdict *verdict);
 /* As kedge_meta_check(), or -EROFS and a sentence: the store refused, nothing happened. */
 int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
                            uint64_t now, struct kedge_meta_verdict *verdict,

@@ -60,9 +60,10 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
     int status = open_fabric(e, config, err);
     if (status != 0)
         return status;
-    if (!(e->fab->caps.transports & KEDGE_FAB_DC))
+    if (!(e->fab->caps.transports & (KEDGE_FAB_DC | KEDGE_FAB_RC)))
         return kedge_err(err, -EOPNOTSUPP,
-                         "the device has no DC transport, which the table is read through");
+                         "the device has neither DC nor RC, which the table is read through: "
+                         "choose another `device`");
     status = kedge_fab_mem_alloc(bytes, "kedge-endpoints", &e->mem);
     if (status != 0)
         return kedge_err(err, status,
@@ -80,7 +81,7 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
-    return make_target(e, err);
+    return e->fab->caps.transports & KEDGE_FAB_DC ? make_target(e, err) : 0;
 }
 
 static void undo(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
@@ -116,10 +117,12 @@ void kedge_table_endpoint_fini(struct kedge_table_endpoint *e)
 
 struct kedge_service_endpoint kedge_table_endpoint_describe(const struct kedge_table_endpoint *e)
 {
-    struct kedge_service_endpoint out = {.dct_number = e->dct->dctn,
-                                         .dc_key = e->dct->dc_key,
-                                         .table_addr = e->mr->addr,
-                                         .table_rkey = e->mr->rkey};
+    struct kedge_service_endpoint out = {
+        .lid = e->fab->caps.lid, .table_addr = e->mr->addr, .table_rkey = e->mr->rkey};
+    if (e->dct != NULL) {
+        out.dct_number = e->dct->dctn;
+        out.dc_key = e->dct->dc_key;
+    }
     memcpy(out.gid, e->fab->caps.gid, sizeof out.gid);
     return out;
 }

@@ -19,6 +19,43 @@ ask /v1/nodes/n1
 expect 200 "a node is shown"
 ! grep -q 'dc_key\|dct_number\|rkey\|addr' "$work/body" || fail "keys or addresses are shown"
 ok "no key and no address is shown"
+reads() { # incarnation, number of the node, number of the agent's queue pair
+    node "$1" "$2" | jq -c '. + {reader: {gid: .endpoints[0].gid, qpn: '"$3"', psn: 7, mtu: 1024}}'
+}
+readers() { ask /metrics; sed -n 's/^kedge_metad_readers //p' "$work/body"; }
+send PUT /v1/nodes/n1 "$(reads 5 1 101)"
+expect 200 "a node may register with a reader"
+mine=$(jq -r .metaserver.endpoint.rc.qpn "$work/body")
+[[ $mine -gt 0 && $(jq -r .metaserver.endpoint.rc.psn "$work/body") -lt 16777216 ]] || fail "no queue pair is told"
+[[ $(jq -r .metaserver.endpoint.dct_number "$work/body") -gt 0 ]] || fail "the DC target is not told"
+send PUT /v1/nodes/n1 "$(reads 5 1 102)"
+expect 200 "and with another one"
+[[ $(jq -r .metaserver.endpoint.rc.qpn "$work/body") != "$mine" ]] || fail "the queue pair is the former one"
+send PUT /v1/nodes/n1 "$(reads 4 1 103)"
+expect 409 "a reader of an older incarnation is refused"
+send PUT /v1/nodes/n1 "$(reads 5 1 0)"
+expect 400 "a reader with a wrong number is refused"
+[[ $(jq -r .field "$work/body") == reader.qpn ]] || fail "the field is not named"
+[[ $(readers) == 1 ]] || fail "$(readers) readers"
+ok "one queue pair is kept for it"
+ask /v1/nodes/n1
+! grep -q 'qpn\|psn\|reader' "$work/body" || fail "queue pairs are shown"
+ok "no queue pair is shown"
+body=$(reads 5 1 104)
+for _ in $(seq 50); do # gone before they are answered
+    exec {fd}<>"/dev/tcp/127.0.0.1/$port"
+    printf 'PUT /v1/nodes/n1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %u\r\n\r\n%s' \
+        ${#body} "$body" >&"$fd"
+    exec {fd}>&-
+done
+send PUT /v1/nodes/n1 "$(reads 5 1 105)"
+expect 200 "a reader is served after clients that vanished"
+[[ $(readers) == 1 ]] || fail "$(readers) readers"
+send PUT /v1/nodes/n1 "$(node 5 1)"
+expect 200 "and may be given up"
+[[ $(readers) == 0 ]] || fail "the queue pair is kept"
+ok "its queue pair goes"
+body=
 ask --unix-socket "$work/metad.sock" /v1/nodes
 expect 200 "the Unix socket serves the same interface"
 [[ $(jq -r '.nodes[0].state' "$work/body") == live ]] || fail "the node is not listed as live"
@@ -150,5 +187,16 @@ if ulimit -n 10200 2>/dev/null; then
 else
     echo "skip: 10,000 connections need 10,200 open files, and fewer are allowed"
 fi
+# Stopping while registrations with readers come in: each is answered or cut off, and it ends.
+body=$(reads 9 1 106)
+for _ in $(seq 4); do
+    (for _ in $(seq 500); do curl -s -o /dev/null --max-time 5 -X PUT -H 'Content-Type: application/json' \
+        --data-binary "$body" "$url/v1/nodes/n1" || exit 0; done) &
+done
+for _ in $(seq 100); do
+    [[ $(readers) != 1 ]] || break
+    sleep 0.05
+done
 stop
+wait
 ok "it stops cleanly"

@@ -11,9 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct kedge_meta_registration r;
+    struct kedge_reader_peer reader;
     struct kedge_json_fault fault = {.field = ""};
     uint32_t incarnation = 0;
-    if (kedge_json_registration("n", data, size, &r, &fault) == 0) {
+    if (kedge_json_registration("n", data, size, &r, &reader, &fault) == 0) {
         KEDGE_ASSERT(r.incarnation > 0 && strcmp(r.id, "n") == 0);
         KEDGE_ASSERT(r.endpoint_count >= 1 && r.endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
         for (uint32_t i = 0; i < r.endpoint_count; i++) {
@@ -22,6 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             KEDGE_ASSERT(e->dctn_mtu >> 24 >= 1 && e->dctn_mtu >> 24 <= 5);
             KEDGE_ASSERT(e->udqpn_slots >> 24 <= 30);
         }
+        KEDGE_ASSERT(reader.qpn <= 0xffffff && reader.psn <= 0xffffff);
+        KEDGE_ASSERT(reader.qpn == 0 || (reader.mtu >= IBV_MTU_256 && reader.mtu <= IBV_MTU_4096 &&
+                                         reader.gid[0] != 0xff));
     } else {
         KEDGE_ASSERT(fault.detail[0] != '\0');
         KEDGE_ASSERT(memchr(fault.field, '\0', sizeof fault.field) != NULL);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "metaserver/core.h"
+#include "metaserver/readers.h"
 
 #define KEDGE_JSON_MAX_BYTES 65536 /* of a body */
 
@@ -20,10 +21,12 @@ struct kedge_json_fault {
 /* [a-z0-9][a-z0-9.-]{0,62} */
 bool kedge_json_is_id(const char *id);
 
-/* PUT /v1/nodes/{id}. 0; -EINVAL and *fault: not JSON (duplicate keys, NUL, bad UTF-8, too deep),
- * an unknown field, or a value that is missing, of the wrong type or out of bounds. */
+/* PUT /v1/nodes/{id}. reader->qpn is 0 when there is none. 0; -EINVAL and *fault: not JSON
+ * (duplicate keys, NUL, bad UTF-8, too deep), an unknown field, or a value that is missing, of the
+ * wrong type or out of bounds. */
 int kedge_json_registration(const char *id, const void *body, size_t bytes,
-                            struct kedge_meta_registration *out, struct kedge_json_fault *fault);
+                            struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
+                            struct kedge_json_fault *fault);
 /* POST /v1/nodes/{id}/renew. As above. */
 int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
                        struct kedge_json_fault *fault);

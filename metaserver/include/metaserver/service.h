@@ -10,11 +10,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "metaserver/core.h"
+#include "metaserver/readers.h"
 
 /* How agents reach the table: given to them when they register. */
 struct kedge_service_endpoint {
     uint8_t gid[16];
-    uint32_t dct_number;
+    uint16_t lid;        /* 0 on Ethernet */
+    uint32_t dct_number; /* 0: there is no DC target, agents need a reader */
     uint64_t dc_key;
     uint64_t table_addr;
     uint32_t table_rkey;
@@ -26,21 +28,30 @@ struct kedge_service_counters {
     uint64_t renewals;
     uint64_t removals;
     uint64_t expiries;
-    uint64_t stale; /* refused: incarnation */
-    uint64_t taken; /* refused: another node's endpoint */
-    uint64_t full;  /* refused: no room */
+    uint64_t stale;      /* refused: incarnation */
+    uint64_t taken;      /* refused: another node's endpoint */
+    uint64_t full;       /* refused: no room */
+    uint64_t readerless; /* refused: no reader, or one of no use */
     uint64_t store_errors;
     uint64_t http[600]; /* answers by status */
 };
 
+struct kedge_service_answer;
+
 struct kedge_service {
-    struct kedge_meta *meta;   /* borrowed */
-    struct kedge_store *store; /* borrowed */
+    struct kedge_meta *meta;       /* borrowed */
+    struct kedge_store *store;     /* borrowed */
+    struct kedge_readers *readers; /* borrowed; NULL: the device has no RC */
+    /* Says what a request with that token, which was to be answered later, is answered. The answer
+     * and its body are borrowed for the call. Called by kedge_service_advance(). */
+    void (*answer)(void *token, const struct kedge_service_answer *answer,
+                   const struct kedge_text *body);
+    bool (*gone)(void *token); /* nobody waits for that answer; NULL: somebody does */
     struct kedge_service_endpoint endpoint;
     uint64_t node_lease_ns;
     struct kedge_service_counters count;
     uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
-    struct kedge_log_limit store_log;
+    struct kedge_log_limit store_log, reader_log;
 };
 
 /* Fills the core from the store. -errno and a sentence. */
@@ -60,10 +71,13 @@ struct kedge_service_request {
     const char *limit, *cursor, *incarnation; /* of the query */
     const void *body;
     size_t body_bytes;
+    void *token; /* the caller's, for an answer that comes later; kept until then */
 };
 
+enum { KEDGE_SERVICE_LATER = 0 };
+
 struct kedge_service_answer {
-    int status;
+    int status;               /* or KEDGE_SERVICE_LATER: through s->answer(), body is not used */
     const char *content_type; /* a literal */
     const char *allow;        /* a literal: value of the Allow header; or NULL */
 };
@@ -72,6 +86,10 @@ struct kedge_service_answer {
 void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
                           uint64_t now, struct kedge_text *body,
                           struct kedge_service_answer *answer);
+
+/* Answers what was left for later and can be answered now. Call it after kedge_service_handle() and
+ * after kedge_fab_run(); and after kedge_readers_stop(), when everything is answered. */
+void kedge_service_advance(struct kedge_service *s, uint64_t now);
 
 /* The counters and gauges, as Prometheus wants them. */
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metaserver's place on the fabric: the endpoint table's memory, which agents READ through a DC
- * target. Once it stands, no CPU of this process takes part in a lookup. One thread (the control
+ * target, or, where the device has none, each through a queue pair of its own (readers.h). Once it
+ * stands, no CPU of this process takes part in a lookup. One thread (the control
  * loop's). */
 #ifndef METASERVER_TABLE_ENDPOINT_H
 #define METASERVER_TABLE_ENDPOINT_H
@@ -14,6 +15,7 @@ struct kedge_table_endpoint {
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem; /* the table */
     struct kedge_fab_mr *mr;
+    /* NULL without DC: */
     struct kedge_fab_cq *cq; /* nothing is ever received, but a target wants one */
     struct kedge_fab_srq *srq;
     struct kedge_fab_dct *dct;

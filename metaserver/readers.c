@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/readers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "index.h"
+
+#define NONE      UINT32_MAX
+#define RD_ATOMIC 16 /* READs of one agent at a time */
+#define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
+#define HOP_LIMIT 64
+#define CQ_ROOM   4 /* nothing is posted, so nothing completes */
+#define STOPS     "this metaserver stops: ask another one"
+
+enum state {
+    FREE,
+    MAKING,     /* being created and brought to INIT */
+    SPARE,      /* in INIT */
+    CONNECTING, /* on its way to RTR for an ask */
+    READY,      /* in RTR; its ask is over */
+    KEPT,       /* a node's */
+    ENDING,     /* being destroyed */
+    STATES,
+};
+
+struct responder {
+    struct kedge_fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
+    struct kedge_readers *owner;
+    struct kedge_fab_qp *qp;
+    struct kedge_reader_ask *ask; /* CONNECTING, READY */
+    enum state state;
+    uint32_t next;                 /* FREE, SPARE: of the list */
+    bool sound;                    /* reached INIT */
+    char id[KEDGE_STORE_ID_BYTES]; /* KEPT */
+};
+
+TAILQ_HEAD(asks, kedge_reader_ask);
+
+struct kedge_readers {
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_cq *cq;
+    struct responder *responders; /* capacity of them */
+    struct kedge_index kept;      /* by id */
+    uint32_t capacity;            /* queue pairs at a time */
+    uint32_t limit;               /* of them for nodes; the rest lets a node replace its own */
+    uint32_t free, spare;         /* first of each list */
+    uint32_t touched;             /* responders that were ever used */
+    uint32_t in_state[STATES];
+    uint32_t fresh; /* CONNECTING, READY: for nodes that have none yet */
+    struct asks waiting, over;
+    uint32_t asked; /* waiting, CONNECTING or over */
+    int make_error; /* of the last one that was to be made; until there is room again, or somebody
+                     * asks */
+    bool stocking;  /* spare ones are made */
+    bool stopping;
+    struct kedge_readers_counts count;
+};
+
+static void pump(struct kedge_readers *r);
+
+static int compare_id(const void *user, uint32_t item, const void *key)
+{
+    return strcmp(((const struct responder *)user)[item].id, key);
+}
+
+static uint32_t number_of(const struct responder *p)
+{
+    return (uint32_t)(p - p->owner->responders);
+}
+
+static uint32_t in_use(const struct kedge_readers *r)
+{
+    return r->capacity - r->in_state[FREE];
+}
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+static void move(struct responder *p, enum state to)
+{
+    static const bool allowed[STATES][STATES] = {
+        [FREE] = {[MAKING] = true},
+        [MAKING] = {[SPARE] = true, [ENDING] = true /* no INIT */, [FREE] = true /* not created */},
+        [SPARE] = {[CONNECTING] = true, [ENDING] = true /* stopping */},
+        [CONNECTING] = {[READY] = true, [ENDING] = true /* no RTR */},
+        [READY] = {[KEPT] = true, [ENDING] = true /* discarded */},
+        [KEPT] = {[ENDING] = true /* replaced, dropped */},
+        [ENDING] = {[FREE] = true},
+    };
+    struct kedge_readers *r = p->owner;
+    KEDGE_ASSERT(allowed[p->state][to]);
+    r->in_state[p->state]--;
+    p->state = to;
+    r->in_state[to]++;
+}
+
+static struct responder *pop(struct kedge_readers *r, uint32_t *list)
+{
+    struct responder *p = &r->responders[*list];
+    KEDGE_ASSERT(*list != NONE);
+    *list = p->next;
+    return p;
+}
+
+static void push(struct responder *p, uint32_t *list)
+{
+    p->next = *list;
+    *list = number_of(p);
+}
+
+static void submit(struct responder *p, struct kedge_fab_ctl ctl);
+
+static void end(struct responder *p)
+{
+    move(p, ENDING);
+    submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = p->qp});
+}
+
+static void release(struct responder *p)
+{
+    move(p, FREE);
+    p->qp = NULL;
+    p->sound = false;
+    push(p, &p->owner->free);
+}
+
+/* ---- asks ----------------------------------------------------------------------------------- */
+
+static void conclude(struct kedge_readers *r, struct kedge_reader_ask *ask, int status)
+{
+    ask->status = status;
+    r->fresh -= ask->fresh && status != 0;
+    TAILQ_INSERT_TAIL(&r->over, ask, link);
+}
+
+static void give_up(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    r->count.given_up++;
+    conclude(r, ask,
+             kedge_err(&ask->err, -ECANCELED, "%s",
+                       r->stopping ? STOPS : "nobody waited for it any more"));
+}
+
+static void refuse_unmade(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    int error = r->make_error;
+    r->count.failed++;
+    conclude(r, ask,
+             kedge_err(&ask->err, error,
+                       "this metaserver's device makes no more queue pairs (%s): free some on its "
+                       "host, or raise LimitMEMLOCK",
+                       strerror(-error)));
+}
+
+static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    r->count.refused++;
+    conclude(r, ask,
+             kedge_err(&ask->err, -ENOSPC,
+                       "all %u queue pairs that this metaserver has for readers are in use: remove "
+                       "nodes that are gone, or raise max_nodes if the device has more",
+                       r->limit));
+}
+
+static bool has_one(const struct kedge_readers *r, const char *id)
+{
+    bool found;
+    (void)kedge_index_find(&r->kept, id, &found);
+    return found;
+}
+
+/* ---- what the device did -------------------------------------------------------------------- */
+
+static void made(struct responder *p)
+{
+    struct kedge_readers *r = p->owner;
+    int status = p->ctl.status;
+    if (p->ctl.kind == KEDGE_FAB_CREATE_QP) {
+        if (status != 0) {
+            r->make_error = status;
+            release(p);
+            return;
+        }
+        p->qp = p->ctl.qp.x;
+        submit(p, (struct kedge_fab_ctl){
+                      .kind = KEDGE_FAB_MODIFY_QP,
+                      .modify = {.x = p->qp,
+                                 .attr = {.qp_state = IBV_QPS_INIT,
+                                          .port_num = r->pd->fab->caps.port_num,
+                                          .qp_access_flags = IBV_ACCESS_REMOTE_READ},
+                                 .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                         IBV_QP_ACCESS_FLAGS}});
+        return;
+    }
+    r->make_error = status;
+    if (status != 0 || r->stopping) {
+        end(p);
+        return;
+    }
+    p->sound = true;
+    move(p, SPARE);
+    push(p, &r->spare);
+}
+
+static void connected(struct responder *p)
+{
+    struct kedge_readers *r = p->owner;
+    struct kedge_reader_ask *ask = p->ask;
+    char gid[KEDGE_GID_TEXT];
+    int status = p->ctl.status;
+    if (status == 0 && !r->stopping) {
+        move(p, READY);
+        ask->qpn = p->qp->qpn;
+        conclude(r, ask, 0);
+        return;
+    }
+    p->ask = NULL;
+    ask->responder = NONE;
+    end(p);
+    if (status == 0) {
+        give_up(r, ask);
+        return;
+    }
+    r->count.failed++;
+    conclude(r, ask,
+             kedge_err(&ask->err, status,
+                       "a queue pair towards %s cannot be made ready (%s): see that this "
+                       "metaserver's device reaches the reader's gid",
+                       kedge_gid_format(ask->peer.gid, gid), strerror(-status)));
+}
+
+static void ended(struct responder *p)
+{
+    int status = p->ctl.status;
+    if (status != 0) /* nothing can be done about it; the device's number is lost */
+        kedge_log(KEDGE_LOG_ERROR, "a reader's queue pair cannot be destroyed",
+                  "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
+    if (p->sound) /* else the next one would fail likewise, and so on for ever */
+        p->owner->make_error = 0;
+    release(p);
+}
+
+static void done(struct kedge_fab_ctl *ctl)
+{
+    struct responder *p = ctl->user;
+    switch (p->state) {
+    case MAKING:
+        made(p);
+        break;
+    case CONNECTING:
+        connected(p);
+        break;
+    default:
+        KEDGE_ASSERT(p->state == ENDING);
+        ended(p);
+    }
+    pump(p->owner);
+}
+
+/* ---- what it is to do ----------------------------------------------------------------------- */
+
+static void submit(struct responder *p, struct kedge_fab_ctl ctl)
+{
+    p->ctl = ctl;
+    p->ctl.done = done;
+    p->ctl.user = p;
+    kedge_fab_submit(p->owner->pd->fab, &p->ctl);
+}
+
+static void make(struct kedge_readers *r)
+{
+    struct responder *p = r->free != NONE ? pop(r, &r->free) : &r->responders[r->touched++];
+    p->owner = r;
+    move(p, MAKING);
+    submit(p, (struct kedge_fab_ctl){
+                  .kind = KEDGE_FAB_CREATE_QP,
+                  .qp = {.pd = r->pd,
+                         .type = KEDGE_FAB_QP_RC,
+                         .send_cq = r->cq,
+                         .recv_cq = r->cq,
+                         .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
+}
+
+static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    const struct kedge_fab_caps *caps = &r->pd->fab->caps;
+    const struct kedge_reader_peer *peer = &ask->peer;
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu,
+        .dest_qp_num = peer->qpn,
+        .rq_psn = peer->psn,
+        .max_dest_rd_atomic =
+            (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC),
+        .min_rnr_timer = RNR_TIMER,
+        .ah_attr = {.is_global = 1,
+                    .port_num = caps->port_num,
+                    .dlid = peer->lid,
+                    .grh = {.sgid_index = caps->sgid_index, .hop_limit = HOP_LIMIT}},
+    };
+    struct responder *p = pop(r, &r->spare);
+    memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof peer->gid);
+    ask->responder = number_of(p);
+    p->ask = ask;
+    move(p, CONNECTING);
+    submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                     .modify = {.x = p->qp,
+                                                .attr = attr,
+                                                .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                                        IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                                        IBV_QP_MAX_DEST_RD_ATOMIC |
+                                                        IBV_QP_MIN_RNR_TIMER}});
+}
+
+/* The first that waits: connected, or told why not. False: it has to wait on. */
+static bool serve(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    bool fresh = !has_one(r, ask->id);
+    bool wanted = ask->wanted == NULL || ask->wanted(ask);
+    bool full = fresh && r->in_state[KEPT] + r->fresh >= r->limit;
+    if (wanted && !full && r->spare == NONE)
+        return false;
+    TAILQ_REMOVE(&r->waiting, ask, link);
+    if (!wanted) {
+        give_up(r, ask);
+    } else if (full) {
+        refuse_full(r, ask);
+    } else {
+        ask->fresh = fresh;
+        r->fresh += fresh;
+        connect_spare(r, ask);
+    }
+    return true;
+}
+
+static void pump(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask;
+    if (r->stopping)
+        return;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL && serve(r, ask))
+        ;
+    while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
+           r->in_state[MAKING] + r->in_state[SPARE] < KEDGE_READERS_SPARES)
+        make(r);
+    /* Whatever is under way may yet leave a queue pair for those who wait. */
+    if (in_use(r) > r->in_state[KEPT])
+        return;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, ask, link);
+        if (r->make_error != 0)
+            refuse_unmade(r, ask);
+        else
+            refuse_full(r, ask);
+    }
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+static int take_memory(struct kedge_readers *r)
+{
+    r->responders = calloc(r->capacity, sizeof *r->responders);
+    r->kept.items = calloc(r->capacity, sizeof *r->kept.items);
+    if (r->responders == NULL || r->kept.items == NULL)
+        return -ENOMEM;
+    r->kept.compare = compare_id;
+    r->kept.user = r->responders;
+    r->free = r->spare = NONE;
+    r->in_state[FREE] = r->capacity;
+    TAILQ_INIT(&r->waiting);
+    TAILQ_INIT(&r->over);
+    return 0;
+}
+
+int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_nodes, bool ahead,
+                      struct kedge_readers **out, struct kedge_errbuf *err)
+{
+    /* One queue pair of the device is the DC target's. */
+    uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
+    if (most <= KEDGE_READERS_SPARES)
+        return kedge_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
+                         pd->fab->caps.max_qp);
+    struct kedge_readers *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    r->pd = pd;
+    r->limit = most - KEDGE_READERS_SPARES < max_nodes ? most - KEDGE_READERS_SPARES : max_nodes;
+    r->capacity = r->limit + KEDGE_READERS_SPARES;
+    int status = take_memory(r);
+    if (status != 0) {
+        kedge_err(err, status, "out of memory: lower max_nodes");
+        goto fail;
+    }
+    status = kedge_fab_call(pd->fab, &cq);
+    if (status != 0) {
+        kedge_err(err, status, "creating a completion queue failed: %s", strerror(-status));
+        goto fail;
+    }
+    r->cq = cq.cq.x;
+    r->stocking = ahead;
+    pump(r);
+    *out = r;
+    return 0;
+fail:
+    free(r->kept.items);
+    free(r->responders);
+    free(r);
+    return status;
+}
+
+void kedge_readers_stop(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask;
+    r->stopping = true;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, ask, link);
+        give_up(r, ask);
+    }
+    r->kept.count = 0;
+    for (uint32_t i = 0; i < r->touched; i++) {
+        struct responder *p = &r->responders[i];
+        if (p->state == READY) {
+            TAILQ_REMOVE(&r->over, p->ask, link);
+            p->ask->responder = NONE;
+            give_up(r, p->ask);
+            p->ask = NULL;
+        }
+        if (p->state == SPARE || p->state == READY || p->state == KEPT)
+            end(p);
+    }
+    while (in_use(r) > 0) {
+        struct pollfd fd = {.fd = kedge_fab_ctl_fd(r->pd->fab), .events = POLLIN};
+        if (kedge_fab_run(r->pd->fab) == 0)
+            (void)poll(&fd, 1, 1000);
+    }
+}
+
+void kedge_readers_free(struct kedge_readers *r)
+{
+    if (r == NULL)
+        return;
+    if (!r->stopping)
+        kedge_readers_stop(r);
+    KEDGE_ASSERT(r->asked == 0);
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = r->cq};
+    int status = kedge_fab_call(r->pd->fab, &cq);
+    if (status != 0)
+        kedge_log(KEDGE_LOG_WARN, "closing the fabric",
+                  "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
+    free(r->kept.items);
+    free(r->responders);
+    free(r);
+}
+
+int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    uint32_t psn;
+    KEDGE_ASSERT(ask->peer.qpn != 0);
+    if (r->stopping)
+        return kedge_err(&ask->err, -ECANCELED, STOPS);
+    if (r->asked >= KEDGE_READERS_WAITING) {
+        r->count.refused++;
+        return kedge_err(&ask->err, -EAGAIN, "%u registrations wait for a queue pair: try again",
+                         r->asked);
+    }
+    int status = kedge_random_bytes(&psn, sizeof psn);
+    if (status != 0)
+        return kedge_err(&ask->err, status, "there are no random numbers: %s", strerror(-status));
+    ask->psn = psn & 0xffffff;
+    ask->status = -EINPROGRESS;
+    ask->responder = NONE;
+    ask->fresh = false;
+    TAILQ_INSERT_TAIL(&r->waiting, ask, link);
+    r->asked++;
+    r->stocking = true;
+    r->make_error = 0;
+    pump(r);
+    return 0;
+}
+
+struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask = TAILQ_FIRST(&r->over);
+    if (ask == NULL)
+        return NULL;
+    TAILQ_REMOVE(&r->over, ask, link);
+    r->asked--;
+    return ask;
+}
+
+/* Its responder, which belongs to no ask any more. */
+static struct responder *take(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    KEDGE_ASSERT(ask->status == 0 && ask->responder != NONE);
+    struct responder *p = &r->responders[ask->responder];
+    KEDGE_ASSERT(p->state == READY && p->ask == ask);
+    p->ask = NULL;
+    ask->responder = NONE;
+    r->fresh -= ask->fresh;
+    return p;
+}
+
+void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    bool found;
+    struct responder *p = take(r, ask);
+    uint32_t at = kedge_index_find(&r->kept, ask->id, &found);
+    memcpy(p->id, ask->id, sizeof p->id);
+    move(p, KEPT);
+    if (found) {
+        end(&r->responders[r->kept.items[at]]);
+        r->kept.items[at] = number_of(p);
+    } else {
+        kedge_index_insert(&r->kept, at, number_of(p));
+    }
+    pump(r);
+}
+
+void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    end(take(r, ask));
+    pump(r);
+}
+
+static void drop_at(struct kedge_readers *r, uint32_t at)
+{
+    struct responder *p = &r->responders[r->kept.items[at]];
+    kedge_index_remove(&r->kept, at);
+    end(p);
+}
+
+void kedge_readers_drop(struct kedge_readers *r, const char *id)
+{
+    bool found;
+    uint32_t at = kedge_index_find(&r->kept, id, &found);
+    if (found)
+        drop_at(r, at);
+}
+
+void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
+                         void *user)
+{
+    for (uint32_t at = r->kept.count; at-- > 0;)
+        if (!live(user, r->responders[r->kept.items[at]].id))
+            drop_at(r, at);
+}
+
+struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)
+{
+    struct kedge_readers_counts count = r->count;
+    count.kept = r->in_state[KEPT];
+    count.spare = r->in_state[SPARE];
+    count.all = in_use(r);
+    return count;
+}

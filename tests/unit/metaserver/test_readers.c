@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Agents without DC: each registers with a queue pair, gets the other end of it, and READs the
+ * table through that. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+static struct kedge_readers_counts count(const struct world *w)
+{
+    return kedge_readers_count(w->s.readers);
+}
+
+/* Registers, and connects as it was told. */
+static void join(struct world *w, struct reader *a, uint32_t incarnation, int status)
+{
+    struct reply reply;
+    reader_put(w, a, incarnation, &reply);
+    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    world_settle(w);
+    ck_assert_msg(reply.status == status, "%d %s", reply.status, reply.body);
+    reader_connect(a, &reply);
+}
+
+START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &reply);
+    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0); /* nothing happens before it is ready */
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 201);
+    ck_assert(says(&reply, "\"endpoint\":{\"gid\":\"fd00::ff\",\"rc\":{\"qpn\":"));
+    ck_assert(!says(&reply, "dct_number") && !says(&reply, "dc_key") && !says(&reply, "lid"));
+    reader_connect(&a, &reply);
+    ck_assert(reader_finds(&a, &w, 1));
+    ck_assert(!reader_finds(&a, &w, 2));
+    ck_assert_uint_eq(count(&w).kept, 1);
+    ck_assert_uint_eq(count(&w).spare, KEDGE_READERS_SPARES);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_reader_cannot_write)
+{
+    struct world w;
+    struct reader a;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    join(&w, &a, 5, 201);
+    ck_assert_int_eq(reader_try(&a, &w, IBV_WR_RDMA_WRITE, 1), IBV_WC_REM_ACCESS_ERR);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(where_there_is_dc_both_ways_are_told)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open(&w, 16);
+    w.s.endpoint.dct_number = 9;
+    w.s.endpoint.dc_key = 0xab;
+    w.s.endpoint.lid = 3;
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &reply);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 201);
+    ck_assert(says(&reply, "\"lid\":3,\"dct_number\":9,\"dc_key\":\"00000000000000ab\",\"rc\":{"));
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(an_agent_that_registers_with_another_queue_pair_reads_through_that_one)
+{
+    struct world w;
+    struct reader former, a;
+    struct reply reply;
+    world_open(&w, 16);
+    reader_open(&former, &w, 1);
+    reader_open(&a, &w, 2);
+    a.node = former.node;
+    join(&w, &former, 5, 201);
+    ck_assert(reader_finds(&former, &w, 1));
+    reader_put(&w, &a, 6, &reply);
+    ck_assert(reader_finds(&former, &w, 1)); /* until the new one is ready */
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 200);
+    reader_connect(&a, &reply);
+    ck_assert(reader_finds(&a, &w, 1));
+    ck_assert_int_ne(reader_try(&former, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+    ck_assert_uint_eq(count(&w).kept, 1);
+    ck_assert_uint_eq(count(&w).all, 1 + KEDGE_READERS_SPARES);
+    reader_close(&former);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_registration_whose_answer_was_lost_may_be_repeated)
+{
+    struct world w;
+    struct reader a;
+    struct reply lost, twice, last;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &lost);
+    world_settle(&w);
+    ck_assert_int_eq(lost.status, 201);
+    reader_put(&w, &a, 5, &twice);
+    reader_put(&w, &a, 5, &last);
+    world_settle(&w);
+    ck_assert_int_eq(twice.status, 200);
+    ck_assert_int_eq(last.status, 200);
+    reader_connect(&a, &last);
+    ck_assert(reader_finds(&a, &w, 1));
+    ck_assert_uint_eq(count(&w).kept, 1);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+static void delete_node(struct world *w)
+{
+    struct reply reply;
+    world_ask(w, "DELETE", "/v1/nodes/n1", "", &reply);
+    ck_assert_int_eq(reply.status, 204);
+}
+
+static void expire_node(struct world *w)
+{
+    w->now += WORLD_LEASE;
+    kedge_service_tick(&w->s, w->now);
+}
+
+/* It says that it reads over DC from now on. */
+static void put_node_without(struct world *w)
+{
+    struct reply reply;
+    w->s.endpoint.dct_number = 9;
+    world_ask(w, "PUT", "/v1/nodes/n1",
+              "{\"incarnation\":6,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":0,"
+              "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}]}",
+              &reply);
+    ck_assert_int_eq(reply.status, 200);
+}
+
+START_TEST(a_node_that_goes_takes_its_queue_pair_with_it)
+{
+    void (*const ways[])(struct world * w) = {delete_node, expire_node, put_node_without};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct world w;
+        struct reader a, other;
+        world_open(&w, 16);
+        reader_open(&a, &w, 1);
+        reader_open(&other, &w, 2);
+        join(&w, &a, 5, 201);
+        w.now += WORLD_LEASE / 2; /* so that this one outlives the other */
+        join(&w, &other, 5, 201);
+        w.now -= WORLD_LEASE / 2;
+        ways[i](&w);
+        world_settle(&w);
+        ck_assert_uint_eq(count(&w).kept, 1);
+        ck_assert_uint_eq(count(&w).all, 1 + KEDGE_READERS_SPARES);
+        ck_assert_int_ne(reader_try(&a, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+        ck_assert(reader_finds(&other, &w, 2));
+        reader_close(&a);
+        reader_close(&other);
+        world_close(&w);
+    }
+}
+END_TEST
+
+START_TEST(a_node_that_expired_registers_again_and_reads)
+{
+    struct world w;
+    struct reader a;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    join(&w, &a, 5, 201);
+    expire_node(&w);
+    world_settle(&w);
+    reader_renew(&a);
+    join(&w, &a, 5, 200);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_refused_registration_changes_no_queue_pair)
+{
+    struct world w;
+    struct reader a, stale;
+    struct reply reply;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    reader_open(&stale, &w, 2);
+    stale.node = a.node;
+    join(&w, &a, 5, 201);
+    world_settle(&w);
+    reader_put(&w, &stale, 4, &reply);
+    ck_assert_int_eq(reply.status, 409); /* at once */
+    ck_assert(says(&reply, "\"known_incarnation\":5"));
+    ck_assert_int_eq(kedge_fab_run(w.fab), 0);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    reader_close(&stale);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(what_became_stale_while_it_waited_is_refused)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    join(&w, &a, 4, 201);
+    reader_put(&w, &a, 5, &reply);
+    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    put_node_without(&w); /* incarnation 6 */
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 409);
+    ck_assert_uint_eq(count(&w).kept, 0);
+    ck_assert_uint_eq(count(&w).all, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(w.s.count.http[409], 1);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)
+{
+    struct world w;
+    struct reader a[3];
+    struct reply reply;
+    world_open(&w, 2);
+    for (uint8_t i = 0; i < 3; i++)
+        reader_open(&a[i], &w, (uint8_t)(i + 1));
+    join(&w, &a[0], 5, 201);
+    join(&w, &a[1], 5, 201);
+    reader_put(&w, &a[2], 5, &reply);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "urn:kedge:problem:no-queue-pair"));
+    ck_assert(says(&reply, "all 2 queue pairs"));
+    ck_assert_uint_eq(count(&w).refused, 1);
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 2);
+    reader_renew(&a[1]);
+    join(&w, &a[1], 6, 200);
+    ck_assert(reader_finds(&a[1], &w, 2));
+    delete_node(&w);
+    join(&w, &a[2], 5, 201);
+    ck_assert(reader_finds(&a[2], &w, 3));
+    for (int i = 0; i < 3; i++)
+        reader_close(&a[i]);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(many_at_once_each_get_their_own)
+{
+    struct world w;
+    struct reader a[16];
+    struct reply reply[16];
+    world_open(&w, 16); /* more than there are spare ones */
+    for (uint8_t i = 0; i < 16; i++) {
+        reader_open(&a[i], &w, (uint8_t)(i + 1));
+        reader_put(&w, &a[i], 5, &reply[i]);
+    }
+    world_settle(&w);
+    for (uint8_t i = 0; i < 16; i++) {
+        ck_assert_int_eq(reply[i].status, 201);
+        reader_connect(&a[i], &reply[i]);
+        ck_assert(reader_finds(&a[i], &w, (uint8_t)(16 - i)));
+    }
+    ck_assert_uint_eq(count(&w).kept, 16);
+    for (int i = 0; i < 16; i++)
+        reader_close(&a[i]);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(no_queue_pair_is_spent_on_a_client_that_has_gone)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply[KEDGE_READERS_SPARES + 1];
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    for (int i = 0; i <= KEDGE_READERS_SPARES; i++) {
+        reader_put(&w, &a, 5, &reply[i]); /* before the first spare one is ready */
+        reply[i].gone = i < KEDGE_READERS_SPARES;
+    }
+    world_settle(&w);
+    for (int i = 0; i < KEDGE_READERS_SPARES; i++)
+        ck_assert_int_eq(reply[i].status, 503);
+    ck_assert_int_eq(reply[KEDGE_READERS_SPARES].status, 201);
+    ck_assert_uint_eq(count(&w).given_up, KEDGE_READERS_SPARES);
+    reader_connect(&a, &reply[KEDGE_READERS_SPARES]);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
+{
+    struct world w;
+    struct reader a;
+    struct reply kept, waiting[2 * KEDGE_READERS_SPARES], ready, late;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &kept);
+    world_settle(&w);
+    ck_assert_int_eq(kept.status, 201);
+    reader_put(&w, &a, 5, &ready);
+    while (kedge_fab_run(w.fab) > 0) /* ready, but nobody has taken it */
+        ;
+    for (int i = 0; i < 2 * KEDGE_READERS_SPARES; i++)
+        reader_put(&w, &a, 5, &waiting[i]); /* some on their way, some without a queue pair */
+    kedge_readers_stop(w.s.readers);
+    ck_assert_uint_eq(count(&w).all, 0);
+    ck_assert_int_eq(ready.status, KEDGE_SERVICE_LATER);
+    kedge_service_advance(&w.s, w.now);
+    ck_assert_int_eq(ready.status, 503);
+    for (int i = 0; i < 2 * KEDGE_READERS_SPARES; i++) {
+        ck_assert_int_eq(waiting[i].status, 503);
+        ck_assert(says(&waiting[i], "stops"));
+    }
+    reader_put(&w, &a, 5, &late);
+    ck_assert_int_eq(late.status, 503);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_device_that_makes_no_queue_pair_is_told_and_asked_again)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open(&w, 16);
+    const struct kedge_fault_plan all = {.seed = 1, .control_error_ppm = 1000000},
+                                  none = {.seed = 1};
+    reader_open(&a, &w, 1);
+    kedge_fault_set_plan(w.fab, &all);
+    reader_put(&w, &a, 5, &reply);
+    world_settle(&w); /* and it ends: what fails is not tried for ever */
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "makes no more queue pairs (Input/output error)"));
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0);
+    ck_assert(count(&w).failed == 1 && count(&w).all == 0);
+    kedge_fault_set_plan(w.fab, &none);
+    join(&w, &a, 5, 201);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_queue_pair_that_cannot_be_connected_is_told_and_goes)
+{
+    struct world w;
+    struct reader a;
+    struct reply reply;
+    world_open(&w, 16);
+    const struct kedge_fault_plan all = {.seed = 1, .control_error_ppm = 1000000},
+                                  none = {.seed = 1};
+    world_settle(&w); /* the spare ones are ready */
+    reader_open(&a, &w, 1);
+    reader_put(&w, &a, 5, &reply);
+    kedge_fault_set_plan(w.fab, &all);
+    (void)kedge_fab_run(w.fab);
+    kedge_fault_set_plan(w.fab, &none);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "towards fd00::1 cannot be made ready"));
+    ck_assert_uint_eq(count(&w).failed, 1);
+    ck_assert_uint_eq(count(&w).kept, 0);
+    ck_assert_uint_eq(count(&w).all, KEDGE_READERS_SPARES);
+    join(&w, &a, 5, 201);
+    ck_assert(reader_finds(&a, &w, 1));
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+#define HEAD                                                                                       \
+    "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":0,\"transports\":[\"rc\"],"   \
+    "\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}]"
+
+static const struct {
+    const char *reader, *field;
+    int status;
+} wrong[] = {
+    {"}", "reader", 422},
+    {",\"reader\":[]}", "reader", 400},
+    {",\"reader\":null}", "reader", 400},
+    {",\"reader\":{}}", "reader.gid", 400},
+    {",\"reader\":{\"gid\":\"ff02::1\",\"qpn\":1,\"psn\":0,\"mtu\":256}}", "reader.gid", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"psn\":0,\"mtu\":256}}", "reader.qpn", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":0,\"psn\":0,\"mtu\":256}}", "reader.qpn", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":16777216,\"psn\":0,\"mtu\":256}}", "reader.qpn",
+     400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"mtu\":256}}", "reader.psn", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":16777216,\"mtu\":256}}", "reader.psn",
+     400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":1500}}", "reader.mtu", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"lid\":65536}}",
+     "reader.lid", 400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"key\":1}}", "reader.key",
+     400},
+};
+
+START_TEST(readers_that_are_wrong_or_missing_are_refused_with_the_field)
+{
+    struct world w;
+    struct reply reply;
+    char body[512], field[64];
+    world_open(&w, 16);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        snprintf(body, sizeof body, HEAD "%s", wrong[i].reader);
+        world_ask(&w, "PUT", "/v1/nodes/n1", body, &reply);
+        snprintf(field, sizeof field, "\"field\":\"%s\"}", wrong[i].field);
+        ck_assert_msg(reply.status == wrong[i].status && says(&reply, field), "%s: %d %s", body,
+                      reply.status, reply.body);
+    }
+    ck_assert_uint_eq(w.s.count.readerless, 1);
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(metrics_show_the_readers)
+{
+    struct world w;
+    struct reader a;
+    struct kedge_text text;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    join(&w, &a, 5, 201);
+    kedge_text_init(&text, 1 << 20);
+    kedge_service_metrics(&w.s, &text);
+    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers 1\n"));
+    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers_spare 8\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text.data, "\nkedge_metad_reader_failures_total{why=\"full\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_refused_total{why=\"reader\"} 0\n"));
+    kedge_text_fini(&text);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(an_agent_without_dc_finds_an_endpoint_with_one_read)                                         \
+    T(a_reader_cannot_write)                                                                       \
+    T(where_there_is_dc_both_ways_are_told)                                                        \
+    T(an_agent_that_registers_with_another_queue_pair_reads_through_that_one)                      \
+    T(a_registration_whose_answer_was_lost_may_be_repeated)                                        \
+    T(a_node_that_goes_takes_its_queue_pair_with_it)                                               \
+    T(a_node_that_expired_registers_again_and_reads)                                               \
+    T(a_refused_registration_changes_no_queue_pair)                                                \
+    T(what_became_stale_while_it_waited_is_refused)                                                \
+    T(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)                              \
+    T(many_at_once_each_get_their_own)                                                             \
+    T(no_queue_pair_is_spent_on_a_client_that_has_gone)                                            \
+    T(stopping_answers_what_waits_and_leaves_no_queue_pair)                                        \
+    T(a_device_that_makes_no_queue_pair_is_told_and_asked_again)                                   \
+    T(a_queue_pair_that_cannot_be_connected_is_told_and_goes)                                      \
+    T(readers_that_are_wrong_or_missing_are_refused_with_the_field)                                \
+    T(metrics_show_the_readers)
+KEDGE_CHECK_MAIN("metaserver readers", TESTS)

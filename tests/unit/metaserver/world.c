@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NODES 16
+
+static struct kedge_fab_ctl call(struct kedge_fab *fab, struct kedge_fab_ctl ctl)
+{
+    ck_assert_int_eq(kedge_fab_call(fab, &ctl), 0);
+    return ctl;
+}
+
+static void number_gid(uint8_t gid[16], uint8_t number)
+{
+    memset(gid, 0, 16);
+    gid[0] = 0xfd;
+    gid[15] = number;
+}
+
+static struct kedge_fab *open_soft(const char *device, uint8_t number)
+{
+    struct kedge_fab_open_attr attr = {.device = device};
+    struct kedge_errbuf err;
+    struct kedge_fab *fab;
+    number_gid(attr.gid, number);
+    ck_assert_msg(kedge_fab_soft.open(&attr, &fab, &err) == 0, "%s", err.text);
+    return fab;
+}
+
+/* ---- the metaserver ------------------------------------------------------------------------- */
+
+static void on_answer(void *token, const struct kedge_service_answer *answer,
+                      const struct kedge_text *body)
+{
+    struct reply *reply = token;
+    ck_assert_int_eq(reply->status, KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(body->error, 0);
+    reply->status = answer->status;
+    snprintf(reply->body, sizeof reply->body, "%s", kedge_text_str(body));
+    if (answer->status >= 400)
+        ck_assert_str_eq(answer->content_type, "application/problem+json");
+}
+
+static bool is_gone(void *token)
+{
+    return ((const struct reply *)token)->gone;
+}
+
+void world_open(struct world *w, uint32_t max_readers)
+{
+    struct kedge_meta_limits limits = {NODES, NODES, WORLD_LEASE, 100 * KEDGE_NS_PER_S};
+    const struct kedge_fault_plan none = {.seed = 1};
+    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(NODES));
+    struct kedge_errbuf err;
+    memset(w, 0, sizeof *w);
+    snprintf(w->device, sizeof w->device, "/dev/shm/kedge-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(w->device));
+    ck_assert_int_eq(kedge_fault_open(open_soft(w->device, 0xff), &none, &w->fab), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(bytes, "table", &w->mem), 0);
+    w->pd = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
+    w->mr = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
+                                                .mr = {.pd = w->pd,
+                                                       .mem = &w->mem,
+                                                       .length = bytes,
+                                                       .access = IBV_ACCESS_REMOTE_READ}})
+                .mr.x;
+    w->s.meta = kedge_meta_new(&limits, w->mem.addr, 0x5eed, 0x77);
+    w->s.store = kedge_store_memory(NULL);
+    w->s.node_lease_ns = WORLD_LEASE;
+    w->s.endpoint.table_addr = w->mr->addr;
+    w->s.endpoint.table_rkey = w->mr->rkey;
+    number_gid(w->s.endpoint.gid, 0xff);
+    w->s.answer = on_answer;
+    w->s.gone = is_gone;
+    w->now = KEDGE_NS_PER_S;
+    ck_assert_msg(kedge_readers_new(w->pd, max_readers, true, &w->s.readers, &err) == 0, "%s",
+                  err.text);
+}
+
+/* Closing the device fails if a queue pair is left over. */
+void world_close(struct world *w)
+{
+    char path[96];
+    kedge_readers_free(w->s.readers);
+    kedge_meta_free(w->s.meta);
+    kedge_store_close(w->s.store);
+    call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = w->mr});
+    call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = w->pd});
+    kedge_fab_mem_free(&w->mem);
+    ck_assert_int_eq(kedge_fab_close(w->fab), 0);
+    snprintf(path, sizeof path, "%s/device", w->device);
+    unlink(path);
+    ck_assert_int_eq(rmdir(w->device), 0);
+}
+
+void world_settle(struct world *w)
+{
+    while (kedge_fab_run(w->fab) > 0)
+        kedge_service_advance(&w->s, w->now);
+    kedge_service_advance(&w->s, w->now);
+}
+
+void world_ask(struct world *w, const char *method, const char *path, const char *body,
+               struct reply *out)
+{
+    struct kedge_service_request request = {.method = method,
+                                            .path = path,
+                                            .content_type = "application/json",
+                                            .body = body,
+                                            .body_bytes = strlen(body),
+                                            .token = out};
+    struct kedge_service_answer answer;
+    struct kedge_text text;
+    *out = (struct reply){.status = KEDGE_SERVICE_LATER};
+    kedge_text_init(&text, sizeof out->body * 8);
+    kedge_service_handle(&w->s, &request, w->now, &text, &answer);
+    if (answer.status != KEDGE_SERVICE_LATER)
+        on_answer(out, &answer, &text);
+    kedge_text_fini(&text);
+}
+
+bool says(const struct reply *reply, const char *text)
+{
+    return strstr(reply->body, text) != NULL;
+}
+
+/* ---- an agent ------------------------------------------------------------------------------- */
+
+static void modify(const struct reader *a, struct ibv_qp_attr attr, int mask)
+{
+    call(a->fab,
+         (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                .modify = {.x = a->qp, .attr = attr, .mask = mask | IBV_QP_STATE}});
+}
+
+static void make_qp(struct reader *a)
+{
+    a->qp = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
+                                                .qp = {.pd = a->pd,
+                                                       .type = KEDGE_FAB_QP_RC,
+                                                       .send_cq = a->cq,
+                                                       .recv_cq = a->cq,
+                                                       .cap = {.send_wr = 4, .send_sge = 1}}})
+                .qp.x;
+    a->psn = a->qp->qpn & 0xffff;
+    modify(a, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = a->fab->caps.port_num},
+           IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+void reader_open(struct reader *a, const struct world *w, uint8_t number)
+{
+    *a = (struct reader){.fab = open_soft(w->device, number), .number = number, .node = number};
+    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "window", &a->mem), 0);
+    a->pd = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
+    a->mr = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
+                                                .mr = {.pd = a->pd,
+                                                       .mem = &a->mem,
+                                                       .length = 4096,
+                                                       .access = IBV_ACCESS_LOCAL_WRITE}})
+                .mr.x;
+    a->cq =
+        call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 8}}).cq.x;
+    make_qp(a);
+}
+
+void reader_renew(struct reader *a)
+{
+    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = a->qp});
+    make_qp(a);
+}
+
+void reader_close(struct reader *a)
+{
+    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = a->qp});
+    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = a->cq});
+    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = a->mr});
+    call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = a->pd});
+    kedge_fab_mem_free(&a->mem);
+    ck_assert_int_eq(kedge_fab_close(a->fab), 0);
+}
+
+void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out)
+{
+    char path[32], body[512];
+    snprintf(path, sizeof path, "/v1/nodes/n%u", a->node);
+    snprintf(body, sizeof body,
+             "{\"incarnation\":%u,\"endpoints\":[{\"gid\":\"fd00::%x\",\"pool\":0,"
+             "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}],"
+             "\"reader\":{\"gid\":\"fd00::%x\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024}}",
+             incarnation, a->node, a->number, a->qp->qpn, a->psn);
+    world_ask(w, "PUT", path, body, out);
+}
+
+void reader_connect(struct reader *a, const struct reply *reply)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+                               .path_mtu = IBV_MTU_1024,
+                               .min_rnr_timer = 12,
+                               .ah_attr = {.is_global = 1, .port_num = a->fab->caps.port_num}};
+    const char *rc = strstr(reply->body, "\"rc\":{");
+    ck_assert_msg(rc != NULL, "%s", reply->body);
+    ck_assert_int_eq(sscanf(rc, "\"rc\":{\"qpn\":%u,\"psn\":%u}", &attr.dest_qp_num, &attr.rq_psn),
+                     2);
+    ck_assert_uint_le(attr.rq_psn, 0xffffff);
+    number_gid(attr.ah_attr.grh.dgid.raw, 0xff);
+    modify(a, attr,
+           IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    modify(a,
+           (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+                                .timeout = 10,
+                                .retry_cnt = 1,
+                                .sq_psn = a->psn,
+                                .max_rd_atomic = 1},
+           IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+               IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_wr_opcode opcode,
+                              uint8_t number)
+{
+    const struct kedge_table_desc *desc = kedge_meta_table(w->s.meta);
+    uint8_t gid[16];
+    number_gid(gid, number);
+    uint64_t home = kedge_endpoint_home(desc, gid, 0);
+    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_WINDOW_BYTES, a->mr->lkey};
+    struct kedge_fab_wr wr = {.sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = opcode,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .rkey = w->s.endpoint.table_rkey,
+                              .remote_addr = w->s.endpoint.table_addr + home * KEDGE_RECORD_BYTES};
+    struct kedge_fab_wr *bad;
+    struct ibv_wc wc;
+    int n = 0;
+    ck_assert_int_eq(kedge_fab_post_send(a->qp, &wr, &bad), 0);
+    while (n == 0)
+        n = kedge_fab_poll(a->cq, 1, &wc);
+    ck_assert_int_eq(n, 1);
+    return wc.status;
+}
+
+bool reader_finds(struct reader *a, const struct world *w, uint8_t number)
+{
+    struct kedge_endpoint_record record;
+    uint8_t gid[16];
+    number_gid(gid, number);
+    ck_assert_int_eq(reader_try(a, w, IBV_WR_RDMA_READ, number), IBV_WC_SUCCESS);
+    return kedge_endpoint_find(kedge_meta_table(w->s.meta), a->mem.addr, gid, 0, &record) == 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metaserver without sockets on a device of its own, and agents that READ its table over RC. The
+ * device has no DC as far as the metaserver knows. Every failure aborts the test where it happened.
+ */
+#ifndef TESTS_UNIT_METASERVER_WORLD_H
+#define TESTS_UNIT_METASERVER_WORLD_H
+
+#include "../check_main.h"
+#include "base/clock.h"
+#include "fabric/fault.h"
+#include "metaserver/readers.h"
+#include "metaserver/service.h"
+
+#define WORLD_LEASE (2 * KEDGE_NS_PER_S)
+
+struct world {
+    char device[64];
+    struct kedge_fab *fab; /* a fault layer without faults, over soft */
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    struct kedge_service s;
+    uint64_t now;
+};
+
+/* max_readers: nodes that can have a reader at a time; 16 nodes can register. */
+void world_open(struct world *w, uint32_t max_readers);
+void world_close(struct world *w);
+/* Runs the metaserver until nothing of its device is under way. */
+void world_settle(struct world *w);
+
+/* A request and what was answered: the token of the service. */
+struct reply {
+    int status; /* KEDGE_SERVICE_LATER: not yet */
+    bool gone;  /* nobody waits for it */
+    char body[2048];
+};
+void world_ask(struct world *w, const char *method, const char *path, const char *body,
+               struct reply *out);
+bool says(const struct reply *reply, const char *text);
+
+struct reader {
+    struct kedge_fab *fab;
+    uint8_t number; /* its GID is fd00::number */
+    uint8_t node;   /* registers as this one, with the endpoint fd00::node; its number to begin */
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    struct kedge_fab_cq *cq;
+    struct kedge_fab_qp *qp; /* in INIT until reader_connect() */
+    uint32_t psn;
+};
+void reader_open(struct reader *a, const struct world *w, uint8_t number);
+void reader_close(struct reader *a);
+/* Another queue pair instead of the one that it has. */
+void reader_renew(struct reader *a);
+/* PUT /v1/nodes/n<node>, with its queue pair. */
+void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out);
+/* As the answer says. */
+void reader_connect(struct reader *a, const struct reply *reply);
+/* The status of one operation on the table's window that belongs to the endpoint fd00::number. */
+enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_wr_opcode opcode,
+                              uint8_t number);
+/* Whether the endpoint is in the table, seen by one READ, which must succeed. */
+bool reader_finds(struct reader *a, const struct world *w, uint8_t number);
+
+#endif
