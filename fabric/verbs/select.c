@@ -1,28 +1,272 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which device, which port, which GID. On Ethernet a GID of RoCE v2, the kind that is routed; an
- * address's before a link-local one, which no other host can be told to use. */
+ * address's before a link-local one, which no other host can be told to use.
+ *
+ * One walk over all that there is serves the choice, which stops at the first that does, and the
+ * list for people, which goes on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "verbs/describe.h"
 #include "verbs/verbs.h"
 
-enum { MAX_GIDS = 1024, MAX_REASON = 256 };
+enum { MAX_GIDS = 1024, MAX_REASONS = 400 };
 
-/* Why the devices that were looked at did not do, for the sentence. */
-struct reasons {
-    char text[MAX_REASON];
-    int status;
+/* What a GID is worth to us. */
+enum worth { USELESS, LINK_LOCAL, ROUTED };
+
+struct walk {
+    const struct kedge_fab_open_attr *attr;
+    struct kedge_fab_devices *list; /* or NULL: nobody wants to see it */
+    struct verbs_choice choice;     /* its context is NULL until something does */
+    char chosen[80];                /* "mlx5_0, port 1" */
+    char reasons[MAX_REASONS];      /* why the devices that were looked at did not do */
+    int status;                     /* of the last reason */
 };
 
-static void add_reason(struct reasons *r, int status, const char *device, const char *why)
+static const uint8_t no_gid[16];
+
+static void add_reason(struct walk *w, int status, const char *device, const char *why)
 {
-    size_t at = strlen(r->text);
-    snprintf(r->text + at, sizeof r->text - at, "%s%s%s%s", at != 0 ? "; " : "", device,
-             device[0] != '\0' ? ": " : "", why);
-    r->status = status;
+    size_t at = strlen(w->reasons);
+    snprintf(w->reasons + at, sizeof w->reasons - at, "%s%s: %s", at != 0 ? "; " : "", device, why);
+    w->status = status;
+}
+
+static void add(struct walk *w, const struct kedge_fab_candidate *c)
+{
+    struct kedge_fab_devices *list = w->list;
+    if (list == NULL)
+        return;
+    struct kedge_fab_candidate *more = realloc(list->item, (list->count + 1) * sizeof *more);
+    if (more == NULL) {
+        list->incomplete = true;
+        return;
+    }
+    list->item = more;
+    list->item[list->count++] = *c;
+}
+
+/* A device or a port that is of no use as a whole; c is the part of it that is known. */
+static void pass_over(struct walk *w, struct kedge_fab_candidate *c, int status)
+{
+    add_reason(w, status, c->device, c->why);
+    add(w, c);
+}
+
+/* A device or port that nobody asked for is no reason for a failure. */
+static void not_asked_for(struct walk *w, struct kedge_fab_candidate *c, const char *instead)
+{
+    snprintf(c->why, sizeof c->why, "the configuration asks for %.80s", instead);
+    add(w, c);
+}
+
+/* ---- GIDs
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static enum worth judge(const struct kedge_fab_open_attr *attr, const struct ibv_gid_entry *e,
+                        bool ethernet, char *why, size_t size)
+{
+    bool wanted = memcmp(attr->gid, no_gid, sizeof no_gid) != 0;
+    bool is_it = memcmp(e->gid.raw, attr->gid, sizeof no_gid) == 0;
+    bool link_local = e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80;
+    if (ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2)
+        snprintf(why, size, "RoCE v1 is not routed: Kedge takes RoCE v2%s",
+                 wanted && is_it ? ", and the same address has a GID of that kind too" : "");
+    else if (e->gid_index > UINT8_MAX)
+        snprintf(why, size, "an index above 255 cannot be addressed");
+    else if (wanted && !is_it)
+        snprintf(why, size, "the configuration asks for another GID");
+    else if (wanted)
+        snprintf(why, size, "the configuration asks for it");
+    else if (ethernet && link_local)
+        snprintf(why, size, "link-local: no host beyond this network segment can reach it");
+    else
+        snprintf(why, size, "the first %s", ethernet ? "RoCE v2 GID of an address" : "GID");
+    if ((ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2) || e->gid_index > UINT8_MAX ||
+        (wanted && !is_it))
+        return USELESS;
+    return ethernet && link_local && !wanted ? LINK_LOCAL : ROUTED;
+}
+
+/* Why this one is not it, though it could be used. */
+static void not_the_best(const struct walk *w, const struct verbs_choice *best, bool same_port,
+                         char *why, size_t size)
+{
+    char text[KEDGE_GID_TEXT];
+    if (w->choice.context != NULL && !same_port)
+        snprintf(why, size, "%s does, and comes first", w->chosen);
+    else
+        snprintf(why, size, "%s of the same port comes first", kedge_gid_format(best->gid, text));
+}
+
+static ssize_t gids_of_port(struct verbs_choice *c, struct ibv_gid_entry *entries)
+{
+    ssize_t of_port = 0, n = ibv_query_gid_table(c->context, entries, MAX_GIDS, 0);
+    for (ssize_t i = 0; i < n; i++)
+        if (entries[i].port_num == c->port && memcmp(entries[i].gid.raw, no_gid, 16) != 0)
+            entries[of_port++] = entries[i];
+    return n < 0 ? n : of_port;
+}
+
+/* A port that is up and has GIDs: its best one is the choice, unless there is one already. */
+static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fab_candidate *base,
+                         const struct ibv_gid_entry *entry, ssize_t count)
+{
+    enum worth best = USELESS;
+    bool ethernet = c->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+    ssize_t best_at = -1;
+    char why[sizeof base->why];
+    for (ssize_t i = 0; i < count; i++) {
+        enum worth it = judge(w->attr, &entry[i], ethernet, why, sizeof why);
+        if (it <= best)
+            continue;
+        best = it;
+        best_at = i;
+        memcpy(c->gid, entry[i].gid.raw, 16);
+        c->sgid_index = (uint8_t)entry[i].gid_index;
+    }
+    bool chosen = best != USELESS && w->choice.context == NULL;
+    if (chosen) {
+        w->choice = *c;
+        snprintf(w->chosen, sizeof w->chosen, "%.60s, port %u", base->device, base->port);
+    }
+    for (ssize_t i = 0; i < count && w->list != NULL; i++) {
+        struct kedge_fab_candidate one = *base;
+        verbs_describe_gid(&entry[i], &one);
+        enum worth it = judge(w->attr, &entry[i], ethernet, one.why, sizeof one.why);
+        one.chosen = chosen && i == best_at;
+        if (!one.chosen && it == best && best != USELESS)
+            not_the_best(w, c, chosen, one.why, sizeof one.why);
+        add(w, &one);
+    }
+    if (best != USELESS)
+        return;
+    char wanted[KEDGE_GID_TEXT];
+    bool asked = memcmp(w->attr->gid, no_gid, sizeof no_gid) != 0;
+    if (asked)
+        snprintf(why, sizeof why,
+                 "port %u has no %sGID %s (set `gid` in [fabric] to one that `rdmactl doctor` "
+                 "lists, or to :: for the first that does)",
+                 c->port, ethernet ? "RoCE v2 " : "", kedge_gid_format(w->attr->gid, wanted));
+    else
+        snprintf(
+            why, sizeof why,
+            "port %u has no RoCE v2 GID (give its network interface an address: `ip addr add`)",
+            c->port);
+    add_reason(w, -ENOENT, base->device, why);
+}
+
+/* ---- ports
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static const char *port_advice(const struct ibv_port_attr *p)
+{
+    if (p->link_layer == IBV_LINK_LAYER_ETHERNET)
+        return "is its network interface up, and its cable in? `ip link set NIC up`";
+    if (p->state == IBV_PORT_INIT)
+        return "no subnet manager has configured it: start opensm on one host of the fabric";
+    return "is its cable in?";
+}
+
+static void look_at_port(struct walk *w, struct verbs_choice *c,
+                         const struct kedge_fab_candidate *base, struct ibv_gid_entry *entries)
+{
+    struct kedge_fab_candidate port = *base;
+    char instead[32];
+    port.port = c->port;
+    if (ibv_query_port(c->context, c->port, &c->port_attr) != 0) {
+        snprintf(port.why, sizeof port.why, "port %u does not answer", c->port);
+        pass_over(w, &port, -EIO);
+        return;
+    }
+    verbs_describe_port(&c->port_attr, &port);
+    if (w->attr->port != 0 && w->attr->port != c->port) {
+        snprintf(instead, sizeof instead, "port %u", w->attr->port);
+        not_asked_for(w, &port, instead);
+    } else if (c->port_attr.state != IBV_PORT_ACTIVE) {
+        snprintf(port.why, sizeof port.why, "port %u is %s (%s)", c->port, port.state,
+                 port_advice(&c->port_attr));
+        pass_over(w, &port, -ENETDOWN);
+    } else {
+        ssize_t count = gids_of_port(c, entries);
+        if (count > 0) {
+            look_at_gids(w, c, &port, entries, count);
+            return;
+        }
+        snprintf(port.why, sizeof port.why,
+                 "port %u has no GID%s (give its network interface an address: `ip addr add`)",
+                 c->port, count < 0 ? " that the kernel would tell of" : "");
+        pass_over(w, &port, -ENOENT);
+    }
+}
+
+/* Keeps the context in the choice, or closes it. */
+static void look_at_open_device(struct walk *w, struct ibv_context *context,
+                                struct kedge_fab_candidate *base)
+{
+    struct ibv_device_attr device;
+    struct ibv_gid_entry *entries = calloc(MAX_GIDS, sizeof *entries);
+    int status = ibv_query_device(context, &device);
+    if (entries == NULL || status != 0) {
+        snprintf(base->why, sizeof base->why, "the device does not say what it is: %s",
+                 entries == NULL ? "out of memory" : strerror(status));
+        pass_over(w, base, entries == NULL ? -ENOMEM : -status);
+    } else {
+        verbs_describe_device(&device, base);
+        for (int port = 1; port <= device.phys_port_cnt; port++) {
+            struct verbs_choice c = {.context = context, .port = (uint8_t)port};
+            look_at_port(w, &c, base, entries);
+            if (w->choice.context != NULL && w->list == NULL)
+                break;
+        }
+        if (w->attr->port > device.phys_port_cnt) {
+            snprintf(base->why, sizeof base->why,
+                     "it has no port %u, but %u (set `port` in [fabric])", w->attr->port,
+                     device.phys_port_cnt);
+            pass_over(w, base, -ENOENT);
+        }
+    }
+    free(entries);
+    if (w->choice.context != context)
+        (void)ibv_close_device(context);
+}
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void look_at_device(struct walk *w, struct ibv_device *device)
+{
+    struct kedge_fab_candidate base = {.gid_index = -1};
+    snprintf(base.device, sizeof base.device, "%s", ibv_get_device_name(device));
+    verbs_describe_driver(&base);
+    if (w->attr->device != NULL && strcmp(w->attr->device, base.device) != 0) {
+        not_asked_for(w, &base, w->attr->device);
+        return;
+    }
+    if (device->transport_type != IBV_TRANSPORT_IB) {
+        snprintf(base.why, sizeof base.why, "it is neither InfiniBand nor RoCE");
+        pass_over(w, &base, -ENOTSUP);
+        return;
+    }
+    errno = 0;
+    struct ibv_context *context = ibv_open_device(device);
+    if (context != NULL) {
+        look_at_open_device(w, context, &base);
+        return;
+    }
+    int status = errno != 0 ? -errno : -EIO;
+    snprintf(base.why, sizeof base.why,
+             "it cannot be opened: %s (may this user read and write /dev/infiniband/uverbs*?)",
+             strerror(-status));
+    pass_over(w, &base, status);
 }
 
 /* The names of all devices, for the sentence. */
@@ -35,113 +279,20 @@ static void list_names(struct ibv_device **devices, char *text, size_t size)
                                ibv_get_device_name(devices[i]));
 }
 
-/* 0: of no use. A global address is worth more than a link-local one. */
-static int worth(const struct ibv_gid_entry *e, bool ethernet, const uint8_t wanted[16])
+static bool is_among(struct ibv_device **devices, const char *name)
 {
-    static const uint8_t zero[16];
-    if (memcmp(e->gid.raw, zero, sizeof zero) == 0 ||
-        (ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2) || e->gid_index > UINT8_MAX)
-        return 0;
-    if (memcmp(wanted, zero, sizeof zero) != 0)
-        return memcmp(e->gid.raw, wanted, sizeof zero) == 0;
-    return ethernet && e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80 ? 1 : 2;
+    for (int i = 0; devices[i] != NULL; i++)
+        if (strcmp(ibv_get_device_name(devices[i]), name) == 0)
+            return true;
+    return false;
 }
 
-/* The first of the most useful GIDs of a port. 0 or -ENOENT. */
-static int choose_gid(struct verbs_choice *c, const uint8_t wanted[16])
+/* 0, and the choice is made. */
+static int walk(struct walk *w, struct kedge_errbuf *err)
 {
-    int best = 0;
-    struct ibv_gid_entry *entries = calloc(MAX_GIDS, sizeof *entries);
-    if (entries == NULL)
-        return -ENOMEM;
-    ssize_t n = ibv_query_gid_table(c->context, entries, MAX_GIDS, 0);
-    for (ssize_t i = 0; i < n; i++) {
-        if (entries[i].port_num != c->port)
-            continue;
-        int w = worth(&entries[i], c->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET, wanted);
-        if (w <= best)
-            continue;
-        best = w;
-        memcpy(c->gid, entries[i].gid.raw, 16);
-        c->sgid_index = (uint8_t)entries[i].gid_index;
-    }
-    free(entries);
-    return best != 0 ? 0 : -ENOENT;
-}
-
-/* One open device: 0 when a port of it does. */
-static int choose_port(struct verbs_choice *c, const struct kedge_fab_open_attr *attr,
-                       const char *name, struct reasons *r)
-{
-    struct ibv_device_attr device;
-    char why[120];
-    int status = ibv_query_device(c->context, &device);
-    if (status != 0) {
-        add_reason(r, -status, name, "the device does not answer");
-        return -status;
-    }
-    int first = attr->port != 0 ? attr->port : 1;
-    int last = attr->port != 0 ? attr->port : device.phys_port_cnt;
-    status = -ENOENT;
-    for (int port = first; port <= last; port++) {
-        if (port > device.phys_port_cnt ||
-            ibv_query_port(c->context, (uint8_t)port, &c->port_attr) != 0) {
-            snprintf(why, sizeof why, "it has no port %d, but %d", port, device.phys_port_cnt);
-            add_reason(r, -ENOENT, name, why);
-            continue;
-        }
-        c->port = (uint8_t)port;
-        if (c->port_attr.state != IBV_PORT_ACTIVE) {
-            snprintf(why, sizeof why, "port %d is %s (is its network interface up?)", port,
-                     ibv_port_state_str(c->port_attr.state));
-            add_reason(r, status = -ENETDOWN, name, why);
-            continue;
-        }
-        if (choose_gid(c, attr->gid) == 0)
-            return 0;
-        snprintf(why, sizeof why,
-                 "port %d has no such RoCE v2 GID (an address makes one: `ip addr add`; `rdma "
-                 "link` and show_gids list them)",
-                 port);
-        add_reason(r, status = -ENOENT, name, why);
-    }
-    return status;
-}
-
-static int try_device(struct ibv_device *device, const struct kedge_fab_open_attr *attr,
-                      struct verbs_choice *c, struct reasons *r)
-{
-    const char *name = ibv_get_device_name(device);
-    char why[120];
-    if (device->transport_type != IBV_TRANSPORT_IB) {
-        add_reason(r, -ENOTSUP, name, "it is neither InfiniBand nor RoCE");
-        return -ENOTSUP;
-    }
-    c->context = ibv_open_device(device);
-    if (c->context == NULL) {
-        int status = errno != 0 ? -errno : -EIO;
-        snprintf(why, sizeof why, "cannot be opened: %s (may this user use /dev/infiniband?)",
-                 strerror(-status));
-        add_reason(r, status, name, why);
-        return status;
-    }
-    int status = choose_port(c, attr, name, r);
-    if (status != 0) {
-        (void)ibv_close_device(c->context);
-        c->context = NULL;
-    }
-    return status;
-}
-
-int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
-                 struct kedge_errbuf *err)
-{
-    struct reasons r = {.status = -ENODEV};
-    struct verbs_choice c = {.context = NULL};
     char names[200];
     int count = 0;
-    bool found = false;
-    errno = 0;
+    w->status = -ENODEV;
     struct ibv_device **devices = ibv_get_device_list(&count);
     if (devices == NULL || count == 0) {
         if (devices != NULL)
@@ -151,18 +302,43 @@ int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *ou
                          "SoftRoCE: `modprobe rdma_rxe; rdma link add rxe0 type rxe netdev NIC`)");
     }
     list_names(devices, names, sizeof names);
-    for (int i = 0; i < count && c.context == NULL; i++) {
-        if (attr->device != NULL && strcmp(attr->device, ibv_get_device_name(devices[i])) != 0)
-            continue;
-        found = true;
-        (void)try_device(devices[i], attr, &c, &r);
-    }
+    for (int i = 0; i < count && (w->list != NULL || w->choice.context == NULL); i++)
+        look_at_device(w, devices[i]);
+    bool found = w->attr->device == NULL || is_among(devices, w->attr->device);
     ibv_free_device_list(devices);
     if (!found)
-        return kedge_err(err, -ENODEV, "there is no RDMA device called %.60s; there are: %s",
-                         attr->device, names);
-    if (c.context == NULL)
-        return kedge_err(err, r.status, "no RDMA port can be used: %s", r.text);
-    *out = c;
+        return kedge_err(err, -ENODEV,
+                         "there is no RDMA device called %.60s (set `device` in [fabric]); there "
+                         "are: %s",
+                         w->attr->device, names);
+    if (w->choice.context == NULL)
+        return kedge_err(err, w->status, "no RDMA port can be used: %s", w->reasons);
     return 0;
+}
+
+int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
+                 struct kedge_errbuf *err)
+{
+    struct walk w = {.attr = attr};
+    int status = walk(&w, err);
+    if (status == 0)
+        *out = w.choice;
+    return status;
+}
+
+int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_fab_devices *out,
+                           struct kedge_errbuf *err)
+{
+    *out = (struct kedge_fab_devices){0};
+    struct walk w = {.attr = attr, .list = out};
+    int status = walk(&w, err);
+    if (status == 0)
+        (void)ibv_close_device(w.choice.context);
+    return status;
+}
+
+void kedge_fab_devices_fini(struct kedge_fab_devices *devices)
+{
+    free(devices->item);
+    *devices = (struct kedge_fab_devices){0};
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/describe.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/verbs.h"
+
+void verbs_describe_driver(struct kedge_fab_candidate *out)
+{
+    char path[160], target[256];
+    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/driver", out->device);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n <= 0)
+        return;
+    target[n] = '\0';
+    const char *slash = strrchr(target, '/');
+    snprintf(out->driver, sizeof out->driver, "%.31s", slash != NULL ? slash + 1 : target);
+}
+
+void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out)
+{
+    snprintf(out->firmware, sizeof out->firmware, "%s", device->fw_ver);
+    out->vendor_id = device->vendor_id;
+    out->part_id = device->vendor_part_id;
+    if (out->driver[0] == '\0' && device->vendor_id == VERBS_RXE_VENDOR)
+        snprintf(out->driver, sizeof out->driver, "rdma_rxe");
+}
+
+void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out)
+{
+    char path[160];
+    snprintf(out->link_layer, sizeof out->link_layer, "%s",
+             port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+    snprintf(out->state, sizeof out->state, "%s", ibv_port_state_str(port->state));
+    snprintf(path, sizeof path, "/sys/class/infiniband/%s/ports/%u/rate", out->device, out->port);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, out->rate, sizeof out->rate - 1);
+    close(fd);
+    out->rate[n > 0 ? n : 0] = '\0';
+    out->rate[strcspn(out->rate, "\n")] = '\0';
+}
+
+void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out)
+{
+    out->gid_index = (int)entry->gid_index;
+    memcpy(out->gid, entry->gid.raw, 16);
+    snprintf(out->gid_kind, sizeof out->gid_kind, "%s",
+             entry->gid_type == IBV_GID_TYPE_ROCE_V2   ? "RoCE v2"
+             : entry->gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
+                                                       : "InfiniBand");
+    if (entry->ndev_ifindex == 0 || if_indextoname(entry->ndev_ifindex, out->netdev) == NULL)
+        out->netdev[0] = '\0';
+}

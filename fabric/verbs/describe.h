@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to fabric/verbs: devices, ports and GIDs in the words of fabric/devices.h. Any thread. */
+#ifndef VERBS_DESCRIBE_H
+#define VERBS_DESCRIBE_H
+
+#include "fabric/devices.h"
+
+/* Each fills its part of *out, whose device is set; a port's needs the port as well. */
+void verbs_describe_driver(struct kedge_fab_candidate *out);
+void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out);
+void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out);
+void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out);
+
+#endif
