@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "daemon.h"
+#include "probe_main.h"
 #include "schema/peers.h"
 
 static int fail(const char *sentence)
@@ -265,11 +266,14 @@ static void help(void)
 {
     printf(
         "usage: kedge-agentd [--config FILE] [--check-config]\n"
+        "       kedge-agentd --probe [--config FILE] [--provider NAME] [--device NAME] [-o "
+        "text|json]\n"
         "\n"
         "Keeps queue pairs and registered memory ready on this host, and lends them to workers.\n"
         "\n"
         "  --config FILE    settings (none: the defaults below)\n"
         "  --check-config   read the settings, say what is wrong, and end\n"
+        "  --probe          try the device in all that Kedge does with it, report, and end\n"
         "  --version        print the version and end\n"
         "  --help           print this and end\n"
         "\n"
@@ -289,6 +293,8 @@ int main(int argc, char **argv)
     enum kedge_log_level level = KEDGE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
+    if (probe_is_asked_for(argc, argv))
+        return probe_main(argc, argv);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (c) {
         case 'c':

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe_main.h"
+
+#include <getopt.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agentd/config.h"
+#include "limits.h"
+#include "probe/probe.h"
+#include "schema/session.h"
+#include "schema/table.h"
+
+enum {
+    BAD_COMMAND_LINE = 2,
+    REPORT_BYTES = 4 << 20,
+    SLOT_BYTES = 256,       /* of a send queue; devices differ, and this is a large one */
+    COMPLETION_BYTES = 128, /* of a completion queue */
+    SCRATCH_BYTES = 2 * 256 * KEDGE_TABLE_WINDOW_BYTES, /* device.c registers it in both domains */
+    OWN_REGIONS = 8,                                    /* beside the arenas */
+};
+
+static const char NO_CONFIG[] =
+    "no settings (--config FILE): the defaults, and the first RDMA device if there is one";
+
+static int fail(const char *sentence)
+{
+    fprintf(stderr, "kedge-agentd: %s\n", sentence);
+    return BAD_COMMAND_LINE;
+}
+
+bool probe_is_asked_for(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--probe") == 0)
+            return true;
+    return false;
+}
+
+struct options {
+    const char *config, *provider, *device;
+    bool json;
+};
+
+static const char *parse(int argc, char **argv, struct options *o)
+{
+    static const struct option table[] = {
+        {"probe", no_argument, NULL, 'p'},        {"config", required_argument, NULL, 'c'},
+        {"output", required_argument, NULL, 'o'}, {"provider", required_argument, NULL, 'r'},
+        {"device", required_argument, NULL, 'd'}, {0}};
+    *o = (struct options){.json = false};
+    for (int c; (c = getopt_long(argc, argv, "o:", table, NULL)) != -1;) {
+        switch (c) {
+        case 'p':
+            break;
+        case 'c':
+            o->config = optarg;
+            break;
+        case 'r':
+            o->provider = optarg;
+            break;
+        case 'd':
+            o->device = optarg;
+            break;
+        case 'o':
+            o->json = strcmp(optarg, "json") == 0;
+            if (!o->json && strcmp(optarg, "text") != 0)
+                return "--output must be text or json";
+            break;
+        default:
+            return "see kedge-agentd --help";
+        }
+    }
+    return optind < argc ? "it takes no arguments but its options: see kedge-agentd --help" : NULL;
+}
+
+/* Without settings of anybody's: the first device that does, for that is what one wants to know. */
+static const char *provider_for(const struct options *o, const struct agentd_config *config)
+{
+    if (o->provider != NULL)
+        return o->provider;
+    if (o->config != NULL)
+        return config->provider;
+    struct kedge_fab_devices devices;
+    struct kedge_errbuf err;
+    const struct kedge_fab_open_attr any = {.port = 0};
+    (void)kedge_fab_devices_list(&any, &devices, &err);
+    bool there = devices.count > 0;
+    kedge_fab_devices_fini(&devices);
+    return there || o->device != NULL ? "verbs" : "soft";
+}
+
+/* What device.c and arenas.c make of a configuration. */
+static void settings_from(const struct options *o, const struct agentd_config *config,
+                          struct probe_settings *s)
+{
+    const uint64_t queues = config->dcis + config->spares + 1;
+    const char *device = o->device != NULL ? o->device : config->device;
+    *s = (struct probe_settings){
+        .provider = provider_for(o, config),
+        .attr = {.device = device[0] != '\0' ? device : NULL, .port = (uint8_t)config->port},
+        .mr_lease_ns = config->mr_lease_ns,
+        .ack_timeout = ACK_TIMEOUT,
+        .ack_retries = ACK_RETRIES,
+        .queue_pairs = (uint32_t)queues,
+        .send_wr = SQ_DEPTH,
+        .sge = KEDGE_MAX_SGE,
+        .inline_bytes = KEDGE_MAX_INLINE,
+        .cqe = (uint32_t)(queues * SQ_DEPTH),
+        .regions = (uint32_t)(config->max_sessions + config->arenas_ahead + OWN_REGIONS),
+        .largest_region = config->arena_bytes,
+        .start_bytes = config->arenas_ahead * config->arena_bytes +
+                       kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
+                       SCRATCH_BYTES + queues * SQ_DEPTH * (SLOT_BYTES + COMPLETION_BYTES)};
+    memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
+    s->most_bytes = s->start_bytes;
+    for (uint32_t i = 0; i < config->tenants; i++)
+        s->most_bytes += config->tenant[i].memory;
+}
+
+int probe_main(int argc, char **argv)
+{
+    static struct agentd_config config;
+    static struct probe_report report;
+    struct kedge_errbuf err = {.text = ""};
+    struct probe_settings settings;
+    struct probe_verdict verdict;
+    struct options options;
+    char source[256];
+    const char *wrong = parse(argc, argv, &options);
+    if (wrong != NULL)
+        return fail(wrong);
+    /* Without a file all has its default, and what can be wrong is the host's name alone. */
+    if (agentd_configure(options.config, &config, &err) != 0 && options.config != NULL)
+        return fail(err.text);
+    settings_from(&options, &config, &settings);
+    snprintf(source, sizeof source, "%s%.200s",
+             options.config != NULL ? "the settings of " : NO_CONFIG,
+             options.config != NULL ? options.config : "");
+    settings.source = source;
+    settings.wrong = err.text;
+    probe_run(&settings, &report);
+    if (options.json) {
+        struct kedge_text text;
+        kedge_text_init(&text, REPORT_BYTES);
+        probe_print_json(&report, &text);
+        if (text.error != 0)
+            return fail("the report is too long");
+        puts(kedge_text_str(&text));
+        kedge_text_fini(&text);
+    } else {
+        probe_print_text(&report, stdout);
+    }
+    probe_judge(&report, &verdict);
+    probe_report_fini(&report);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return fail("standard output cannot be written");
+    if (report.stuck)
+        _exit(1); /* a thread of the provider is in the kernel, and joining it would hang as well */
+    return verdict.usable ? 0 : 1;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations of the bed: what is made, moved and destroyed. */
+#include "bed.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, SGES = 4, INLINE = 64 };
+
+static const char MEMLOCK_ADVICE[] =
+    "raise LimitMEMLOCK (LimitMEMLOCK=infinity in the unit, or `* - memlock unlimited` in "
+    "/etc/security/limits.conf and a new login), or free memory";
+
+/* ---- calls
+ * ------------------------------------------------------------------------------------------------
+ */
+
+struct call {
+    struct kedge_fab_ctl ctl;
+    bool done;
+    struct call *next;
+};
+/* What the device may still answer, for as long as the process lives. */
+static struct call *given_up;
+
+static void on_done(struct kedge_fab_ctl *ctl)
+{
+    ((struct call *)ctl)->done = true;
+}
+
+int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
+{
+    if (b->report->stuck)
+        return -ETIMEDOUT;
+    struct call *c = malloc(sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    *c = (struct call){.ctl = *ctl};
+    c->ctl.done = on_done;
+    kedge_fab_submit(b->fab, &c->ctl);
+    const uint64_t end = kedge_clock_ns() + b->wait_ns;
+    while (!c->done && kedge_clock_ns() < end) {
+        struct pollfd p = {.fd = kedge_fab_ctl_fd(b->fab), .events = POLLIN};
+        (void)poll(&p, 1, 100);
+        (void)kedge_fab_run(b->fab);
+    }
+    if (!c->done) {
+        b->report->stuck = true;
+        c->next = given_up;
+        given_up = c;
+        return -ETIMEDOUT;
+    }
+    *ctl = c->ctl;
+    free(c);
+    return ctl->status;
+}
+
+int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t length, unsigned access,
+                 struct kedge_fab_mr **out)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = b->pd, .mem = mem, .length = length, .access = access}};
+    int status = bed_call(b, &c);
+    if (status == 0)
+        *out = c.mr.x;
+    return status;
+}
+
+int bed_deregister(struct bed *b, struct kedge_fab_mr *mr)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
+    return bed_call(b, &c);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
+               struct kedge_fab_qp **out)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    bool receives = type != KEDGE_FAB_QP_DCI && srq == NULL;
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = b->pd,
+               .type = type,
+               .send_cq = b->cq,
+               .recv_cq = b->far_cq,
+               .srq = srq,
+               .cap = {.send_wr = BED_WR,
+                       .recv_wr = receives ? BED_WR : 0,
+                       .send_sge = least(SGES, caps->max_sge),
+                       .recv_sge = receives ? 1 : 0,
+                       .inline_bytes =
+                           type == KEDGE_FAB_QP_UD ? 0 : least(INLINE, caps->max_inline)}}};
+    int status = bed_call(b, &c);
+    if (status == 0)
+        *out = c.qp.x;
+    return status;
+}
+
+static void address_self(const struct bed *b, struct ibv_ah_attr *attr)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    *attr = (struct ibv_ah_attr){.is_global = 1,
+                                 .port_num = caps->port_num,
+                                 .dlid = caps->lid,
+                                 .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}};
+    memcpy(attr->grh.dgid.raw, caps->gid, 16);
+}
+
+int bed_ah_new(struct bed *b, struct kedge_fab_ah **out)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = b->pd}};
+    address_self(b, &c.ah.attr);
+    int status = bed_call(b, &c);
+    if (status == 0)
+        *out = c.ah.x;
+    return status;
+}
+
+/* ---- states
+ * ------------------------------------------------------------------------------------------------
+ */
+
+const char *bed_state_name(enum ibv_qp_state state)
+{
+    static const char *const names[] = {
+        [IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
+        [IBV_QPS_RTS] = "RTS",     [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
+        [IBV_QPS_ERR] = "ERR"};
+    return (size_t)state < sizeof names / sizeof names[0] ? names[state] : "an unknown state";
+}
+
+/* The attributes that a type has to be given on its way to a state. */
+static int mask_of(enum kedge_fab_qp_type type, enum ibv_qp_state state)
+{
+    bool rc = type == KEDGE_FAB_QP_RC, ud = type == KEDGE_FAB_QP_UD;
+    switch (state) {
+    case IBV_QPS_INIT:
+        return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (rc ? IBV_QP_ACCESS_FLAGS : 0) |
+               (ud ? IBV_QP_QKEY : 0);
+    case IBV_QPS_RTR:
+        return ud   ? IBV_QP_STATE
+               : rc ? IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+                    : IBV_QP_STATE | IBV_QP_PATH_MTU;
+    case IBV_QPS_RTS:
+        return ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
+                  : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    default:
+        return IBV_QP_STATE;
+    }
+}
+
+int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
+              struct bed_steps *steps)
+{
+    static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct probe_settings *s = b->settings;
+    const uint8_t reads = (uint8_t)least(RD_ATOMIC, caps->max_rd_atomic);
+    for (size_t i = 0; i < sizeof path / sizeof path[0]; i++) {
+        struct kedge_fab_ctl c = {
+            .kind = KEDGE_FAB_MODIFY_QP,
+            .modify = {.x = qp,
+                       .mask = mask_of(qp->type, path[i]),
+                       .attr = {.qp_state = path[i],
+                                .port_num = caps->port_num,
+                                .qp_access_flags = BED_ALL_ACCESS,
+                                .qkey = BED_QKEY,
+                                .path_mtu = caps->mtu,
+                                .dest_qp_num = peer != NULL ? peer->qpn : 0,
+                                .max_dest_rd_atomic = reads,
+                                .max_rd_atomic = reads,
+                                .min_rnr_timer = 1,
+                                .timeout = hasty ? s->ack_timeout : PATIENT_TIMEOUT,
+                                .retry_cnt = hasty ? s->ack_retries : PATIENT_RETRIES,
+                                .rnr_retry = 7}}};
+        address_self(b, &c.modify.attr.ah_attr);
+        uint64_t start = kedge_clock_ns();
+        steps->now = path[i];
+        int status = bed_call(b, &c);
+        if (status != 0)
+            return status;
+        steps->ns[i] = kedge_clock_ns() - start;
+    }
+    return 0;
+}
+
+int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
+                   struct bed_steps *steps)
+{
+    if (qp[0] == NULL || qp[1] == NULL)
+        return -ENOTCONN;
+    if (!force && kedge_fab_qp_state(qp[0]) == IBV_QPS_RTS &&
+        kedge_fab_qp_state(qp[1]) == IBV_QPS_RTS)
+        return 0;
+    int status = bed_raise(b, qp[1], qp[0], false, steps);
+    return status != 0 ? status : bed_raise(b, qp[0], qp[1], false, steps);
+}
+
+/* ---- making and destroying all of it
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static int make_queues(struct bed *b, const char **what)
+{
+    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    *what = "making a completion channel";
+    int status = bed_call(b, &chan);
+    if (status != 0)
+        return status;
+    b->chan = chan.chan.x;
+    /* Room for every queue pair of ours. */
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
+                               .cq = {.cqe = 10 * BED_WR, .chan = b->chan}};
+    *what = "making a completion queue";
+    status = bed_call(b, &cq);
+    if (status != 0)
+        return status;
+    b->cq = cq.cq.x;
+    struct kedge_fab_ctl far = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 10 * BED_WR}};
+    status = bed_call(b, &far);
+    if (status != 0)
+        return status;
+    b->far_cq = far.cq.x;
+    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
+                                .srq = {.pd = b->pd, .max_wr = BED_WR, .max_sge = 1}};
+    *what = "making a shared receive queue";
+    status = bed_call(b, &srq);
+    if (status == 0)
+        b->srq = srq.srq.x;
+    return status;
+}
+
+static int make_memory(struct bed *b, const char **what)
+{
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_REG_MR,
+        .mr = {.pd = b->pd, .length = BED_HALF, .access = IBV_ACCESS_LOCAL_WRITE}};
+    *what = "getting a MiB of memory";
+    int status = kedge_fab_mem_alloc((size_t)2 * BED_HALF, "kedge-probe", &b->mem);
+    if (status != 0)
+        return status;
+    b->near = b->mem.addr;
+    b->far = b->near + BED_HALF;
+    *what = "registering memory";
+    c.mr.mem = &b->mem;
+    status = bed_call(b, &c);
+    if (status != 0)
+        return status;
+    b->near_mr = c.mr.x;
+    c.mr.offset = BED_HALF;
+    c.mr.access = BED_ALL_ACCESS;
+    status = bed_call(b, &c);
+    if (status == 0)
+        b->far_mr = c.mr.x;
+    return status;
+}
+
+bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings *s,
+              struct probe_report *report)
+{
+    struct probe_check *c = probe_begin(report, "objects", PROBE_FOR_RC);
+    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
+    const char *what = "making a protection domain";
+    *b = (struct bed){.fab = fab,
+                      .settings = s,
+                      .report = report,
+                      .wait_ns = (s->wait_ms != 0 ? s->wait_ms : 20000) * KEDGE_NS_PER_MS,
+                      .next_id = 1,
+                      .mem = {.fd = -1}};
+    int status = bed_call(b, &pd);
+    if (status == 0) {
+        b->pd = pd.pd.x;
+        status = make_queues(b, &what);
+    }
+    if (status == 0)
+        status = make_memory(b, &what);
+    if (bed_succeeded(c, what, status, NULL))
+        probe_ok(c, "protection domain, channel, completion queues, SRQ and memory can be made");
+    return status == 0;
+}
+
+static bool destroy(struct bed *b, enum kedge_fab_ctl_kind kind, void *x)
+{
+    struct kedge_fab_ctl c = {.kind = kind};
+    if (x == NULL)
+        return true;
+    c.pd.x = x; /* every kind names its object first */
+    return bed_call(b, &c) == 0;
+}
+
+void bed_close(struct bed *b)
+{
+    struct kedge_fab_qp *qp[] = {b->rc[0],  b->rc[1], b->rc_srq[0], b->rc_srq[1], b->lonely,
+                                 b->silent, b->ud[0], b->ud[1],     b->dci};
+    bool ok = true;
+    if (b->report
+            ->stuck) /* every further call would hang; the kernel cleans up after the process */
+        return;
+    for (size_t i = 0; i < sizeof qp / sizeof qp[0]; i++)
+        ok = destroy(b, KEDGE_FAB_DESTROY_QP, qp[i]) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_DCT, b->dct) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_AH, b->ah) && ok;
+    ok = destroy(b, KEDGE_FAB_DEREG_MR, b->near_mr) && ok;
+    ok = destroy(b, KEDGE_FAB_DEREG_MR, b->far_mr) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_SRQ, b->srq) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_CQ, b->cq) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_CQ, b->far_cq) && ok;
+    ok = destroy(b, KEDGE_FAB_DESTROY_CHAN, b->chan) && ok;
+    ok = destroy(b, KEDGE_FAB_FREE_PD, b->pd) && ok;
+    struct probe_check *c = probe_begin(b->report, "destroying", PROBE_FOR_RC);
+    if (!ok) {
+        probe_fail(c, "look at the kernel's log (dmesg) for the device's driver",
+                   "what was made for the checks could not be destroyed%s",
+                   b->report->stuck ? ": the device does not answer" : "");
+        return; /* the memory may be registered still */
+    }
+    kedge_fab_mem_free(&b->mem);
+    probe_ok(c, "everything that was made could be destroyed");
+}
+
+/* ---- errors
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static const char *advice_of_status(int status)
+{
+    switch (-status) {
+    case ENOMEM:
+        return MEMLOCK_ADVICE;
+    case ETIMEDOUT:
+        return "look at the kernel's log (dmesg) for the device's driver, and reset the device";
+    case EACCES:
+    case EPERM:
+        return "run this as the agent's user, with read and write access to "
+               "/dev/infiniband/uverbs*";
+    default:
+        return "look at the kernel's log (dmesg), and send this report";
+    }
+}
+
+static const char *wc_name(enum ibv_wc_status status)
+{
+    static const char *const names[] = {
+        [IBV_WC_LOC_LEN_ERR] = "local length error (LOC_LEN_ERR)",
+        [IBV_WC_LOC_QP_OP_ERR] = "local queue pair operation error (LOC_QP_OP_ERR)",
+        [IBV_WC_LOC_PROT_ERR] = "local protection error (LOC_PROT_ERR)",
+        [IBV_WC_WR_FLUSH_ERR] = "flushed after another error (WR_FLUSH_ERR)",
+        [IBV_WC_REM_INV_REQ_ERR] = "the far side calls the request invalid (REM_INV_REQ_ERR)",
+        [IBV_WC_REM_ACCESS_ERR] = "the far side refuses access (REM_ACCESS_ERR)",
+        [IBV_WC_REM_OP_ERR] = "the far side cannot do it (REM_OP_ERR)",
+        [IBV_WC_RETRY_EXC_ERR] = "the far side does not answer (RETRY_EXC_ERR)",
+        [IBV_WC_RNR_RETRY_EXC_ERR] = "the far side has no receive posted (RNR_RETRY_EXC_ERR)",
+        [IBV_WC_GENERAL_ERR] = "a general error (GENERAL_ERR)"};
+    if ((size_t)status < sizeof names / sizeof names[0] && names[status] != NULL)
+        return names[status];
+    return "another error";
+}
+
+bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc)
+{
+    if (status != 0) {
+        probe_fail(c, advice_of_status(status), "%s failed: %s", what, strerror(-status));
+        return false;
+    }
+    if (wc == NULL || wc->status == IBV_WC_SUCCESS)
+        return true;
+    probe_fail(c,
+               wc->status == IBV_WC_RETRY_EXC_ERR
+                   ? "does the device reach itself by this GID? try another one (`gid` in "
+                     "[fabric]); a firewall must let UDP port 4791 (RoCE v2) through"
+                   : "send this report",
+               "%s completed with status %d, %s, vendor's code 0x%x", what, (int)wc->status,
+               wc_name(wc->status), wc->vendor_err);
+    probe_number(c, "wc_status", wc->status);
+    probe_number(c, "vendor_err", wc->vendor_err);
+    return false;
+}

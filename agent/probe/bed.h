@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Private to agent/probe: the objects that the checks share, and how they use the fabric. No call
+ * here ends the process or waits without end; errors are -errno for the check to tell of. */
+#ifndef PROBE_BED_H
+#define PROBE_BED_H
+
+#include "probe/probe.h"
+
+enum {
+    BED_HALF = 1 << 19, /* bytes of near memory, then as many of far memory */
+    BED_WR = 64,        /* slots of every queue */
+    BED_QKEY = 0x4b656467,
+    BED_ROUNDS = 200, /* of what is timed */
+};
+
+#define BED_ALL_ACCESS                                                                             \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+struct bed {
+    struct kedge_fab *fab;
+    const struct probe_settings *settings;
+    struct probe_report *report;
+    uint64_t wait_ns;
+    uint64_t
+        next_id; /* of a request; never used twice, so that a late completion is known as such */
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_chan *chan;
+    struct kedge_fab_cq *cq, *far_cq; /* of sends, on chan; of receives */
+    struct kedge_fab_srq *srq;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *near_mr, *far_mr;
+    uint8_t *near, *far;
+    struct kedge_fab_qp *rc[2]; /* [0] sends to [1] */
+    struct kedge_fab_qp *rc_srq[2];
+    struct kedge_fab_qp *lonely; /* its peer keeps silent */
+    struct kedge_fab_qp *silent;
+    struct kedge_fab_qp *ud[2];
+    struct kedge_fab_ah *ah;
+    struct kedge_fab_dct *dct;
+    struct kedge_fab_qp *dci;
+};
+
+/* What of it cannot be made is a failed check. False: without it there is nothing to try. */
+bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings *s,
+              struct probe_report *report);
+/* Destroys all; a failed check if something cannot be. Nothing at all when the device is stuck. */
+void bed_close(struct bed *b);
+
+/* As kedge_fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
+int bed_call(struct bed *b, struct kedge_fab_ctl *ctl);
+/* A region of memory: 0 or -errno. */
+int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t length, unsigned access,
+                 struct kedge_fab_mr **out);
+int bed_deregister(struct bed *b, struct kedge_fab_mr *mr);
+int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
+               struct kedge_fab_qp **out);
+int bed_ah_new(struct bed *b, struct kedge_fab_ah **out);
+
+struct bed_steps {
+    uint64_t ns[4];        /* RESET, INIT, RTR, RTS */
+    enum ibv_qp_state now; /* where it failed to go, when it did */
+};
+/* Through RESET to RTS, connected to peer (NULL: UD and DCI). Hasty: with the agent's time-outs,
+ * else with long ones, so that a slow machine is not taken for a broken device. */
+int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
+              struct bed_steps *steps);
+/* Both of a pair, if one of them is not in RTS or force is set. */
+int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
+                   struct bed_steps *steps);
+const char *bed_state_name(enum ibv_qp_state state);
+
+/* One request of one SGE; near and far are offsets. */
+struct bed_wr {
+    struct kedge_fab_wr wr;
+    struct ibv_sge sge;
+};
+void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64_t near,
+              uint64_t far, uint32_t length);
+int bed_post(struct kedge_fab_qp *qp, struct bed_wr *w);
+/* One receive of length bytes into far memory at an offset; its id, or -errno. */
+int64_t bed_post_recv(struct bed *b, struct kedge_fab_qp *qp, uint64_t far, uint32_t length);
+/* The completion of a request, others being dropped. 0; -ETIMEDOUT; -EIO: the queue is dead. */
+int bed_wait(struct kedge_fab_cq *cq, uint64_t wr_id, uint64_t wait_ns, struct ibv_wc *out);
+/* Posts and waits. */
+int bed_do(struct bed *b, struct kedge_fab_qp *qp, struct bed_wr *w, struct ibv_wc *out);
+
+/* Says in a check what kept a call (0 or -errno) or a completion from success, with a way out for
+ * the errors that have one. Returns whether it did succeed. */
+bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc);
+
+/* Durations of one operation. */
+struct bed_times {
+    uint64_t ns[BED_ROUNDS];
+    unsigned count;
+};
+void bed_time(struct bed_times *t, uint64_t ns);
+uint64_t bed_median(struct bed_times *t);
+/* Numbers and the sentence of a check that went well: "8 bytes: 2.1 us (median of 200)". */
+void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t);
+
+/* Groups of checks. */
+void probe_memory_limits(struct probe_report *r, const struct probe_settings *s, bool locks);
+void probe_limits(struct bed *b);
+void probe_lease(struct bed *b);
+void probe_rc(struct bed *b);
+void probe_ud(struct bed *b);
+void probe_dc(struct bed *b);
+void probe_registration(struct bed *b);
+void probe_holes(struct bed *b);
+
+/* A check of a group: skipped when the device no longer answers. */
+struct bed_case {
+    const char *name;
+    enum probe_need need;
+    void (*run)(struct bed *b, struct probe_check *c);
+};
+void bed_run(struct bed *b, const struct bed_case *cases, unsigned count);
+
+/* What RC and DC are tried with alike: the queue pair, and how a request is addressed there. */
+struct bed_path {
+    struct kedge_fab_qp *qp;
+    struct kedge_fab_dct *dct; /* NULL: RC */
+};
+void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w);
+void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c, bool inlined);
+void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c);
+void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the open device says of itself, against what the agent's configuration asks of it; and for
+ * how long it goes on trying, which the leases of memory stand on. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "bed.h"
+
+enum { SILENCE_MS = 60000 };
+
+/* ---- limits
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps *caps)
+{
+    probe_number(c, "transports", caps->transports);
+    probe_number(c, "max_qp", caps->max_qp);
+    probe_number(c, "max_qp_wr", caps->max_qp_wr);
+    probe_number(c, "max_sge", caps->max_sge);
+    probe_number(c, "max_inline_bytes", caps->max_inline);
+    probe_number(c, "max_cqe", caps->max_cqe);
+    probe_number(c, "max_srq_wr", caps->max_srq_wr);
+    probe_number(c, "max_mr", caps->max_mr);
+    probe_number(c, "max_mr_bytes", caps->max_mr_size);
+    probe_number(c, "max_msg_bytes", caps->max_msg_size);
+    probe_number(c, "max_rd_atomic", caps->max_rd_atomic);
+    probe_number(c, "ud_payload_bytes", caps->ud_payload);
+    probe_number(c, "mtu_bytes", 128u << caps->mtu);
+    probe_number(c, "port", caps->port_num);
+    probe_number(c, "lid", caps->lid);
+    probe_number(c, "sgid_index", caps->sgid_index);
+    probe_number(c, "ethernet", caps->is_ethernet);
+    probe_number(c, "dci_streams", caps->dci_streams);
+    probe_number(c, "deadlines", caps->deadlines);
+    probe_number(c, "slack_ns", caps->slack_ns);
+}
+
+void probe_limits(struct bed *b)
+{
+    struct probe_check *c = probe_begin(b->report, "limits", PROBE_FOR_RC);
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct probe_settings *s = b->settings;
+    const struct {
+        const char *what, *way_out;
+        uint64_t has, needs;
+    } limits[] = {
+        {"queue pairs", "lower dcis, spares", caps->max_qp, s->queue_pairs},
+        {"requests in a queue", "use another device", caps->max_qp_wr, s->send_wr},
+        {"completions in a queue", "lower dcis, spares", caps->max_cqe, s->cqe},
+        {"pieces of memory in a request", "use another device", caps->max_sge, s->sge},
+        {"memory regions", "lower max_sessions, arenas_ahead", caps->max_mr, s->regions},
+        {"bytes in a memory region", "lower arena_bytes", caps->max_mr_size, s->largest_region},
+    };
+    numbers_of_limits(c, caps);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].has < limits[i].needs) {
+            probe_fail(c, "", "the device allows %llu %s, and this configuration needs %llu",
+                       (unsigned long long)limits[i].has, limits[i].what,
+                       (unsigned long long)limits[i].needs);
+            probe_advise(c, "%s in [pool]", limits[i].way_out);
+            return;
+        }
+    if (caps->max_inline < s->inline_bytes) {
+        probe_warn(c, "nothing: workers' small writes are copied to registered memory first",
+                   "the device takes %u bytes inline, fewer than workers may send so (%u)",
+                   caps->max_inline, s->inline_bytes);
+        return;
+    }
+    probe_ok(c,
+             "%u queue pairs of %u requests, %u pieces of memory, %u bytes inline, %u regions, %u "
+             "READs at a time, MTU %u: enough for this configuration",
+             caps->max_qp, caps->max_qp_wr, caps->max_sge, caps->max_inline, caps->max_mr,
+             caps->max_rd_atomic, 128u << caps->mtu);
+}
+
+/* ---- leases
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t up_to_ms(uint64_t ns)
+{
+    return (ns + KEDGE_NS_PER_MS - 1) / KEDGE_NS_PER_MS;
+}
+
+static void lease(struct bed *b, struct probe_check *c)
+{
+    const struct probe_settings *s = b->settings;
+    uint64_t bound = kedge_fab_bound_ns(s->ack_timeout, s->ack_retries);
+    uint64_t shortest = bound + b->fab->caps.slack_ns;
+    char shortest_text[PROBE_DURATION], lease_text[PROBE_DURATION];
+    probe_number(c, "bound_ns", bound);
+    probe_number(c, "slack_ns", b->fab->caps.slack_ns);
+    probe_number(c, "shortest_ns", shortest);
+    probe_number(c, "mr_lease_ns", s->mr_lease_ns);
+    probe_duration(shortest, shortest_text);
+    probe_duration(s->mr_lease_ns, lease_text);
+    if (s->mr_lease_ns > shortest) {
+        probe_ok(c, "mr_lease is %s; by the time-outs that Kedge sets, more than %s is safe here",
+                 lease_text, shortest_text);
+        return;
+    }
+    probe_fail(c, "",
+               "mr_lease is %s, but a posted operation may still be executed for %s on this device",
+               lease_text, shortest_text);
+    probe_advise(c, "set mr_lease in [pool] to %llums or more, the same on every node",
+                 (unsigned long long)up_to_ms(shortest + 1));
+}
+
+static bool make_lonely(struct bed *b, struct probe_check *c)
+{
+    struct bed_steps steps;
+    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->lonely);
+    if (status == 0)
+        status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->silent); /* stays in RESET */
+    if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
+        return false;
+    status = bed_raise(b, b->lonely, b->silent, true, &steps);
+    return bed_succeeded(c, "bringing an RC queue pair to RTS", status, NULL);
+}
+
+/* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
+ * is measured, with a peer that keeps silent. */
+static void silence(struct bed *b, struct probe_check *c)
+{
+    const struct probe_settings *s = b->settings;
+    const uint64_t bound = kedge_fab_bound_ns(s->ack_timeout, s->ack_retries);
+    uint64_t longest = SILENCE_MS * KEDGE_NS_PER_MS;
+    char took[PROBE_DURATION], assumed[PROBE_DURATION];
+    struct bed_wr w;
+    struct ibv_wc wc;
+    if (!make_lonely(b, c))
+        return;
+    if (s->wait_ms != 0)
+        longest = b->wait_ns;
+    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
+    uint64_t start = kedge_clock_ns();
+    int status = bed_post(b->lonely, &w);
+    if (status == 0)
+        status = bed_wait(b->cq, w.wr.wr_id, longest, &wc);
+    uint64_t ns = kedge_clock_ns() - start;
+    probe_duration(ns, took);
+    probe_duration(bound, assumed);
+    probe_number(c, "bound_ns", bound);
+    probe_number(c, "measured_ns", ns);
+    if (status != 0) {
+        (void)bed_succeeded(c, "waiting for a READ to give up on a silent peer", status, NULL);
+        return;
+    }
+    probe_number(c, "wc_status", wc.status);
+    if (wc.status != IBV_WC_RETRY_EXC_ERR)
+        probe_warn(c, "send this report",
+                   "a READ of a silent peer completed with status %d after %s, not with %d "
+                   "(RETRY_EXC_ERR)",
+                   (int)wc.status, took, IBV_WC_RETRY_EXC_ERR);
+    else if (ns <= bound)
+        probe_ok(c, "a READ of a silent peer is given up after %s; leases allow for %s", took,
+                 assumed);
+    else {
+        probe_warn(c, "",
+                   "a READ of a silent peer is given up after %s only, and leases allow for %s: "
+                   "the device waits longer than it is told to, or this machine is very busy",
+                   took, assumed);
+        probe_advise(c, "set mr_lease in [pool] to %llums or more, the same on every node",
+                     (unsigned long long)up_to_ms(2 * ns + b->fab->caps.slack_ns));
+    }
+}
+
+void probe_lease(struct bed *b)
+{
+    static const struct bed_case cases[] = {{"lease", PROBE_FOR_RC, lease},
+                                            {"silent peer", PROBE_FOR_NOTHING, silence}};
+    bed_run(b, cases, 2);
+}

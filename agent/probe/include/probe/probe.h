@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tries on one device everything that Kedge does with it, in this process alone, and reports.
+ *
+ * Beside a running agent it may run too: on verbs it opens the device a second time, on soft it
+ * takes a GID of its own when the configured one is taken. What it makes it destroys. One thread,
+ * which it blocks for some seconds; every wait has an end. */
+#ifndef PROBE_PROBE_H
+#define PROBE_PROBE_H
+
+#include "probe/report.h"
+
+/* What the agent would do with its configuration: what the device is held against. */
+struct probe_settings {
+    const char *source; /* where they come from, a sentence: "the settings of /etc/x" */
+    const char *wrong;  /* what the agent would not start for, though the device can be tried; "" */
+    const char *provider;
+    struct kedge_fab_open_attr attr;
+    uint64_t mr_lease_ns;
+    uint8_t ack_timeout, ack_retries; /* as for ibv_qp_attr: 4.096 us << timeout */
+    uint32_t queue_pairs, send_wr, sge, inline_bytes, cqe, regions;
+    uint64_t largest_region;
+    uint64_t start_bytes; /* registered or pinned when it starts */
+    uint64_t most_bytes;  /* when all sessions have attached */
+    uint64_t wait_ms;     /* the end of every wait; 0: a default */
+};
+
+/* Opens the device and runs every check; *out is always whole: probe_report_fini(). */
+void probe_run(const struct probe_settings *s, struct probe_report *out);
+
+/* The checks of a device that is open already; takes its transports, GID and port. Everything that
+ * was made on it is gone afterwards, unless out->stuck. */
+void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *out);
+
+/* The check of locked memory alone, for a limit (RLIM_INFINITY: none) that a user may be exempt
+ * from; locks: whether the provider locks memory at all. */
+void probe_memlock(struct probe_report *r, const struct probe_settings *s, bool locks,
+                   uint64_t limit_bytes, bool exempt);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One-sided operations, on RC and on DC alike. Each round has bytes of its own, so that a round
+ * that did nothing is not taken for one that did. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bed.h"
+
+enum { SMALL = 8, CHAIN = 16 };
+
+/* A round's request, timed; false: the check says why. */
+static bool one(struct bed *b, const struct bed_path *p, struct probe_check *c, struct bed_wr *w,
+                const char *what, struct bed_times *t)
+{
+    struct ibv_wc wc;
+    bed_address(b, p, w);
+    uint64_t start = kedge_clock_ns();
+    int status = bed_do(b, p->qp, w, &wc);
+    uint64_t end = kedge_clock_ns();
+    bed_time(t, end - start);
+    return bed_succeeded(c, what, status, &wc);
+}
+
+static void wrong_bytes(struct probe_check *c, const char *what, unsigned round)
+{
+    probe_fail(c, "send this report: the device says that it is done and it is not",
+               "%s completed in round %u, but the bytes are not those that were sent", what, round);
+}
+
+void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c)
+{
+    struct bed_times t = {.count = 0};
+    struct bed_wr w;
+    for (unsigned i = 0; i < BED_ROUNDS; i++) {
+        memset(b->far, (int)(i + 1), SMALL);
+        memset(b->near, 0, SMALL);
+        bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
+        if (!one(b, p, c, &w, "a READ of 8 bytes", &t))
+            return;
+        if (memcmp(b->near, b->far, SMALL) != 0) {
+            wrong_bytes(c, "a READ", i);
+            return;
+        }
+    }
+    bed_tell_times(c, "8 bytes", &t);
+}
+
+void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *c, bool inlined)
+{
+    struct bed_times t = {.count = 0};
+    struct bed_wr w;
+    const char *what = inlined ? "an inline WRITE of 8 bytes" : "a WRITE of 8 bytes";
+    if (inlined && p->qp->cap.inline_bytes < SMALL) {
+        probe_skip(c, "the device has no inline data");
+        return;
+    }
+    for (unsigned i = 0; i < BED_ROUNDS; i++) {
+        memset(b->near, (int)(i + 1), SMALL);
+        memset(b->far, 0, SMALL);
+        bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+        if (inlined) {
+            w.wr.send_flags |= IBV_SEND_INLINE;
+            w.sge.addr = (uintptr_t)b->near;
+            w.sge.lkey = 0;
+        }
+        if (!one(b, p, c, &w, what, &t))
+            return;
+        if (memcmp(b->near, b->far, SMALL) != 0) {
+            wrong_bytes(c, what, i);
+            return;
+        }
+    }
+    bed_tell_times(c, "8 bytes", &t);
+}
+
+/* The far number must be what the last round left, and the old one must come back. */
+static bool atomic_went_well(struct bed *b, struct probe_check *c, const char *what, uint64_t old,
+                             uint64_t new)
+{
+    uint64_t near, far;
+    memcpy(&near, b->near, sizeof near);
+    memcpy(&far, b->far, sizeof far);
+    if (near == old && far == new)
+        return true;
+    probe_fail(c, "send this report",
+               "%s completed, but gave back 0x%llx and left 0x%llx instead of 0x%llx and 0x%llx",
+               what, (unsigned long long)near, (unsigned long long)far, (unsigned long long)old,
+               (unsigned long long)new);
+    return false;
+}
+
+void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
+{
+    struct bed_times t = {.count = 0};
+    struct bed_wr w;
+    uint64_t number = 0x0102030405060708;
+    memcpy(b->far, &number, sizeof number);
+    for (unsigned i = 0; i < BED_ROUNDS; i++) {
+        bed_fill(b, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, SMALL);
+        w.wr.compare_add = i + 3;
+        if (!one(b, p, c, &w, "a FETCH_ADD", &t) ||
+            !atomic_went_well(b, c, "a FETCH_ADD", number, number + i + 3))
+            return;
+        number += i + 3;
+    }
+    bed_tell_times(c, "8 bytes", &t);
+}
+
+void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c)
+{
+    struct bed_times t = {.count = 0};
+    struct bed_wr w;
+    uint64_t number = 0x1122334455667788;
+    memcpy(b->far, &number, sizeof number);
+    for (unsigned i = 0; i < BED_ROUNDS; i++) {
+        bool hits = i % 2 == 0;
+        bed_fill(b, &w, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, SMALL);
+        w.wr.compare_add = hits ? number : ~number;
+        w.wr.swap = number + 1;
+        if (!one(b, p, c, &w, "a CMP_SWAP", &t) ||
+            !atomic_went_well(b, c, "a CMP_SWAP", number, hits ? number + 1 : number))
+            return;
+        number += hits;
+    }
+    bed_tell_times(c, "8 bytes, with and without a match", &t);
+}
+
+void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c)
+{
+    struct bed_wr w[CHAIN];
+    struct bed_times t = {.count = 0};
+    struct ibv_wc wc;
+    for (unsigned round = 0; round < BED_ROUNDS / 4; round++) {
+        memset(b->far, 0, CHAIN * SMALL);
+        for (unsigned i = 0; i < CHAIN; i++) {
+            memset(b->near + i * SMALL, (int)(round + i + 1), SMALL);
+            bed_fill(b, &w[i], IBV_WR_RDMA_WRITE, i * SMALL, i * SMALL, SMALL);
+            bed_address(b, p, &w[i]);
+            w[i].wr.send_flags = i + 1 < CHAIN ? 0 : IBV_SEND_SIGNALED;
+            w[i].wr.next = i + 1 < CHAIN ? &w[i + 1].wr : NULL;
+        }
+        uint64_t start = kedge_clock_ns();
+        int status = bed_post(p->qp, &w[0]);
+        if (status == 0)
+            status = bed_wait(b->cq, w[CHAIN - 1].wr.wr_id, b->wait_ns, &wc);
+        bed_time(&t, kedge_clock_ns() - start);
+        if (!bed_succeeded(c, "a list of 16 WRITEs", status, &wc))
+            return;
+        if (memcmp(b->near, b->far, CHAIN * SMALL) != 0) {
+            wrong_bytes(c, "a list of 16 WRITEs", round);
+            return;
+        }
+    }
+    bed_tell_times(c, "16 WRITEs of 8 bytes with one doorbell and one completion", &t);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report as text, and as JSON. */
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probe/report.h"
+
+static const char *const results[] = {"ok", "warning", "failed", "skipped"};
+
+/* What is known of the machine, for whoever reads the report elsewhere. */
+struct machine {
+    struct utsname kernel;
+    char system[96]; /* of /etc/os-release */
+    char cpu[96];
+    long cpus;
+    char when[32]; /* UTC */
+};
+
+/* The value of the first line that begins with key, without quotes. */
+static void find_line(const char *path, const char *key, const char *separator, char *out,
+                      size_t size)
+{
+    char line[512];
+    out[0] = '\0';
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return;
+    while (out[0] == '\0' && fgets(line, sizeof line, f) != NULL) {
+        char *at = strstr(line, separator);
+        if (strncmp(line, key, strlen(key)) != 0 || at == NULL)
+            continue;
+        at += strlen(separator);
+        at += strspn(at, " \"");
+        at[strcspn(at, "\"\n")] = '\0';
+        snprintf(out, size, "%s", at);
+    }
+    fclose(f);
+}
+
+static void machine_read(struct machine *m)
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    memset(m, 0, sizeof *m);
+    (void)uname(&m->kernel);
+    find_line("/etc/os-release", "PRETTY_NAME", "=", m->system, sizeof m->system);
+    find_line("/proc/cpuinfo", "model name", ":", m->cpu, sizeof m->cpu);
+    m->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (gmtime_r(&now, &utc) != NULL)
+        (void)strftime(m->when, sizeof m->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* ---- text
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void print_devices(const struct kedge_fab_devices *d, FILE *out)
+{
+    char gid[KEDGE_GID_TEXT];
+    if (d->count == 0)
+        return;
+    fprintf(out, "\nRDMA devices, ports and GIDs of this host:\n");
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct kedge_fab_candidate *c = &d->item[i];
+        fprintf(out, "  %s %s", c->chosen ? "->" : "  ", c->device);
+        if (c->driver[0] != '\0')
+            fprintf(out, " (%s%s%s)", c->driver, c->firmware[0] != '\0' ? ", firmware " : "",
+                    c->firmware);
+        if (c->port != 0)
+            fprintf(out, " port %u, %s, %s", c->port, c->link_layer, c->state);
+        if (c->rate[0] != '\0')
+            fprintf(out, ", %s", c->rate);
+        if (c->gid_index >= 0)
+            fprintf(out, ", GID %d %s, %s%s%s", c->gid_index, kedge_gid_format(c->gid, gid),
+                    c->gid_kind, c->netdev[0] != '\0' ? ", " : "", c->netdev);
+        fprintf(out, ": %s%s\n", c->chosen ? "chosen: " : "", c->why);
+    }
+}
+
+void probe_print_text(const struct probe_report *r, FILE *out)
+{
+    struct machine m;
+    struct probe_verdict v;
+    char gid[KEDGE_GID_TEXT];
+    machine_read(&m);
+    probe_judge(r, &v);
+    fprintf(out, "Kedge %s, %s: %s %s %s, %s, %ld x %s, uid %u\n", KEDGE_VERSION, m.when,
+            m.kernel.sysname, m.kernel.release, m.kernel.machine, m.system, m.cpus, m.cpu,
+            (unsigned)geteuid());
+    fprintf(out, "provider %s, device %s", r->provider, r->device);
+    if (r->transports != 0)
+        fprintf(out, ", port %u, GID %s", r->port, kedge_gid_format(r->gid, gid));
+    fprintf(out, "\n");
+    print_devices(&r->devices, out);
+    fprintf(out, "\n");
+    for (unsigned i = 0; i < r->checks; i++) {
+        const struct probe_check *c = &r->check[i];
+        fprintf(out, "%-8s %-18s %s\n", results[c->result], c->name, c->found);
+        if (c->advice[0] != '\0')
+            fprintf(out, "%-27s   what to do: %s\n", "", c->advice);
+    }
+    fprintf(out,
+            "\n%s.\nTo send this report to whoever can help: rdmactl doctor -o json >report.json\n",
+            v.sentence);
+}
+
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void field(struct kedge_text *t, const char *name, const char *value)
+{
+    kedge_text_printf(t, ",\"%s\":", name);
+    kedge_text_json(t, value);
+}
+
+static void json_devices(const struct kedge_fab_devices *d, struct kedge_text *t)
+{
+    char gid[KEDGE_GID_TEXT];
+    kedge_text_printf(t, ",\"candidates\":[");
+    for (uint32_t i = 0; i < d->count; i++) {
+        const struct kedge_fab_candidate *c = &d->item[i];
+        kedge_text_printf(t, "%s{\"chosen\":%s", i > 0 ? "," : "", c->chosen ? "true" : "false");
+        field(t, "device", c->device);
+        field(t, "driver", c->driver);
+        field(t, "firmware", c->firmware);
+        kedge_text_printf(t, ",\"vendor_id\":%u,\"part_id\":%u,\"port\":%u", c->vendor_id,
+                          c->part_id, c->port);
+        field(t, "link_layer", c->link_layer);
+        field(t, "state", c->state);
+        field(t, "rate", c->rate);
+        kedge_text_printf(t, ",\"gid_index\":%d", c->gid_index);
+        field(t, "gid", c->gid_index >= 0 ? kedge_gid_format(c->gid, gid) : "");
+        field(t, "gid_kind", c->gid_kind);
+        field(t, "netdev", c->netdev);
+        field(t, "why", c->why);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "],\"candidates_complete\":%s", d->incomplete ? "false" : "true");
+}
+
+static void json_check(const struct probe_check *c, struct kedge_text *t)
+{
+    kedge_text_printf(t, "{\"check\":");
+    kedge_text_json(t, c->name);
+    field(t, "result", results[c->result]);
+    field(t, "found", c->found);
+    field(t, "advice", c->advice);
+    kedge_text_printf(t, ",\"numbers\":{");
+    for (unsigned i = 0; i < c->numbers; i++)
+        kedge_text_printf(t, "%s\"%s\":%llu", i > 0 ? "," : "", c->number[i].name,
+                          (unsigned long long)c->number[i].value);
+    kedge_text_printf(t, "}}");
+}
+
+void probe_print_json(const struct probe_report *r, struct kedge_text *t)
+{
+    struct machine m;
+    struct probe_verdict v;
+    char gid[KEDGE_GID_TEXT];
+    machine_read(&m);
+    probe_judge(r, &v);
+    kedge_text_printf(t, "{\"report\":\"kedge-probe\",\"version\":%d", PROBE_FORMAT);
+    field(t, "kedge", KEDGE_VERSION);
+    field(t, "when", m.when);
+    kedge_text_printf(t, ",\"host\":{\"cpus\":%ld,\"uid\":%u", m.cpus, (unsigned)geteuid());
+    field(t, "kernel", m.kernel.release);
+    field(t, "machine", m.kernel.machine);
+    field(t, "system", m.system);
+    field(t, "cpu", m.cpu);
+    kedge_text_printf(t, "}");
+    field(t, "provider", r->provider);
+    field(t, "device", r->device);
+    kedge_text_printf(t, ",\"port\":%u", r->port);
+    field(t, "gid", r->transports != 0 ? kedge_gid_format(r->gid, gid) : "");
+    json_devices(&r->devices, t);
+    kedge_text_printf(t, ",\"checks\":[");
+    for (unsigned i = 0; i < r->checks; i++) {
+        kedge_text_printf(t, "%s", i > 0 ? "," : "");
+        json_check(&r->check[i], t);
+    }
+    kedge_text_printf(t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s",
+                      v.usable ? "true" : "false", v.usable ? "true" : "false",
+                      v.dc ? "true" : "false");
+    field(t, "sentence", v.sentence);
+    kedge_text_printf(t, "}}");
+}

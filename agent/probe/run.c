@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the device that the configuration names, and runs all checks in order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "bed.h"
+#include "fabric/providers.h"
+
+static void configuration(struct probe_report *r, const struct probe_settings *s)
+{
+    struct probe_check *c = probe_begin(r, "configuration", PROBE_FOR_NOTHING);
+    if (s->wrong[0] != '\0')
+        probe_warn(c, "the agent does not start with that", "%s; %s", s->source, s->wrong);
+    else
+        probe_ok(c, "%s", s->source);
+}
+
+/* ---- candidates
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static const struct kedge_fab_candidate *chosen(const struct kedge_fab_devices *d)
+{
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->item[i].chosen)
+            return &d->item[i];
+    return NULL;
+}
+
+/* False: there is nothing that could be opened. */
+static bool candidates(struct probe_report *r, const struct probe_settings *s, bool verbs)
+{
+    struct kedge_errbuf err = {.text = ""};
+    char gid[KEDGE_GID_TEXT];
+    /* soft's directory is no device's name */
+    struct kedge_fab_open_attr attr = verbs ? s->attr : (struct kedge_fab_open_attr){.port = 0};
+    int status = kedge_fab_devices_list(&attr, &r->devices, &err);
+    struct probe_check *c = probe_begin(r, "devices", verbs ? PROBE_FOR_RC : PROBE_FOR_NOTHING);
+    const struct kedge_fab_candidate *it = chosen(&r->devices);
+    probe_number(c, "candidates", r->devices.count);
+    if (status != 0 || it == NULL) {
+        if (verbs)
+            probe_fail(c,
+                       "see the list of devices for what there is, and [fabric] in "
+                       "kedge-agent.conf(5) for how to name one",
+                       "%s", err.text);
+        else
+            probe_skip(c, "%s; the soft provider needs none", err.text);
+        return !verbs;
+    }
+    probe_number(c, "gid_index", (uint64_t)it->gid_index);
+    probe_number(c, "vendor_id", it->vendor_id);
+    probe_number(c, "part_id", it->part_id);
+    kedge_gid_format(it->gid, gid);
+    if (!verbs) {
+        probe_ok(c, "the configuration asks for soft, though %s port %u could be used (GID %s)",
+                 it->device, it->port, gid);
+        probe_advise(c, "to use it: `provider = verbs` and `device = %s` in [fabric]", it->device);
+        return true;
+    }
+    snprintf(r->device, sizeof r->device, "%s", it->device);
+    probe_ok(c, "%s (driver %s, firmware %s), port %u, GID %s: %s", it->device,
+             it->driver[0] != '\0' ? it->driver : "unknown",
+             it->firmware[0] != '\0' ? it->firmware : "unknown", it->port, gid, it->why);
+    return true;
+}
+
+/* ---- opening
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* soft makes its directory when it is not there, and then an agent of another user could not use
+ * it: the probe tries elsewhere in that case. */
+struct scratch {
+    char dir[64]; /* "" if none was made */
+};
+
+static void soft_elsewhere(struct scratch *x, struct kedge_fab_open_attr *attr)
+{
+    char usual[64];
+    struct stat st;
+    snprintf(usual, sizeof usual, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    x->dir[0] = '\0';
+    if (lstat(attr->device != NULL ? attr->device : usual, &st) == 0)
+        return;
+    snprintf(x->dir, sizeof x->dir, "/dev/shm/kedge-probe-XXXXXX");
+    if (mkdtemp(x->dir) == NULL)
+        x->dir[0] = '\0'; /* then opening says what is wrong */
+    else
+        attr->device = x->dir;
+}
+
+static void soft_tidy(const struct scratch *x)
+{
+    char file[96];
+    if (x->dir[0] == '\0')
+        return;
+    snprintf(file, sizeof file, "%s/device", x->dir);
+    (void)unlink(file);
+    (void)rmdir(x->dir);
+}
+
+static struct kedge_fab *open_device(struct probe_report *r, const struct probe_settings *s,
+                                     const struct kedge_fab_provider *provider,
+                                     struct kedge_fab_open_attr *attr)
+{
+    static const uint8_t any[16];
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *fab = NULL;
+    struct probe_check *c = probe_begin(r, "opening", PROBE_FOR_RC);
+    int status = provider->open(attr, &fab, &err);
+    bool taken = status == -EADDRINUSE && memcmp(attr->gid, any, sizeof any) != 0;
+    if (taken) { /* the agent's own, beside which this runs */
+        memset(attr->gid, 0, sizeof attr->gid);
+        status = provider->open(attr, &fab, &err);
+    }
+    if (status == 0)
+        probe_ok(c, "the device can be opened%s",
+                 taken ? ", with another GID: the configured one is in use by the agent" : "");
+    else
+        probe_fail(c, status == -ENOMEM ? "raise LimitMEMLOCK, or free memory" : "", "%s",
+                   err.text[0] != '\0' ? err.text : strerror(-status));
+    if (status == 0 && strcmp(s->provider, "soft") == 0)
+        snprintf(r->device, sizeof r->device, "%s",
+                 attr->device != NULL ? attr->device : "the usual directory in /dev/shm");
+    return status == 0 ? fab : NULL;
+}
+
+void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *r)
+{
+    static struct bed bed;
+    memcpy(r->gid, fab->caps.gid, 16);
+    r->port = fab->caps.port_num;
+    r->transports = fab->caps.transports;
+    if (!(fab->caps.transports & KEDGE_FAB_DC))
+        snprintf(r->no_dc, sizeof r->no_dc, "this device has none");
+    bool made = bed_open(&bed, fab, s, r);
+    probe_limits(&bed);
+    if (made) {
+        probe_rc(&bed);
+        probe_ud(&bed);
+        probe_dc(&bed);
+        probe_lease(&bed);
+        probe_registration(&bed);
+        probe_holes(&bed);
+    }
+    bed_close(&bed);
+}
+
+void probe_run(const struct probe_settings *s, struct probe_report *r)
+{
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab_open_attr attr = s->attr;
+    struct scratch scratch = {.dir = ""};
+    const struct kedge_fab_provider *provider = kedge_fab_provider_find(s->provider, &err);
+    bool soft = strcmp(s->provider, "soft") == 0;
+    *r = (struct probe_report){.port = 0};
+    snprintf(r->provider, sizeof r->provider, "%.31s", s->provider);
+    snprintf(r->device, sizeof r->device, "%s", attr.device != NULL ? attr.device : "(any)");
+    if (provider == NULL) {
+        probe_fail(probe_begin(r, "provider", PROBE_FOR_RC), "", "%s", err.text);
+        return;
+    }
+    configuration(r, s);
+    bool there = candidates(r, s, !soft);
+    probe_memory_limits(r, s, !soft);
+    if (!there)
+        return;
+    if (soft)
+        soft_elsewhere(&scratch, &attr);
+    struct kedge_fab *fab = open_device(r, s, provider, &attr);
+    if (fab != NULL) {
+        probe_device(fab, s, r);
+        if (!r->stuck && kedge_fab_close(fab) != 0)
+            probe_fail(probe_begin(r, "closing", PROBE_FOR_NOTHING), "send this report",
+                       "the device could not be closed: something is left on it");
+    }
+    soft_tidy(&scratch);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe: on soft all is well; on a device with faults it says what failed and goes on; on one
+ * that does not answer it ends. */
+#include "../../check_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "fabric/fault.h"
+#include "fabric/provider.h"
+#include "probe/probe.h"
+
+enum { MIB = 1 << 20, MILLION = 1000000 };
+
+static struct probe_report report;
+static struct probe_verdict verdict;
+static char dir[64];
+
+static void make_dir(void)
+{
+    snprintf(dir, sizeof dir, "/dev/shm/kedge-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void remove_dir(void)
+{
+    char file[96];
+    snprintf(file, sizeof file, "%s/device", dir);
+    (void)unlink(file);
+    ck_assert_int_eq(rmdir(dir), 0); /* and so nothing else is left there */
+}
+
+static struct probe_settings usual(void)
+{
+    return (struct probe_settings){.source = "a test",
+                                   .wrong = "",
+                                   .provider = "soft",
+                                   .attr = {.device = dir},
+                                   .mr_lease_ns = 100000000,
+                                   .ack_timeout = 8,
+                                   .ack_retries = 7,
+                                   .queue_pairs = 4,
+                                   .send_wr = 64,
+                                   .sge = 4,
+                                   .inline_bytes = 64,
+                                   .cqe = 256,
+                                   .regions = 16,
+                                   .largest_region = MIB,
+                                   .start_bytes = 42ull * MIB,
+                                   .most_bytes = 100ull * MIB};
+}
+
+static enum probe_result result_of(const char *name)
+{
+    const struct probe_check *c = probe_find(&report, name);
+    ck_assert_msg(c != NULL, "there is no check %s", name);
+    return c->result;
+}
+
+static const char *found_by(const char *name)
+{
+    const struct probe_check *c = probe_find(&report, name);
+    ck_assert_msg(c != NULL, "there is no check %s", name);
+    return c->found;
+}
+
+static bool has_number(const char *name, const char *number, uint64_t *value)
+{
+    const struct probe_check *c = probe_find(&report, name);
+    for (unsigned i = 0; c != NULL && i < c->numbers; i++)
+        if (strcmp(c->number[i].name, number) == 0) {
+            *value = c->number[i].value;
+            return true;
+        }
+    return false;
+}
+
+static struct kedge_fab *open_soft(void)
+{
+    struct kedge_errbuf err;
+    struct kedge_fab *fab;
+    const struct kedge_fab_open_attr attr = {.device = dir};
+    ck_assert_int_eq(kedge_fab_soft.open(&attr, &fab, &err), 0);
+    return fab;
+}
+
+START_TEST(on_soft_everything_works_and_nothing_is_left)
+{
+    static const char *const names[] = {
+        "opening",         "limits",       "rc.connect",    "rc.read",      "rc.write",
+        "rc.write_imm",    "rc.send",      "rc.wake",       "rc.fetch_add", "rc.cmp_swap",
+        "rc.pieces",       "rc.list",      "rc.wrong_key",  "rc.repair",    "rc.srq_receive",
+        "rc.write_inline", "ud.send",      "dc.target",     "dc.initiator", "dc.read",
+        "dc.write",        "dc.fetch_add", "dc.cmp_swap",   "dc.wrong_key", "dc.wrong_dc_key",
+        "lease",           "registering",  "punched holes", "destroying"};
+    uint64_t value;
+    make_dir();
+    struct probe_settings s = usual();
+    probe_run(&s, &report);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+    ck_assert_ptr_null(probe_find(&report, "closing"));
+    ck_assert(has_number("rc.read", "median_ns", &value) && value > 0);
+    ck_assert(has_number("registering", "copy_16MiB_ns", &value) && value > 0);
+    ck_assert(has_number("silent peer", "wc_status", &value) && value == IBV_WC_RETRY_EXC_ERR);
+    ck_assert(has_number("punched holes", "old_bytes", &value) && value == 0);
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable && verdict.dc);
+    ck_assert_str_eq(verdict.sentence, "Kedge can run on this device: RC and DC");
+    probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_is_not_made)
+{
+    struct stat st;
+    make_dir();
+    remove_dir();
+    struct probe_settings s = usual();
+    probe_run(&s, &report);
+    ck_assert_int_eq(result_of("opening"), PROBE_OK);
+    ck_assert_int_ne(stat(dir, &st), 0);
+    ck_assert_int_ne(access(report.device, F_OK), 0); /* where it was tried instead */
+    probe_report_fini(&report);
+}
+END_TEST
+
+START_TEST(beside_an_agent_another_gid_is_taken)
+{
+    make_dir();
+    struct kedge_fab *agent = open_soft();
+    struct probe_settings s = usual();
+    memcpy(s.attr.gid, agent->caps.gid, 16);
+    probe_run(&s, &report);
+    ck_assert_int_eq(result_of("opening"), PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(found_by("opening"), "in use by the agent"));
+    ck_assert_mem_ne(report.gid, agent->caps.gid, 16);
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable);
+    probe_report_fini(&report);
+    ck_assert_int_eq(kedge_fab_close(agent), 0);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(a_failed_check_does_not_stop_the_others)
+{
+    const struct kedge_fault_plan plan = {
+        .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_RETRY_EXC_ERR};
+    struct kedge_fab *fab;
+    make_dir();
+    ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+    struct probe_settings s = usual();
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    ck_assert_int_eq(result_of("rc.connect"), PROBE_OK);
+    ck_assert_int_eq(result_of("rc.read"), PROBE_FAILED);
+    ck_assert_ptr_nonnull(strstr(found_by("rc.read"), "RETRY_EXC_ERR"));
+    ck_assert_int_eq(result_of("rc.write"), PROBE_FAILED);
+    ck_assert_int_eq(result_of("dc.read"), PROBE_FAILED);
+    ck_assert_int_eq(result_of("lease"), PROBE_OK);
+    ck_assert_int_eq(result_of("registering"), PROBE_OK);
+    ck_assert_int_eq(result_of("destroying"), PROBE_OK);
+    probe_judge(&report, &verdict);
+    ck_assert(!verdict.usable && !verdict.dc);
+    ck_assert_ptr_nonnull(strstr(verdict.sentence, "because rc.read failed"));
+    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(faults_now_and_then_are_survived)
+{
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        const struct kedge_fault_plan plan = {.seed = seed,
+                                              .post_error_ppm = MILLION / 200,
+                                              .completion_error_ppm = MILLION / 200,
+                                              .loss_ppm = MILLION / 100};
+        struct kedge_fab *fab;
+        make_dir();
+        ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+        struct probe_settings s = usual();
+        s.wait_ms = 200;
+        report = (struct probe_report){.port = 0};
+        probe_device(fab, &s, &report);
+        ck_assert_int_eq(result_of("destroying"), PROBE_OK);
+        ck_assert(!report.stuck);
+        ck_assert_int_eq(kedge_fab_close(fab), 0);
+        remove_dir();
+    }
+}
+END_TEST
+
+/* ---- a device that takes control operations and never answers */
+
+static int deaf_efd;
+
+static void deaf_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    (void)fab, (void)ctl;
+}
+
+static int deaf_run(struct kedge_fab *fab)
+{
+    (void)fab;
+    return 0;
+}
+
+static int deaf_fd(const struct kedge_fab *fab)
+{
+    (void)fab;
+    return deaf_efd;
+}
+
+START_TEST(a_device_that_does_not_answer_ends_the_probe)
+{
+    static const struct kedge_fab_ops ops = {
+        .name = "deaf", .submit = deaf_submit, .run = deaf_run, .ctl_fd = deaf_fd};
+    struct kedge_fab fab = {.ops = &ops, .caps = {.transports = KEDGE_FAB_RC}};
+    struct probe_settings s = usual();
+    s.wait_ms = 20;
+    deaf_efd = eventfd(0, EFD_CLOEXEC);
+    report = (struct probe_report){.port = 0};
+    probe_device(&fab, &s, &report);
+    ck_assert(report.stuck);
+    ck_assert_int_eq(result_of("objects"), PROBE_FAILED);
+    probe_judge(&report, &verdict);
+    ck_assert(!verdict.usable);
+    close(deaf_efd);
+}
+END_TEST
+
+START_TEST(a_configuration_that_asks_for_too_much_is_refused_in_numbers)
+{
+    make_dir();
+    struct probe_settings s = usual();
+    s.queue_pairs = 1u << 31;
+    s.mr_lease_ns = 10000000;
+    probe_run(&s, &report);
+    ck_assert_int_eq(result_of("limits"), PROBE_FAILED);
+    ck_assert_ptr_nonnull(strstr(found_by("limits"), "2147483648"));
+    ck_assert_int_eq(result_of("lease"), PROBE_FAILED);
+    ck_assert_ptr_nonnull(strstr(probe_find(&report, "lease")->advice, "set mr_lease in [pool]"));
+    ck_assert_int_eq(result_of("rc.read"), PROBE_OK);
+    probe_judge(&report, &verdict);
+    ck_assert(!verdict.usable);
+    probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(a_provider_that_there_is_not_is_named)
+{
+    struct probe_settings s = usual();
+    s.provider = "hard";
+    probe_run(&s, &report);
+    ck_assert_int_eq(result_of("provider"), PROBE_FAILED);
+    probe_judge(&report, &verdict);
+    ck_assert(!verdict.usable);
+    ck_assert_ptr_nonnull(strstr(verdict.sentence, "\"hard\""));
+    probe_report_fini(&report);
+}
+END_TEST
+
+/* ---- locked memory */
+
+static const struct probe_check *memlock(bool locks, uint64_t limit, bool exempt)
+{
+    struct probe_settings s = usual();
+    report = (struct probe_report){.port = 0};
+    probe_memlock(&report, &s, locks, limit, exempt);
+    return probe_find(&report, "locked memory");
+}
+
+START_TEST(a_limit_of_locked_memory_is_held_against_what_the_agent_locks)
+{
+    const struct probe_check *c = memlock(true, 8 * MIB, false);
+    ck_assert_int_eq(c->result, PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(c->found, "42 MiB"));
+    ck_assert_ptr_nonnull(strstr(c->found, "only 8 MiB"));
+    ck_assert_ptr_nonnull(strstr(c->found, "would not start"));
+    ck_assert_ptr_nonnull(strstr(c->advice, "LimitMEMLOCK=infinity"));
+    ck_assert_ptr_nonnull(strstr(c->advice, "/etc/security/limits.conf"));
+    c = memlock(true, 50 * MIB, false);
+    ck_assert_int_eq(c->result, PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(c->found, "workers would be refused"));
+    ck_assert_int_eq(memlock(true, 100ull * MIB, false)->result, PROBE_OK);
+    ck_assert_int_eq(memlock(true, RLIM_INFINITY, false)->result, PROBE_OK);
+}
+END_TEST
+
+START_TEST(who_may_lock_all_or_locks_nothing_is_not_warned)
+{
+    const struct probe_check *c = memlock(true, 8 * MIB, true);
+    ck_assert_int_eq(c->result, PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(c->found, "CAP_IPC_LOCK"));
+    c = memlock(false, 8 * MIB, false);
+    ck_assert_int_eq(c->result, PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(c->found, "locks no memory"));
+}
+END_TEST
+
+/* ---- devices */
+
+START_TEST(the_list_of_devices_and_its_status_agree)
+{
+    const struct kedge_fab_open_attr any = {.port = 0}, other = {.device = "no-such-device"};
+    struct kedge_fab_devices d;
+    struct kedge_errbuf err = {.text = ""};
+    unsigned chosen = 0;
+    int status = kedge_fab_devices_list(&any, &d, &err);
+    for (uint32_t i = 0; i < d.count; i++) {
+        chosen += d.item[i].chosen;
+        ck_assert_str_ne(d.item[i].why, "");
+    }
+    ck_assert_uint_eq(chosen, status == 0 ? 1 : 0);
+    ck_assert(status == 0 || err.text[0] != '\0');
+    kedge_fab_devices_fini(&d);
+    ck_assert_int_eq(kedge_fab_devices_list(&other, &d, &err), -ENODEV);
+    for (uint32_t i = 0; i < d.count; i++)
+        ck_assert(!d.item[i].chosen);
+    kedge_fab_devices_fini(&d);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(on_soft_everything_works_and_nothing_is_left)                                                \
+    T(a_directory_that_is_not_there_is_not_made)                                                   \
+    T(beside_an_agent_another_gid_is_taken)                                                        \
+    T(a_failed_check_does_not_stop_the_others)                                                     \
+    T(faults_now_and_then_are_survived)                                                            \
+    T(a_device_that_does_not_answer_ends_the_probe)                                                \
+    T(a_configuration_that_asks_for_too_much_is_refused_in_numbers)                                \
+    T(a_provider_that_there_is_not_is_named)                                                       \
+    T(a_limit_of_locked_memory_is_held_against_what_the_agent_locks)                               \
+    T(who_may_lock_all_or_locks_nothing_is_not_warned)                                             \
+    T(the_list_of_devices_and_its_status_agree)
+
+KEDGE_CHECK_MAIN("probe", TESTS)
