@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +209,8 @@ size_t ctl_checks_host(struct ctl_check *out, size_t max)
     if (max < count)
         return 0;
     for (size_t i = 0; i < count; i++) {
-        out[i] = (struct ctl_check){.name = names[i]};
+        out[i] = (struct ctl_check){.level = CTL_WARN};
+        snprintf(out[i].name, sizeof out[i].name, "%s", names[i]);
         set(&out[i], CTL_WARN, "", "unknown");
     }
     kernel(&out[0]);
@@ -220,4 +222,22 @@ size_t ctl_checks_host(struct ctl_check *out, size_t max)
     files(&out[7]);
     rdma(&out[8], &out[9]);
     return count;
+}
+
+size_t ctl_checks_leave(struct ctl_check *check, size_t count, const char *provider)
+{
+    static const char *const known[] = {"RDMA devices", "locked memory"};
+    static const char *const of_soft[] = {"/proc", "/dev/shm", "soft device"};
+    const bool soft = strcmp(provider, "soft") == 0;
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool out = false;
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+            out = out || strcmp(check[i].name, known[k]) == 0;
+        for (size_t k = 0; k < sizeof of_soft / sizeof of_soft[0] && !soft; k++)
+            out = out || strcmp(check[i].name, of_soft[k]) == 0;
+        if (!out)
+            check[left++] = check[i];
+    }
+    return left;
 }

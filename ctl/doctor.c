@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "ctl/checks.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/probe.h"
 #include "ctl/table.h"
 
-enum { MAX_CHECKS = 16 };
-static const char *const levels[] = {"ok", "warn", "fail"};
+enum { DOCTOR_VERSION = 1, HOST_CHECKS = 16, SERVER_CHECKS = 2, REPORT_BYTES = 8 << 20 };
+static const char *const levels[] = {"ok", "warning", "failed", "skipped"};
+
+/* All that was found, in the order in which it is shown. */
+struct findings {
+    struct ctl_check check[HOST_CHECKS + CTL_PROBE_CHECKS + SERVER_CHECKS];
+    size_t count;
+    size_t first_probed, end_probed; /* those of the probe stand between these */
+    bool probed, usable;
+    char sentence[1100];
+};
 
 /* Servers that do not run yet are no fault of the host. */
 static void reach(struct ctl_check *c, const char *name, const char *where, int status,
                   struct kedge_http_result *result, const struct kedge_errbuf *err)
 {
-    *c = (struct ctl_check){.name = name, .level = status == 0 ? CTL_OK : CTL_WARN};
+    *c = (struct ctl_check){.level = status == 0 ? CTL_OK : CTL_WARN};
+    snprintf(c->name, sizeof c->name, "%s", name);
     if (status == 0) {
         snprintf(c->found, sizeof c->found, "%.200s is ready", where);
         kedge_http_result_fini(result);
@@ -26,60 +38,151 @@ static void reach(struct ctl_check *c, const char *name, const char *where, int 
     snprintf(c->advice, sizeof c->advice, "%s", err->text);
 }
 
-static void print_json(const struct ctl_check *check, size_t count)
+/* The program's checks in place of those of the host that it knows better. */
+static void add_probe(struct findings *f, const struct ctl_options *o, struct ctl_probe *probe)
 {
-    struct kedge_text t;
-    kedge_text_init(&t, 1 << 16);
-    kedge_text_printf(&t, "{\"checks\":[");
-    for (size_t i = 0; i < count; i++) {
-        kedge_text_printf(&t, "%s{\"check\":", i > 0 ? "," : "");
-        kedge_text_json(&t, check[i].name);
-        kedge_text_printf(&t, ",\"result\":\"%s\",\"found\":", levels[check[i].level]);
-        kedge_text_json(&t, check[i].found);
-        kedge_text_printf(&t, ",\"advice\":");
-        kedge_text_json(&t, check[i].advice);
-        kedge_text_printf(&t, "}");
+    struct kedge_errbuf why = {.text = ""};
+    int status = ctl_probe_run(o, probe, &why);
+    f->probed = status == 0;
+    if (f->probed) {
+        f->count = ctl_checks_leave(f->check, f->count, probe->provider);
+        f->first_probed = f->count;
+        for (size_t i = 0; i < probe->checks; i++)
+            f->check[f->count++] = probe->check[i];
+        f->end_probed = f->count;
+        return;
     }
-    kedge_text_printf(&t, "]}");
-    puts(kedge_text_str(&t));
-    kedge_text_fini(&t);
+    struct ctl_check *c = &f->check[f->count++];
+    *c = (struct ctl_check){.name = "device", .level = status == -ENOENT ? CTL_WARN : CTL_FAIL};
+    snprintf(c->found, sizeof c->found, "not tried: %s", why.text);
+    snprintf(c->advice, sizeof c->advice, "%s",
+             status == -ENOENT ? "install the agent on this host, if it is to run one"
+                               : "do what it says, and run this again");
 }
 
-static int print_table(const struct ctl_check *check, size_t count)
+/* A check of the host that failed; the probe's own are in its verdict. */
+static const struct ctl_check *obstacle(const struct findings *f)
 {
-    static const char *const headings[] = {"CHECK", "RESULT", "FOUND", "WHAT TO DO"};
+    for (size_t i = 0; i < f->count; i++)
+        if (f->check[i].level == CTL_FAIL && (i < f->first_probed || i >= f->end_probed))
+            return &f->check[i];
+    return NULL;
+}
+
+static void judge(struct findings *f, const struct ctl_probe *probe)
+{
+    const struct ctl_check *bad = obstacle(f);
+    bool device_is_bad = f->probed && !probe->usable;
+    f->usable = bad == NULL && !device_is_bad;
+    if (bad != NULL && !device_is_bad)
+        snprintf(f->sentence, sizeof f->sentence,
+                 "Kedge cannot run on this host, because %s failed: %s", bad->name, bad->found);
+    else
+        snprintf(f->sentence, sizeof f->sentence, "%s",
+                 f->probed ? probe->sentence
+                           : "Nothing keeps Kedge from running on this host, but its device was "
+                             "not tried");
+}
+
+static int print_json(const struct findings *f, const struct ctl_probe *probe)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, REPORT_BYTES);
+    kedge_text_printf(&t, "{\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
+                      DOCTOR_VERSION, KEDGE_VERSION);
+    kedge_text_printf(&t, ",\"checks\":[");
+    for (size_t i = 0; i < f->count; i++) {
+        const struct ctl_check *c = &f->check[i];
+        kedge_text_printf(&t, "%s{\"check\":", i > 0 ? "," : "");
+        kedge_text_json(&t, c->name);
+        kedge_text_printf(&t, ",\"result\":\"%s\",\"found\":", levels[c->level]);
+        kedge_text_json(&t, c->found);
+        kedge_text_printf(&t, ",\"advice\":");
+        kedge_text_json(&t, c->advice);
+        kedge_text_printf(&t, ",\"numbers\":%s}", c->numbers != NULL ? c->numbers : "{}");
+    }
+    kedge_text_printf(&t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s,\"sentence\":",
+                      f->usable ? "true" : "false", f->probed && probe->rc ? "true" : "false",
+                      f->probed && probe->dc ? "true" : "false");
+    kedge_text_json(&t, f->sentence);
+    kedge_text_printf(&t, "},\"probe\":");
+    if (f->probed)
+        kedge_text_append(&t, probe->rest, strlen(probe->rest));
+    else
+        kedge_text_printf(&t, "null");
+    kedge_text_printf(&t, "}");
+    int status = t.error;
+    if (status == 0)
+        puts(kedge_text_str(&t));
+    kedge_text_fini(&t);
+    return status;
+}
+
+static int print_candidates(const struct ctl_probe *probe)
+{
+    static const char *const headings[] = {"",      "DEVICE", "DRIVER", "FIRMWARE", "PORT",
+                                           "STATE", "GID",    "KIND",   "WHY"};
     struct ctl_table *table;
-    int status = ctl_table_new(headings, 4, &table);
+    if (probe->candidates == 0)
+        return 0;
+    int status = ctl_table_new(headings, 9, &table);
     if (status != 0)
         return status;
-    for (size_t i = 0; i < count; i++)
-        ctl_table_row(table, (const char *const[]){check[i].name, levels[check[i].level],
-                                                   check[i].found, check[i].advice});
+    for (size_t i = 0; i < probe->candidates; i++) {
+        const struct ctl_candidate *c = &probe->candidate[i];
+        ctl_table_row(table, (const char *const[]){c->chosen ? "->" : "", c->device, c->driver,
+                                                   c->firmware, c->port, c->state, c->gid, c->kind,
+                                                   c->why});
+    }
     status = ctl_table_print(table);
     ctl_table_free(table);
+    putchar('\n');
+    return status;
+}
+
+static int print_text(const struct findings *f, const struct ctl_probe *probe)
+{
+    static const char *const headings[] = {"RESULT", "CHECK", "FOUND"};
+    struct ctl_table *table;
+    int status = f->probed ? print_candidates(probe) : 0;
+    if (status == 0)
+        status = ctl_table_new(headings, 3, &table);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct ctl_check *c = &f->check[i];
+        char advice[sizeof c->advice + 16];
+        ctl_table_row(table, (const char *const[]){levels[c->level], c->name, c->found});
+        snprintf(advice, sizeof advice, "what to do: %s", c->advice);
+        if (c->advice[0] != '\0')
+            ctl_table_row(table, (const char *const[]){"", "", advice});
+    }
+    status = ctl_table_print(table);
+    ctl_table_free(table);
+    if (status == 0)
+        printf("\n%s.\nTo send this report to whoever can help: rdmactl doctor -o json "
+               ">report.json\n",
+               f->sentence);
     return status;
 }
 
 int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    static struct ctl_check check[MAX_CHECKS];
+    static struct findings f;
+    static struct ctl_probe probe;
     struct kedge_http_result result;
     struct kedge_errbuf why = {.text = ""};
-    size_t count = ctl_checks_host(check, MAX_CHECKS - 2), failed = 0;
+    f.count = ctl_checks_host(f.check, HOST_CHECKS);
+    add_probe(&f, o, &probe);
     int status = ctl_fetch_agent(o, "/readyz", &result, &why);
-    reach(&check[count++], "agent", o->agent_socket, status, &result, &why);
+    reach(&f.check[f.count++], "agent", o->agent_socket, status, &result, &why);
     status = ctl_fetch_server(o, "/readyz", &result, &why);
-    reach(&check[count++], "metaserver", o->server, status, &result, &why);
-    status = 0;
-    if (o->json)
-        print_json(check, count);
-    else
-        status = print_table(check, count);
+    reach(&f.check[f.count++], "metaserver", o->server, status, &result, &why);
+    judge(&f, &probe);
+    status = o->json ? print_json(&f, &probe) : print_text(&f, &probe);
+    ctl_probe_fini(&probe); /* and the numbers of its checks, which f has borrowed */
     if (status != 0)
         return kedge_err(err, status, "printing failed: %s", strerror(-status));
-    for (size_t i = 0; i < count; i++)
-        failed += check[i].level == CTL_FAIL;
-    return failed == 0 ? 0
-                       : kedge_err(err, -EIO, "%zu of %zu checks failed: do what their rows say",
-                                   failed, count);
+    return f.usable ? 0
+                    : kedge_err(err, -EIO, "something failed: do what the rows of the report say");
 }

@@ -21,6 +21,10 @@ const char ctl_help[] =
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
     "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
     "                            " CTL_DEFAULT_AGENT_SOCKET ")\n"
+    "  --config FILE             doctor: the agent's settings (" CTL_DEFAULT_CONFIG ",\n"
+    "                            if it is there)\n"
+    "  --provider NAME, --device NAME\n"
+    "                            doctor: try this one, whatever the settings say\n"
     "  -h, --help, --version\n"
     "\n"
     "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong command\n"
@@ -31,6 +35,9 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"server", required_argument, NULL, 's'},
     {"agent-socket", required_argument, NULL, 'a'},
+    {"config", required_argument, NULL, 'c'},
+    {"provider", required_argument, NULL, 'p'},
+    {"device", required_argument, NULL, 'd'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -98,6 +105,15 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
         case 'a':
             o.agent_socket = optarg;
             break;
+        case 'c':
+            o.config = optarg;
+            break;
+        case 'p':
+            o.provider = optarg;
+            break;
+        case 'd':
+            o.device = optarg;
+            break;
         case 'h':
             o.command = CTL_HELP;
             *out = o;
@@ -116,6 +132,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                          "--server must be a URL such as " CTL_DEFAULT_SERVER ", not \"%.60s\"",
                          o.server);
     int status = parse_command(argc - optind, argv + optind, &o, err);
+    if (status == 0 && o.command != CTL_DOCTOR &&
+        (o.config != NULL || o.provider != NULL || o.device != NULL))
+        return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
     if (status == 0)
         *out = o;
     return status;

@@ -5,13 +5,15 @@ _rdmactl() {
     COMPREPLY=()
     case $before in
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table json" -- "$word"); return ;;
-    --agent-socket) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --agent-socket | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --provider) mapfile -t COMPREPLY < <(compgen -W "soft verbs" -- "$word"); return ;;
+    --device) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$word"); return ;;
     --server) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --server) server=(--server "${COMP_WORDS[i + 1]}"); ((i++)) ;;
-        -o | --output | --agent-socket) ((i++)) ;;
+        -o | --output | --agent-socket | --config | --provider | --device) ((i++)) ;;
         -*) ;;
         *) words+=("${COMP_WORDS[i]}") ;;
         esac
@@ -24,7 +26,7 @@ _rdmactl() {
     "node get") choices=$(rdmactl "${server[@]}" node list -o json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4) ;;
     *) choices= ;;
     esac
-    [[ $word != -* ]] || choices="--output --server --agent-socket --help --version"
+    [[ $word != -* ]] || choices="--output --server --agent-socket --config --provider --device --help --version"
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }
 complete -F _rdmactl rdmactl

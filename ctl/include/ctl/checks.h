@@ -5,16 +5,21 @@
 
 #include <stddef.h>
 
-enum ctl_level { CTL_OK, CTL_WARN, CTL_FAIL }; /* FAIL: the soft provider cannot run */
+enum ctl_level { CTL_OK, CTL_WARN, CTL_FAIL, CTL_SKIP }; /* FAIL: Kedge cannot run here */
 
 struct ctl_check {
-    const char *name;
+    char name[40];
     enum ctl_level level;
-    char found[256];
+    char found[512];
     char advice[512]; /* "" if nothing is to be done */
+    char *numbers;    /* a JSON object, owned by whoever owns the check; NULL: none */
 };
 
 /* Fills out, at most max of them, with the checks that need no server. Returns how many. */
 size_t ctl_checks_host(struct ctl_check *out, size_t max);
+
+/* Takes out those of the host that a probe of the device speaks of as well, and those that matter
+ * to the soft provider alone when it is not used. Returns how many are left. */
+size_t ctl_checks_leave(struct ctl_check *check, size_t count, const char *provider);
 
 #endif

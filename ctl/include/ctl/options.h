@@ -10,6 +10,8 @@
 #define CTL_DEFAULT_SERVER       "http://127.0.0.1:7480"
 #define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/agent-admin.sock"
 
+#define CTL_DEFAULT_CONFIG "/etc/kedge/agent.conf" /* of the agent, for doctor */
+
 enum ctl_command {
     CTL_STATUS = 1,
     CTL_NODE_LIST,
@@ -26,6 +28,7 @@ struct ctl_options {
     const char *id; /* of NODE_GET */
     const char *server;
     const char *agent_socket;
+    const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
     bool json;
 };
 

@@ -49,6 +49,10 @@ START_TEST(options_stand_anywhere)
     ck_assert(o.json);
     ck_assert_str_eq(o.agent_socket, "/x");
     ck_assert_str_eq(o.id, "id");
+    ck_assert_int_eq(PARSE(&o, "doctor", "--config", "/c", "--device=mlx5_0"), 0);
+    ck_assert_str_eq(o.config, "/c");
+    ck_assert_str_eq(o.device, "mlx5_0");
+    ck_assert_ptr_null(o.provider);
 }
 END_TEST
 
@@ -86,6 +90,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"status", "--server", "localhost"}, "URL"},
         {{"status", "--server"}, "--help"},
         {{"status", "--frob"}, "--help"},
+        {{"status", "--config", "/c"}, "doctor alone"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);
