@@ -25,6 +25,9 @@ enum { ANSWER_MAX = 1 << 20 };
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
     C(reposted, "Requests posted again after a break.", COUNTER)                                   \
+    C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
+    C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
+    C(links, "Connections to endpoints (rc).", GAUGE)                                              \
     C(sessions, "Sessions of the lane.", GAUGE)                                                    \
     C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \
     C(peers, "Known endpoints.", GAUGE)                                                            \
@@ -32,6 +35,24 @@ enum { ANSWER_MAX = 1 << 20 };
     C(inflight, "Requests in the lane.", GAUGE)                                                    \
     C(mrs, "Registered memory regions.", GAUGE)                                                    \
     C(suspects, "Endpoints that do not answer.", GAUGE)
+
+/* Every counter of the connector, with rc. */
+#define CONNECTOR_COUNTERS(C)                                                                      \
+    C(requests, "Handshakes asked for, repeated messages included.", COUNTER)                      \
+    C(connected, "Connections made to other nodes.", COUNTER)                                      \
+    C(accepted, "Connections that other nodes made to this one.", COUNTER)                         \
+    C(failed, "Connections that could not be made.", COUNTER)                                      \
+    C(refused, "Requests for a connection that were refused.", COUNTER)                            \
+    C(dropped, "Handshake messages that were late, or made no sense.", COUNTER)                    \
+    C(lost, "Handshake messages that could not be sent.", COUNTER)                                 \
+    C(reclaimed, "Connections of nodes that were gone.", COUNTER)                                  \
+    C(initiators, "Queue pairs for requests to other nodes.", GAUGE)                               \
+    C(initiators_ready, "Of them, those kept ready.", GAUGE)                                       \
+    C(responders, "Queue pairs for requests of other nodes.", GAUGE)                               \
+    C(responders_ready, "Of them, those kept ready.", GAUGE)                                       \
+    C(outgoing, "Connections to other nodes.", GAUGE)                                              \
+    C(incoming, "Connections of other nodes to this one.", GAUGE)                                  \
+    C(addresses, "Address handles for handshakes.", GAUGE)
 
 static const char *state_name(enum registration_state state)
 {
@@ -49,6 +70,22 @@ static void status_lane(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
     comma = ",";
     LANE_COUNTERS(PRINT)
+#undef PRINT
+    kedge_text_printf(t, "}");
+}
+
+static void status_connector(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_connector_stats s;
+    const char *comma = "";
+    if (a->device.connector == NULL)
+        return;
+    kedge_connector_stats(a->device.connector, &s);
+    kedge_text_printf(t, ",\"connections\":{");
+#define PRINT(what, help, type)                                                                    \
+    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
+    comma = ",";
+    CONNECTOR_COUNTERS(PRINT)
 #undef PRINT
     kedge_text_printf(t, "}");
 }
@@ -108,8 +145,10 @@ static void status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
     kedge_text_json(t, a->config.node);
     kedge_text_printf(t,
-                      ",\"gid\":\"%s\",\"incarnation\":%u,\"uptime_ms\":%llu,\"pool\":{\"name\":",
-                      kedge_gid_format(a->device.fab->caps.gid, gid), a->incarnation,
+                      ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"incarnation\":%u,"
+                      "\"uptime_ms\":%llu,\"pool\":{\"name\":",
+                      kedge_gid_format(a->device.fab->caps.gid, gid), a->config.provider,
+                      a->device.rc ? "rc" : "dc", a->incarnation,
                       (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
     kedge_text_json(t, a->config.pool);
     kedge_text_printf(t, ",\"dcis\":%llu,\"spares\":%llu,\"mr_lease_ms\":%llu},",
@@ -127,6 +166,7 @@ static void status(struct agent *a, struct kedge_text *t)
         c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
         (unsigned long long)c->recycled);
     status_lane(a, t);
+    status_connector(a, t);
     status_lists(a, t);
     kedge_text_printf(t, "}\n");
 }
@@ -160,9 +200,25 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
     }
 }
 
+enum { GAUGE = 0, COUNTER = 1 };
+
+static void connector_metrics(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_connector_stats s;
+    if (a->device.connector == NULL)
+        return;
+    kedge_connector_stats(a->device.connector, &s);
+#define METRIC(what, help, type)                                                                   \
+    one_metric(t,                                                                                  \
+               type == COUNTER ? "kedge_agent_connections_" #what "_total"                         \
+                               : "kedge_agent_connections_" #what,                                 \
+               help, type == COUNTER, s.what);
+    CONNECTOR_COUNTERS(METRIC)
+#undef METRIC
+}
+
 static void metrics(struct agent *a, struct kedge_text *t)
 {
-    enum { GAUGE = 0, COUNTER = 1 };
     struct kedge_lane_stats s;
     const struct session_counts *c = &a->count;
     kedge_lane_stats(a->lane, &s);
@@ -184,6 +240,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
     one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);
     one_metric(t, "kedge_agent_arenas_recycled_total", "Arenas given back to their tenant.", true,
                c->recycled);
+    connector_metrics(a, t);
     tenant_metrics(a, t);
 }
 

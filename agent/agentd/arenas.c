@@ -89,7 +89,33 @@ static void arena_free(struct arena *arena)
     free(arena);
 }
 
-static int arena_register(struct arena *arena)
+/* Registering takes a device long enough for other workers to notice: it goes on by itself. */
+static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ctl *ctl))
+{
+    struct agent *a = arena->agent;
+    arena->busy = true;
+    arena->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
+                                        .done = done,
+                                        .user = arena,
+                                        .mr = {.pd = a->device.pd,
+                                               .mem = &arena->mem,
+                                               .length = arena->mem.size,
+                                               .access = ALL_ACCESS}};
+    a->fab_ops++;
+    kedge_fab_submit(a->device.fab, &arena->ctl);
+}
+
+static struct arena *registered(struct kedge_fab_ctl *ctl)
+{
+    struct arena *arena = ctl->user;
+    arena->agent->fab_ops--;
+    arena->busy = false;
+    arena->mr = ctl->status == 0 ? ctl->mr.x : NULL;
+    return arena;
+}
+
+/* While a worker waits: nothing was ready. */
+static int arena_register_now(struct arena *arena)
 {
     struct agent *a = arena->agent;
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
@@ -151,7 +177,7 @@ int arena_take(struct agent *a, uint32_t tenant, struct arena **out)
         int status = arena->status;
         if (status == 0) {
             count_memory(a, arena);
-            status = arena_register(arena);
+            status = arena_register_now(arena);
         }
         if (status != 0) {
             arena_free(arena);
@@ -180,17 +206,9 @@ int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session
     return 0;
 }
 
-static void on_made(uv_work_t *work, int cancelled)
+static void made(struct arena *arena, int status)
 {
-    struct arena *arena = work->data;
     struct agent *a = arena->agent;
-    int status = arena->status;
-    (void)cancelled; /* nothing here cancels */
-    arena->busy = false;
-    if (status == 0) {
-        count_memory(a, arena);
-        status = arena_register(arena);
-    }
     if (!arena->asked) {
         a->arenas_making--;
         a->arenas_failed = status != 0;
@@ -209,10 +227,45 @@ static void on_made(uv_work_t *work, int cancelled)
     }
 }
 
+static void on_made_registered(struct kedge_fab_ctl *ctl)
+{
+    made(registered(ctl), ctl->status);
+}
+
+static void on_made(uv_work_t *work, int cancelled)
+{
+    struct arena *arena = work->data;
+    struct agent *a = arena->agent;
+    (void)cancelled; /* nothing here cancels */
+    arena->busy = false;
+    if (arena->status == 0)
+        count_memory(a, arena);
+    if (arena->status == 0 && !a->stopping)
+        arena_register(arena, on_made_registered);
+    else
+        made(arena, arena->status != 0 ? arena->status : -ECANCELED);
+}
+
 static bool has_place(const struct arena *arena)
 {
     const struct agent *a = arena->agent;
     return length_of(a->arenas_of[arena->tenant - 1]) < a->config.arenas_ahead;
+}
+
+static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
+{
+    struct arena *arena = registered(ctl);
+    struct agent *a = arena->agent;
+    if (ctl->status != 0) {
+        arena_free(arena);
+        return;
+    }
+    if (!has_place(arena)) { /* others were faster */
+        arena_retire(arena);
+        return;
+    }
+    a->count.recycled++;
+    push(&a->arenas_of[arena->tenant - 1], arena);
 }
 
 static void on_zeroed(uv_work_t *work, int cancelled)
@@ -221,12 +274,10 @@ static void on_zeroed(uv_work_t *work, int cancelled)
     struct agent *a = arena->agent;
     (void)cancelled;
     arena->busy = false;
-    if (a->stopping || !has_place(arena) || arena_register(arena) != 0) {
+    if (a->stopping || !has_place(arena))
         arena_free(arena);
-        return;
-    }
-    a->count.recycled++;
-    push(&a->arenas_of[arena->tenant - 1], arena);
+    else
+        arena_register(arena, on_zeroed_registered);
 }
 
 /* Its registration is gone, so that no device reads or writes its pages any more. */
@@ -235,7 +286,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     struct arena *arena = ctl->user;
     struct agent *a = arena->agent;
     int status = ctl->status;
-    free(ctl);
+    a->fab_ops--;
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
         kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
                   strerror(-status));
@@ -255,11 +306,10 @@ void arena_retire(struct arena *arena)
         arena->unwanted = true;
         return;
     }
-    struct kedge_fab_ctl *ctl = calloc(1, sizeof *ctl);
-    KEDGE_ASSERT(ctl != NULL); /* a few bytes: without them nothing else works either */
-    *ctl = (struct kedge_fab_ctl){
+    arena->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
-    kedge_fab_submit(arena->agent->device.fab, ctl);
+    arena->agent->fab_ops++;
+    kedge_fab_submit(arena->agent->device.fab, &arena->ctl);
 }
 
 /* One after another when the last one failed: a full tmpfs is not asked many times at once. */

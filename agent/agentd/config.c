@@ -46,6 +46,10 @@ static const struct option options[] = {
      "soft: its directory on tmpfs; verbs: as rdma link names it; empty: the first that does"},
     {"fabric", "port", A_COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
     {"fabric", "gid", A_GID, AT(gid), 0, 0, "::", "GID of this node; :: lets the provider choose"},
+    {"fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
+     "dc, rc, or auto: dc where the device has it; the same on every node"},
+    {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
+     "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 14 on verbs"},
     {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
     {"pool", "dcis", A_COUNT, AT(dcis), 2, 32, "8", "DC initiators; one of them is for probing"},
@@ -54,8 +58,15 @@ static const struct option options[] = {
     {"pool", "arenas_ahead", A_COUNT, AT(arenas_ahead), 1, 1024, "16", "arenas kept ready"},
     {"pool", "arena_bytes", A_SIZE, AT(arena_bytes), 65536, 1ull << 32, "2MiB",
      "of a session's first arena"},
-    {"pool", "mr_lease", A_TIME, AT(mr_lease_ns), 1 * MS, 60000 * MS, "100ms",
-     "how long peers may believe in a memory region; the same on every node"},
+    {"pool", "connections", A_COUNT, AT(connections), 1, 8192, "64",
+     "rc: endpoints that requests can be out to at a time; more take turns"},
+    {"pool", "responders", A_COUNT, AT(responders), 1, 65536, "1024",
+     "rc: connections that other nodes may have to this one"},
+    {"pool", "queue_pairs_ahead", A_COUNT, AT(queue_pairs_ahead), 1, 1024, "8",
+     "rc: of either kind, kept ready"},
+    {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
+     "how long peers may believe in a memory region; the same on every node; auto: 100ms on soft, "
+     "2500ms on verbs"},
     {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
     {"pool", "max_peers", A_COUNT, AT(max_peers), 1, 1 << 20, "16384", "endpoints known"},
     {"pool", "sq_slots", A_POWER, AT(sq_slots), 4, 65536, "256", "of a submission ring"},
@@ -222,12 +233,24 @@ static int check_uids(const struct agentd_config *c, const char *where, struct k
     return 0;
 }
 
+/* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
+ * and so agree. */
+static void choose_times(struct agentd_config *c)
+{
+    const bool wire = strcmp(c->provider, "soft") != 0;
+    if (c->ack_timeout == 0)
+        c->ack_timeout = wire ? 14 : 8; /* 67 ms, as most programs have; 1 ms */
+    if (c->mr_lease_ns == 0)
+        c->mr_lease_ns = (wire ? 2500 : 100) * MS;
+}
+
 /* What concerns more than one setting. */
 static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
 {
     char self[32];
     struct kedge_errbuf must;
     const char *where = path == NULL ? "the configuration" : path;
+    choose_times(c);
     if (c->node[0] == '\0')
         return kedge_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node",
                          where);

@@ -71,6 +71,23 @@ static int set_cpu(void *at, const char *value, struct kedge_errbuf *must)
     return 0;
 }
 
+static int set_transport(void *at, const char *value, struct kedge_errbuf *must)
+{
+    if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
+        return kedge_err(must, -EINVAL, "must be auto, dc or rc");
+    return set_text(at, value, AGENTD_TEXT, must);
+}
+
+static int set_or_auto(enum agentd_type type, void *at, uint64_t min, uint64_t max,
+                       const char *value, struct kedge_errbuf *must)
+{
+    uint64_t none = 0;
+    if (strcmp(value, "auto") != 0)
+        return set_number(type, at, min, max, value, must);
+    memcpy(at, &none, sizeof none);
+    return 0;
+}
+
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
                      struct kedge_errbuf *must)
 {
@@ -83,6 +100,12 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_node(at, value, must);
     case A_CPU:
         return set_cpu(at, value, must);
+    case A_TRANSPORT:
+        return set_transport(at, value, must);
+    case A_COUNT_OR_AUTO:
+        return set_or_auto(A_COUNT, at, min, max, value, must);
+    case A_TIME_OR_AUTO:
+        return set_or_auto(A_TIME, at, min, max, value, must);
     case A_PATH:
         if (value[0] != '/')
             return kedge_err(must, -EINVAL, "must be an absolute path");

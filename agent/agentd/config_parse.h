@@ -15,6 +15,9 @@ enum agentd_type {
     A_TIME,
     A_SIZE,
     A_CPU,
+    A_TRANSPORT,
+    A_COUNT_OR_AUTO, /* 0: auto */
+    A_TIME_OR_AUTO,
     A_GID,
     A_URLS,
     A_UIDS

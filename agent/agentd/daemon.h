@@ -10,6 +10,7 @@
 #include <time.h>
 #include <uv.h>
 
+#include "agent/connector.h"
 #include "agent/lane.h"
 #include "agentd/config.h"
 #include "base/error.h"
@@ -30,8 +31,11 @@ struct agent_device {
     struct kedge_fab_dct *dct;
     struct kedge_fab_mem scratch, mr_memory;
     struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr;
-    struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1];
+    bool rc;                                              /* else DC */
+    struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
     uint32_t qps;
+    uint32_t sq_depth;
+    struct kedge_connector *connector; /* rc */
     struct kedge_table mr_table;
     uint32_t mr_log2;
     uint64_t bound_ns; /* of the lease rule, from the queue pairs' attributes */
@@ -40,8 +44,71 @@ struct agent_device {
 struct agent;
 int device_open(struct agent *a, struct kedge_errbuf *err);
 void device_close(struct agent *a);
-/* RESET to RTS: a new DCI, or a broken one. */
-int device_raise_dci(struct agent_device *d, struct kedge_fab_qp *qp);
+/* Runs what was submitted until *pending is 0. */
+void device_settle(struct agent_device *d, const uint32_t *pending);
+
+/* ---- queues.c
+ * -------------------------------------------------------------------------------------- */
+
+/* The queue pairs that the pool has, as the transport wants them. */
+int queues_make(struct agent *a, struct kedge_errbuf *err);
+void queues_destroy(struct agent *a);
+/* Destroys x of the kind, if there is one; for start and end. */
+void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *x);
+/* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
+bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t step,
+                     struct kedge_fab_ctl *ctl);
+
+/* ---- paths.c: what the lane asks for to reach other nodes, nothing of which may block.
+ * -------------------------------------------------------------------------------------- */
+
+void paths_start(struct agent *a);
+/* WANT_PATH, DROP_PATH, QP_BROKEN. */
+void paths_event(struct agent *a, const struct kedge_lane_event *e);
+/* After anything that concerns connections. */
+void paths_step(struct agent *a);
+/* Waits for what is under way, after the loop. */
+void paths_stop(struct agent *a);
+
+/* ---- readers.c: rc: the queue pairs that metaservers' tables are READ through.
+ * -------------------------------------------------------------------------------------- */
+
+struct registration;
+/* A metaserver's own: two, so that one can be in use while the next is made. */
+struct reader {
+    struct registration *registration;
+    enum reader_state {
+        READER_CLEANING, /* or just made */
+        READER_READY,    /* in INIT */
+        READER_OFFERED,  /* the metaserver is asked to connect to it */
+        READER_RAISING,
+        READER_UP, /* the lane's */
+    } state;
+    struct kedge_fab_qp *qp;
+    uint32_t psn;
+    uint8_t step; /* of what is under way */
+    struct kedge_fab_ctl ctl;
+    struct ibv_qp_attr rtr; /* while RAISING */
+};
+
+/* What a metaserver says of its end. */
+struct reader_peer {
+    uint8_t gid[16];
+    uint32_t qpn, psn;
+    uint16_t lid;
+    enum ibv_mtu mtu;
+};
+
+int readers_make(struct agent *a);
+/* One to offer, with a new PSN; NULL: none is ready yet. */
+struct reader *reader_offer(struct registration *r);
+/* The metaserver did not connect to it. */
+void reader_withdraw(struct reader *reader);
+/* It did; reader_up() follows. */
+void reader_raise(struct reader *reader, const struct reader_peer *peer);
+/* The lane is done with a queue pair. False: it is no reader's. */
+bool reader_done(struct agent *a, const struct kedge_fab_qp *qp);
+void readers_stop(struct agent *a);
 
 /* ---- register.c
  * ------------------------------------------------------------------------------------ */
@@ -56,6 +123,8 @@ enum registration_state {
 struct registration {
     struct agent *agent;
     const char *url;
+    struct reader reader[2]; /* rc */
+    struct reader *offered;  /* rc: while ASKING */
     enum registration_state state;
     uv_timer_t timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
@@ -69,6 +138,10 @@ struct registration {
 /* Begins to register with every metaserver; needs agent->http_client, ->device and ->incarnation.
  */
 int registrations_start(struct agent *a, struct kedge_errbuf *err);
+/* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
+ * broken. */
+void registration_reader_up(struct registration *r, struct reader *reader, int status);
+void registration_reader_lost(struct registration *r);
 /* Unregisters as far as that goes within `grace_ms`, then closes its timers. */
 void registrations_stop(struct agent *a, unsigned grace_ms);
 /* Asks the metaservers for a node by name: done(user, status, gid, pool) once, later. */
@@ -86,11 +159,12 @@ struct arena {
     struct kedge_fab_mr *mr; /* NULL while it is between owners */
     uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
     uint32_t session;        /* that asked for it */
-    bool busy;               /* a work thread has it */
+    bool busy;               /* a work thread has it, or it is being registered */
     bool asked;              /* when made, its session hears of it */
     bool unwanted;           /* retired while busy */
     int status;              /* of the work */
     uv_work_t work;
+    struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
     struct arena *next;
 };
 
@@ -251,6 +325,10 @@ struct agent {
     struct kedge_http_server *admin;
     uv_poll_t admin_poll;
     struct kedge_text answer;
+    uint32_t fab_ops; /* control operations of arenas, paths and readers that are under way */
+    /* paths.c */
+    uv_poll_t handshakes_poll;
+    uv_timer_t handshakes_timer;
     /* main.c */
     uv_poll_t events_poll, control_poll, fabric_events_poll;
     uv_timer_t tick;

@@ -114,7 +114,9 @@ static int make_lane(struct agent *a)
         .max_peers = (uint32_t)c->max_peers,
         .max_flows = MAX_FLOWS,
         .mr_cache = MR_CACHE,
-        .sq_depth = SQ_DEPTH,
+        .sq_depth = d->sq_depth,
+        .rc = d->rc,
+        .max_links = (uint32_t)c->connections,
         .spin_ns = c->spin_ns,
         .guess_budget = GUESS_BUDGET,
         .suspect_queue = SUSPECT_QUEUE,
@@ -134,18 +136,18 @@ static int make_lane(struct agent *a)
         .fab = d->fab,
         .cq = d->cq,
         .pd = d->pd,
-        .dcis = (uint32_t)c->dcis,
-        .spares = (uint32_t)c->spares,
-        .system_dci = d->qp[0],
+        .dcis = d->rc ? 0 : (uint32_t)c->dcis,
+        .spares = d->rc ? 0 : (uint32_t)c->spares,
+        .system_dci = d->rc ? NULL : d->qp[0],
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,
         .scratch_system_lkey = d->scratch_system_mr->lkey,
         .peers = a->peers,
         .mr_table = &a->device.mr_table,
     };
-    for (uint64_t i = 0; i < c->dcis; i++)
+    for (uint32_t i = 0; i < r.dcis; i++)
         r.dci[i] = d->qp[1 + i];
-    for (uint64_t i = 0; i < c->spares; i++)
+    for (uint32_t i = 0; i < r.spares; i++)
         r.spare[i] = d->qp[1 + c->dcis + i];
     int status = kedge_lane_new(&config, &r, &a->lane);
     if (status == 0) {

@@ -19,13 +19,19 @@ enum {
     MAX_FLOWS = 1024,       /* endpoints in use at one time: an address handle each */
     MR_CACHE = 4096,        /* remote regions known at one time */
     SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
+    RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */
     SUSPECT_MS = 2,         /* an endpoint that is silent for longer gets the probing DCI alone */
     SUSPECT_QUEUE = 1024,   /* requests that may wait for such endpoints */
     LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together */
     NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
-    ACK_TIMEOUT = 8,        /* 4.096 us * 2^8 = 1 ms; with ACK_RETRIES it is the bound */
-    ACK_RETRIES = 7,        /* that `mr_lease` must exceed */
+    ACK_RETRIES = 7,        /* with `ack_timeout` the bound that `mr_lease` must exceed */
     RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
+
+    /* Connections to other nodes, with rc. */
+    HANDSHAKES = 32,         /* under way at a time; more wait */
+    HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
+    HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */
+    RESPONDER_IDLE_S = 60,   /* after which an initiator is asked whether it is still there */
 
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */

@@ -40,6 +40,7 @@ static void on_lane_events(uv_poll_t *poll, int status, int events)
     }
     while (kedge_lane_event(a->lane, &e))
         sessions_event(a, &e);
+    paths_step(a);
 }
 
 static void on_control(uv_poll_t *poll, int status, int events)
@@ -47,6 +48,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
     struct agent *a = poll->data;
     (void)status, (void)events;
     (void)kedge_fab_run(a->device.fab);
+    paths_step(a);
 }
 
 static void on_fabric_events(uv_poll_t *poll, int status, int events)
@@ -165,6 +167,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     watch(a);
+    paths_start(a);
     status = sessions_start(a, err);
     if (status == 0)
         status = attach_listen(a, err);
@@ -211,6 +214,7 @@ static void stop(struct agent *a)
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&a->loop);
+    paths_stop(a);
     lane_thread_stop(a);
     sessions_stop(a);
     device_close(a);

@@ -100,7 +100,7 @@ static void settings_from(const struct options *o, const struct agentd_config *c
         .provider = provider_for(o, config),
         .attr = {.device = device[0] != '\0' ? device : NULL, .port = (uint8_t)config->port},
         .mr_lease_ns = config->mr_lease_ns,
-        .ack_timeout = ACK_TIMEOUT,
+        .ack_timeout = (uint8_t)config->ack_timeout,
         .ack_retries = ACK_RETRIES,
         .queue_pairs = (uint32_t)queues,
         .send_wr = SQ_DEPTH,

@@ -26,18 +26,52 @@ static json_t *hex64(uint64_t value)
     return json_string(text);
 }
 
-static char *describe(const struct agent *a)
+/* How peers reach this node. */
+static json_t *describe_endpoint(const struct agent *a)
 {
     const struct agent_device *d = &a->device;
+    const struct kedge_fab_caps *caps = &d->fab->caps;
     char gid[KEDGE_GID_TEXT];
+    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
+                          (int)a->config.pool_number, "transports", d->rc ? "rc" : "dc", "mtu",
+                          128 << caps->mtu);
+    if (e == NULL)
+        return NULL;
+    if (caps->lid != 0)
+        json_object_set_new(e, "lid", json_integer(caps->lid));
+    if (d->rc) {
+        json_object_set_new(e, "ud_qpn", json_integer(kedge_connector_ud_qpn(d->connector)));
+        json_object_set_new(e, "ud_qkey", json_integer(kedge_connector_ud_qkey(d->connector)));
+    } else {
+        json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
+        json_object_set_new(e, "dc_key", hex64(d->dct->dc_key));
+    }
+    return e;
+}
+
+/* rc: the queue pair that will READ this metaserver's table. */
+static json_t *describe_reader(const struct agent *a, const struct reader *reader)
+{
+    const struct kedge_fab_caps *caps = &a->device.fab->caps;
+    char gid[KEDGE_GID_TEXT];
+    json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
+                          (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << caps->mtu);
+    if (caps->lid != 0)
+        json_object_set_new(e, "lid", json_integer(caps->lid));
+    return e;
+}
+
+static char *describe(const struct agent *a, const struct reader *reader)
+{
+    const struct agent_device *d = &a->device;
     json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64((uintptr_t)d->mr_memory.addr),
                               "rkey", (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
-    json_t *endpoint = json_pack(
-        "{s:s, s:i, s:[s], s:i, s:o, s:i, s:o}", "gid", kedge_gid_format(d->fab->caps.gid, gid),
-        "pool", (int)a->config.pool_number, "transports", "dc", "dct_number", (int)d->dct->dctn,
-        "dc_key", hex64(d->dct->dc_key), "mtu", 128 << d->fab->caps.mtu, "mr_table", table);
+    json_t *endpoint = describe_endpoint(a);
+    json_object_set_new(endpoint, "mr_table", table);
     json_t *root =
         json_pack("{s:I, s:[o]}", "incarnation", (json_int_t)a->incarnation, "endpoints", endpoint);
+    if (reader != NULL)
+        json_object_set_new(root, "reader", describe_reader(a, reader));
     char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -63,18 +97,40 @@ static bool read_number(const json_t *object, const char *key, uint64_t max, uin
     return true;
 }
 
-/* The answer to a registration: how to READ that metaserver's table. */
-static bool understand(struct registration *r, const char *body, uint8_t gid[16])
+/* The metaserver's end of the connection that was offered. */
+static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
 {
+    const json_t *rc = json_object_get(endpoint, "rc");
+    uint64_t qpn = 0, psn = 0, lid = 0, mtu = 0;
+    if (!read_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
+        !read_number(rc, "psn", 0xffffff, &psn))
+        return false;
+    (void)read_number(endpoint, "lid", UINT16_MAX, &lid);
+    *peer = (struct reader_peer){
+        .qpn = (uint32_t)qpn, .psn = (uint32_t)psn, .lid = (uint16_t)lid, .mtu = IBV_MTU_4096};
+    if (!read_number(rc, "mtu", 4096, &mtu))
+        return true;
+    for (peer->mtu = IBV_MTU_256; peer->mtu < IBV_MTU_4096 && 128u << peer->mtu < mtu;)
+        peer->mtu++;
+    return true;
+}
+
+/* The answer to a registration: how to READ that metaserver's table. */
+static bool understand(struct registration *r, const char *body, struct reader_peer *peer)
+{
+    uint8_t *gid = peer->gid;
     json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
     const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
                  *t = json_object_get(m, "table");
     const char *text = json_string_value(json_object_get(e, "gid"));
     struct kedge_table_desc d = {.kind = KEDGE_TABLE_ENDPOINTS};
     uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0;
-    bool ok = text != NULL && kedge_gid_parse(text, gid) == 0 &&
-              read_number(e, "dct_number", 0xffffff, &dctn) && read_hex(e, "dc_key", &key) &&
-              read_hex(t, "addr", &d.addr) && read_number(t, "rkey", UINT32_MAX, &rkey) &&
+    bool ok = text != NULL &&
+              (r->offered != NULL ? understand_reader(e, peer)
+                                  : read_number(e, "dct_number", 0xffffff, &dctn) &&
+                                        read_hex(e, "dc_key", &key)) &&
+              kedge_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
+              read_number(t, "rkey", UINT32_MAX, &rkey) &&
               read_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
               read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
               read_number(t, "version", UINT16_MAX, &version) && version == KEDGE_RECORD_VERSION &&
@@ -99,7 +155,7 @@ static void tell_lane(struct agent *a)
 {
     struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (a->registration[i].lane.ah != NULL)
+        if (a->registration[i].lane.ah != NULL || a->registration[i].lane.qp != NULL)
             c.metaservers.at[c.metaservers.count++] = a->registration[i].lane;
     lane_thread_command(a, &c);
 }
@@ -143,6 +199,9 @@ static void lost(struct registration *r, const char *why)
         kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S, 1, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\" suppressed=%u",
                   r->url, why, suppressed);
+    if (r->offered != NULL)
+        reader_withdraw(r->offered);
+    r->offered = NULL;
     r->state = REGISTRATION_LOST;
     snprintf(r->why, sizeof r->why, "%s", why);
     try_later(r);
@@ -212,20 +271,8 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
     r->backoff_ms = BACKOFF_MS;
 }
 
-static void registered(void *user, const struct kedge_http_answer *answer)
+static void complete(struct registration *r)
 {
-    struct registration *r = user;
-    uint8_t gid[16];
-    if (r->agent->stopping)
-        return;
-    if (answer->status != 200 && answer->status != 201) {
-        refused(r, answer);
-        return;
-    }
-    if (!understand(r, answer->body, gid) || address(r, gid) != 0) {
-        lost(r, "its answer is not a metaserver's, or of another version");
-        return;
-    }
     kedge_log(KEDGE_LOG_INFO, "registered", "metaserver=\"%s\" incarnation=%u", r->url,
               r->agent->incarnation);
     r->state = REGISTRATION_DONE;
@@ -234,6 +281,52 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     tell_lane(r->agent);
     uv_timer_stop(&r->timer);
     try_later(r);
+}
+
+static void registered(void *user, const struct kedge_http_answer *answer)
+{
+    struct registration *r = user;
+    struct reader_peer peer = {.qpn = 0};
+    struct reader *offered = r->offered;
+    if (r->agent->stopping)
+        return;
+    if (answer->status != 200 && answer->status != 201) {
+        refused(r, answer);
+        return;
+    }
+    if (!understand(r, answer->body, &peer)) {
+        lost(r, "its answer is not a metaserver's, or of another version");
+        return;
+    }
+    if (offered != NULL) {
+        r->offered = NULL;
+        reader_raise(offered, &peer);
+        return;
+    }
+    if (address(r, peer.gid) != 0)
+        lost(r, "its endpoint's address cannot be resolved");
+    else
+        complete(r);
+}
+
+void registration_reader_up(struct registration *r, struct reader *reader, int status)
+{
+    if (status != 0) {
+        lost(r,
+             "the queue pair to its table cannot be connected: is its endpoint on this network?");
+        return;
+    }
+    r->lane.qp = reader->qp;
+    complete(r);
+}
+
+void registration_reader_lost(struct registration *r)
+{
+    r->lane.qp = NULL;
+    if (r->agent->stopping)
+        return;
+    tell_lane(r->agent);
+    lost(r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
 static void call(struct registration *r, const char *method, const char *tail, const char *body,
@@ -253,7 +346,14 @@ static void call(struct registration *r, const char *method, const char *tail, c
 
 static void put(struct registration *r)
 {
-    char *body = describe(r->agent);
+    if (r->agent->device.rc) {
+        r->offered = reader_offer(r);
+        if (r->offered == NULL) {
+            lost(r, "both queue pairs for its table are in use or being repaired");
+            return;
+        }
+    }
+    char *body = describe(r->agent, r->offered);
     if (body == NULL) {
         lost(r, "out of memory");
         return;
@@ -305,10 +405,10 @@ int registrations_start(struct agent *a, struct kedge_errbuf *err)
     (void)uv_poll_start(&a->http_poll, UV_READABLE, on_http);
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
         struct registration *r = &a->registration[i];
-        *r = (struct registration){.agent = a,
-                                   .url = a->config.metaserver[i],
-                                   .state = REGISTRATION_ASKING,
-                                   .backoff_ms = BACKOFF_MS};
+        r->agent = a;
+        r->url = a->config.metaserver[i];
+        r->state = REGISTRATION_ASKING;
+        r->backoff_ms = BACKOFF_MS;
         (void)uv_timer_init(&a->loop, &r->timer);
         r->timer.data = r;
         put(r);

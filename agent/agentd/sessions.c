@@ -407,19 +407,6 @@ static void arena_answered(struct agent *a, struct agent_session *s,
         over(a, s);
 }
 
-static void make_ah(struct agent *a, const struct kedge_lane_event *e)
-{
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = a->device.pd}};
-    struct kedge_command command = {.kind = KEDGE_COMMAND_AH_READY};
-    c.ah.attr.is_global = 1;
-    c.ah.attr.port_num = a->device.fab->caps.port_num;
-    memcpy(c.ah.attr.grh.dgid.raw, e->want_ah.gid, 16);
-    command.ah.flow = e->want_ah.flow;
-    command.ah.status = kedge_fab_call(a->device.fab, &c);
-    command.ah.ah = command.ah.status == 0 ? c.ah.x : NULL;
-    lane_thread_command(a, &command);
-}
-
 /* A fence under way: the session may be over, and its number another's, when it is done. */
 struct fencing {
     struct kedge_fab_ctl ctl; /* first */
@@ -430,6 +417,7 @@ struct fencing {
 static void on_fenced(struct kedge_fab_ctl *ctl)
 {
     struct fencing *f = (struct fencing *)ctl;
+    f->agent->fab_ops--;
     if (ctl->status == 0 && f->agent->lane != NULL)
         lane_thread_command(f->agent, &f->command);
     free(f);
@@ -443,6 +431,7 @@ static void fence(struct agent *a, const struct kedge_lane_event *e)
         .ctl = {.kind = KEDGE_FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
         .agent = a,
         .command = {.kind = KEDGE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
+    a->fab_ops++;
     kedge_fab_submit(a->device.fab, &f->ctl);
 }
 
@@ -461,10 +450,7 @@ static void log_fault(struct agent *a, const struct agent_session *s,
 
 void sessions_event(struct agent *a, const struct kedge_lane_event *e)
 {
-    struct kedge_command command = {.kind = KEDGE_COMMAND_QP_READY};
-    struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_AH};
     struct agent_session *s = &a->sessions[e->session];
-    int status;
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_FAULT:
         log_fault(a, s, e);
@@ -479,27 +465,13 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     case KEDGE_EVENT_ARENA_ADDED:
         arena_answered(a, s, e);
         return;
-    case KEDGE_EVENT_WANT_AH:
-        make_ah(a, e);
-        return;
     case KEDGE_EVENT_WANT_FENCE:
         fence(a, e);
         return;
-    case KEDGE_EVENT_DROP_AH:
-        drop.ah.x = e->ah;
-        (void)kedge_fab_call(a->device.fab, &drop);
-        return;
+    case KEDGE_EVENT_WANT_PATH:
+    case KEDGE_EVENT_DROP_PATH:
     case KEDGE_EVENT_QP_BROKEN:
-        status = device_raise_dci(&a->device, e->qp);
-        if (status != 0) {
-            kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
-                      "qpn=%u error=\"%s\"", e->qp->qpn, strerror(-status));
-            return;
-        }
-        /* As often as workers post to dead peers: what counts them is qp_broken. */
-        kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", e->qp->qpn);
-        command.qp = e->qp;
-        lane_thread_command(a, &command);
+        paths_event(a, e);
         return;
     }
 }
@@ -511,9 +483,11 @@ void sessions_stop(struct agent *a)
         give_arenas(&a->sessions[i]);
         unmake_rings(&a->sessions[i]);
     }
-    arenas_stop(a);
-    if (a->device.fab != NULL)
-        (void)kedge_fab_run(a->device.fab);
+    if (a->device.fab != NULL) { /* some may still be registering */
+        device_settle(&a->device, &a->fab_ops);
+        arenas_stop(a);
+        device_settle(&a->device, &a->fab_ops);
+    }
     free(a->sessions);
     a->sessions = NULL;
 }

@@ -18,8 +18,8 @@ static const uint8_t in_moves[3][3] = {
 static void in_move(struct incoming *n, enum in_state to)
 {
     KEDGE_ASSERT(in_moves[n->state][to]);
-    n->c->stats.connections_in += to == IN_UP;
-    n->c->stats.connections_in -= n->state == IN_UP;
+    n->c->stats.incoming += to == IN_UP;
+    n->c->stats.incoming -= n->state == IN_UP;
     n->state = (uint8_t)to;
 }
 

@@ -20,8 +20,8 @@ static const uint8_t out_moves[6][6] = {
 static void out_move(struct outgoing *o, enum out_state to)
 {
     KEDGE_ASSERT(out_moves[o->state][to]);
-    o->c->stats.connections_out += to == OUT_UP;
-    o->c->stats.connections_out -= o->state == OUT_UP;
+    o->c->stats.outgoing += to == OUT_UP;
+    o->c->stats.outgoing -= o->state == OUT_UP;
     o->state = (uint8_t)to;
 }
 

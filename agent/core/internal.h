@@ -12,7 +12,7 @@
 
 enum {
     LANE_OWN_WRS = 256,
-    LANE_PHYS = 2 * KEDGE_LANE_MAX_DCIS + 1,
+    LANE_SPARES = 2 * KEDGE_LANE_MAX_DCIS + 1,
     LANE_BATCH = 32,
     LANE_POLL = 64,
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
@@ -115,21 +115,27 @@ struct session {
 
 /* An endpoint that is used now. */
 struct flow {
-    uint8_t used, suspect, want_ah, dead;
-    uint8_t proven; /* the last sign from it was one of life */
+    uint8_t used, suspect;
+    uint8_t want_path; /* asked for, and not answered */
+    uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
+    uint8_t proven;    /* the last sign from it was one of life */
     uint32_t peer_slot, peer_gen;
-    uint32_t refs;        /* VQPs connected through it */
-    uint32_t outstanding; /* posted */
-    uint32_t waiting;     /* requests queued while it is suspect */
-    uint32_t dci;         /* index into lane->dci */
-    uint64_t since_ns;    /* when it last gave a sign of life, or began to owe one */
-    struct kedge_fab_ah *ah;
+    uint32_t refs;           /* VQPs connected through it */
+    uint32_t outstanding;    /* posted */
+    uint32_t waiting;        /* requests queued while it is suspect */
+    uint32_t dci;            /* index into lane->dci */
+    uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
+    uint64_t used_ns;        /* when something was last posted to it */
+    uint64_t dead_until_ns;  /* no path to it could be made: what is posted until then fails */
+    struct kedge_fab_ah *ah; /* DC */
+    struct phys *link;       /* rc: its connection */
 };
 
 /* What the lane knows of an endpoint beside what workers see. */
 struct peer {
     uint64_t dc_key, mr_addr, expires_ns;
-    uint32_t dctn, mr_rkey;
+    uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
+    uint16_t lid;
     struct flow *flow;
     uint8_t mr_log2, used, refreshing;
 };
@@ -156,19 +162,22 @@ struct lookup {
 };
 
 /* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
- * index). */
+ * index). With rc its place is used again for another queue pair; head and tail go on, so that a
+ * late completion of the former is told apart. */
 struct phys {
-    struct kedge_fab_qp *qp;
-    struct wr **ring; /* sq_depth, a power of two */
+    struct kedge_fab_qp *qp; /* NULL: the place is free */
+    struct wr **ring;        /* sq_depth, a power of two */
     uint32_t head, tail;
     struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
-    uint8_t broken;
+    struct phys *next_chained;
+    struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained;
 };
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
         mr_reads, lookups_failed, wrong_keys, qp_broken, reposted, sessions, vqps, peers, flows,
-        inflight, mrs, suspects;
+        inflight, mrs, suspects, links, paths_failed, links_evicted;
 };
 #define COUNT(lane, what, n)                                                                       \
     atomic_store_explicit(&(lane)->counters.what,                                                  \
@@ -195,14 +204,17 @@ struct kedge_lane {
     struct flow *flows;
     struct cached *cache;
     struct lookup lookups[64];
-    struct phys phys[LANE_PHYS];
-    uint32_t phys_count, system_phys, spare_count, flow_hand, peer_hand;
-    uint32_t dci[KEDGE_LANE_MAX_DCIS], spare[LANE_PHYS]; /* indices of phys */
+    struct phys *phys, *chained;
+    uint32_t phys_room, system_phys, spare_count, flow_hand, peer_hand;
+    uint32_t dci[KEDGE_LANE_MAX_DCIS], spare[LANE_SPARES]; /* indices of phys */
+    uint32_t links;    /* rc: connections that there are or that are asked for */
+    uint32_t draining; /* rc: of them, those whose endpoint gives it up */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
     uint32_t metaservers;
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
-    uint64_t no_metaserver_until_ns; /* lookups fail at once until then */
+    struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
+    uint64_t no_metaserver_until_ns;                          /* lookups fail at once until then */
     struct kedge_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;
@@ -211,9 +223,10 @@ struct kedge_lane {
     struct lane_counters counters;
 };
 
+/* Where what goes to it is posted. With rc only while it has a path. */
 static inline struct phys *flow_phys(struct kedge_lane *l, const struct flow *f)
 {
-    return &l->phys[l->dci[f->dci]];
+    return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
 }
 
 static inline void queue_push(struct wr_queue *q, struct wr *w)
@@ -299,6 +312,12 @@ bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);
+/* rc: a place for a connected queue pair; there is one for each that may be. */
+struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
+/* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
+void wire_close(struct kedge_lane *l, struct phys *p);
+/* rc: what is out on a metaserver's connection ends, and the control side gets it back. */
+void wire_abandon(struct kedge_lane *l, struct phys *p);
 struct wr *wire_own_wr(struct kedge_lane *l);
 void wire_free_own(struct kedge_lane *l, struct wr *w);
 
@@ -309,6 +328,11 @@ void flow_posted(struct kedge_lane *l, struct flow *f);
 enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
+/* Whether there is a path to it; asks for one if not. */
+bool flow_has_path(struct kedge_lane *l, struct flow *f);
+void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
+/* rc: its connection broke. */
+void flow_lost_link(struct kedge_lane *l, struct flow *f);
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
 int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,

@@ -22,33 +22,50 @@ static bool is_power_of_two(uint32_t n)
 static bool config_is_sound(const struct kedge_lane_config *c, const struct kedge_lane_resources *r)
 {
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
-           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && r->dcis > 0 &&
-           r->dcis <= KEDGE_LANE_MAX_DCIS && r->spares <= KEDGE_LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 &&
+           (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= KEDGE_LANE_MAX_DCIS &&
+           r->spares <= KEDGE_LANE_MAX_DCIS && c->mr_lease_ns > c->bound_ns + c->slack_ns &&
            r->scratch.size >= KEDGE_TABLE_WINDOW_BYTES;
 }
 
-static int add_phys(struct kedge_lane *l, struct kedge_fab_qp *qp, uint32_t *number)
+/* With rc, for each endpoint's connection and two for each metaserver: when one is replaced, both
+ * are there for a moment. */
+static uint32_t room_for_phys(const struct kedge_lane *l)
 {
-    struct phys *p = &l->phys[l->phys_count];
-    p->qp = qp;
-    p->ring = calloc(l->config.sq_depth, sizeof p->ring[0]);
-    *number = l->phys_count;
-    if (p->ring == NULL)
+    return l->config.rc ? l->config.max_links + 2 * KEDGE_LANE_MAX_METASERVERS
+                        : 1 + l->res.dcis + l->res.spares;
+}
+
+static int make_phys(struct kedge_lane *l)
+{
+    l->phys_room = room_for_phys(l);
+    l->phys = calloc(l->phys_room, sizeof l->phys[0]);
+    if (l->phys == NULL)
         return -ENOMEM;
-    l->phys_count++;
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        l->phys[i].broken = 1;
+        l->phys[i].ring = calloc(l->config.sq_depth, sizeof l->phys[i].ring[0]);
+        if (l->phys[i].ring == NULL)
+            return -ENOMEM;
+    }
     return 0;
 }
 
-static int take_queue_pairs(struct kedge_lane *l)
+static uint32_t add_phys(struct kedge_lane *l, struct kedge_fab_qp *qp)
+{
+    return (uint32_t)(wire_open(l, qp, NULL) - l->phys);
+}
+
+static void take_queue_pairs(struct kedge_lane *l)
 {
     const struct kedge_lane_resources *r = &l->res;
-    int status = add_phys(l, r->system_dci, &l->system_phys);
-    for (uint32_t i = 0; i < r->dcis && status == 0; i++)
-        status = add_phys(l, r->dci[i], &l->dci[i]);
-    for (uint32_t i = 0; i < r->spares && status == 0; i++)
-        status = add_phys(l, r->spare[i], &l->spare[l->spare_count++]);
-    return status;
+    if (l->config.rc)
+        return;
+    l->system_phys = add_phys(l, r->system_dci);
+    for (uint32_t i = 0; i < r->dcis; i++)
+        l->dci[i] = add_phys(l, r->dci[i]);
+    for (uint32_t i = 0; i < r->spares; i++)
+        l->spare[l->spare_count++] = add_phys(l, r->spare[i]);
 }
 
 static int make_arrays(struct kedge_lane *l)
@@ -75,7 +92,7 @@ static int make_arrays(struct kedge_lane *l)
     if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
                         have pending */
         status = kedge_spsc_new(c->max_sessions * (5 + KEDGE_SESSION_MAX_ARENAS) +
-                                    c->max_flows * 4 + LANE_PHYS,
+                                    c->max_flows * 4 + l->phys_room,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
 }
@@ -97,13 +114,14 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     l->config = *config;
     l->res = *resources;
     l->wake = no_wake;
-    int status = make_arrays(l);
+    int status = make_phys(l);
     if (status == 0)
-        status = take_queue_pairs(l);
+        status = make_arrays(l);
     if (status != 0) {
         kedge_lane_free(l);
         return status;
     }
+    take_queue_pairs(l);
     *out = l;
     return 0;
 }
@@ -112,8 +130,9 @@ void kedge_lane_free(struct kedge_lane *l)
 {
     if (l == NULL)
         return;
-    for (uint32_t i = 0; i < l->phys_count; i++)
+    for (uint32_t i = 0; l->phys != NULL && i < l->phys_room; i++)
         free(l->phys[i].ring);
+    free(l->phys);
     free(l->sessions);
     free(l->active);
     free(l->peers);
@@ -212,22 +231,20 @@ static void add_arena(struct kedge_lane *l, const struct kedge_command *c)
     lane_event(l, &event);
 }
 
-static void take_ah(struct kedge_lane *l, const struct kedge_command *c)
+static void take_path(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct flow *f = c->ah.flow < l->config.max_flows ? &l->flows[c->ah.flow] : NULL;
-    KEDGE_ASSERT(f != NULL && f->used && f->want_ah);
-    f->want_ah = 0;
-    f->ah = c->ah.ah;
-    f->dead = c->ah.ah == NULL;
+    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow] : NULL;
+    KEDGE_ASSERT(f != NULL && f->used && f->want_path);
+    flow_take_path(l, f, c);
 }
 
-/* A repaired queue pair: where one is missing, else among the spares. */
+/* A repaired DCI: where one is missing, else among the spares. */
 static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
 {
     uint32_t number = 0;
-    while (number < l->phys_count && l->phys[number].qp != qp)
+    while (number < l->phys_room && l->phys[number].qp != qp)
         number++;
-    KEDGE_ASSERT(number < l->phys_count && l->phys[number].broken);
+    KEDGE_ASSERT(number < l->phys_room && l->phys[number].broken);
     struct phys *p = &l->phys[number];
     p->broken = 0;
     p->chain = p->chain_tail = NULL;
@@ -241,10 +258,31 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
     l->spare[l->spare_count++] = number;
 }
 
+/* The place of a connection that is in the list already, or a new one. */
+static struct phys *phys_of(struct kedge_lane *l, struct kedge_fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp)
+            return &l->phys[i];
+    return wire_open(l, qp, NULL);
+}
+
 static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c)
 {
+    struct phys *before[KEDGE_LANE_MAX_METASERVERS];
+    memcpy(before, l->metaserver_phys, sizeof before);
+    memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
     l->metaservers = c->metaservers.count;
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
+    for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
+        l->metaserver_phys[i] = phys_of(l, l->metaserver[i].qp);
+    for (uint32_t i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++) {
+        bool kept = before[i] == NULL;
+        for (uint32_t k = 0; k < l->metaservers; k++)
+            kept |= l->metaserver_phys[k] == before[i];
+        if (!kept)
+            wire_abandon(l, before[i]);
+    }
     l->no_metaserver_until_ns = 0;
 }
 
@@ -264,8 +302,8 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_ARENA_ADD:
             add_arena(l, &c);
             break;
-        case KEDGE_COMMAND_AH_READY:
-            take_ah(l, &c);
+        case KEDGE_COMMAND_PATH_READY:
+            take_path(l, &c);
             break;
         case KEDGE_COMMAND_QP_READY:
             take_qp(l, c.qp);
@@ -383,7 +421,7 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
     COPY(endpoint_reads), COPY(mr_reads), COPY(lookups_failed), COPY(wrong_keys), COPY(qp_broken);
-    COPY(reposted), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs),
-        COPY(suspects);
+    COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
+        COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects);
 #undef COPY
 }

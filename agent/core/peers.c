@@ -8,6 +8,7 @@
 #include "schema/peers.h"
 
 enum { LOOKUPS = 64, TRIES = 3 };
+static const uint64_t DEAD_NS = 100000000; /* until a path is asked for again */
 
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
 {
@@ -20,13 +21,34 @@ struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
 
 static bool is_idle(const struct flow *f)
 {
-    return f->refs == 0 && f->outstanding == 0 && !f->want_ah;
+    return f->refs == 0 && f->outstanding == 0 && !f->want_path;
+}
+
+void flow_lost_link(struct kedge_lane *l, struct flow *f)
+{
+    f->link = NULL;
+    l->draining -= f->draining;
+    f->draining = 0;
+    l->links--;
+    COUNT(l, links, -1);
+}
+
+/* Nothing is out on it. */
+static void drop_link(struct kedge_lane *l, struct flow *f)
+{
+    struct phys *p = f->link;
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.qp = p->qp});
+    wire_close(l, p);
+    flow_lost_link(l, f);
+    l->changed = 1;
 }
 
 static void flow_drop(struct kedge_lane *l, struct flow *f)
 {
+    if (f->link != NULL)
+        drop_link(l, f);
     if (f->ah != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_AH, .ah = f->ah});
+        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->suspect)
@@ -56,13 +78,9 @@ struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_ge
         f = flow_free(l);
         if (f == NULL)
             return NULL;
-        *f = (struct flow){.used = 1, .want_ah = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
+        *f = (struct flow){.used = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
         f->dci = peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
         p->flow = f;
-        struct kedge_lane_event event = {.kind = KEDGE_EVENT_WANT_AH,
-                                         .want_ah.flow = (uint32_t)(f - l->flows)};
-        memcpy(event.want_ah.gid, peer_shared(l, peer_slot)->gid, 16);
-        lane_event(l, &event);
         COUNT(l, flows, 1);
     }
     f->refs++;
@@ -76,6 +94,85 @@ void flow_put(struct kedge_lane *l, struct flow *f)
         l->peers[f->peer_slot].flow != f) /* its peer has gone or come back as another */
         flow_drop(l, f);
 }
+
+/* ---- paths
+ * ------------------------------------------------------------------------------------------- */
+
+/* All connections are in use: the one that was used longest ago goes, at once when nothing is out
+ * on it; else when all that is has come back. False: not yet. */
+static bool evict_link(struct kedge_lane *l)
+{
+    struct flow *idle = NULL, *busy = NULL;
+    if (l->draining > 0)
+        return false;
+    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+        struct flow *f = &l->flows[i], **best = f->outstanding == 0 ? &idle : &busy;
+        if (f->link != NULL && (*best == NULL || f->used_ns < (*best)->used_ns))
+            *best = f;
+    }
+    if (idle != NULL) {
+        drop_link(l, idle);
+    } else if (busy != NULL) {
+        busy->draining = 1;
+        l->draining++;
+    }
+    COUNT(l, links_evicted, idle != NULL || busy != NULL);
+    return idle != NULL;
+}
+
+static void ask_for_path(struct kedge_lane *l, struct flow *f)
+{
+    const struct peer *p = &l->peers[f->peer_slot];
+    const struct kedge_peer *shared = peer_shared(l, f->peer_slot);
+    struct kedge_lane_event event = {.kind = KEDGE_EVENT_WANT_PATH,
+                                     .want_path = {.flow = (uint32_t)(f - l->flows),
+                                                   .incarnation = shared->incarnation,
+                                                   .ud_qpn = p->ud_qpn,
+                                                   .ud_qkey = p->ud_qkey,
+                                                   .lid = p->lid}};
+    memcpy(event.want_path.gid, shared->gid, 16);
+    f->want_path = 1;
+    lane_event(l, &event);
+}
+
+bool flow_has_path(struct kedge_lane *l, struct flow *f)
+{
+    if (f->ah != NULL || (f->link != NULL && !f->draining))
+        return true;
+    if (f->want_path || f->link != NULL)
+        return false;
+    if (l->config.rc) {
+        if (l->links == l->config.max_links && !evict_link(l))
+            return false;
+        l->links++;
+    }
+    ask_for_path(l, f);
+    return false;
+}
+
+static void look_up_again(struct kedge_lane *l, const struct flow *f);
+
+void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c)
+{
+    const struct kedge_lane_path *path = &c->path.path;
+    f->want_path = 0;
+    f->used_ns = l->now_ns;
+    if (path->ah == NULL && path->qp == NULL) {
+        l->links -= l->config.rc;
+        f->dead_until_ns = l->now_ns + DEAD_NS;
+        look_up_again(l, f); /* it may be another incarnation by now */
+        COUNT(l, paths_failed, 1);
+        return;
+    }
+    f->ah = path->ah;
+    if (path->qp != NULL) {
+        f->link = wire_open(l, path->qp, f);
+        COUNT(l, links, 1);
+    }
+}
+
+/* ---- signs of life
+ * --------------------------------------------------------------------------------------- */
 
 /* The least loaded of the ordinary DCIs, beginning with the one it had: a change of target costs a
  * reconnection. Some of them are for endpoints that have not shown that they are alive: a worker
@@ -100,6 +197,7 @@ static void choose_dci(struct kedge_lane *l, struct flow *f)
 
 void flow_posted(struct kedge_lane *l, struct flow *f)
 {
+    f->used_ns = l->now_ns;
     if (f->outstanding++ == 0)
         f->since_ns = l->now_ns;
 }
@@ -115,6 +213,8 @@ static void look_up_again(struct kedge_lane *l, const struct flow *f)
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
+    if (f->draining && f->outstanding == 0)
+        drop_link(l, f);
     if (sign == SIGN_SILENCE) {
         f->proven = 0;
         look_up_again(l, f);
@@ -130,9 +230,12 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 }
 
 /* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
- * out when it speaks again. Picks the DCI where something may be. */
+ * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
+ * own, and what waits there is in nobody's way. */
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
 {
+    if (l->config.rc)
+        return false;
     if (!f->suspect && f->outstanding > 0 && l->now_ns >= l->trust_ns &&
         l->now_ns - f->since_ns > l->config.suspect_ns) {
         f->suspect = 1;
@@ -162,7 +265,7 @@ static struct lookup *find_lookup(struct kedge_lane *l, const uint8_t gid[16])
 static bool post_read(struct kedge_lane *l, struct lookup *k)
 {
     const struct kedge_lane_metaserver *m = &l->metaserver[k->metaserver];
-    struct phys *p = &l->phys[l->system_phys];
+    struct phys *p = l->config.rc ? l->metaserver_phys[k->metaserver] : &l->phys[l->system_phys];
     struct wr *w = wire_has_room(l, p) ? wire_own_wr(l) : NULL;
     if (w == NULL)
         return false;
@@ -189,6 +292,15 @@ static bool post_read(struct kedge_lane *l, struct lookup *k)
     k->read_ns = l->now_ns;
     COUNT(l, endpoint_reads, 1);
     return true;
+}
+
+/* From this metaserver on, the first that can be asked. */
+static bool post_somewhere(struct kedge_lane *l, struct lookup *k)
+{
+    for (; k->metaserver < l->metaservers; k->metaserver++)
+        if (post_read(l, k))
+            return true;
+    return false;
 }
 
 /* What is known goes on for a while; not for long if the endpoint is silent. */
@@ -270,6 +382,8 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
     uint32_t log2_slots = r->udqpn_slots >> 24;
     if (log2_slots > 30) /* not a table; do not compute with it */
         return -ENOENT;
+    if (!(r->flags & (l->config.rc ? KEDGE_RECORD_RC : KEDGE_RECORD_DC)))
+        return -EOPNOTSUPP; /* it is reached in another way than this node can */
     int64_t at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
     if (at == -ENOSPC && evict_peer(l))
         at = kedge_peers_put(l->res.peers, l->peer_hand, r->gid, r->pool, r->incarnation);
@@ -288,6 +402,9 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
                        .flow = p->used ? p->flow : NULL,
                        .dc_key = r->dc_key,
                        .dctn = r->dctn_mtu & 0xffffff,
+                       .ud_qpn = r->udqpn_slots & 0xffffff,
+                       .ud_qkey = r->ud_qkey,
+                       .lid = r->lid,
                        .mr_addr = (uint64_t)r->mr_table_addr_hi << 32 | r->mr_table_addr_lo,
                        .mr_rkey = r->mr_table_rkey,
                        .mr_log2 = (uint8_t)(r->udqpn_slots >> 24),
@@ -299,7 +416,8 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
 static void ask_next(struct kedge_lane *l, struct lookup *k)
 {
     k->tries = 0;
-    if (++k->metaserver < l->metaservers && l->now_ns < k->deadline_ns && post_read(l, k))
+    k->metaserver++;
+    if (l->now_ns < k->deadline_ns && post_somewhere(l, k))
         return;
     l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
     conclude(l, k, -EHOSTUNREACH, 0, 0);
@@ -352,7 +470,7 @@ static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t g
                              .scratch = (uint32_t)scratch,
                              .deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
         memcpy(k->gid, gid, 16);
-        if (!post_read(l, k)) {
+        if (!post_somewhere(l, k)) {
             scratch_give(l, k->scratch);
             k->used = 0;
             return -EHOSTUNREACH;

@@ -83,9 +83,9 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
         return KEDGE_REASON_STALE_PEER;
     if (q->flow == NULL)
         q->flow = flow_get(l, q->peer_slot, q->peer_gen);
-    if (q->flow != NULL && q->flow->dead)
+    if (q->flow != NULL && l->now_ns < q->flow->dead_until_ns)
         return KEDGE_REASON_PEER_DOWN;
-    *wait = q->flow == NULL || !peer_is_fresh(l, q->peer_slot) || q->flow->ah == NULL;
+    *wait = q->flow == NULL || !peer_is_fresh(l, q->peer_slot) || !flow_has_path(l, q->flow);
     return 0;
 }
 

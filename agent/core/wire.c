@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "internal.h"
 
 static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
@@ -21,7 +22,7 @@ static struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uin
 
 bool wire_has_room(const struct kedge_lane *l, const struct phys *p)
 {
-    return !p->broken && p->tail - p->head < l->config.sq_depth;
+    return p != NULL && !p->broken && p->tail - p->head < l->config.sq_depth;
 }
 
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
@@ -37,7 +38,38 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     else
         p->chain_tail->next = &w->fab;
     p->chain_tail = &w->fab;
+    if (!p->chained) {
+        p->chained = 1;
+        p->next_chained = l->chained;
+        l->chained = p;
+    }
     l->did++;
+}
+
+/* ---- connections: with rc
+ * --------------------------------------------------------------------------- */
+
+struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f)
+{
+    struct phys *p = l->phys;
+    while (p < l->phys + l->phys_room && p->qp != NULL)
+        p++;
+    KEDGE_ASSERT(p < l->phys + l->phys_room);
+    p->qp = qp;
+    p->flow = f;
+    p->broken = 0;
+    return p;
+}
+
+void wire_close(struct kedge_lane *l, struct phys *p)
+{
+    KEDGE_ASSERT(p->head == p->tail);
+    for (uint32_t i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++)
+        if (l->metaserver_phys[i] == p)
+            l->metaserver_phys[i] = NULL;
+    p->qp = NULL;
+    p->flow = NULL;
+    p->broken = 1;
 }
 
 /* ---- completions
@@ -101,9 +133,18 @@ static bool is_late(enum ibv_wc_status status)
     return status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
+/* The peer has refused a request, and with it, since a connection keeps the order, all behind it.
+ */
+static bool is_refusal(enum ibv_wc_status status)
+{
+    return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
+           status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
+}
+
 /* Of what was flushed behind the failed request: whether it must end with an error, because it may
  * have been executed or goes nowhere (design: "What fails, and what then"). */
-static bool is_lost(const struct wr *failed, enum ibv_wc_status status, const struct wr *w)
+static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ibv_wc_status status,
+                    const struct wr *w)
 {
     if (w->kind != WR_WORKER)
         return true; /* the lane asks again by itself */
@@ -111,7 +152,7 @@ static bool is_lost(const struct wr *failed, enum ibv_wc_status status, const st
         return false;
     if (vqp_of(w) == vqp_of(failed))
         return true; /* a reliable connection ends with its first error */
-    if (w->flow != failed->flow)
+    if (w->flow != failed->flow || (l->config.rc && is_refusal(status)))
         return false;
     return status == IBV_WC_RETRY_EXC_ERR || w->fab.opcode != IBV_WR_RDMA_READ;
 }
@@ -123,15 +164,17 @@ static void mark_lost(struct kedge_lane *l, struct phys *p, uint32_t from, const
     for (uint32_t i = from; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         struct vqp *q = vqp_of(w);
-        if (q != NULL && (!mark || is_lost(failed, status, w)))
+        if (q != NULL && (!mark || is_lost(l, failed, status, w)))
             q->lost = mark;
     }
 }
 
-/* Another queue pair takes the broken one's place. */
+/* Another queue pair takes the broken one's place; with rc, when one is asked for. */
 static void replace(struct kedge_lane *l, struct phys *p)
 {
     struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_BROKEN, .qp = p->qp};
+    if (l->config.rc)
+        wire_close(l, p);
     for (uint32_t i = 0; i < l->res.dcis; i++)
         if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
             l->dci[i] = l->spare[--l->spare_count];
@@ -145,6 +188,8 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
     COUNT(l, qp_broken, 1);
     p->broken = 1;
     p->chain = p->chain_tail = NULL;
+    if (p->flow != NULL)
+        flow_lost_link(l, p->flow);
     mark_lost(l, p, from, failed, status, true);
     /* Newest first, so that the oldest ends at the front of its VQP's queue. */
     for (uint32_t i = end; i != from; i--) {
@@ -176,15 +221,26 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
     l->changed = 1;
 }
 
+void wire_abandon(struct kedge_lane *l, struct phys *p)
+{
+    if (p->head != p->tail)
+        break_phys(l, p, IBV_WC_WR_FLUSH_ERR);
+    else
+        replace(l, p);
+}
+
 /* ---- doorbells and polling
  * --------------------------------------------------------------------------- */
 
 void wire_ring(struct kedge_lane *l)
 {
-    for (uint32_t i = 0; i < l->phys_count; i++) {
-        struct phys *p = &l->phys[i];
+    struct phys *list = l->chained;
+    l->chained = NULL;
+    for (struct phys *p = list, *next; p != NULL; p = next) {
         struct kedge_fab_wr *bad = NULL;
-        if (p->chain == NULL)
+        next = p->next_chained;
+        p->chained = 0;
+        if (p->chain == NULL) /* it broke */
             continue;
         p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
         int status = kedge_fab_post_send(p->qp, p->chain, &bad);
@@ -195,6 +251,9 @@ void wire_ring(struct kedge_lane *l)
             /* Room was counted, so this is the device's own trouble: what was not taken is rung
              * again, or flushed when the queue pair's error completion comes. */
             p->chain = bad;
+            p->chained = 1;
+            p->next_chained = l->chained;
+            l->chained = p;
             l->retry_ns = 0;
         }
     }
@@ -207,7 +266,7 @@ uint32_t wire_poll(struct kedge_lane *l)
     for (int i = 0; i < n; i++) {
         struct phys *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
-        if (wc[i].wr_id >> 32 >= l->phys_count || p->broken || index - p->head >= p->tail - p->head)
+        if (wc[i].wr_id >> 32 >= l->phys_room || p->broken || index - p->head >= p->tail - p->head)
             continue; /* of before a break: it was dealt with then */
         while (p->head != index)
             finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);

@@ -46,11 +46,14 @@ struct agentd_config {
     char log_level[AGENTD_TEXT];
     /* [fabric] */
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];
-    uint64_t port;   /* 0: the first that is up */
-    uint8_t gid[16]; /* zero: the provider chooses */
+    uint64_t port;               /* 0: the first that is up */
+    uint8_t gid[16];             /* zero: the provider chooses */
+    char transport[AGENTD_TEXT]; /* auto, dc or rc */
+    uint64_t ack_timeout;        /* as verbs count it */
     /* [pool] */
     char pool[AGENTD_TEXT];
     uint64_t pool_number;
+    uint64_t connections, responders, queue_pairs_ahead; /* rc */
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
     uint64_t spin_ns, lane_cpu; /* or AGENTD_ANY_CPU */

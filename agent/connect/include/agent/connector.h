@@ -99,7 +99,7 @@ struct kedge_connector_stats {
     uint64_t lost;      /* messages that could not be sent for want of room */
     uint64_t reclaimed; /* responders whose initiator was gone without a word */
     uint64_t initiators, initiators_ready, responders, responders_ready; /* gauges: there are */
-    uint64_t connections_out, connections_in;                            /* gauges */
+    uint64_t outgoing, incoming;                                         /* gauges */
     uint64_t addresses;                                                  /* gauge: handles */
 };
 void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out);

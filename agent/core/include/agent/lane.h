@@ -45,8 +45,10 @@ struct kedge_lane_config {
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;       /* how long an MR record is believed */
     uint64_t bound_ns,
-        slack_ns;   /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
-    bool deadlines; /* the device keeps to not_after_ns, and now_ns is of the same clock */
+        slack_ns;       /* of the lease rule; mr_lease_ns > bound_ns + slack_ns, asserted */
+    bool rc;            /* peers are reached through RC connections, one each; else through DC */
+    uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
+    bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;
@@ -54,7 +56,8 @@ struct kedge_lane_config {
 
 /* What the lane uses of the fabric; made by the control side, borrowed while the lane lives. All
  * DCIs are in RTS, complete on `cq`, and have room for sq_depth; the system DCI (metaserver READs)
- * completes on cq too. */
+ * completes on cq too. With rc there are none: connections come with PATH_READY, and one for each
+ * metaserver with METASERVERS; they complete on cq and have room for sq_depth too. */
 struct kedge_lane_resources {
     struct kedge_fab *fab;
     struct kedge_fab_cq *cq; /* room for every send slot of every queue pair below */
@@ -63,7 +66,7 @@ struct kedge_lane_resources {
     uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */
     struct kedge_fab_qp *spare[KEDGE_LANE_MAX_DCIS];
     uint32_t spares;
-    struct kedge_fab_qp *system_dci; /* in the system PD */
+    struct kedge_fab_qp *system_dci; /* in the system PD; NULL with rc */
     struct kedge_fab_mem scratch;    /* for what the lane itself READs */
     uint32_t scratch_lkey;           /* in pd */
     uint32_t scratch_system_lkey;    /* in the system PD */
@@ -125,6 +128,12 @@ struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t ma
                                                 uint32_t max_vqps, uint32_t max_mrs);
 void kedge_lane_memory_free(struct kedge_lane_memory *memory);
 
+/* How to reach an endpoint: an address handle with DC, a connection with rc. */
+struct kedge_lane_path {
+    struct kedge_fab_ah *ah;
+    struct kedge_fab_qp *qp;
+};
+
 /* A session as the lane sees it. Mappings are the control side's until KEDGE_EVENT_SESSION_OVER. */
 struct kedge_lane_session {
     uint32_t id; /* below max_sessions, not in use; names it in commands and events */
@@ -141,8 +150,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_SESSION_ADD = 1,
     KEDGE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
-    KEDGE_COMMAND_AH_READY,    /* answers WANT_AH; ah NULL: status says why */
-    KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a queue pair in RTS for the spares */
+    KEDGE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
+    KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares */
     KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
 };
@@ -153,6 +162,8 @@ struct kedge_lane_metaserver {
         *ah; /* in the system PD; the control side keeps it until the lane got another list */
     uint32_t dctn;
     uint64_t dc_key;
+    struct kedge_fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
+                              * QP_BROKEN, which also follows when a list comes without it */
     struct kedge_table_desc table;
 };
 
@@ -165,9 +176,9 @@ struct kedge_command {
         struct kedge_lane_arena arena;
         struct {
             uint32_t flow;
-            struct kedge_fab_ah *ah;
+            struct kedge_lane_path path;
             int status;
-        } ah;
+        } path;
         struct kedge_fab_qp *qp;
         uint32_t tag;
         struct {
@@ -183,10 +194,11 @@ enum kedge_event_kind {
     KEDGE_EVENT_SESSION_FAULT,    /* the lane has ended it (reason); the control side closes the
                                    * socket; SESSION_OVER    follows without a command */
     KEDGE_EVENT_ARENA_ADDED,      /* arena: its number, or status */
-    KEDGE_EVENT_WANT_AH,          /* make one to gid in pd, answer AH_READY with the same flow */
-    KEDGE_EVENT_DROP_AH,          /* ah: no longer used: destroy it */
+    KEDGE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
+    KEDGE_EVENT_DROP_PATH,        /* path: no longer used: destroy it, disconnect it */
     KEDGE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
-    KEDGE_EVENT_QP_BROKEN,        /* qp: reset and bring back to RTS, answer QP_READY */
+    KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
+                                   * rc the lane is done with that connection */
 };
 
 struct kedge_lane_event {
@@ -199,13 +211,15 @@ struct kedge_lane_event {
             int status;
         } arena;
         struct {
-            uint32_t flow;
+            uint32_t flow, incarnation;
             uint8_t gid[16];
-        } want_ah;
+            uint32_t ud_qpn, ud_qkey; /* rc */
+            uint16_t lid;
+        } want_path;
         struct {
             uint32_t rkey, tag;
         } fence;
-        struct kedge_fab_ah *ah;
+        struct kedge_lane_path path;
         struct kedge_fab_qp *qp;
     };
 };
@@ -227,7 +241,8 @@ struct kedge_lane_stats {
     uint64_t lookups_failed;
     uint64_t wrong_keys;
     uint64_t qp_broken, reposted;
-    uint64_t sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
+    uint64_t paths_failed, links_evicted;
+    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
 };
 void kedge_lane_stats(const struct kedge_lane *lane, struct kedge_lane_stats *out);
 

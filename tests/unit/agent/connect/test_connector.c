@@ -13,9 +13,9 @@ START_TEST(a_connection_carries_a_read)
     ask(&w, 0, 1, 5);
     ck_assert_int_eq(await(&w, 0, 5), 0);
     ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
-    ck_assert_uint_eq(stats_of(&w, 0).connections_out, 1);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_out, 0);
+    ck_assert_uint_eq(stats_of(&w, 0).outgoing, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).outgoing, 0);
     world_close(&w);
 }
 END_TEST
@@ -62,7 +62,7 @@ static void storm(uint32_t loss_ppm)
             ck_assert_int_eq(await(&w, i, t), 0);
             ck_assert_int_eq(read_through(&w, i, 0, t), IBV_WC_SUCCESS);
         }
-    ck_assert_uint_eq(stats_of(&w, 0).connections_in, EACH * (NODES - 1));
+    ck_assert_uint_eq(stats_of(&w, 0).incoming, EACH * (NODES - 1));
     world_close(&w);
 }
 
@@ -104,7 +104,7 @@ START_TEST(another_incarnation_is_told_apart)
     kedge_connector_connect(w.node[0].c, &p, 4);
     ck_assert_int_eq(await(&w, 0, 4), -ESTALE);
     ck_assert_uint_eq(stats_of(&w, 1).refused, 1);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
     world_close(&w);
 }
 END_TEST
@@ -117,8 +117,8 @@ START_TEST(a_dropped_connection_ends_at_the_peer_too)
     ck_assert_int_eq(await(&w, 0, 5), 0);
     kedge_connector_drop(w.node[0].c, w.node[0].event[5].qp);
     world_run(&w, 50);
-    ck_assert_uint_eq(stats_of(&w, 0).connections_out, 0);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    ck_assert_uint_eq(stats_of(&w, 0).outgoing, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
     ck_assert_uint_ge(stats_of(&w, 1).responders_ready, 4);
     world_close(&w);
 }
@@ -147,7 +147,7 @@ START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
         ck_assert_uint_eq(after[i].initiators_ready, before[i].initiators_ready);
         ck_assert_uint_eq(after[i].responders_ready, before[i].responders_ready);
         ck_assert_uint_eq(after[i].addresses, before[i].addresses);
-        ck_assert_uint_eq(after[i].connections_in + after[i].connections_out, 0);
+        ck_assert_uint_eq(after[i].incoming + after[i].outgoing, 0);
     }
     world_close(&w);
 }
@@ -161,9 +161,9 @@ START_TEST(what_a_dead_initiator_held_is_reclaimed)
     ck_assert_int_eq(await(&w, 0, 5), 0);
     node_kill(&w, 0);
     world_run(&w, 900);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 1);
     world_run(&w, 1500);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
     ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 1);
     world_close(&w);
 }
@@ -176,7 +176,7 @@ START_TEST(a_live_initiator_keeps_what_it_has)
     ask(&w, 0, 1, 5);
     ck_assert_int_eq(await(&w, 0, 5), 0);
     world_run(&w, 5000);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 1);
     ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 0);
     ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
     world_close(&w);
@@ -195,7 +195,7 @@ START_TEST(a_new_life_of_the_initiator_frees_what_the_old_one_held)
     node_start(&w, 0, 101);
     ask(&w, 0, 1, 7);
     ck_assert_int_eq(await(&w, 0, 7), 0);
-    ck_assert_uint_eq(stats_of(&w, 1).connections_in, 1);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming, 1);
     ck_assert_uint_eq(stats_of(&w, 1).reclaimed, 2);
     ck_assert_int_eq(read_through(&w, 0, 1, 7), IBV_WC_SUCCESS);
     world_close(&w);

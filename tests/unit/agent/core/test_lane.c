@@ -431,8 +431,7 @@ START_TEST(without_a_metaserver_unknown_names_fail_soon_and_known_ones_work)
     struct world_worker owner, k;
     struct kedge_cqe e;
     uint32_t vkey = pair(&owner, &k, ALL);
-    struct kedge_command none = {.kind = KEDGE_COMMAND_METASERVERS};
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &none), 0);
+    world_forget_metaserver(w, 0);
     world_sleep(w, 2 * w->node[0].config.node_lease_ns);
     ck_assert_int_eq(world_connect(w, &k, 1, 2), -EHOSTUNREACH);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);

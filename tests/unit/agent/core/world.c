@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "schema/peers.h"
 
-enum { SQ_DEPTH = 64, POOL = 1, VADDR = 0x10000 };
+enum { SQ_DEPTH = WORLD_SQ_DEPTH, POOL = 1, VADDR = 0x10000 };
 
 static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
@@ -127,7 +127,7 @@ static struct kedge_fab_qp *make_dci(struct world_node *n, struct kedge_fab_pd *
 /* ---- nodes
  * --------------------------------------------------------------------------------------------- */
 
-static int fill(void *user, void *bytes, size_t count)
+int world_fill(void *user, void *bytes, size_t count)
 {
     struct world *w = user;
     for (size_t i = 0; i < count; i++) {
@@ -150,6 +150,11 @@ static void publish(struct world *w, struct world_node *n)
         .mr_table_addr_lo = (uint32_t)(uintptr_t)n->mr_memory.addr,
         .mr_table_rkey = n->mr_mr->rkey,
     };
+    if (w->rc) {
+        r.flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_RC;
+        r.udqpn_slots |= kedge_connector_ud_qpn(n->connector);
+        r.ud_qkey = kedge_connector_ud_qkey(n->connector);
+    }
     memcpy(r.gid, n->fab->caps.gid, 16);
     memset(n->mr_memory.addr, 0, n->mr_memory.size);
     struct kedge_table_desc d = kedge_mr_table_desc(&r);
@@ -177,37 +182,49 @@ static void configure(struct world *w, struct world_node *n)
                                            .slack_ns = 100000,
                                            .pool = POOL,
                                            .incarnation = n->incarnation};
+    n->config.rc = w->rc;
+    n->config.max_links = WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
     n->res = (struct kedge_lane_resources){.fab = n->fab,
                                            .cq = n->cq,
                                            .pd = n->pd,
-                                           .dcis = WORLD_DCIS,
-                                           .spares = WORLD_SPARES,
-                                           .system_dci = make_dci(n, n->system_pd),
+                                           .dcis = w->rc ? 0 : WORLD_DCIS,
+                                           .spares = w->rc ? 0 : WORLD_SPARES,
+                                           .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
                                            .scratch = n->scratch,
                                            .scratch_lkey = n->scratch_mr->lkey,
                                            .scratch_system_lkey = n->scratch_system_mr->lkey,
                                            .peers = n->peers,
                                            .mr_table = &n->mr_table};
-    for (int i = 0; i < WORLD_DCIS; i++)
+    for (int i = 0; !w->rc && i < WORLD_DCIS; i++)
         n->res.dci[i] = make_dci(n, n->pd);
-    for (int i = 0; i < WORLD_SPARES; i++)
+    for (int i = 0; !w->rc && i < WORLD_SPARES; i++)
         n->res.spare[i] = make_dci(n, n->pd);
     ck_assert_int_eq(kedge_lane_new(&n->config, &n->res, &n->lane), 0);
-    kedge_lane_set_random(n->lane, fill, w);
+    kedge_lane_set_random(n->lane, world_fill, w);
 }
 
-static void tell_metaserver(struct world *w, struct world_node *n)
+void world_tell_metaserver(struct world *w, struct world_node *n)
 {
     struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
-    n->metaserver_ah = make_ah(n->fab, n->system_pd, w->meta->caps.gid);
+    if (n->metaserver_ah == NULL)
+        n->metaserver_ah = make_ah(n->fab, n->system_pd, w->meta->caps.gid);
     c.metaservers.count = 1;
     c.metaservers.at[0] = (struct kedge_lane_metaserver){.ah = n->metaserver_ah,
                                                          .dctn = w->meta_dct->dctn,
                                                          .dc_key = w->meta_dct->dc_key,
                                                          .table = w->table.desc};
     c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
+    if (w->rc)
+        c.metaservers.at[0].qp = world_rc_metaserver(w, n);
     ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+}
+
+void world_forget_metaserver(struct world *w, uint32_t node)
+{
+    struct kedge_command none = {.kind = KEDGE_COMMAND_METASERVERS};
+    w->node[node].no_metaserver = true;
+    ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &none), 0);
 }
 
 static void open_node(struct world *w, uint32_t number)
@@ -220,7 +237,7 @@ static void open_node(struct world *w, uint32_t number)
     n->system_pd = make_pd(n->fab);
     call(n->fab, &chan);
     n->chan = chan.chan.x;
-    n->cq = make_cq(n->fab, SQ_DEPTH * (WORLD_DCIS + WORLD_SPARES + 1), n->chan);
+    n->cq = make_cq(n->fab, SQ_DEPTH * (WORLD_DCIS + WORLD_SPARES + WORLD_LINKS * 2 + 2), n->chan);
     n->dct_cq = make_cq(n->fab, 4, NULL);
     n->srq = make_srq(n->fab, n->pd);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
@@ -231,14 +248,18 @@ static void open_node(struct world *w, uint32_t number)
     n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
     n->peers = calloc(1, kedge_peers_bytes(8));
     kedge_peers_format(n->peers, 8, 7);
+    if (w->rc)
+        world_rc_open(w, n);
     configure(w, n);
     publish(w, n);
-    tell_metaserver(w, n);
+    world_tell_metaserver(w, n);
 }
 
 void world_open(struct world *w)
 {
+    const char *transport = getenv("KEDGE_TEST_TRANSPORT");
     *w = (struct world){.now_ns = 1000000000, .random = 1};
+    w->rc = transport != NULL && strcmp(transport, "rc") == 0;
     snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-%d", (int)getpid());
     w->meta = open_fab(w, 0xff);
     w->meta_pd = make_pd(w->meta);
@@ -262,7 +283,12 @@ static void destroy(struct kedge_fab *fab, enum kedge_fab_ctl_kind kind, void *x
 static void handle_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
 {
     struct kedge_command c = {0};
-    (void)w;
+    n->broken += e->kind == KEDGE_EVENT_QP_BROKEN;
+    if (w->rc && (e->kind == KEDGE_EVENT_WANT_PATH || e->kind == KEDGE_EVENT_DROP_PATH ||
+                  e->kind == KEDGE_EVENT_QP_BROKEN)) {
+        world_rc_event(w, n, e);
+        return;
+    }
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_OVER:
         n->over++;
@@ -273,10 +299,10 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         return;
     case KEDGE_EVENT_ARENA_ADDED:
         return;
-    case KEDGE_EVENT_WANT_AH:
-        c.kind = KEDGE_COMMAND_AH_READY;
-        c.ah.flow = e->want_ah.flow;
-        c.ah.ah = make_ah(n->fab, n->pd, e->want_ah.gid);
+    case KEDGE_EVENT_WANT_PATH:
+        c.kind = KEDGE_COMMAND_PATH_READY;
+        c.path.flow = e->want_path.flow;
+        c.path.path.ah = make_ah(n->fab, n->pd, e->want_path.gid);
         break;
     case KEDGE_EVENT_WANT_FENCE:
         n->fences++;
@@ -284,11 +310,10 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         c.session = e->session;
         c.tag = e->fence.tag;
         break;
-    case KEDGE_EVENT_DROP_AH:
-        destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->ah);
+    case KEDGE_EVENT_DROP_PATH:
+        destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->path.ah);
         return;
     case KEDGE_EVENT_QP_BROKEN:
-        n->broken++;
         raise_dci(n->fab, e->qp);
         c.kind = KEDGE_COMMAND_QP_READY;
         c.qp = e->qp;
@@ -306,6 +331,8 @@ void world_run(struct world *w, unsigned passes)
             (void)kedge_lane_step(w->node[n].lane, w->now_ns);
             while (kedge_lane_event(w->node[n].lane, &e))
                 handle_event(w, &w->node[n], &e);
+            if (w->rc)
+                world_rc_run(w, &w->node[n]);
         }
     }
 }
@@ -322,6 +349,8 @@ void world_restart_node(struct world *w, uint32_t number)
     destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
     n->incarnation++;
+    if (w->rc)
+        world_rc_open(w, n);
     publish(w, n);
 }
 
@@ -337,17 +366,20 @@ static int run_quietly(const char *command)
     return waitpid(child, &status, 0) == child ? status : -1;
 }
 
-static void close_node(struct world_node *n)
+static void close_node(struct world *w, struct world_node *n)
 {
     struct kedge_fab_ah *ah;
     while ((ah = kedge_lane_take_ah(n->lane)) != NULL)
         destroy(n->fab, KEDGE_FAB_DESTROY_AH, ah);
     kedge_lane_free(n->lane);
     destroy(n->fab, KEDGE_FAB_DESTROY_AH, n->metaserver_ah);
-    destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.system_dci);
-    for (int i = 0; i < WORLD_DCIS; i++)
+    if (w->rc)
+        world_rc_close(w, n);
+    else
+        destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.system_dci);
+    for (uint32_t i = 0; i < n->res.dcis; i++)
         destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.dci[i]);
-    for (int i = 0; i < WORLD_SPARES; i++)
+    for (uint32_t i = 0; i < n->res.spares; i++)
         destroy(n->fab, KEDGE_FAB_DESTROY_QP, n->res.spare[i]);
     destroy(n->fab, KEDGE_FAB_DESTROY_DCT, n->dct);
     destroy(n->fab, KEDGE_FAB_DESTROY_SRQ, n->srq);
@@ -372,7 +404,7 @@ void world_close(struct world *w)
         if (w->worker[i] != NULL)
             world_detach(w, w->worker[i]);
     for (uint32_t i = 0; i < WORLD_NODES; i++)
-        close_node(&w->node[i]);
+        close_node(w, &w->node[i]);
     destroy(w->meta, KEDGE_FAB_DESTROY_DCT, w->meta_dct);
     destroy(w->meta, KEDGE_FAB_DESTROY_SRQ, w->meta_srq);
     destroy(w->meta, KEDGE_FAB_DESTROY_CQ, w->meta_cq);

@@ -4,6 +4,7 @@
 #ifndef UNIT_AGENT_CORE_WORLD_H
 #define UNIT_AGENT_CORE_WORLD_H
 
+#include "agent/connector.h"
 #include "agent/lane.h"
 
 enum {
@@ -11,6 +12,8 @@ enum {
     WORLD_ARENA = 64 * 1024,
     WORLD_DCIS = 3,
     WORLD_SPARES = 2,
+    WORLD_LINKS = 2, /* rc */
+    WORLD_SQ_DEPTH = 64,
     WORLD_WORKERS = 8
 };
 
@@ -34,17 +37,21 @@ struct world_node {
     struct kedge_fab_mem mr_memory, scratch;
     struct kedge_fab_mr *mr_mr, *scratch_mr, *scratch_system_mr;
     struct kedge_fab_ah *metaserver_ah;
+    struct kedge_connector *connector;                         /* rc */
+    struct kedge_fab_qp *metaserver_qp, *metaserver_responder; /* rc */
     struct kedge_table mr_table;
     void *peers;
     struct kedge_lane_resources res;
     struct kedge_lane_config config;
     struct kedge_lane *lane;
     struct kedge_lane_quota quota; /* of all its sessions: no bound, unless a test sets one */
+    bool no_metaserver;            /* it was told to forget it */
     uint32_t incarnation, over, faults, last_reason, broken, fences;
 };
 
 struct world {
     char dir[64];
+    bool rc; /* KEDGE_TEST_TRANSPORT=rc: nodes reach each other through RC connections */
     uint64_t now_ns;
     uint64_t random;
     /* The metaserver: a table, and a DC target through which it is READ. */
@@ -70,6 +77,9 @@ void world_sleep(struct world *w, uint64_t ns);
 /* The node comes back as a new incarnation, with a new DC target. */
 void world_restart_node(struct world *w, uint32_t node);
 
+/* The node's lane knows no metaserver any more. */
+void world_forget_metaserver(struct world *w, uint32_t node);
+
 void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32_t id,
                   uint32_t tenant);
 /* Ends the session and frees the memory once it is over. */
@@ -89,5 +99,15 @@ uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset
 struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
                               uint32_t vkey, uint64_t remote_offset);
 struct kedge_lane_stats world_stats(const struct world *w, uint32_t node);
+
+/* world_rc.c: what is different with RC. */
+void world_rc_open(struct world *w, struct world_node *n);
+void world_rc_close(struct world *w, struct world_node *n);
+/* The connection through which the node's lane READs the metaserver's table, made (again). */
+struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
+void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
+void world_rc_run(struct world *w, struct world_node *n);
+int world_fill(void *user, void *bytes, size_t count);
+void world_tell_metaserver(struct world *w, struct world_node *n);
 
 #endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lane asks for to reach other nodes: address handles and repaired initiators with DC,
+ * connections with RC. All of it is submitted to the fabric and goes on when it is done: resolving
+ * a neighbour may block for seconds. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "daemon.h"
+
+/* One operation under way, and what the lane hears when it is done. */
+struct errand {
+    struct kedge_fab_ctl ctl; /* first */
+    struct agent *agent;
+    struct kedge_command command;
+    uint32_t step;
+};
+
+static struct errand *errand_new(struct agent *a)
+{
+    struct errand *e = calloc(1, sizeof *e);
+    KEDGE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
+    e->agent = a;
+    return e;
+}
+
+static void submit(struct errand *e, void (*done)(struct kedge_fab_ctl *ctl))
+{
+    e->ctl.done = done;
+    e->agent->fab_ops++;
+    kedge_fab_submit(e->agent->device.fab, &e->ctl);
+}
+
+static void on_dropped(struct kedge_fab_ctl *ctl)
+{
+    struct errand *e = (struct errand *)ctl;
+    e->agent->fab_ops--;
+    free(e);
+}
+
+/* ---- DC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void drop_address(struct agent *a, struct kedge_fab_ah *ah)
+{
+    struct errand *e = errand_new(a);
+    e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
+    submit(e, on_dropped);
+}
+
+static void on_address(struct kedge_fab_ctl *ctl)
+{
+    struct errand *e = (struct errand *)ctl;
+    struct agent *a = e->agent;
+    a->fab_ops--;
+    e->command.path.status = ctl->status;
+    e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
+    if (a->lane != NULL && !a->stopping)
+        lane_thread_command(a, &e->command);
+    else if (ctl->status == 0)
+        drop_address(a, ctl->ah.x);
+    free(e);
+}
+
+static void make_address(struct agent *a, const struct kedge_lane_event *wanted)
+{
+    const struct kedge_fab_caps *caps = &a->device.fab->caps;
+    struct errand *e = errand_new(a);
+    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_PATH_READY,
+                                        .path.flow = wanted->want_path.flow};
+    e->ctl = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_CREATE_AH,
+        .ah = {.pd = a->device.pd,
+               .attr = {.is_global = 1,
+                        .port_num = caps->port_num,
+                        .dlid = wanted->want_path.lid,
+                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
+    memcpy(e->ctl.ah.attr.grh.dgid.raw, wanted->want_path.gid, 16);
+    submit(e, on_address);
+}
+
+static void on_raised(struct kedge_fab_ctl *ctl)
+{
+    struct errand *e = (struct errand *)ctl;
+    struct agent *a = e->agent;
+    struct kedge_fab_qp *qp = e->command.qp;
+    a->fab_ops--;
+    if (ctl->status != 0)
+        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
+                  "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
+    else if (queues_dci_step(a, qp, ++e->step, ctl)) {
+        submit(e, on_raised);
+        return;
+    } else if (a->lane != NULL && !a->stopping) {
+        /* As often as workers post to dead peers: what counts them is qp_broken. */
+        kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
+        lane_thread_command(a, &e->command);
+    }
+    free(e);
+}
+
+static void repair(struct agent *a, struct kedge_fab_qp *qp)
+{
+    struct errand *e = errand_new(a);
+    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY, .qp = qp};
+    (void)queues_dci_step(a, qp, 0, &e->ctl);
+    submit(e, on_raised);
+}
+
+/* ---- RC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void connect_to(struct agent *a, const struct kedge_lane_event *e)
+{
+    struct kedge_connector_peer peer = {.incarnation = e->want_path.incarnation,
+                                        .ud_qpn = e->want_path.ud_qpn,
+                                        .ud_qkey = e->want_path.ud_qkey,
+                                        .lid = e->want_path.lid};
+    memcpy(peer.gid, e->want_path.gid, 16);
+    kedge_connector_connect(a->device.connector, &peer, e->want_path.flow);
+}
+
+static void done_with(struct agent *a, struct kedge_fab_qp *qp)
+{
+    if (!reader_done(a, qp))
+        kedge_connector_drop(a->device.connector, qp);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    paths_step(timer->data);
+}
+
+static void on_message(uv_poll_t *poll, int status, int events)
+{
+    (void)status, (void)events;
+    paths_step(poll->data);
+}
+
+void paths_step(struct agent *a)
+{
+    struct kedge_connector_event e;
+    if (a->device.connector == NULL || a->stopping)
+        return;
+    const uint64_t now = kedge_clock_ns();
+    const uint64_t due = kedge_connector_step(a->device.connector, now);
+    while (kedge_connector_event(a->device.connector, &e)) {
+        struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
+                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+        lane_thread_command(a, &c);
+    }
+    if (due == UINT64_MAX)
+        (void)uv_timer_stop(&a->handshakes_timer);
+    else
+        (void)uv_timer_start(&a->handshakes_timer, on_time,
+                             due > now ? (due - now) / KEDGE_NS_PER_MS + 1 : 1, 0);
+}
+
+void paths_start(struct agent *a)
+{
+    if (a->device.connector == NULL)
+        return;
+    a->handshakes_timer.data = a->handshakes_poll.data = a;
+    (void)uv_timer_init(&a->loop, &a->handshakes_timer);
+    (void)uv_poll_init(&a->loop, &a->handshakes_poll, kedge_connector_fd(a->device.connector));
+    (void)uv_poll_start(&a->handshakes_poll, UV_READABLE, on_message);
+    paths_step(a);
+}
+
+/* ---- either
+ * -------------------------------------------------------------------------------------------- */
+
+void paths_event(struct agent *a, const struct kedge_lane_event *e)
+{
+    const bool rc = a->device.rc;
+    switch (e->kind) {
+    case KEDGE_EVENT_WANT_PATH:
+        if (rc)
+            connect_to(a, e);
+        else
+            make_address(a, e);
+        return;
+    case KEDGE_EVENT_DROP_PATH:
+        if (rc)
+            done_with(a, e->path.qp);
+        else
+            drop_address(a, e->path.ah);
+        return;
+    default: /* KEDGE_EVENT_QP_BROKEN */
+        if (rc)
+            done_with(a, e->qp);
+        else
+            repair(a, e->qp);
+        return;
+    }
+}
+
+void paths_stop(struct agent *a)
+{
+    if (a->device.fab != NULL)
+        device_settle(&a->device, &a->fab_ops);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool's queue pairs: with DC the initiators and the target that peers reach this node by; with
+ * RC a connector, which keeps them ready. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "daemon.h"
+
+enum { TARGET_WR = 16 };
+
+static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
+{
+    return kedge_fab_call(d->fab, ctl);
+}
+
+/* ---- DC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t step,
+                     struct kedge_fab_ctl *ctl)
+{
+    static const struct {
+        enum ibv_qp_state state;
+        int mask;
+    } steps[] = {
+        {IBV_QPS_RESET, 0},
+        {IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT},
+        {IBV_QPS_RTR, IBV_QP_PATH_MTU},
+        {IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                          IBV_QP_MAX_QP_RD_ATOMIC},
+    };
+    if (step >= sizeof steps / sizeof steps[0])
+        return false;
+    ctl->kind = KEDGE_FAB_MODIFY_QP;
+    ctl->modify.x = qp;
+    ctl->modify.attr = (struct ibv_qp_attr){.qp_state = steps[step].state,
+                                            .port_num = a->device.fab->caps.port_num,
+                                            .path_mtu = a->device.fab->caps.mtu,
+                                            .timeout = (uint8_t)a->config.ack_timeout,
+                                            .retry_cnt = ACK_RETRIES,
+                                            .rnr_retry = RNR_RETRIES,
+                                            .max_rd_atomic = 16};
+    ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
+    return true;
+}
+
+static int make_dci(struct agent *a, struct kedge_fab_pd *pd)
+{
+    struct agent_device *d = &a->device;
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
+                              .qp = {.pd = pd,
+                                     .type = KEDGE_FAB_QP_DCI,
+                                     .send_cq = d->cq,
+                                     .recv_cq = d->cq,
+                                     .cap = {.send_wr = d->sq_depth,
+                                             .send_sge = KEDGE_MAX_SGE,
+                                             .inline_bytes = KEDGE_MAX_INLINE}}};
+    int status = call(d, &c);
+    if (status != 0)
+        return status;
+    struct kedge_fab_qp *qp = d->qp[d->qps++] = c.qp.x;
+    for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
+        struct kedge_fab_ctl modify = {.status = 0};
+        if (!queues_dci_step(a, qp, step, &modify))
+            break;
+        status = call(d, &modify);
+    }
+    return status;
+}
+
+static int make_target(struct agent *a)
+{
+    struct agent_device *d = &a->device;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
+    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
+                                .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
+    int status = call(d, &cq);
+    if (status != 0)
+        return status;
+    d->target_cq = cq.cq.x;
+    status = call(d, &srq);
+    if (status != 0)
+        return status;
+    d->srq = srq.srq.x;
+    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT,
+                                .dct = {.pd = d->pd,
+                                        .cq = d->target_cq,
+                                        .srq = d->srq,
+                                        .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                                                  IBV_ACCESS_REMOTE_ATOMIC}};
+    status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    if (status == 0)
+        status = call(d, &dct);
+    if (status == 0)
+        d->dct = dct.dct.x;
+    return status;
+}
+
+/* Number 0 is the system's, then the pool's, then the spares. */
+static int make_dc(struct agent *a)
+{
+    const uint64_t count = a->config.dcis + a->config.spares + 1;
+    int status = make_dci(a, a->device.system_pd);
+    for (uint64_t i = 1; i < count && status == 0; i++)
+        status = make_dci(a, a->device.pd);
+    return status == 0 ? make_target(a) : status;
+}
+
+/* ---- RC
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static int fill_random(void *user, void *bytes, size_t n)
+{
+    (void)user;
+    return kedge_random_bytes(bytes, n);
+}
+
+static int make_rc(struct agent *a, struct kedge_errbuf *err)
+{
+    const struct agentd_config *c = &a->config;
+    struct agent_device *d = &a->device;
+    struct kedge_connector_config config = {
+        .pool = (uint16_t)c->pool_number,
+        .incarnation = a->incarnation,
+        .initiators = (uint32_t)(c->connections + c->queue_pairs_ahead),
+        .responders = (uint32_t)c->responders,
+        .ahead = (uint32_t)c->queue_pairs_ahead,
+        .wanted = MAX_FLOWS,
+        .handshakes = HANDSHAKES,
+        .sq_depth = RC_SQ_DEPTH,
+        .sge = KEDGE_MAX_SGE,
+        .inline_bytes = KEDGE_MAX_INLINE,
+        .timeout = (uint8_t)c->ack_timeout,
+        .retry_cnt = ACK_RETRIES,
+        .rnr_retry = RNR_RETRIES,
+        .retry_ns = HANDSHAKE_RETRY_MS * 1000000ull,
+        .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
+        .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
+    };
+    struct kedge_connector_resources r = {
+        .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
+    int status = kedge_connector_new(&config, &r, fill_random, NULL, &d->connector, err);
+    return status == 0 ? readers_make(a) : status;
+}
+
+/* ---- either
+ * -------------------------------------------------------------------------------------------- */
+
+/* Send queues that complete on the lane's CQ. */
+static uint64_t queue_pairs(const struct agentd_config *c, bool rc)
+{
+    return rc ? c->connections + c->queue_pairs_ahead + 2 * c->metaservers
+              : c->dcis + c->spares + 1;
+}
+
+static int make_cq(struct agent *a, struct kedge_errbuf *err)
+{
+    struct agent_device *d = &a->device;
+    const uint64_t cqe = queue_pairs(&a->config, d->rc) * d->sq_depth;
+    struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
+    if (cqe > d->fab->caps.max_cqe)
+        return kedge_err(err, -EINVAL,
+                         "the device's completion queues have room for %u, and %llu queue pairs "
+                         "need %llu: lower %s in [pool]",
+                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(&a->config, d->rc),
+                         (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
+    int status = call(d, &chan);
+    if (status != 0)
+        return status;
+    d->chan = chan.chan.x;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
+                               .cq = {.cqe = (uint32_t)cqe, .chan = d->chan}};
+    status = call(d, &cq);
+    if (status == 0)
+        d->cq = cq.cq.x;
+    return status;
+}
+
+int queues_make(struct agent *a, struct kedge_errbuf *err)
+{
+    struct agent_device *d = &a->device;
+    d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
+    int status = make_cq(a, err);
+    if (status != 0)
+        return status;
+    return d->rc ? make_rc(a, err) : make_dc(a);
+}
+
+void queues_destroy(struct agent *a)
+{
+    struct agent_device *d = &a->device;
+    kedge_connector_free(d->connector);
+    for (uint32_t i = 0; i < d->qps; i++)
+        device_destroy(d, KEDGE_FAB_DESTROY_QP, d->qp[i]);
+    device_destroy(d, KEDGE_FAB_DESTROY_DCT, d->dct);
+    device_destroy(d, KEDGE_FAB_DESTROY_SRQ, d->srq);
+    device_destroy(d, KEDGE_FAB_DESTROY_CQ, d->target_cq);
+    device_destroy(d, KEDGE_FAB_DESTROY_CQ, d->cq);
+    device_destroy(d, KEDGE_FAB_DESTROY_CHAN, d->chan);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* With RC: the queue pairs that metaservers' endpoint tables are READ through. Made at start; a
+ * registration offers one, the metaserver connects its own to it, and the lane gets it. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "daemon.h"
+
+enum { RD_ATOMIC = 16 };
+
+static struct reader *over(struct kedge_fab_ctl *ctl)
+{
+    struct reader *reader = ctl->user;
+    reader->registration->agent->fab_ops--;
+    return reader;
+}
+
+static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
+                   void (*done)(struct kedge_fab_ctl *ctl))
+{
+    struct agent *a = reader->registration->agent;
+    reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                         .done = done,
+                                         .user = reader,
+                                         .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
+    a->fab_ops++;
+    kedge_fab_submit(a->device.fab, &reader->ctl);
+}
+
+/* ---- cleaned: RESET, INIT
+ * ------------------------------------------------------------------------------ */
+
+static void on_cleaned(struct kedge_fab_ctl *ctl)
+{
+    struct reader *reader = over(ctl);
+    struct agent *a = reader->registration->agent;
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = a->device.fab->caps.port_num};
+    if (ctl->status != 0) {
+        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
+                  "qpn=%u error=\"%s\"", reader->qp->qpn, strerror(-ctl->status));
+        return;
+    }
+    if (a->stopping)
+        return;
+    if (reader->step++ == 0)
+        modify(reader, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+               on_cleaned);
+    else
+        reader->state = READER_READY;
+}
+
+static void clean(struct reader *reader)
+{
+    reader->state = READER_CLEANING;
+    reader->step = 0;
+    modify(reader, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE, on_cleaned);
+}
+
+static int make_one(struct registration *r, struct reader *reader)
+{
+    struct agent_device *d = &r->agent->device;
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = d->system_pd,
+               .type = KEDGE_FAB_QP_RC,
+               .send_cq = d->cq,
+               .recv_cq = d->cq,
+               .cap = {.send_wr = d->sq_depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
+    int status = kedge_fab_call(d->fab, &c);
+    if (status != 0)
+        return status;
+    *reader = (struct reader){.registration = r, .qp = c.qp.x};
+    clean(reader);
+    return 0;
+}
+
+int readers_make(struct agent *a)
+{
+    int status = 0;
+    for (uint32_t i = 0; i < a->config.metaservers && status == 0; i++) {
+        a->registration[i].agent = a;
+        status = make_one(&a->registration[i], &a->registration[i].reader[0]);
+        if (status == 0)
+            status = make_one(&a->registration[i], &a->registration[i].reader[1]);
+    }
+    if (status == 0)
+        device_settle(&a->device, &a->fab_ops);
+    return status;
+}
+
+/* ---- connected: RTR, RTS
+ * -------------------------------------------------------------------------------- */
+
+struct reader *reader_offer(struct registration *r)
+{
+    for (int i = 0; i < 2; i++) {
+        struct reader *reader = &r->reader[i];
+        if (reader->state != READER_READY ||
+            kedge_random_bytes(&reader->psn, sizeof reader->psn) != 0)
+            continue;
+        reader->psn &= 0xffffff;
+        reader->state = READER_OFFERED;
+        return reader;
+    }
+    return NULL;
+}
+
+void reader_withdraw(struct reader *reader)
+{
+    KEDGE_ASSERT(reader->state == READER_OFFERED);
+    reader->state = READER_READY;
+}
+
+static void on_raised(struct kedge_fab_ctl *ctl)
+{
+    struct reader *reader = over(ctl);
+    struct registration *r = reader->registration;
+    const struct agent *a = r->agent;
+    struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
+                              .timeout = (uint8_t)a->config.ack_timeout,
+                              .retry_cnt = ACK_RETRIES,
+                              .rnr_retry = RNR_RETRIES,
+                              .sq_psn = reader->psn,
+                              .max_rd_atomic = reader->rtr.max_dest_rd_atomic};
+    if (a->stopping)
+        return;
+    if (ctl->status == 0 && reader->step++ == 0) {
+        modify(reader, &rts,
+               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                   IBV_QP_MAX_QP_RD_ATOMIC,
+               on_raised);
+        return;
+    }
+    reader->state = READER_UP;
+    const int status = ctl->status;
+    if (status != 0)
+        clean(reader);
+    registration_reader_up(r, reader, status);
+}
+
+void reader_raise(struct reader *reader, const struct reader_peer *peer)
+{
+    const struct kedge_fab_caps *caps = &reader->registration->agent->device.fab->caps;
+    reader->state = READER_RAISING;
+    reader->step = 0;
+    reader->rtr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu,
+        .dest_qp_num = peer->qpn,
+        .rq_psn = peer->psn,
+        .max_dest_rd_atomic =
+            caps->max_rd_atomic < RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : RD_ATOMIC,
+        .min_rnr_timer = 12,
+        .ah_attr = {.is_global = 1,
+                    .port_num = caps->port_num,
+                    .dlid = peer->lid,
+                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
+    memcpy(reader->rtr.ah_attr.grh.dgid.raw, peer->gid, 16);
+    modify(reader, &reader->rtr,
+           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+           on_raised);
+}
+
+/* ---- over
+ * ---------------------------------------------------------------------------------------------- */
+
+bool reader_done(struct agent *a, const struct kedge_fab_qp *qp)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        for (int k = 0; k < 2; k++) {
+            struct reader *reader = &a->registration[i].reader[k];
+            if (reader->qp != qp)
+                continue;
+            clean(reader);
+            if (a->registration[i].lane.qp == qp)
+                registration_reader_lost(&a->registration[i]);
+            return true;
+        }
+    return false;
+}
+
+void readers_stop(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        for (int k = 0; k < 2; k++) {
+            device_destroy(&a->device, KEDGE_FAB_DESTROY_QP, a->registration[i].reader[k].qp);
+            a->registration[i].reader[k].qp = NULL;
+        }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is the lane's own about RC connections: more endpoints than connections, and what follows
+ * when one breaks. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+static struct world_worker owner[WORLD_NODES], k;
+static uint32_t vkey[WORLD_NODES];
+
+/* An owner on each node, and a worker on node 0 with one VQP to each. */
+static void open_all(void)
+{
+    ck_assert_int_eq(setenv("KEDGE_TEST_TRANSPORT", "rc", 1), 0);
+    world_open(w);
+    for (uint32_t i = 0; i < WORLD_NODES; i++) {
+        world_attach(w, &owner[i], i, 0, TENANT);
+        vkey[i] = world_register(w, &owner[i], 0, 4096, ALL);
+    }
+    world_attach(w, &k, 0, 1, TENANT);
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        ck_assert_int_eq(world_connect(w, &k, (uint16_t)i, i), 0);
+}
+
+static void close_all(void)
+{
+    world_detach(w, &k);
+    for (uint32_t i = 0; i < WORLD_NODES; i++)
+        world_detach(w, &owner[i]);
+    world_close(w);
+}
+
+static void post(uint8_t op, uint64_t wr_id, uint16_t vqp, uint32_t node)
+{
+    struct kedge_sq_desc d = world_rw(op, wr_id, 64 * wr_id, 8, vkey[node], 64 * wr_id);
+    d.vqp = vqp;
+    world_post(&k, &d);
+    kedge_lane_doorbell(w->node[0].lane, k.id);
+}
+
+static void expect(uint64_t wr_id, uint32_t status)
+{
+    struct kedge_cqe e;
+    ck_assert(world_poll(w, &k, &e, LONG));
+    ck_assert_uint_eq(e.wr_id, wr_id);
+    ck_assert_uint_eq(e.status, status);
+}
+
+START_TEST(more_endpoints_than_connections_are_all_served)
+{
+    open_all(); /* three endpoints, two connections */
+    for (uint64_t round = 0; round < 20; round++)
+        for (uint32_t i = 0; i < WORLD_NODES; i++) {
+            post(KEDGE_OP_READ, i, (uint16_t)i, i);
+            expect(i, IBV_WC_SUCCESS);
+        }
+    struct kedge_lane_stats s = world_stats(w, 0);
+    ck_assert_uint_le(s.links, WORLD_LINKS);
+    ck_assert_uint_ge(s.links_evicted, 20);
+    ck_assert_uint_eq(s.qp_broken, 0);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_connection_that_is_given_up_is_drained_first)
+{
+    open_all();
+    struct kedge_cqe e;
+    uint32_t seen = 0;
+    for (uint64_t wr_id = 0; wr_id < 24; wr_id++) /* all at once: none is ever idle for long */
+        post(wr_id % 2 ? KEDGE_OP_WRITE : KEDGE_OP_READ, wr_id, wr_id % 3, wr_id % 3);
+    while (seen < 24 && world_poll(w, &k, &e, LONG)) {
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        seen++;
+    }
+    ck_assert_uint_eq(seen, 24);
+    close_all();
+}
+END_TEST
+
+/* The memory of an arena is gone while peers still believe in it. */
+static void take_away(struct world_worker *o)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = o->arena_mr}};
+    ck_assert_int_eq(kedge_fab_call(w->node[o->node].fab, &c), 0);
+    o->arena_mr = NULL;
+}
+
+START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
+{
+    struct world_worker bad;
+    open_all();
+    world_attach(w, &bad, 1, 2, TENANT);
+    uint32_t good_key = vkey[1], bad_key = world_register(w, &bad, 0, 4096, ALL);
+    vkey[1] = bad_key;
+    post(KEDGE_OP_READ, 1, 1, 1); /* its record is known from now on */
+    expect(1, IBV_WC_SUCCESS);
+    vkey[1] = good_key;
+    post(KEDGE_OP_READ, 2, 1, 1);
+    expect(2, IBV_WC_SUCCESS);
+    take_away(&bad);
+    ck_assert_int_eq(world_connect(w, &k, 3, 1), 0);
+    vkey[1] = bad_key;
+    post(KEDGE_OP_WRITE, 3, 1, 1); /* refused by the peer */
+    vkey[1] = good_key;
+    post(KEDGE_OP_WRITE, 4, 3, 1); /* another VQP's, behind it on the same connection */
+    post(KEDGE_OP_READ, 5, 3, 1);
+    expect(3, IBV_WC_REM_ACCESS_ERR);
+    expect(4, IBV_WC_SUCCESS);
+    expect(5, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
+    ck_assert_uint_ge(world_stats(w, 0).reposted, 2);
+    world_detach(w, &bad);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_thousand_breaks_leave_the_counts_as_they_were)
+{
+    struct world_worker bad;
+    struct kedge_connector_stats before[2], after[2];
+    open_all();
+    for (int round = 0; round < 1000; round++) {
+        world_attach(w, &bad, 1, 2, TENANT);
+        uint32_t good_key = vkey[1];
+        vkey[1] = world_register(w, &bad, 0, 4096, ALL);
+        ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+        post(KEDGE_OP_READ, 1, 1, 1);
+        expect(1, IBV_WC_SUCCESS);
+        take_away(&bad);
+        post(KEDGE_OP_READ, 2, 1, 1);
+        expect(2, IBV_WC_REM_ACCESS_ERR);
+        vkey[1] = good_key;
+        world_detach(w, &bad);
+        world_run(w, 200);
+        for (int i = 0; i < 2; i++)
+            kedge_connector_stats(w->node[i].connector, &after[i]);
+        if (round == 10)
+            memcpy(before, after, sizeof before);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_eq(after[i].initiators, before[i].initiators);
+        ck_assert_uint_eq(after[i].responders, before[i].responders);
+        ck_assert_uint_eq(after[i].incoming, before[i].incoming);
+        ck_assert_uint_eq(after[i].addresses, before[i].addresses);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1000);
+    close_all();
+}
+END_TEST
+
+START_TEST(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)
+{
+    open_all();
+    kedge_connector_free(w->node[1].connector); /* its process is there, and does not answer */
+    w->node[1].connector = NULL;
+    post(KEDGE_OP_READ, 1, 1, 1);
+    post(KEDGE_OP_READ, 2, 2, 2); /* another peer's goes on meanwhile */
+    expect(2, IBV_WC_SUCCESS);
+    expect(1, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(world_stats(w, 0).paths_failed, 1);
+    world_restart_node(w, 1);
+    world_sleep(w, 2 * w->node[0].config.node_lease_ns);
+    for (int i = 0; i < 100; i++) { /* by then it is the new one that is asked */
+        struct kedge_cqe e;
+        ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+        post(KEDGE_OP_READ, 3, 1, 1);
+        ck_assert(world_poll(w, &k, &e, LONG));
+        if (e.vendor_err == KEDGE_REASON_VKEY) /* the new one has no regions */
+            break;
+        ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+        world_sleep(w, 20000000);
+    }
+    ck_assert_uint_ge(world_stats(w, 0).wrong_keys, 1);
+    close_all();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(more_endpoints_than_connections_are_all_served)                                              \
+    T(a_connection_that_is_given_up_is_drained_first)                                              \
+    T(behind_a_refused_request_others_go_again_on_another_connection)                              \
+    T(a_thousand_breaks_leave_the_counts_as_they_were)                                             \
+    T(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)
+
+KEDGE_CHECK_MAIN("agent.core.links", TESTS)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control side of a node whose lane uses RC: a connector, and by hand the connection to the
+ * metaserver that HTTP would make. */
+#include <check.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "world.h"
+
+static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    ck_assert_int_eq(kedge_fab_call(fab, ctl), 0);
+}
+
+static void modify(struct kedge_fab_qp *qp, struct ibv_qp_attr attr, int mask)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
+                              .modify = {.x = qp, .attr = attr, .mask = IBV_QP_STATE | mask}};
+    call(qp->pd->fab, &c);
+}
+
+static struct kedge_fab_qp *make_qp(struct kedge_fab_pd *pd, struct kedge_fab_cq *cq,
+                                    uint32_t depth)
+{
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = pd,
+               .type = KEDGE_FAB_QP_RC,
+               .send_cq = cq,
+               .recv_cq = cq,
+               .cap = {.send_wr = depth, .recv_wr = 1, .send_sge = KEDGE_MAX_SGE, .recv_sge = 1}}};
+    call(pd->fab, &c);
+    return c.qp.x;
+}
+
+static void drop_qp(struct kedge_fab_qp *qp)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    call(qp->pd->fab, &c);
+}
+
+static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer)
+{
+    struct ibv_qp_attr init = {
+        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = IBV_MTU_4096,
+                              .dest_qp_num = peer->qpn,
+                              .max_dest_rd_atomic = 16,
+                              .min_rnr_timer = 12,
+                              .ah_attr = {.is_global = 1, .port_num = 1}};
+    struct ibv_qp_attr rts = {
+        .qp_state = IBV_QPS_RTS, .timeout = 4, .retry_cnt = 1, .max_rd_atomic = 16};
+    memcpy(rtr.ah_attr.grh.dgid.raw, peer->pd->fab->caps.gid, 16);
+    modify(qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
+    modify(qp, init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    modify(qp, rtr,
+           IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    modify(qp, rts,
+           IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+               IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
+{
+    n->metaserver_qp = make_qp(n->system_pd, n->cq, WORLD_SQ_DEPTH);
+    n->metaserver_responder = make_qp(w->meta_pd, w->meta_cq, 1);
+    raise(n->metaserver_responder, n->metaserver_qp);
+    raise(n->metaserver_qp, n->metaserver_responder);
+    return n->metaserver_qp;
+}
+
+void world_rc_open(struct world *w, struct world_node *n)
+{
+    struct kedge_errbuf err = {""};
+    struct kedge_connector_config config = {.pool = 1,
+                                            .incarnation = n->incarnation,
+                                            .initiators = 2 * WORLD_LINKS,
+                                            .responders = 16,
+                                            .ahead = 2,
+                                            .wanted = 8,
+                                            .handshakes = 4,
+                                            .sq_depth = WORLD_SQ_DEPTH,
+                                            .sge = KEDGE_MAX_SGE,
+                                            .inline_bytes = KEDGE_MAX_INLINE,
+                                            .timeout = 4,
+                                            .retry_cnt = 1,
+                                            .retry_ns = 50000,
+                                            .silence_ns = 1000000,
+                                            .idle_ns = 1000000000};
+    struct kedge_connector_resources r = {
+        .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
+    kedge_connector_free(n->connector);
+    ck_assert_msg(kedge_connector_new(&config, &r, world_fill, w, &n->connector, &err) == 0, "%s",
+                  err.text);
+}
+
+void world_rc_close(struct world *w, struct world_node *n)
+{
+    (void)w;
+    kedge_connector_free(n->connector);
+    if (n->metaserver_qp == NULL)
+        return;
+    drop_qp(n->metaserver_qp);
+    drop_qp(n->metaserver_responder);
+}
+
+void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e)
+{
+    if (e->kind == KEDGE_EVENT_WANT_PATH) {
+        struct kedge_connector_peer peer = {.incarnation = e->want_path.incarnation,
+                                            .ud_qpn = e->want_path.ud_qpn,
+                                            .ud_qkey = e->want_path.ud_qkey};
+        memcpy(peer.gid, e->want_path.gid, 16);
+        kedge_connector_connect(n->connector, &peer, e->want_path.flow);
+        return;
+    }
+    struct kedge_fab_qp *qp = e->kind == KEDGE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
+    if (qp != n->metaserver_qp) {
+        kedge_connector_drop(n->connector, qp);
+        return;
+    }
+    drop_qp(n->metaserver_qp);
+    drop_qp(n->metaserver_responder);
+    n->metaserver_qp = NULL;
+    if (!n->no_metaserver)
+        world_tell_metaserver(w, n);
+}
+
+void world_rc_run(struct world *w, struct world_node *n)
+{
+    struct kedge_connector_event e;
+    if (n->connector == NULL)
+        return;
+    (void)kedge_fab_run(n->fab);
+    (void)kedge_connector_step(n->connector, w->now_ns);
+    while (kedge_connector_event(n->connector, &e)) {
+        struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
+                                  .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+        ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    }
+}
