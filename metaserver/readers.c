@@ -558,5 +558,6 @@ struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)
     count.kept = r->in_state[KEPT];
     count.spare = r->in_state[SPARE];
     count.all = in_use(r);
+    count.asked = r->asked;
     return count;
 }

@@ -54,6 +54,7 @@ struct kedge_readers_counts {
     uint32_t kept;     /* nodes that have one */
     uint32_t spare;    /* ready for the next */
     uint32_t all;      /* queue pairs of any state */
+    uint32_t asked;    /* asks that kedge_readers_next() has not given back */
     uint64_t refused;  /* asks: there was none left, or too many waited */
     uint64_t failed;   /* asks: the device refused */
     uint64_t given_up; /* asks: nobody waited any more, or the metaserver stopped */

@@ -35,7 +35,7 @@ START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
     ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0); /* nothing happens before it is ready */
     world_settle(&w);
     ck_assert_int_eq(reply.status, 201);
-    ck_assert(says(&reply, "\"endpoint\":{\"gid\":\"fd00::ff\",\"rc\":{\"qpn\":"));
+    ck_assert(says(&reply, "\"endpoint\":{\"gid\":\"") && says(&reply, "\",\"rc\":{\"qpn\":"));
     ck_assert(!says(&reply, "dct_number") && !says(&reply, "dc_key") && !says(&reply, "lid"));
     reader_connect(&a, &reply);
     ck_assert(reader_finds(&a, &w, 1));
@@ -54,7 +54,9 @@ START_TEST(a_reader_cannot_write)
     world_open(&w, 16);
     reader_open(&a, &w, 1);
     join(&w, &a, 5, 201);
-    ck_assert_int_eq(reader_try(&a, &w, IBV_WR_RDMA_WRITE, 1), IBV_WC_REM_ACCESS_ERR);
+    enum ibv_wc_status status = reader_try(&a, &w, IBV_WR_RDMA_WRITE, 1);
+    /* rxe says the latter. */
+    ck_assert(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR);
     reader_close(&a);
     world_close(&w);
 }
@@ -381,11 +383,12 @@ START_TEST(a_queue_pair_that_cannot_be_connected_is_told_and_goes)
     reader_open(&a, &w, 1);
     reader_put(&w, &a, 5, &reply);
     kedge_fault_set_plan(w.fab, &all);
-    (void)kedge_fab_run(w.fab);
+    while (kedge_fab_run(w.fab) == 0)
+        ;
     kedge_fault_set_plan(w.fab, &none);
     world_settle(&w);
     ck_assert_int_eq(reply.status, 503);
-    ck_assert(says(&reply, "towards fd00::1 cannot be made ready"));
+    ck_assert(says(&reply, "cannot be made ready (Input/output error)"));
     ck_assert_uint_eq(count(&w).failed, 1);
     ck_assert_uint_eq(count(&w).kept, 0);
     ck_assert_uint_eq(count(&w).all, KEDGE_READERS_SPARES);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NODES 16
+#include "fabric/providers.h"
+
+#define NODES      16
+#define METASERVER 0xff /* its number */
 
 static struct kedge_fab_ctl call(struct kedge_fab *fab, struct kedge_fab_ctl ctl)
 {
@@ -21,13 +25,27 @@ static void number_gid(uint8_t gid[16], uint8_t number)
     gid[15] = number;
 }
 
-static struct kedge_fab *open_soft(const char *device, uint8_t number)
+/* Of who has this number: on rxe, several have the same. */
+static void device_gid(uint8_t gid[16], uint8_t number)
 {
-    struct kedge_fab_open_attr attr = {.device = device};
+    const uint8_t rxe[16] = {
+        [10] = 0xff, 0xff, 10, 0, 1, (uint8_t)(number == METASERVER ? 1 : 2 + number % 3)};
+    if (getenv("KEDGE_TEST_RXE") != NULL)
+        memcpy(gid, rxe, sizeof rxe);
+    else
+        number_gid(gid, number);
+}
+
+static struct kedge_fab *open_device(const char *directory, uint8_t number)
+{
+    const char *rxe = getenv("KEDGE_TEST_RXE");
+    struct kedge_fab_open_attr attr = {.device = rxe != NULL ? rxe : directory};
     struct kedge_errbuf err;
     struct kedge_fab *fab;
-    number_gid(attr.gid, number);
-    ck_assert_msg(kedge_fab_soft.open(&attr, &fab, &err) == 0, "%s", err.text);
+    const struct kedge_fab_provider *provider =
+        kedge_fab_provider_find(rxe != NULL ? "verbs" : "soft", &err);
+    device_gid(attr.gid, number);
+    ck_assert_msg(provider != NULL && provider->open(&attr, &fab, &err) == 0, "%s", err.text);
     return fab;
 }
 
@@ -59,7 +77,7 @@ void world_open(struct world *w, uint32_t max_readers)
     memset(w, 0, sizeof *w);
     snprintf(w->device, sizeof w->device, "/dev/shm/kedge-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(w->device));
-    ck_assert_int_eq(kedge_fault_open(open_soft(w->device, 0xff), &none, &w->fab), 0);
+    ck_assert_int_eq(kedge_fault_open(open_device(w->device, METASERVER), &none, &w->fab), 0);
     ck_assert_int_eq(kedge_fab_mem_alloc(bytes, "table", &w->mem), 0);
     w->pd = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
     w->mr = call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
@@ -73,7 +91,7 @@ void world_open(struct world *w, uint32_t max_readers)
     w->s.node_lease_ns = WORLD_LEASE;
     w->s.endpoint.table_addr = w->mr->addr;
     w->s.endpoint.table_rkey = w->mr->rkey;
-    number_gid(w->s.endpoint.gid, 0xff);
+    device_gid(w->s.endpoint.gid, METASERVER);
     w->s.answer = on_answer;
     w->s.gone = is_gone;
     w->now = KEDGE_NS_PER_S;
@@ -93,15 +111,20 @@ void world_close(struct world *w)
     kedge_fab_mem_free(&w->mem);
     ck_assert_int_eq(kedge_fab_close(w->fab), 0);
     snprintf(path, sizeof path, "%s/device", w->device);
-    unlink(path);
+    (void)unlink(path);
     ck_assert_int_eq(rmdir(w->device), 0);
 }
 
 void world_settle(struct world *w)
 {
-    while (kedge_fab_run(w->fab) > 0)
+    struct kedge_readers_counts c;
+    do {
+        struct pollfd fd = {.fd = kedge_fab_ctl_fd(w->fab), .events = POLLIN};
+        if (kedge_fab_run(w->fab) == 0)
+            (void)poll(&fd, 1, 10);
         kedge_service_advance(&w->s, w->now);
-    kedge_service_advance(&w->s, w->now);
+        c = kedge_readers_count(w->s.readers);
+    } while (c.asked > 0 || c.all > c.kept + c.spare);
 }
 
 void world_ask(struct world *w, const char *method, const char *path, const char *body,
@@ -153,7 +176,7 @@ static void make_qp(struct reader *a)
 
 void reader_open(struct reader *a, const struct world *w, uint8_t number)
 {
-    *a = (struct reader){.fab = open_soft(w->device, number), .number = number, .node = number};
+    *a = (struct reader){.fab = open_device(w->device, number), .number = number, .node = number};
     ck_assert_int_eq(kedge_fab_mem_alloc(4096, "window", &a->mem), 0);
     a->pd = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
     a->mr = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
@@ -185,34 +208,39 @@ void reader_close(struct reader *a)
 
 void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out)
 {
-    char path[32], body[512];
+    char path[32], body[512], text[KEDGE_GID_TEXT];
+    uint8_t gid[16];
+    device_gid(gid, a->number);
     snprintf(path, sizeof path, "/v1/nodes/n%u", a->node);
     snprintf(body, sizeof body,
              "{\"incarnation\":%u,\"endpoints\":[{\"gid\":\"fd00::%x\",\"pool\":0,"
              "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}],"
-             "\"reader\":{\"gid\":\"fd00::%x\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024}}",
-             incarnation, a->node, a->number, a->qp->qpn, a->psn);
+             "\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024}}",
+             incarnation, a->node, kedge_gid_format(gid, text), a->qp->qpn, a->psn);
     world_ask(w, "PUT", path, body, out);
 }
 
 void reader_connect(struct reader *a, const struct reply *reply)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-                               .path_mtu = IBV_MTU_1024,
-                               .min_rnr_timer = 12,
-                               .ah_attr = {.is_global = 1, .port_num = a->fab->caps.port_num}};
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .min_rnr_timer = 12,
+        .ah_attr = {.is_global = 1,
+                    .port_num = a->fab->caps.port_num,
+                    .grh = {.sgid_index = a->fab->caps.sgid_index, .hop_limit = 64}}};
     const char *rc = strstr(reply->body, "\"rc\":{");
     ck_assert_msg(rc != NULL, "%s", reply->body);
     ck_assert_int_eq(sscanf(rc, "\"rc\":{\"qpn\":%u,\"psn\":%u}", &attr.dest_qp_num, &attr.rq_psn),
                      2);
     ck_assert_uint_le(attr.rq_psn, 0xffffff);
-    number_gid(attr.ah_attr.grh.dgid.raw, 0xff);
+    device_gid(attr.ah_attr.grh.dgid.raw, METASERVER);
     modify(a, attr,
            IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     modify(a,
            (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = 10,
+                                .timeout = 14,
                                 .retry_cnt = 1,
                                 .sq_psn = a->psn,
                                 .max_rd_atomic = 1},

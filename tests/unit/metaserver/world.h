@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A metaserver without sockets on a device of its own, and agents that READ its table over RC. The
  * device has no DC as far as the metaserver knows. Every failure aborts the test where it happened.
- */
+ *
+ * With KEDGE_TEST_RXE=rxe0 in the environment it is that device, of a guest of tests/vm, and the
+ * GIDs are those of 10.0.1.1 (the metaserver) to 10.0.1.4. */
 #ifndef TESTS_UNIT_METASERVER_WORLD_H
 #define TESTS_UNIT_METASERVER_WORLD_H
 
@@ -26,7 +28,7 @@ struct world {
 /* max_readers: nodes that can have a reader at a time; 16 nodes can register. */
 void world_open(struct world *w, uint32_t max_readers);
 void world_close(struct world *w);
-/* Runs the metaserver until nothing of its device is under way. */
+/* Runs the metaserver until everything is answered and its device has nothing to do. */
 void world_settle(struct world *w);
 
 /* A request and what was answered: the token of the service. */
@@ -41,7 +43,7 @@ bool says(const struct reply *reply, const char *text);
 
 struct reader {
     struct kedge_fab *fab;
-    uint8_t number; /* its GID is fd00::number */
+    uint8_t number; /* its GID is fd00::number (on rxe one of three) */
     uint8_t node;   /* registers as this one, with the endpoint fd00::node; its number to begin */
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem;
