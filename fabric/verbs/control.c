@@ -1,32 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker: control operations in the order of submission, and the device's events between them.
- * One thread for all: an operation that blocks long (a neighbour that does not answer) holds up
- * those behind it, but neither the control thread nor a lane. */
+/* What the workers carry out, what each operation needs, and the thread that hears the device. */
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "verbs/verbs.h"
 
-void verbs_signal(int efd)
+static int carry_out(void *of, struct kedge_fab_ctl *ctl)
 {
-    uint64_t one = 1;
-    if (write(efd, &one, sizeof one) < 0) {
-        /* Full, and so readable. */
-    }
-}
-
-static void clear(int efd)
-{
-    uint64_t count;
-    if (read(efd, &count, sizeof count) < 0) {
-        /* It was not signalled. */
-    }
-}
-
-static int carry_out(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
-{
+    struct verbs_fab *f = of;
     switch (ctl->kind) {
     case KEDGE_FAB_ALLOC_PD:
         return verbs_pd_alloc(f, ctl);
@@ -67,146 +49,126 @@ static int carry_out(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return -EINVAL;
 }
 
-/* What an operation that succeeded made (and *balance 1) or freed (-1), else NULL and 0. */
-static void *object_of(const struct kedge_fab_ctl *ctl, int *balance)
+/* The PD alone of all that makes or frees something in one. */
+static void needs_qp(const struct kedge_fab_qp *q, struct verbs_needs *out)
 {
-    *balance = 0;
+    out->own = q;
+    out->with[0] = q->pd;
+    out->with[1] = q->send_cq;
+    out->with[2] = q->recv_cq;
+    out->with[3] = q->srq;
+}
+
+/* An operation's objects are there until it is over, so that they may be looked into here. */
+void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
+{
     switch (ctl->kind) {
-    case KEDGE_FAB_MODIFY_QP:
+    case KEDGE_FAB_ALLOC_PD:
+    case KEDGE_FAB_CREATE_CHAN:
     case KEDGE_FAB_FENCE_MR:
+        break;
+    case KEDGE_FAB_FREE_PD:
+    case KEDGE_FAB_DESTROY_CHAN:
+        out->own = ctl->pd.x; /* or chan.x: one union */
+        break;
+    case KEDGE_FAB_REG_MR:
+        out->with[0] = ctl->mr.pd;
+        break;
+    case KEDGE_FAB_DEREG_MR:
+        out->own = ctl->mr.x;
+        out->with[0] = ctl->mr.x->pd;
+        break;
+    case KEDGE_FAB_CREATE_CQ:
+        out->with[0] = ctl->cq.chan;
+        break;
+    case KEDGE_FAB_DESTROY_CQ:
+        out->own = ctl->cq.x;
+        out->with[0] = ((const struct verbs_cq *)ctl->cq.x)->chan;
+        break;
+    case KEDGE_FAB_CREATE_SRQ:
+        out->with[0] = ctl->srq.pd;
+        break;
+    case KEDGE_FAB_DESTROY_SRQ:
+        out->own = ctl->srq.x;
+        out->with[0] = ctl->srq.x->pd;
+        break;
+    case KEDGE_FAB_CREATE_QP:
+        out->with[0] = ctl->qp.pd;
+        out->with[1] = ctl->qp.send_cq;
+        out->with[2] = ctl->qp.recv_cq;
+        out->with[3] = ctl->qp.srq;
+        break;
+    case KEDGE_FAB_MODIFY_QP:
+        needs_qp(ctl->modify.x, out);
+        out->resolves = (ctl->modify.mask & IBV_QP_AV) != 0;
+        break;
+    case KEDGE_FAB_DESTROY_QP:
+        needs_qp(ctl->qp.x, out);
+        break;
+    case KEDGE_FAB_CREATE_AH:
+        out->with[0] = ctl->ah.pd;
+        out->resolves = true;
+        break;
+    case KEDGE_FAB_DESTROY_AH:
+        out->own = ctl->ah.x;
+        out->with[0] = ctl->ah.x->pd;
+        break;
     case KEDGE_FAB_CREATE_DCT:
     case KEDGE_FAB_DESTROY_DCT:
-        return NULL;
-    default:
         break;
     }
-    bool makes = ctl->kind == KEDGE_FAB_ALLOC_PD || ctl->kind == KEDGE_FAB_REG_MR ||
-                 ctl->kind == KEDGE_FAB_CREATE_CHAN || ctl->kind == KEDGE_FAB_CREATE_CQ ||
-                 ctl->kind == KEDGE_FAB_CREATE_SRQ || ctl->kind == KEDGE_FAB_CREATE_QP ||
-                 ctl->kind == KEDGE_FAB_CREATE_AH;
-    *balance = makes ? 1 : -1;
-    return ctl->pd.x; /* the first member of all of them */
 }
 
-/* With the lock held. */
-static void append(struct kedge_fab_ctl ***tail, struct kedge_fab_ctl *ctl)
-{
-    ctl->next = NULL;
-    **tail = ctl;
-    *tail = &ctl->next;
-}
+/* ---- the thread that hears ---- */
 
-/* The next operation, or NULL when there is none for now. With the lock held. */
-static struct kedge_fab_ctl *take_one(struct verbs_fab *f)
-{
-    struct kedge_fab_ctl *ctl = f->paused ? NULL : f->todo;
-    if (ctl == NULL)
-        return NULL;
-    f->todo = ctl->next;
-    if (f->todo == NULL)
-        f->todo_tail = &f->todo;
-    return ctl;
-}
-
-static void work_off(struct verbs_fab *f)
-{
-    struct kedge_fab_ctl *ctl;
-    int balance;
-    pthread_mutex_lock(&f->lock);
-    while ((ctl = take_one(f)) != NULL) {
-        f->busy = true;
-        pthread_mutex_unlock(&f->lock);
-        int status = carry_out(f, ctl);
-        pthread_mutex_lock(&f->lock);
-        ctl->status = status;
-        (void)object_of(ctl, &balance);
-        if (status == 0)
-            f->objects += (uint32_t)balance;
-        append(&f->over_tail, ctl);
-        f->busy = false;
-        pthread_cond_signal(&f->idle);
-        verbs_signal(f->ctl_efd);
-    }
-    pthread_mutex_unlock(&f->lock);
-}
-
-static void *worker(void *arg)
+static void *hear(void *arg)
 {
     struct verbs_fab *f = arg;
-    for (bool stop = false; !stop;) {
-        struct pollfd fds[] = {{.fd = f->wake_efd, .events = POLLIN},
-                               {.fd = f->deaf ? -1 : f->context->async_fd, .events = POLLIN}};
+    for (bool deaf = false; !atomic_load(&f->stop);) {
+        struct pollfd fds[] = {{.fd = f->stop_efd, .events = POLLIN},
+                               {.fd = deaf ? -1 : f->context->async_fd, .events = POLLIN}};
         (void)poll(fds, 2, -1);
-        clear(f->wake_efd);
         if (fds[1].revents != 0)
-            verbs_events_take(f);
-        work_off(f);
-        pthread_mutex_lock(&f->lock);
-        stop = f->stop;
-        pthread_mutex_unlock(&f->lock);
+            deaf = !verbs_events_take(f);
     }
     return NULL;
 }
 
-int verbs_worker_start(struct verbs_fab *f)
+static void stop_hearing(struct verbs_fab *f)
 {
-    return -pthread_create(&f->worker, NULL, worker, f);
+    uint64_t one = 1;
+    atomic_store(&f->stop, true);
+    if (write(f->stop_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable. */
+    }
+    pthread_join(f->hears, NULL);
 }
 
-void verbs_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+/* ---- all of them ---- */
+
+int verbs_threads_start(struct verbs_fab *f)
 {
-    struct verbs_fab *f = verbs_of(fab);
-    pthread_mutex_lock(&f->lock);
-    append(&f->todo_tail, ctl);
-    pthread_mutex_unlock(&f->lock);
-    verbs_signal(f->wake_efd);
+    int status = -pthread_create(&f->hears, NULL, hear, f);
+    if (status != 0)
+        return status;
+    status = verbs_pool_start(&f->pool);
+    if (status != 0)
+        stop_hearing(f);
+    return status;
 }
 
-int verbs_run(struct kedge_fab *fab)
+int verbs_threads_stop(struct verbs_fab *f)
 {
-    struct verbs_fab *f = verbs_of(fab);
-    int completed = 0, balance;
-    clear(f->ctl_efd);
-    pthread_mutex_lock(&f->lock);
-    struct kedge_fab_ctl *list = f->over;
-    f->over = NULL;
-    f->over_tail = &f->over;
-    pthread_mutex_unlock(&f->lock);
-    for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
-        next = ctl->next;
-        ctl->next = NULL;
-        void *object = object_of(ctl, &balance);
-        if (ctl->status == 0 && balance < 0)
-            free(object);
-        completed++;
-        ctl->done(ctl);
-    }
-    return completed;
+    int status = verbs_pool_stop(&f->pool);
+    if (status == 0)
+        stop_hearing(f);
+    return status;
 }
 
-int verbs_worker_stop(struct verbs_fab *f)
+int verbs_control_init(struct verbs_fab *f)
 {
-    pthread_mutex_lock(&f->lock);
-    f->paused = true;
-    while (f->busy)
-        pthread_cond_wait(&f->idle, &f->lock);
-    if (f->objects != 0) {
-        f->paused = false;
-        pthread_mutex_unlock(&f->lock);
-        verbs_signal(f->wake_efd);
-        return -EBUSY;
-    }
-    f->stop = true;
-    for (struct kedge_fab_ctl *ctl = f->todo, *next; ctl != NULL; ctl = next) {
-        next = ctl->next;
-        ctl->status = -ECANCELED;
-        append(&f->over_tail, ctl);
-    }
-    f->todo = NULL;
-    f->todo_tail = &f->todo;
-    pthread_mutex_unlock(&f->lock);
-    verbs_signal(f->wake_efd);
-    pthread_join(f->worker, NULL);
-    (void)verbs_run(&f->base);
-    return 0;
+    f->pool.carry_out = carry_out;
+    f->pool.needs = verbs_needs_of;
+    f->pool.of = f;
+    return verbs_pool_init(&f->pool);
 }

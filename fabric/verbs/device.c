@@ -62,10 +62,9 @@ static int set_nonblocking(int fd)
 
 static int open_fds(struct verbs_fab *f)
 {
-    f->wake_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->stop_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     f->event_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (f->wake_efd < 0 || f->ctl_efd < 0 || f->event_efd < 0)
+    if (f->stop_efd < 0 || f->event_efd < 0)
         return -errno;
     return set_nonblocking(f->context->async_fd);
 }
@@ -73,7 +72,7 @@ static int open_fds(struct verbs_fab *f)
 /* Undoes whatever part of an open was done. */
 static void tear_down(struct verbs_fab *f)
 {
-    int fds[] = {f->wake_efd, f->ctl_efd, f->event_efd};
+    int fds[] = {f->stop_efd, f->event_efd};
     verbs_events_free(f);
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -82,7 +81,7 @@ static void tear_down(struct verbs_fab *f)
         (void)ibv_close_device(f->context);
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&f->qpn_page[i]));
-    pthread_cond_destroy(&f->idle);
+    verbs_pool_fini(&f->pool);
     pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -90,15 +89,25 @@ static void tear_down(struct verbs_fab *f)
 static int verbs_close(struct kedge_fab *fab)
 {
     struct verbs_fab *f = verbs_of(fab);
-    int status = verbs_worker_stop(f);
+    int status = verbs_threads_stop(f);
     if (status == 0)
         tear_down(f);
     return status;
 }
 
+static void verbs_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    verbs_pool_submit(&verbs_of(fab)->pool, ctl);
+}
+
+static int verbs_run(struct kedge_fab *fab)
+{
+    return verbs_pool_run(&verbs_of(fab)->pool);
+}
+
 static int verbs_ctl_fd(const struct kedge_fab *fab)
 {
-    return verbs_of(fab)->ctl_efd;
+    return verbs_of(fab)->pool.over_efd;
 }
 
 static int verbs_event_fd(const struct kedge_fab *fab)
@@ -142,7 +151,7 @@ static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge
     read_caps(&f->base.caps, c, &device, max_inline);
     status = open_fds(f);
     if (status == 0)
-        status = verbs_worker_start(f);
+        status = verbs_threads_start(f);
     if (status != 0)
         return kedge_err(err, status, "%s: %s (raise LimitNOFILE?)", name, strerror(-status));
     return 0;
@@ -156,13 +165,14 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
     if (f == NULL)
         return kedge_err(err, -ENOMEM, "verbs: out of memory");
     f->base.ops = &verbs_ops;
-    f->wake_efd = f->ctl_efd = f->event_efd = -1;
-    f->todo_tail = &f->todo;
-    f->over_tail = &f->over;
+    f->stop_efd = f->event_efd = -1;
     f->events_tail = &f->events;
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->idle, NULL);
-    int status = verbs_select(attr, &choice, err);
+    int status = verbs_control_init(f);
+    if (status != 0)
+        (void)kedge_err(err, status, "verbs: %s (raise LimitNOFILE?)", strerror(-status));
+    else
+        status = verbs_select(attr, &choice, err);
     if (status == 0) {
         f->context = choice.context;
         status = start(f, &choice, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asynchronous events: the worker takes them from the device, so that a CQ that overflowed is dead
+/* Asynchronous events: a thread takes them from the device, so that a CQ that overflowed is dead
  * for its lane at once, and keeps them for the control thread. */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
  * too. */
 static void push(struct verbs_fab *f, enum ibv_event_type type, void *object)
 {
+    uint64_t one = 1;
     struct verbs_event *e = calloc(1, sizeof *e);
     if (e == NULL)
         return;
@@ -24,10 +25,11 @@ static void push(struct verbs_fab *f, enum ibv_event_type type, void *object)
         f->events_tail = &e->next;
     }
     pthread_mutex_unlock(&f->lock);
-    if (room)
-        verbs_signal(f->event_efd);
-    else
+    if (!room)
         free(e);
+    else if (write(f->event_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable. */
+    }
 }
 
 static void handle(struct verbs_fab *f, const struct ibv_async_event *e)
@@ -71,7 +73,7 @@ static void handle(struct verbs_fab *f, const struct ibv_async_event *e)
     }
 }
 
-void verbs_events_take(struct verbs_fab *f)
+bool verbs_events_take(struct verbs_fab *f)
 {
     struct ibv_async_event e;
     while (ibv_get_async_event(f->context, &e) == 0) {
@@ -79,9 +81,9 @@ void verbs_events_take(struct verbs_fab *f)
         ibv_ack_async_event(&e); /* destroying an object waits for that */
     }
     if (errno == EAGAIN || errno == EINTR)
-        return;
-    f->deaf = true; /* the driver is gone */
-    push(f, IBV_EVENT_DEVICE_FATAL, NULL);
+        return true;
+    push(f, IBV_EVENT_DEVICE_FATAL, NULL); /* the driver is gone */
+    return false;
 }
 
 void verbs_events_purge(struct verbs_fab *f, const void *object)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Completions of a queue pair that was reset or destroyed must not be polled any more: who reuses
  * it would take them for those of its new requests. Other devices' libraries remove them from the
- * CQ; librxe does not. So on rxe the worker takes everything out of the CQ, and keeps what belongs
+ * CQ; librxe does not. So on rxe a worker takes everything out of the CQ, and keeps what belongs
  * to other queue pairs for the lane, which gets that first. The lane may have to wait for that:
  * another reason why rxe is for tests. */
 #include <errno.h>

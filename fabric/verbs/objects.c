@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control operations on everything but queue pairs. On the worker; all may block. What is freed is
+/* Control operations on everything but queue pairs. On a worker; all may block. What is freed is
  * released by run(), after this. */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static struct ibv_pd *pd_of(const struct kedge_fab_pd *pd)
 static void use_pd(struct kedge_fab_pd *pd, bool use)
 {
     struct verbs_pd *p = (struct verbs_pd *)pd;
-    p->users = use ? p->users + 1 : p->users - 1;
+    atomic_fetch_add(&p->users, use ? 1 : UINT32_MAX);
 }
 
 int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
@@ -139,7 +139,7 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     c->fab = f;
     c->chan = chan;
     if (chan != NULL)
-        chan->users++;
+        atomic_fetch_add(&chan->users, 1);
     ctl->cq.x = &c->base;
     return 0;
 }
@@ -154,7 +154,7 @@ int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return status;
     verbs_kept_fini(c);
     if (c->chan != NULL)
-        c->chan->users--;
+        atomic_fetch_sub(&c->chan->users, 1);
     verbs_events_purge(f, &c->base);
     return 0;
 }

@@ -14,7 +14,9 @@ static int make_qpn(struct verbs_fab *f, uint32_t qpn)
     struct verbs_qpn *made = calloc(VERBS_QPN_PAGE, sizeof *made);
     if (made == NULL)
         return -ENOMEM;
-    atomic_store_explicit(page, made, memory_order_release);
+    struct verbs_qpn *none = NULL;
+    if (!atomic_compare_exchange_strong(page, &none, made))
+        free(made); /* another worker was first */
     return 0;
 }
 
@@ -38,11 +40,11 @@ static uint32_t power_of_two(uint32_t n)
 static void use_all(struct verbs_qp *q, bool use)
 {
     uint32_t step = use ? 1 : UINT32_MAX;
-    ((struct verbs_pd *)q->base.pd)->users += step;
-    ((struct verbs_cq *)q->base.send_cq)->users += step;
-    ((struct verbs_cq *)q->base.recv_cq)->users += step;
+    atomic_fetch_add(&((struct verbs_pd *)q->base.pd)->users, step);
+    atomic_fetch_add(&((struct verbs_cq *)q->base.send_cq)->users, step);
+    atomic_fetch_add(&((struct verbs_cq *)q->base.recv_cq)->users, step);
     if (q->base.srq != NULL)
-        ((struct verbs_srq *)q->base.srq)->users += step;
+        atomic_fetch_add(&((struct verbs_srq *)q->base.srq)->users, step);
 }
 
 /* Nothing is queued: how the counts begin. */

@@ -2,10 +2,9 @@
 /* Private to fabric/verbs: the structs around those of libibverbs, and what the files call of each
  * other. The one home of libibverbs.
  *
- * Threads: lanes post and poll. The provider's own thread (the worker) carries out control
- * operations, all of which may block in the kernel, one after the other, and takes asynchronous
- * events from the device. kedge_fab_run(), on the caller's control thread, hands both back, and is
- * where objects are freed, so that what the control thread holds stays valid between two runs. */
+ * Threads: lanes post and poll. The provider's own: workers, which carry out control operations
+ * (pool.h), and one that hears the device, and keeps its asynchronous events. kedge_fab_run(), on
+ * the caller's control thread, hands back what is over, and is where objects are freed. */
 #ifndef VERBS_VERBS_H
 #define VERBS_VERBS_H
 
@@ -13,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "fabric/provider.h"
+#include "verbs/pool.h"
 
 struct kedge_errbuf;
 
@@ -45,28 +45,24 @@ struct verbs_event {
 struct verbs_fab {
     struct kedge_fab base;
     struct ibv_context *context;
-    pthread_t worker;
-    int wake_efd;         /* the worker: something was submitted */
-    int ctl_efd;          /* run(): something is over */
+    struct verbs_pool pool;
+    pthread_t hears;
+    _Atomic bool stop;    /* the thread that hears has to end */
+    int stop_efd;         /* and wakes up by this */
     int event_efd;        /* get_event(): something happened */
     bool rxe;             /* the device is SoftRoCE's, which has ways of its own */
-    bool deaf;            /* the worker's: the device's event queue is gone */
-    pthread_mutex_t lock; /* what follows; never held over a call into libibverbs */
-    pthread_cond_t idle;  /* the worker is between two operations */
-    struct kedge_fab_ctl *todo, **todo_tail;
-    struct kedge_fab_ctl *over, **over_tail;
-    bool busy, paused, stop;
-    uint32_t objects; /* close() refuses while there are any */
+    pthread_mutex_t lock; /* of the events */
     struct verbs_event *events, **events_tail;
     uint32_t event_count;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
 };
 
-/* `users` of every object: the worker's. */
+/* `users` of every object: counted by the workers. Whoever frees one needs it for itself alone, so
+ * that nobody begins to use it between the check and the end. */
 struct verbs_pd {
     struct kedge_fab_pd base;
     struct ibv_pd *pd;
-    uint32_t users;
+    _Atomic uint32_t users;
 };
 
 struct verbs_mr {
@@ -77,7 +73,7 @@ struct verbs_mr {
 struct verbs_chan {
     struct kedge_fab_chan base;
     struct ibv_comp_channel *chan;
-    uint32_t users;
+    _Atomic uint32_t users;
 };
 
 struct verbs_cq {
@@ -86,7 +82,7 @@ struct verbs_cq {
     struct verbs_fab *fab;
     struct verbs_chan *chan; /* or NULL */
     _Atomic bool dead;       /* it has overflowed */
-    uint32_t users;
+    _Atomic uint32_t users;
     /* Of kept.c, on rxe alone. */
     pthread_mutex_t lock;
     struct ibv_wc *kept; /* cqe of them, or NULL */
@@ -96,7 +92,7 @@ struct verbs_cq {
 struct verbs_srq {
     struct kedge_fab_srq base;
     struct ibv_srq *srq;
-    uint32_t users;
+    _Atomic uint32_t users;
 };
 
 struct verbs_ah {
@@ -146,15 +142,16 @@ int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *ou
                  struct kedge_errbuf *err);
 
 /* control.c */
-int verbs_worker_start(struct verbs_fab *f);
-/* Ends it and calls back for whatever was submitted: -ECANCELED. -EBUSY and nothing happens while
- * there are objects. */
-int verbs_worker_stop(struct verbs_fab *f);
-void verbs_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
-int verbs_run(struct kedge_fab *fab);
-void verbs_signal(int efd);
+/* 0 or -errno; the pool is to be ended in either case. */
+int verbs_control_init(struct verbs_fab *f);
+/* Fills in what an operation needs; *out is zeroed before. */
+void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out);
+/* Of the workers and the one that hears: all of them, or none and -errno. */
+int verbs_threads_start(struct verbs_fab *f);
+/* As verbs_pool_stop(). */
+int verbs_threads_stop(struct verbs_fab *f);
 
-/* objects.c: on the worker. Each is one control operation; 0 or -errno. */
+/* objects.c: on a worker. Each is one control operation; 0 or -errno. */
 int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_pd_free(struct kedge_fab_ctl *ctl);
 int verbs_mr_register(struct kedge_fab_ctl *ctl);
@@ -168,7 +165,7 @@ int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_ah_create(struct kedge_fab_ctl *ctl);
 int verbs_ah_destroy(struct kedge_fab_ctl *ctl);
 
-/* qp.c: on the worker, but for the state. */
+/* qp.c: on a worker, but for the state. */
 int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
@@ -183,7 +180,7 @@ int verbs_kept_init(struct verbs_cq *c);
 void verbs_kept_fini(struct verbs_cq *c);
 /* The lane: as ibv_poll_cq(), with what was kept first. */
 int verbs_kept_poll(struct verbs_cq *c, int n, struct ibv_wc *wc);
-/* The worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
+/* A worker: forgets the completions of a queue pair. Nothing on a device that does so itself. */
 void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
 
 /* data.c */
@@ -197,9 +194,9 @@ int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only);
 void verbs_chan_drain(struct kedge_fab_chan *chan);
 
 /* events.c */
-/* The worker: takes what the device has to say. */
-void verbs_events_take(struct verbs_fab *f);
-/* The worker: forgets the events of an object that goes. */
+/* The thread that hears: takes what the device has to say. False once it will say no more. */
+bool verbs_events_take(struct verbs_fab *f);
+/* A worker: forgets the events of an object that goes. */
 void verbs_events_purge(struct verbs_fab *f, const void *object);
 void verbs_events_free(struct verbs_fab *f);
 int verbs_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);

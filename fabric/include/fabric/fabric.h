@@ -256,7 +256,9 @@ struct kedge_fab_ctl {
     struct kedge_fab_ctl *next; /* the provider's while submitted */
 };
 
-/* Queues ctl. Any thread; never blocks. ctl->status and done() tell how it went. */
+/* Queues ctl. Any thread; never blocks. ctl->status and done() tell how it went. Operations that
+ * need one object, one of them to change or free it, are executed in the order of submission;
+ * others in any order, or at once. */
 void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 /* Executes what was submitted and calls done() for what is over; one thread at a time, the control
  * thread. Returns how many completed. Some (a deregistration with a process inside the region) stay

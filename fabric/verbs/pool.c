@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verbs/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* +1 for what makes an object, -1 for what frees one. */
+static int balance_of(enum kedge_fab_ctl_kind kind)
+{
+    switch (kind) {
+    case KEDGE_FAB_ALLOC_PD:
+    case KEDGE_FAB_REG_MR:
+    case KEDGE_FAB_CREATE_CHAN:
+    case KEDGE_FAB_CREATE_CQ:
+    case KEDGE_FAB_CREATE_SRQ:
+    case KEDGE_FAB_CREATE_QP:
+    case KEDGE_FAB_CREATE_DCT:
+    case KEDGE_FAB_CREATE_AH:
+        return 1;
+    case KEDGE_FAB_MODIFY_QP:
+    case KEDGE_FAB_FENCE_MR:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+int verbs_pool_init(struct verbs_pool *p)
+{
+    p->todo_tail = &p->todo;
+    p->over_tail = &p->over;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->idle, NULL);
+    p->over_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return p->over_efd >= 0 ? 0 : -errno;
+}
+
+void verbs_pool_fini(struct verbs_pool *p)
+{
+    if (p->over_efd >= 0)
+        close(p->over_efd);
+    pthread_cond_destroy(&p->idle);
+    pthread_cond_destroy(&p->work);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* ---- which one is next ---- */
+
+static bool holds(const struct verbs_needs *n, const void *object)
+{
+    for (int i = 0; i < VERBS_NEEDS; i++)
+        if (n->with[i] == object)
+            return true;
+    return n->own == object;
+}
+
+static bool collide(const struct verbs_needs *a, const struct verbs_needs *b)
+{
+    return (a->own != NULL && holds(b, a->own)) || (b->own != NULL && holds(a, b->own));
+}
+
+static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
+                      const struct verbs_needs *earlier, int count)
+{
+    if (n->resolves && p->resolving + 1 == VERBS_WORKERS)
+        return false;
+    for (uint32_t i = 0; i < p->busy; i++)
+        if (collide(n, &p->running[i]))
+            return false;
+    for (int i = 0; i < count; i++)
+        if (collide(n, &earlier[i]))
+            return false;
+    return true;
+}
+
+/* Takes out the first operation that may begin, or NULL when there is none for now. With the lock
+ * held. */
+static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
+{
+    struct verbs_needs seen[VERBS_LOOKAHEAD];
+    struct kedge_fab_ctl **link = &p->todo;
+    for (int i = 0; i < VERBS_LOOKAHEAD && *link != NULL && !p->paused; i++) {
+        struct kedge_fab_ctl *ctl = *link;
+        seen[i] = (struct verbs_needs){.own = NULL};
+        p->needs(ctl, &seen[i]);
+        if (!may_begin(p, &seen[i], seen, i)) {
+            link = &ctl->next;
+            continue;
+        }
+        *link = ctl->next;
+        if (*link == NULL)
+            p->todo_tail = link;
+        *needs = seen[i];
+        needs->ctl = ctl;
+        return ctl;
+    }
+    return NULL;
+}
+
+/* ---- the workers ---- */
+
+/* With the lock held. */
+static void append(struct kedge_fab_ctl ***tail, struct kedge_fab_ctl *ctl)
+{
+    ctl->next = NULL;
+    **tail = ctl;
+    *tail = &ctl->next;
+}
+
+/* With the lock held. */
+static void end(struct verbs_pool *p, const struct verbs_needs *n)
+{
+    uint32_t i = 0;
+    while (p->running[i].ctl != n->ctl)
+        i++;
+    p->running[i] = p->running[--p->busy];
+    p->resolving -= n->resolves;
+}
+
+static void signal_over(struct verbs_pool *p)
+{
+    uint64_t one = 1;
+    if (write(p->over_efd, &one, sizeof one) < 0) {
+        /* Full, and so readable. */
+    }
+}
+
+static void *worker(void *arg)
+{
+    struct verbs_pool *p = arg;
+    struct verbs_needs needs;
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop) {
+        struct kedge_fab_ctl *ctl = take_one(p, &needs);
+        if (ctl == NULL) {
+            pthread_cond_wait(&p->work, &p->lock);
+            continue;
+        }
+        p->running[p->busy++] = needs;
+        p->resolving += needs.resolves;
+        pthread_mutex_unlock(&p->lock);
+        int status = p->carry_out(p->of, ctl);
+        pthread_mutex_lock(&p->lock);
+        end(p, &needs);
+        ctl->status = status;
+        if (status == 0)
+            p->objects += (uint32_t)balance_of(ctl->kind);
+        append(&p->over_tail, ctl);
+        signal_over(p);
+        pthread_cond_broadcast(&p->work); /* what waited for its objects */
+        if (p->busy == 0)
+            pthread_cond_broadcast(&p->idle);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void end_threads(struct verbs_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_broadcast(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    for (; p->threads > 0; p->threads--)
+        pthread_join(p->thread[p->threads - 1], NULL);
+}
+
+int verbs_pool_start(struct verbs_pool *p)
+{
+    for (; p->threads < VERBS_WORKERS; p->threads++) {
+        int status = pthread_create(&p->thread[p->threads], NULL, worker, p);
+        if (status == 0)
+            continue;
+        end_threads(p);
+        return -status;
+    }
+    return 0;
+}
+
+/* ---- the control thread ---- */
+
+void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
+{
+    pthread_mutex_lock(&p->lock);
+    append(&p->todo_tail, ctl);
+    pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
+int verbs_pool_run(struct verbs_pool *p)
+{
+    uint64_t count;
+    int completed = 0;
+    if (read(p->over_efd, &count, sizeof count) < 0) {
+        /* It was not signalled. */
+    }
+    pthread_mutex_lock(&p->lock);
+    struct kedge_fab_ctl *list = p->over;
+    p->over = NULL;
+    p->over_tail = &p->over;
+    pthread_mutex_unlock(&p->lock);
+    for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        ctl->next = NULL;
+        if (ctl->status == 0 && balance_of(ctl->kind) < 0)
+            free(ctl->pd.x); /* the object: the first member of all of them */
+        completed++;
+        ctl->done(ctl);
+    }
+    return completed;
+}
+
+int verbs_pool_stop(struct verbs_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->paused = true;
+    while (p->busy != 0)
+        pthread_cond_wait(&p->idle, &p->lock);
+    if (p->objects != 0) {
+        p->paused = false;
+        pthread_cond_broadcast(&p->work);
+        pthread_mutex_unlock(&p->lock);
+        return -EBUSY;
+    }
+    for (struct kedge_fab_ctl *ctl = p->todo, *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        ctl->status = -ECANCELED;
+        append(&p->over_tail, ctl);
+    }
+    p->todo = NULL;
+    p->todo_tail = &p->todo;
+    pthread_mutex_unlock(&p->lock);
+    end_threads(p);
+    (void)verbs_pool_run(p);
+    return 0;
+}

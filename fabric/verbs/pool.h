@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workers: a few threads that carry out control operations, all of which may block in the
+ * kernel, so that one that does (a neighbour that does not answer) holds up no other.
+ *
+ * Order: two operations that need one object, one of them as its own (a move, a destruction), are
+ * carried out in the order of their submission, and never at the same time. So is a queue pair
+ * moved through its states by four operations submitted together, and destroyed before its CQ.
+ * Operations that only share an object (two registrations in one PD) run side by side.
+ *
+ * Operations that may wait for a neighbour leave one worker to the others. */
+#ifndef VERBS_POOL_H
+#define VERBS_POOL_H
+
+#include <pthread.h>
+
+#include "fabric/fabric.h"
+
+enum {
+    VERBS_WORKERS = 4,
+    VERBS_LOOKAHEAD = 32, /* queued operations among which a worker looks for one that may begin */
+    VERBS_NEEDS = 4,
+};
+
+/* The objects of an operation. */
+struct verbs_needs {
+    const void *own;                 /* what it changes or frees; NULL for one that creates */
+    const void *with[VERBS_NEEDS];   /* what has to stay as it is meanwhile; the rest NULL */
+    bool resolves;                   /* it may wait for a neighbour */
+    const struct kedge_fab_ctl *ctl; /* the pool's: the operation */
+};
+
+struct verbs_pool {
+    /* Carries out an operation, and what it needs; of any worker, without the lock. */
+    int (*carry_out)(void *of, struct kedge_fab_ctl *ctl);
+    void (*needs)(const struct kedge_fab_ctl *ctl, struct verbs_needs *out);
+    void *of;
+    int over_efd; /* readable when something is over */
+    pthread_t thread[VERBS_WORKERS];
+    uint32_t threads;
+    pthread_mutex_t lock;      /* what follows; never held over a call into libibverbs */
+    pthread_cond_t work, idle; /* something may begin; nothing runs */
+    struct kedge_fab_ctl *todo, **todo_tail;
+    struct kedge_fab_ctl *over, **over_tail;
+    struct verbs_needs running[VERBS_WORKERS];
+    uint32_t busy, resolving; /* entries of running, in no order; those that resolve */
+    bool paused, stop;
+    uint32_t objects; /* stop() refuses while there are any */
+};
+
+/* Before anything else; the struct is zeroed, with carry_out, needs and of set. 0 or -errno; fini()
+ * in either case. */
+int verbs_pool_init(struct verbs_pool *p);
+/* After stop(), or when start() failed. */
+void verbs_pool_fini(struct verbs_pool *p);
+/* 0 or -errno, and no thread runs. */
+int verbs_pool_start(struct verbs_pool *p);
+/* Any thread. */
+void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl);
+/* The control thread: calls back for what is over, in the order of completion. Frees the objects
+ * that were destroyed, so that what the control thread holds stays valid between two runs. */
+int verbs_pool_run(struct verbs_pool *p);
+/* The control thread: waits for what runs, ends the workers and calls back for whatever was
+ * submitted: -ECANCELED. -EBUSY and nothing happens while there are objects. */
+int verbs_pool_stop(struct verbs_pool *p);
+
+#endif

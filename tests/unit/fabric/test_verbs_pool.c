@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs provider's workers, with operations that do nothing but note and wait. */
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "../check_main.h"
+#include "verbs/verbs.h"
+
+enum { MAX_OPS = 256 };
+
+static struct {
+    struct verbs_pool pool;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct kedge_fab_ctl *begun[MAX_OPS], *ended[MAX_OPS]; /* by one clock: */
+    int ticks, begins, ends;
+    bool closed; /* operations of a kind that has to wait do, until it opens */
+    enum kedge_fab_ctl_kind waits;
+    int done[2]; /* called back: with 0, with an error */
+} bed;
+
+static int fake(void *of, struct kedge_fab_ctl *ctl)
+{
+    (void)of;
+    pthread_mutex_lock(&bed.lock);
+    bed.begun[bed.ticks++] = ctl;
+    bed.begins++;
+    pthread_cond_broadcast(&bed.change);
+    while (bed.closed && ctl->kind == bed.waits)
+        pthread_cond_wait(&bed.change, &bed.lock);
+    bed.ended[bed.ticks++] = ctl;
+    bed.ends++;
+    pthread_cond_broadcast(&bed.change);
+    pthread_mutex_unlock(&bed.lock);
+    return 0;
+}
+
+static void bed_open(void)
+{
+    memset(&bed, 0, sizeof bed);
+    pthread_mutex_init(&bed.lock, NULL);
+    pthread_cond_init(&bed.change, NULL);
+    bed.pool.carry_out = fake;
+    bed.pool.needs = verbs_needs_of;
+    ck_assert_int_eq(verbs_pool_init(&bed.pool), 0);
+    ck_assert_int_eq(verbs_pool_start(&bed.pool), 0);
+}
+
+static void shut(enum kedge_fab_ctl_kind kind)
+{
+    bed.waits = kind;
+    bed.closed = true;
+}
+
+static void let_go(void)
+{
+    pthread_mutex_lock(&bed.lock);
+    bed.closed = false;
+    pthread_cond_broadcast(&bed.change);
+    pthread_mutex_unlock(&bed.lock);
+}
+
+static void *open_up(void *unused)
+{
+    let_go();
+    return unused;
+}
+
+static void await_begins(int n)
+{
+    pthread_mutex_lock(&bed.lock);
+    while (bed.begins < n)
+        pthread_cond_wait(&bed.change, &bed.lock);
+    pthread_mutex_unlock(&bed.lock);
+}
+
+static void await_ends(int n)
+{
+    pthread_mutex_lock(&bed.lock);
+    while (bed.ends < n)
+        pthread_cond_wait(&bed.change, &bed.lock);
+    pthread_mutex_unlock(&bed.lock);
+}
+
+static void count_done(struct kedge_fab_ctl *ctl)
+{
+    bed.done[ctl->status != 0]++;
+}
+
+static void submit(struct kedge_fab_ctl *ctl)
+{
+    ctl->done = count_done;
+    verbs_pool_submit(&bed.pool, ctl);
+}
+
+/* Until n operations in all were called back. */
+static void run_until(int n)
+{
+    while (bed.done[0] + bed.done[1] < n) {
+        struct pollfd fd = {.fd = bed.pool.over_efd, .events = POLLIN};
+        (void)poll(&fd, 1, -1);
+        (void)verbs_pool_run(&bed.pool);
+    }
+}
+
+static void bed_close(void)
+{
+    bed.pool.objects = 0; /* none of those here is one */
+    ck_assert_int_eq(verbs_pool_stop(&bed.pool), 0);
+    verbs_pool_fini(&bed.pool);
+    pthread_cond_destroy(&bed.change);
+    pthread_mutex_destroy(&bed.lock);
+}
+
+/* When an operation began or ended, as a place in the record. */
+static int place(struct kedge_fab_ctl *const record[], const struct kedge_fab_ctl *ctl)
+{
+    for (int i = 0; i < MAX_OPS; i++)
+        if (record[i] == ctl)
+            return i;
+    ck_abort_msg("it never ran");
+    return -1;
+}
+
+static struct verbs_pd pd;
+static struct verbs_cq cq;
+
+static struct kedge_fab_qp *new_qp(void)
+{
+    struct verbs_qp *q = calloc(1, sizeof *q);
+    ck_assert_ptr_nonnull(q);
+    q->base.pd = &pd.base;
+    q->base.send_cq = q->base.recv_cq = &cq.base;
+    return &q->base;
+}
+
+START_TEST(operations_on_one_queue_pair_run_in_the_order_of_submission)
+{
+    enum { QPS = 12, MOVES = 5 };
+    struct kedge_fab_ctl ops[MOVES][QPS] = {0};
+    bed_open();
+    struct kedge_fab_qp *qp[QPS];
+    for (int i = 0; i < QPS; i++)
+        qp[i] = new_qp();
+    for (int m = 0; m < MOVES; m++)
+        for (int i = 0; i < QPS; i++) {
+            ops[m][i].kind = m + 1 < MOVES ? KEDGE_FAB_MODIFY_QP : KEDGE_FAB_DESTROY_QP;
+            ops[m][i].modify.x = qp[i]; /* or qp.x: one union */
+            ops[m][i].modify.mask = m == 2 && i % 2 == 0 ? IBV_QP_AV : 0;
+            submit(&ops[m][i]);
+        }
+    run_until(QPS * MOVES);
+    for (int i = 0; i < QPS; i++)
+        for (int m = 0; m + 1 < MOVES; m++)
+            ck_assert_int_lt(place(bed.ended, &ops[m][i]), place(bed.begun, &ops[m + 1][i]));
+    bed_close();
+}
+END_TEST
+
+START_TEST(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)
+{
+    struct verbs_pd *domain = calloc(1, sizeof *domain);
+    struct verbs_cq *c = calloc(1, sizeof *c);
+    struct kedge_fab_qp *qp = new_qp();
+    ck_assert(domain != NULL && c != NULL);
+    qp->pd = &domain->base;
+    qp->send_cq = qp->recv_cq = &c->base;
+    struct kedge_fab_ctl ops[] = {
+        {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}},
+        {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = &c->base}},
+        {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = &domain->base}},
+        {.kind = KEDGE_FAB_ALLOC_PD},
+    };
+    bed_open();
+    shut(KEDGE_FAB_DESTROY_QP);
+    for (int i = 0; i < 4; i++)
+        submit(&ops[i]);
+    await_ends(1);
+    (void)place(bed.ended, &ops[3]); /* which needs nothing, and overtook them all */
+    ck_assert_int_eq(bed.begins, 2);
+    let_go();
+    run_until(4);
+    ck_assert_int_lt(place(bed.ended, &ops[0]), place(bed.begun, &ops[1]));
+    ck_assert_int_lt(place(bed.ended, &ops[0]), place(bed.begun, &ops[2]));
+    bed_close();
+}
+END_TEST
+
+START_TEST(operations_that_share_an_object_run_side_by_side)
+{
+    struct kedge_fab_ctl ops[VERBS_WORKERS] = {0};
+    bed_open();
+    shut(KEDGE_FAB_REG_MR);
+    for (int i = 0; i < VERBS_WORKERS; i++) {
+        ops[i].kind = KEDGE_FAB_REG_MR;
+        ops[i].mr.pd = &pd.base;
+        submit(&ops[i]);
+    }
+    await_begins(VERBS_WORKERS); /* or for ever */
+    ck_assert_int_eq(bed.ends, 0);
+    let_go();
+    run_until(VERBS_WORKERS);
+    bed_close();
+}
+END_TEST
+
+START_TEST(neighbours_that_do_not_answer_leave_a_worker_to_the_others)
+{
+    enum { HANDLES = 2 * VERBS_WORKERS, OTHERS = 20 };
+    struct kedge_fab_ctl ah[HANDLES] = {0}, other[OTHERS] = {0};
+    bed_open();
+    shut(KEDGE_FAB_CREATE_AH);
+    for (int i = 0; i < HANDLES; i++) {
+        ah[i].kind = KEDGE_FAB_CREATE_AH;
+        ah[i].ah.pd = &pd.base;
+        submit(&ah[i]);
+    }
+    for (int i = 0; i < OTHERS; i++) {
+        other[i].kind = KEDGE_FAB_ALLOC_PD;
+        submit(&other[i]);
+    }
+    run_until(OTHERS);
+    await_begins(OTHERS + VERBS_WORKERS - 1);
+    ck_assert_int_eq(bed.begins, OTHERS + VERBS_WORKERS - 1);
+    let_go();
+    run_until(OTHERS + HANDLES);
+    bed_close();
+}
+END_TEST
+
+START_TEST(a_pool_with_objects_is_not_stopped_and_goes_on)
+{
+    struct kedge_fab_ctl make = {.kind = KEDGE_FAB_CREATE_QP};
+    struct kedge_fab_ctl move = {.kind = KEDGE_FAB_MODIFY_QP};
+    bed_open();
+    submit(&make);
+    run_until(1);
+    ck_assert_int_eq(verbs_pool_stop(&bed.pool), -EBUSY);
+    move.modify.x = new_qp();
+    submit(&move);
+    run_until(2);
+    free(move.modify.x);
+    bed_close();
+}
+END_TEST
+
+START_TEST(stopping_waits_for_what_runs_and_cancels_what_does_not)
+{
+    struct kedge_fab_ctl ops[3] = {{.kind = KEDGE_FAB_MODIFY_QP},
+                                   {.kind = KEDGE_FAB_MODIFY_QP},
+                                   {.kind = KEDGE_FAB_MODIFY_QP}};
+    struct kedge_fab_qp *qp = new_qp();
+    pthread_t opener;
+    bed_open();
+    shut(KEDGE_FAB_MODIFY_QP);
+    for (int i = 0; i < 3; i++) {
+        ops[i].modify.x = qp;
+        submit(&ops[i]);
+    }
+    await_begins(1);
+    pthread_mutex_lock(&bed.pool.lock);
+    bed.pool.paused = true; /* as stop() does first, so that none begins when the first is over */
+    pthread_mutex_unlock(&bed.pool.lock);
+    ck_assert_int_eq(pthread_create(&opener, NULL, open_up, NULL), 0);
+    ck_assert_int_eq(verbs_pool_stop(&bed.pool), 0);
+    pthread_join(opener, NULL);
+    ck_assert_int_eq(bed.done[0], 1);
+    ck_assert_int_eq(bed.done[1], 2);
+    ck_assert_int_eq(ops[2].status, -ECANCELED);
+    free(qp);
+    verbs_pool_fini(&bed.pool);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(operations_on_one_queue_pair_run_in_the_order_of_submission)                                 \
+    T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
+    T(operations_that_share_an_object_run_side_by_side)                                            \
+    T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
+    T(a_pool_with_objects_is_not_stopped_and_goes_on)                                              \
+    T(stopping_waits_for_what_runs_and_cancels_what_does_not)
+
+KEDGE_CHECK_MAIN("fabric.verbs_pool", TESTS)
