@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 
@@ -340,6 +341,13 @@ static const char *advice_of_status(int status)
         return MEMLOCK_ADVICE;
     case ETIMEDOUT:
         return "look at the kernel's log (dmesg) for the device's driver, and reset the device";
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+        return "the GID's address has no route here: give its network interface an address and "
+               "bring it up, or set another `gid` in [fabric], of those listed above";
+    case EINVAL:
+        return "the GID or the port may not do: set another `gid` or `port` in [fabric], of those "
+               "listed above; look at the kernel's log (dmesg)";
     case EACCES:
     case EPERM:
         return "run this as the agent's user, with read and write access to "
@@ -370,7 +378,14 @@ static const char *wc_name(enum ibv_wc_status status)
 bool bed_succeeded(struct probe_check *c, const char *what, int status, const struct ibv_wc *wc)
 {
     if (status != 0) {
-        probe_fail(c, advice_of_status(status), "%s failed: %s", what, strerror(-status));
+        struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+        char locked[PROBE_DURATION];
+        (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+        if (status == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
+            probe_fail(c, MEMLOCK_ADVICE, "%s failed: %s (locked memory is limited to %s)", what,
+                       strerror(-status), probe_size(limit.rlim_cur, locked));
+        else
+            probe_fail(c, advice_of_status(status), "%s failed: %s", what, strerror(-status));
         return false;
     }
     if (wc == NULL || wc->status == IBV_WC_SUCCESS)

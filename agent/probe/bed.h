@@ -32,6 +32,7 @@ struct bed {
     struct kedge_fab_mr *near_mr, *far_mr;
     uint8_t *near, *far;
     struct kedge_fab_qp *rc[2]; /* [0] sends to [1] */
+    bool rc_connects;           /* they have been in RTS, so that it is worth trying again */
     struct kedge_fab_qp *rc_srq[2];
     struct kedge_fab_qp *lonely; /* its peer keeps silent */
     struct kedge_fab_qp *silent;
@@ -127,6 +128,10 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
 void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c);
 void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c);
 void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c);
+/* One request to a peer that keeps silent, on a queue pair with the agent's time-outs: how long the
+ * device tries, against what leases allow for. */
+void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp,
+                     struct bed_wr *w);
 void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
 
 #endif

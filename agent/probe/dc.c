@@ -182,6 +182,23 @@ static void dc_wrong_rkey(struct bed *b, struct probe_check *c)
     breaks(b, c, &w, "a WRITE with a wrong remote key", IBV_WC_REM_ACCESS_ERR);
 }
 
+/* A number that no target has. */
+static void dc_silent(struct bed *b, struct probe_check *c)
+{
+    struct bed_path p = path_of(b);
+    struct bed_steps steps;
+    struct bed_wr w;
+    if (!ready(b, c))
+        return;
+    int status = bed_raise(b, p.qp, NULL, true, &steps);
+    if (!bed_succeeded(c, "bringing the initiator to RTS", status, NULL))
+        return;
+    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
+    bed_address(b, &p, &w);
+    w.wr.dest_qpn ^= 0x800000;
+    bed_try_silence(b, c, p.qp, &w);
+}
+
 void probe_dc(struct bed *b)
 {
     static const struct bed_case cases[] = {
@@ -196,6 +213,7 @@ void probe_dc(struct bed *b)
         {"dc.list", PROBE_FOR_DC, dc_chain},
         {"dc.wrong_key", PROBE_FOR_DC, dc_wrong_rkey},
         {"dc.wrong_dc_key", PROBE_FOR_DC, dc_wrong_dc_key},
+        {"dc.silent_peer", PROBE_FOR_NOTHING, dc_silent},
     };
     bool has = (b->fab->caps.transports & KEDGE_FAB_DC) != 0;
     struct probe_check *c = probe_begin(b->report, "dc", PROBE_FOR_DC);

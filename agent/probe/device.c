@@ -121,23 +121,18 @@ static bool make_lonely(struct bed *b, struct probe_check *c)
 
 /* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
  * is measured, with a peer that keeps silent. */
-static void silence(struct bed *b, struct probe_check *c)
+void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp,
+                     struct bed_wr *w)
 {
     const struct probe_settings *s = b->settings;
     const uint64_t bound = kedge_fab_bound_ns(s->ack_timeout, s->ack_retries);
-    uint64_t longest = SILENCE_MS * KEDGE_NS_PER_MS;
+    const uint64_t longest = s->wait_ms != 0 ? b->wait_ns : SILENCE_MS * KEDGE_NS_PER_MS;
     char took[PROBE_DURATION], assumed[PROBE_DURATION];
-    struct bed_wr w;
     struct ibv_wc wc;
-    if (!make_lonely(b, c))
-        return;
-    if (s->wait_ms != 0)
-        longest = b->wait_ns;
-    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
     uint64_t start = kedge_clock_ns();
-    int status = bed_post(b->lonely, &w);
+    int status = bed_post(qp, w);
     if (status == 0)
-        status = bed_wait(b->cq, w.wr.wr_id, longest, &wc);
+        status = bed_wait(b->cq, w->wr.wr_id, longest, &wc);
     uint64_t ns = kedge_clock_ns() - start;
     probe_duration(ns, took);
     probe_duration(bound, assumed);
@@ -148,6 +143,7 @@ static void silence(struct bed *b, struct probe_check *c)
         return;
     }
     probe_number(c, "wc_status", wc.status);
+    probe_number(c, "vendor_err", wc.status != IBV_WC_SUCCESS ? wc.vendor_err : 0);
     if (wc.status != IBV_WC_RETRY_EXC_ERR)
         probe_warn(c, "send this report",
                    "a READ of a silent peer completed with status %d after %s, not with %d "
@@ -166,9 +162,22 @@ static void silence(struct bed *b, struct probe_check *c)
     }
 }
 
+static void silence(struct bed *b, struct probe_check *c)
+{
+    struct bed_wr w;
+    if (!b->rc_connects) {
+        probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
+        return;
+    }
+    if (!make_lonely(b, c))
+        return;
+    bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
+    bed_try_silence(b, c, b->lonely, &w);
+}
+
 void probe_lease(struct bed *b)
 {
     static const struct bed_case cases[] = {{"lease", PROBE_FOR_RC, lease},
-                                            {"silent peer", PROBE_FOR_NOTHING, silence}};
+                                            {"rc.silent_peer", PROBE_FOR_NOTHING, silence}};
     bed_run(b, cases, 2);
 }

@@ -32,7 +32,7 @@ static bool read_field(const char *path, const char *name, int base, uint64_t *o
 void probe_memlock(struct probe_report *r, const struct probe_settings *s, bool locks,
                    uint64_t limit, bool exempt)
 {
-    struct probe_check *c = probe_begin(r, "locked memory", PROBE_FOR_NOTHING);
+    struct probe_check *c = probe_begin(r, PROBE_MEMLOCK, PROBE_FOR_NOTHING);
     char start[PROBE_DURATION], most[PROBE_DURATION], allowed[PROBE_DURATION];
     static const char advice[] =
         "raise LimitMEMLOCK: LimitMEMLOCK=infinity in the agent's unit; for a shell, `* - memlock "

@@ -147,6 +147,10 @@ static void holes(struct bed *b, struct probe_check *c)
 {
     struct kedge_fab_mem mem = {.fd = -1};
     struct kedge_fab_mr *mr = NULL;
+    if (!b->rc_connects) {
+        probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
+        return;
+    }
     int status = kedge_fab_mem_alloc(HOLE, "kedge-probe-hole", &mem);
     if (status == 0) {
         memset(mem.addr, 0xa5, HOLE);

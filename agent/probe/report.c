@@ -62,8 +62,10 @@ void probe_advise(struct probe_check *c, const char *format, ...)
 
 void probe_number(struct probe_check *c, const char *name, uint64_t value)
 {
+    /* What is beyond, "unlimited" usually, many JSON readers refuse. */
     if (c->numbers < PROBE_NUMBERS)
-        c->number[c->numbers++] = (struct probe_number){name, value};
+        c->number[c->numbers++] =
+            (struct probe_number){name, value < INT64_MAX ? value : INT64_MAX};
 }
 
 const struct probe_check *probe_find(const struct probe_report *r, const char *name)
@@ -109,6 +111,10 @@ static const struct probe_check *obstacle(const struct probe_report *r, enum pro
 void probe_judge(const struct probe_report *r, struct probe_verdict *out)
 {
     const struct probe_check *rc = obstacle(r, PROBE_FOR_RC), *dc = obstacle(r, PROBE_FOR_DC);
+    const struct probe_check *memlock = probe_find(r, PROBE_MEMLOCK);
+    const char *condition = memlock != NULL && memlock->result == PROBE_WARNING
+                                ? ", once more memory may be locked"
+                                : "";
     bool has_dc = (r->transports & KEDGE_FAB_DC) != 0;
     *out = (struct probe_verdict){.usable = rc == NULL && !r->stuck && r->transports != 0};
     out->dc = out->usable && has_dc && dc == NULL;
@@ -120,12 +126,13 @@ void probe_judge(const struct probe_report *r, struct probe_verdict *out)
                  r->stuck ? "a call into it did not come back (see the kernel's log: dmesg)"
                           : "none was opened");
     else if (out->dc)
-        snprintf(out->sentence, sizeof out->sentence, "Kedge can run on this device: RC and DC");
+        snprintf(out->sentence, sizeof out->sentence, "Kedge can run on this device%s: RC and DC",
+                 condition);
     else if (has_dc)
         snprintf(out->sentence, sizeof out->sentence,
-                 "Kedge can run on this device: RC. DC does not work, because %s failed: %s",
-                 dc->name, dc->found);
+                 "Kedge can run on this device%s: RC. DC does not work, because %s failed: %s",
+                 condition, dc->name, dc->found);
     else
         snprintf(out->sentence, sizeof out->sentence,
-                 "Kedge can run on this device: RC (no DC: %s)", r->no_dc);
+                 "Kedge can run on this device%s: RC (no DC: %s)", condition, r->no_dc);
 }

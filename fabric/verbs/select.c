@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -141,6 +142,10 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
         verbs_describe_gid(&entry[i], &one);
         enum worth it = judge(w->attr, &entry[i], ethernet, one.why, sizeof one.why);
         one.chosen = chosen && i == best_at;
+        if (one.chosen && it == LINK_LOCAL)
+            snprintf(one.why, sizeof one.why,
+                     "link-local, for want of one of an address: no host beyond this network "
+                     "segment can reach it (`ip addr add` makes a better one)");
         if (!one.chosen && it == best && best != USELESS)
             not_the_best(w, c, chosen, one.why, sizeof one.why);
         add(w, &one);
@@ -263,9 +268,18 @@ static void look_at_device(struct walk *w, struct ibv_device *device)
         return;
     }
     int status = errno != 0 ? -errno : -EIO;
-    snprintf(base.why, sizeof base.why,
-             "it cannot be opened: %s (may this user read and write /dev/infiniband/uverbs*?)",
-             strerror(-status));
+    char path[80];
+    snprintf(path, sizeof path, "/dev/infiniband/%.60s", device->dev_name);
+    if (access(path, R_OK | W_OK) != 0 && errno == EACCES) { /* which libibverbs does not say */
+        status = -EACCES;
+        snprintf(
+            base.why, sizeof base.why,
+            "this user may not read and write %s (chmod, or its group; or run as another user)",
+            path);
+    } else {
+        snprintf(base.why, sizeof base.why, "it cannot be opened: %s (is %s there?)",
+                 strerror(-status), path);
+    }
     pass_over(w, &base, status);
 }
 

@@ -19,6 +19,9 @@ enum {
     PROBE_ADVICE = 320,
 };
 
+/* The check whose warning is a condition of the verdict. */
+#define PROBE_MEMLOCK "locked memory"
+
 enum probe_result { PROBE_OK, PROBE_WARNING, PROBE_FAILED, PROBE_SKIPPED };
 
 /* What cannot be had when a check has failed. */
@@ -74,7 +77,7 @@ void probe_fail(struct probe_check *c, const char *advice, const char *format, .
     __attribute__((format(printf, 3, 4)));
 void probe_advise(struct probe_check *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Dropped beyond PROBE_NUMBERS. */
+/* Dropped beyond PROBE_NUMBERS; a value above INT64_MAX becomes that. */
 void probe_number(struct probe_check *c, const char *name, uint64_t value);
 /* The check of that name, or NULL. */
 const struct probe_check *probe_find(const struct probe_report *r, const char *name);

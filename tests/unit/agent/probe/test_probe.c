@@ -108,7 +108,8 @@ START_TEST(on_soft_everything_works_and_nothing_is_left)
     ck_assert_ptr_null(probe_find(&report, "closing"));
     ck_assert(has_number("rc.read", "median_ns", &value) && value > 0);
     ck_assert(has_number("registering", "copy_16MiB_ns", &value) && value > 0);
-    ck_assert(has_number("silent peer", "wc_status", &value) && value == IBV_WC_RETRY_EXC_ERR);
+    ck_assert(has_number("rc.silent_peer", "wc_status", &value) && value == IBV_WC_RETRY_EXC_ERR);
+    ck_assert(has_number("dc.silent_peer", "wc_status", &value) && value == IBV_WC_RETRY_EXC_ERR);
     ck_assert(has_number("punched holes", "old_bytes", &value) && value == 0);
     probe_judge(&report, &verdict);
     ck_assert(verdict.usable && verdict.dc);
@@ -308,6 +309,31 @@ START_TEST(who_may_lock_all_or_locks_nothing_is_not_warned)
 }
 END_TEST
 
+START_TEST(a_verdict_names_locked_memory_as_its_condition)
+{
+    (void)memlock(true, 8 * MIB, false);
+    report.transports = KEDGE_FAB_RC | KEDGE_FAB_DC;
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable);
+    ck_assert_str_eq(verdict.sentence,
+                     "Kedge can run on this device, once more memory may be locked: RC and DC");
+}
+END_TEST
+
+START_TEST(unlimited_numbers_can_be_read_by_everybody)
+{
+    struct kedge_text text;
+    report = (struct probe_report){.port = 0};
+    struct probe_check *c = probe_begin(&report, "limits", PROBE_FOR_RC);
+    probe_number(c, "max_mr_bytes", UINT64_MAX);
+    kedge_text_init(&text, 1 << 20);
+    probe_print_json(&report, &text);
+    ck_assert_int_eq(text.error, 0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&text), "\"max_mr_bytes\":9223372036854775807"));
+    kedge_text_fini(&text);
+}
+END_TEST
+
 /* ---- devices */
 
 START_TEST(the_list_of_devices_and_its_status_agree)
@@ -342,6 +368,8 @@ END_TEST
     T(a_provider_that_there_is_not_is_named)                                                       \
     T(a_limit_of_locked_memory_is_held_against_what_the_agent_locks)                               \
     T(who_may_lock_all_or_locks_nothing_is_not_warned)                                             \
+    T(a_verdict_names_locked_memory_as_its_condition)                                              \
+    T(unlimited_numbers_can_be_read_by_everybody)                                                  \
     T(the_list_of_devices_and_its_status_agree)
 
 KEDGE_CHECK_MAIN("probe", TESTS)
