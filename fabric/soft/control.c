@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control operations: queued by anybody, executed by soft_run() on the control thread. Asynchronous
- * events: queued by anybody, taken by the control thread. */
+/* Control operations: queued by anybody, executed by soft_run() on the control thread. */
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "soft/soft.h"
-
-/* ---- running ---- */
 
 static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 {
@@ -141,67 +137,4 @@ int soft_run(struct kedge_fab *fab)
     soft_map_sweep(f, false);
     set_timer(f);
     return completed;
-}
-
-/* ---- events ---- */
-
-void soft_push_event(struct soft_fab *f, enum ibv_event_type type, void *object)
-{
-    uint64_t one = 1;
-    struct soft_event *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return; /* the completions say it too */
-    e->event.type = type;
-    e->event.qp = object; /* or cq, srq: one union */
-    pthread_mutex_lock(&f->lock);
-    *f->events_tail = e;
-    f->events_tail = &e->next;
-    pthread_mutex_unlock(&f->lock);
-    if (write(f->event_efd, &one, sizeof one) < 0) {
-        /* Full, and so readable. */
-    }
-}
-
-void soft_purge_events(struct soft_fab *f, const void *object)
-{
-    struct soft_event *gone = NULL;
-    pthread_mutex_lock(&f->lock);
-    struct soft_event **link = &f->events;
-    for (struct soft_event *e; (e = *link) != NULL;) {
-        if (e->event.qp != object) {
-            link = &e->next;
-            continue;
-        }
-        *link = e->next;
-        e->next = gone;
-        gone = e;
-    }
-    f->events_tail = link;
-    pthread_mutex_unlock(&f->lock);
-    for (struct soft_event *next; gone != NULL; gone = next) {
-        next = gone->next;
-        free(gone);
-    }
-}
-
-int soft_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
-{
-    struct soft_fab *f = soft_of(fab);
-    uint64_t count;
-    pthread_mutex_lock(&f->lock);
-    struct soft_event *e = f->events;
-    if (e != NULL) {
-        f->events = e->next;
-        if (f->events == NULL)
-            f->events_tail = &f->events;
-    }
-    if (f->events == NULL && read(f->event_efd, &count, sizeof count) < 0) {
-        /* Nothing was signalled. */
-    }
-    pthread_mutex_unlock(&f->lock);
-    if (e == NULL)
-        return 0;
-    *out = e->event;
-    free(e);
-    return 1;
 }

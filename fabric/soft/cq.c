@@ -24,7 +24,7 @@ static void kill_cq(struct soft_cq *cq)
         return;
     cq->dead = true;
     atomic_store(&cq->shared->overflow, 1);
-    soft_push_event(f, IBV_EVENT_CQ_ERR, &cq->base);
+    kedge_fab_events_push(&f->events, IBV_EVENT_CQ_ERR, &cq->base);
     uint32_t high = atomic_load(&f->shared->qp_high);
     pthread_mutex_lock(&f->lock); /* the control thread frees none meanwhile */
     for (uint32_t i = 0; i < high; i++) {

@@ -134,7 +134,7 @@ int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     soft_unlock(lock);
     if (cq->chan != NULL)
         atomic_fetch_sub(&cq->chan->users, 1);
-    soft_purge_events(f, &cq->base);
+    kedge_fab_events_purge(&f->events, &cq->base);
     pthread_mutex_destroy(&cq->qps_lock);
     free(cq->ring);
     free(cq);

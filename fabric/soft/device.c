@@ -149,10 +149,9 @@ static int open_fds(struct soft_fab *f)
 {
     struct epoll_event event = {.events = EPOLLIN};
     f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    f->event_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     f->ctl_tfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
-    if (f->ctl_efd < 0 || f->event_efd < 0 || f->ctl_tfd < 0 || f->ctl_epfd < 0 ||
+    if (f->ctl_efd < 0 || f->ctl_tfd < 0 || f->ctl_epfd < 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_tfd, &event) != 0)
         return -errno;
@@ -169,11 +168,8 @@ static void tear_down(struct soft_fab *f)
             atomic_store(&f->me->owner, 0);
         munmap(f->shared, sizeof *f->shared);
     }
-    for (struct soft_event *e = f->events, *next; e != NULL; e = next) {
-        next = e->next;
-        free(e);
-    }
-    int fds[] = {f->fd, f->dir_fd, f->ctl_efd, f->ctl_tfd, f->ctl_epfd, f->event_efd};
+    kedge_fab_events_fini(&f->events);
+    int fds[] = {f->fd, f->dir_fd, f->ctl_efd, f->ctl_tfd, f->ctl_epfd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -208,7 +204,12 @@ static int soft_ctl_fd(const struct kedge_fab *fab)
 
 static int soft_event_fd(const struct kedge_fab *fab)
 {
-    return soft_of(fab)->event_efd;
+    return soft_of(fab)->events.efd;
+}
+
+static int soft_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+{
+    return kedge_fab_events_pop(&soft_of(fab)->events, out);
 }
 
 static enum ibv_qp_state soft_qp_state(const struct kedge_fab_qp *qp)
@@ -260,12 +261,15 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     if (f == NULL)
         return kedge_err(err, -ENOMEM, "soft device: out of memory");
     f->base = (struct kedge_fab){.ops = &soft_ops, .caps = soft_caps};
-    f->fd = f->dir_fd = f->ctl_efd = f->ctl_tfd = f->ctl_epfd = f->event_efd = -1;
+    f->fd = f->dir_fd = f->ctl_efd = f->ctl_tfd = f->ctl_epfd = -1;
     f->submitted_tail = &f->submitted;
-    f->events_tail = &f->events;
     pthread_mutex_init(&f->lock, NULL);
 
-    int status = open_directory(f, attr->device, err);
+    int status = kedge_fab_events_init(&f->events);
+    if (status != 0)
+        (void)kedge_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
+    else
+        status = open_directory(f, attr->device, err);
     if (status == 0)
         status = open_file(f, err);
     if (status == 0)

@@ -160,7 +160,7 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             break;
         }
     pthread_mutex_unlock(&cq->qps_lock);
-    soft_purge_events(f, &qp->base);
+    kedge_fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);
     atomic_store(&qp->shared->owner, 0);
     free(qp->pending);

@@ -157,7 +157,7 @@ void soft_qp_flush(struct soft_qp *qp)
         atomic_fetch_add(&f->me->attention, 1);
     uint32_t cause = atomic_exchange(&qp->shared->cause, 0);
     if (cause != 0)
-        soft_push_event(f, (enum ibv_event_type)(cause - 1), &qp->base);
+        kedge_fab_events_push(&f->events, (enum ibv_event_type)(cause - 1), &qp->base);
 }
 
 /* Our own request failed: the queue pair is broken, and what is behind it flushed. */

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "fabric/events.h"
 #include "fabric/provider.h"
 #include "soft/layout.h"
 
@@ -27,11 +28,6 @@ struct soft_map {
     struct soft_map *next; /* in the list of all */
 };
 
-struct soft_event {
-    struct kedge_fab_event event;
-    struct soft_event *next;
-};
-
 struct soft_fab {
     struct kedge_fab base;
     struct soft_shared *shared;
@@ -42,13 +38,12 @@ struct soft_fab {
     int ctl_efd;  /* control: readable when run() has something to do */
     int ctl_tfd;  /* a timer for what stays pending */
     int ctl_epfd; /* both */
-    int event_efd;
     char dir[200];
     uint32_t chans;       /* control thread: numbers given to channels */
-    pthread_mutex_t lock; /* submitted, events, maps, qp_of's changes: never held for long */
+    pthread_mutex_t lock; /* submitted, maps, qp_of's changes: never held for long */
     struct kedge_fab_ctl *submitted, **submitted_tail;
     struct kedge_fab_ctl *pending; /* control thread: what waits for another process */
-    struct soft_event *events, **events_tail;
+    struct kedge_fab_events events;
     struct soft_map *maps;
     uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
     _Atomic(struct soft_map *) map_of[SOFT_MRS];
@@ -370,10 +365,6 @@ int soft_dct_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 /* control.c */
 void soft_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 int soft_run(struct kedge_fab *fab);
-void soft_push_event(struct soft_fab *f, enum ibv_event_type type, void *object);
-/* Forgets the events of an object that goes. */
-void soft_purge_events(struct soft_fab *f, const void *object);
-int soft_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
 
 static inline uint32_t soft_power_of_two(uint32_t n)
 {

@@ -63,8 +63,7 @@ static int set_nonblocking(int fd)
 static int open_fds(struct verbs_fab *f)
 {
     f->stop_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    f->event_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (f->stop_efd < 0 || f->event_efd < 0)
+    if (f->stop_efd < 0)
         return -errno;
     return set_nonblocking(f->context->async_fd);
 }
@@ -72,17 +71,14 @@ static int open_fds(struct verbs_fab *f)
 /* Undoes whatever part of an open was done. */
 static void tear_down(struct verbs_fab *f)
 {
-    int fds[] = {f->stop_efd, f->event_efd};
-    verbs_events_free(f);
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    if (f->stop_efd >= 0)
+        close(f->stop_efd);
     if (f->context != NULL)
         (void)ibv_close_device(f->context);
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&f->qpn_page[i]));
     verbs_pool_fini(&f->pool);
-    pthread_mutex_destroy(&f->lock);
+    kedge_fab_events_fini(&f->events);
     free(f);
 }
 
@@ -112,7 +108,12 @@ static int verbs_ctl_fd(const struct kedge_fab *fab)
 
 static int verbs_event_fd(const struct kedge_fab *fab)
 {
-    return verbs_of(fab)->event_efd;
+    return verbs_of(fab)->events.efd;
+}
+
+static int verbs_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
+{
+    return kedge_fab_events_pop(&verbs_of(fab)->events, out);
 }
 
 static const struct kedge_fab_ops verbs_ops = {
@@ -165,10 +166,9 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
     if (f == NULL)
         return kedge_err(err, -ENOMEM, "verbs: out of memory");
     f->base.ops = &verbs_ops;
-    f->stop_efd = f->event_efd = -1;
-    f->events_tail = &f->events;
-    pthread_mutex_init(&f->lock, NULL);
-    int status = verbs_control_init(f);
+    f->stop_efd = -1;
+    int status = verbs_control_init(f), events = kedge_fab_events_init(&f->events);
+    status = status != 0 ? status : events; /* both are ended in any case */
     if (status != 0)
         (void)kedge_err(err, status, "verbs: %s (raise LimitNOFILE?)", strerror(-status));
     else

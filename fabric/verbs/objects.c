@@ -155,7 +155,7 @@ int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     verbs_kept_fini(c);
     if (c->chan != NULL)
         atomic_fetch_sub(&c->chan->users, 1);
-    verbs_events_purge(f, &c->base);
+    kedge_fab_events_purge(&f->events, &c->base);
     return 0;
 }
 
@@ -194,7 +194,7 @@ int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (status != 0)
         return status;
     use_pd(s->base.pd, false);
-    verbs_events_purge(f, &s->base);
+    kedge_fab_events_purge(&f->events, &s->base);
     return 0;
 }
 

@@ -169,7 +169,7 @@ int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return status;
     forget(q);
     use_all(q, false);
-    verbs_events_purge(f, &q->base);
+    kedge_fab_events_purge(&f->events, &q->base);
     return 0;
 }
 

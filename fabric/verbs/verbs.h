@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "fabric/events.h"
 #include "fabric/provider.h"
 #include "verbs/pool.h"
 
@@ -18,7 +19,6 @@ struct kedge_errbuf;
 
 enum {
     VERBS_QPN_PAGE = 4096, /* queue pair numbers have 24 bits: 4096 pages of 4096 */
-    VERBS_EVENTS = 4096,   /* events that wait to be taken; more are dropped */
     VERBS_CHUNK = 32,      /* requests of one doorbell */
     VERBS_RXE_VENDOR = 0xffffff,
 };
@@ -37,23 +37,15 @@ enum verbs_failed {
                             * says so: rxe moves it after completing */
 };
 
-struct verbs_event {
-    struct kedge_fab_event event;
-    struct verbs_event *next;
-};
-
 struct verbs_fab {
     struct kedge_fab base;
     struct ibv_context *context;
     struct verbs_pool pool;
     pthread_t hears;
-    _Atomic bool stop;    /* the thread that hears has to end */
-    int stop_efd;         /* and wakes up by this */
-    int event_efd;        /* get_event(): something happened */
-    bool rxe;             /* the device is SoftRoCE's, which has ways of its own */
-    pthread_mutex_t lock; /* of the events */
-    struct verbs_event *events, **events_tail;
-    uint32_t event_count;
+    _Atomic bool stop; /* the thread that hears has to end */
+    int stop_efd;      /* and wakes up by this */
+    bool rxe;          /* the device is SoftRoCE's, which has ways of its own */
+    struct kedge_fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
 };
 
@@ -196,9 +188,5 @@ void verbs_chan_drain(struct kedge_fab_chan *chan);
 /* events.c */
 /* The thread that hears: takes what the device has to say. False once it will say no more. */
 bool verbs_events_take(struct verbs_fab *f);
-/* A worker: forgets the events of an object that goes. */
-void verbs_events_purge(struct verbs_fab *f, const void *object);
-void verbs_events_free(struct verbs_fab *f);
-int verbs_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
 
 #endif
