@@ -235,7 +235,7 @@ static int check_uids(const struct agentd_config *c, const char *where, struct k
 
 /* What is right depends on what a wire may lose and delay. Nodes of one cluster have one provider,
  * and so agree. */
-static void choose_times(struct agentd_config *c)
+void agentd_choose_times(struct agentd_config *c)
 {
     const bool wire = strcmp(c->provider, "soft") != 0;
     if (c->ack_timeout == 0)
@@ -250,7 +250,7 @@ static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf
     char self[32];
     struct kedge_errbuf must;
     const char *where = path == NULL ? "the configuration" : path;
-    choose_times(c);
+    agentd_choose_times(c);
     if (c->node[0] == '\0')
         return kedge_err(err, -EINVAL, "%s: the host's name cannot be a node's id: set node",
                          where);

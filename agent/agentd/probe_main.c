@@ -17,7 +17,8 @@ enum {
     SLOT_BYTES = 256,       /* of a send queue; devices differ, and this is a large one */
     COMPLETION_BYTES = 128, /* of a completion queue */
     SCRATCH_BYTES = 2 * 256 * KEDGE_TABLE_WINDOW_BYTES, /* device.c registers it in both domains */
-    OWN_REGIONS = 8,                                    /* beside the arenas */
+    RESPONDER_BYTES = 8192, /* a queue pair with one slot of each kind */
+    OWN_REGIONS = 8,        /* beside the arenas */
 };
 
 static const char NO_CONFIG[] =
@@ -90,30 +91,49 @@ static const char *provider_for(const struct options *o, const struct agentd_con
     return there || o->device != NULL ? "verbs" : "soft";
 }
 
-/* What device.c and arenas.c make of a configuration. */
-static void settings_from(const struct options *o, const struct agentd_config *config,
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What device.c, queues.c and arenas.c make of a configuration. */
+static void settings_from(const struct options *o, struct agentd_config *config,
                           struct probe_settings *s)
 {
-    const uint64_t queues = config->dcis + config->spares + 1;
     const char *device = o->device != NULL ? o->device : config->device;
+    const char *provider = provider_for(o, config);
+    if (o->config == NULL) { /* all is auto, and the provider is another one perhaps */
+        snprintf(config->provider, sizeof config->provider, "%s", provider);
+        config->ack_timeout = config->mr_lease_ns = 0;
+        agentd_choose_times(config);
+    }
+    const uint64_t dc = config->dcis + config->spares + 1;
+    const uint64_t rc = config->connections + config->queue_pairs_ahead + 2 * config->metaservers;
     *s = (struct probe_settings){
-        .provider = provider_for(o, config),
+        .provider = provider,
         .attr = {.device = device[0] != '\0' ? device : NULL, .port = (uint8_t)config->port},
         .mr_lease_ns = config->mr_lease_ns,
         .ack_timeout = (uint8_t)config->ack_timeout,
         .ack_retries = ACK_RETRIES,
-        .queue_pairs = (uint32_t)queues,
-        .send_wr = SQ_DEPTH,
+        .transport = config->transport,
+        .dc = {.queue_pairs = dc,
+               .send_wr = SQ_DEPTH,
+               .cqe = dc * SQ_DEPTH,
+               .way_out = "lower dcis or spares"},
+        .rc = {.queue_pairs = rc + config->responders + 1,
+               .send_wr = RC_SQ_DEPTH,
+               .cqe = larger(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
+               .way_out = "lower connections or responders"},
         .sge = KEDGE_MAX_SGE,
         .inline_bytes = KEDGE_MAX_INLINE,
-        .cqe = (uint32_t)(queues * SQ_DEPTH),
         .regions = (uint32_t)(config->max_sessions + config->arenas_ahead + OWN_REGIONS),
         .largest_region = config->arena_bytes,
         .start_bytes = config->arenas_ahead * config->arena_bytes +
                        kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
-                       SCRATCH_BYTES + queues * SQ_DEPTH * (SLOT_BYTES + COMPLETION_BYTES)};
+                       SCRATCH_BYTES +
+                       larger(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
     memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
-    s->most_bytes = s->start_bytes;
+    s->most_bytes = s->start_bytes + config->responders * RESPONDER_BYTES;
     for (uint32_t i = 0; i < config->tenants; i++)
         s->most_bytes += config->tenant[i].memory;
 }

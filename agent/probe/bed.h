@@ -102,6 +102,7 @@ void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t
 
 /* Groups of checks. */
 void probe_memory_limits(struct probe_report *r, const struct probe_settings *s, bool locks);
+void probe_transport(struct bed *b);
 void probe_limits(struct bed *b);
 void probe_lease(struct bed *b);
 void probe_rc(struct bed *b);

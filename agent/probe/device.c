@@ -36,18 +36,45 @@ static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps
     probe_number(c, "slack_ns", caps->slack_ns);
 }
 
+/* As agentd's device.c chooses. */
+static bool uses_dc(const struct bed *b)
+{
+    const char *wanted = b->settings->transport;
+    return strcmp(wanted, "dc") == 0 ||
+           (strcmp(wanted, "auto") == 0 && (b->fab->caps.transports & KEDGE_FAB_DC) != 0);
+}
+
+void probe_transport(struct bed *b)
+{
+    const uint32_t has = b->fab->caps.transports, both = KEDGE_FAB_RC | KEDGE_FAB_UD;
+    struct probe_check *c = probe_begin(b->report, "transport", PROBE_FOR_RC);
+    const char *wanted = b->settings->transport;
+    bool dc = uses_dc(b);
+    probe_number(c, "rc", (has & KEDGE_FAB_RC) != 0);
+    probe_number(c, "ud", (has & KEDGE_FAB_UD) != 0);
+    probe_number(c, "dc", (has & KEDGE_FAB_DC) != 0);
+    if (dc && !(has & KEDGE_FAB_DC))
+        probe_fail(c, "set transport = auto in [fabric]",
+                   "the settings ask for transport = dc, and there is no DC: %s", b->report->no_dc);
+    else if ((has & both) != both)
+        probe_fail(c, "use another device", "the device lacks RC or UD");
+    else
+        probe_ok(c, "the agent would use %s here (transport = %s)", dc ? "DC" : "RC", wanted);
+}
+
 void probe_limits(struct bed *b)
 {
     struct probe_check *c = probe_begin(b->report, "limits", PROBE_FOR_RC);
     const struct kedge_fab_caps *caps = &b->fab->caps;
     const struct probe_settings *s = b->settings;
+    const struct probe_demand *d = uses_dc(b) ? &s->dc : &s->rc;
     const struct {
         const char *what, *way_out;
         uint64_t has, needs;
     } limits[] = {
-        {"queue pairs", "lower dcis, spares", caps->max_qp, s->queue_pairs},
-        {"requests in a queue", "use another device", caps->max_qp_wr, s->send_wr},
-        {"completions in a queue", "lower dcis, spares", caps->max_cqe, s->cqe},
+        {"queue pairs", d->way_out, caps->max_qp, d->queue_pairs},
+        {"requests in a queue", "use another device", caps->max_qp_wr, d->send_wr},
+        {"completions in a queue", d->way_out, caps->max_cqe, d->cqe},
         {"pieces of memory in a request", "use another device", caps->max_sge, s->sge},
         {"memory regions", "lower max_sessions, arenas_ahead", caps->max_mr, s->regions},
         {"bytes in a memory region", "lower arena_bytes", caps->max_mr_size, s->largest_region},
@@ -119,6 +146,24 @@ static bool make_lonely(struct bed *b, struct probe_check *c)
     return bed_succeeded(c, "bringing an RC queue pair to RTS", status, NULL);
 }
 
+/* A longer lease alone does not help: an initiator stops posting the bound before its end, and it
+ * is the bound that is too short. */
+static void advise_times(const struct bed *b, struct probe_check *c, uint64_t measured)
+{
+    const uint8_t retries = b->settings->ack_retries;
+    uint8_t timeout = b->settings->ack_timeout;
+    while (timeout < 31 && kedge_fab_bound_ns(timeout, retries) < measured)
+        timeout++;
+    uint64_t shortest = kedge_fab_bound_ns(timeout, retries) + b->fab->caps.slack_ns;
+    probe_number(c, "ack_timeout_wanted", timeout);
+    probe_advise(
+        c,
+        "set ack_timeout in [fabric] to %u and mr_lease in [pool] to more than %llums, the "
+        "same on every node, and run this again on a quiet machine: memory that is given "
+        "back may be written to otherwise",
+        timeout, (unsigned long long)up_to_ms(shortest));
+}
+
 /* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
  * is measured, with a peer that keeps silent. */
 void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp,
@@ -157,8 +202,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
                    "a READ of a silent peer is given up after %s only, and leases allow for %s: "
                    "the device waits longer than it is told to, or this machine is very busy",
                    took, assumed);
-        probe_advise(c, "set mr_lease in [pool] to %llums or more, the same on every node",
-                     (unsigned long long)up_to_ms(2 * ns + b->fab->caps.slack_ns));
+        advise_times(b, c, ns);
     }
 }
 

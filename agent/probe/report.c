@@ -130,7 +130,8 @@ void probe_judge(const struct probe_report *r, struct probe_verdict *out)
                  condition);
     else if (has_dc)
         snprintf(out->sentence, sizeof out->sentence,
-                 "Kedge can run on this device%s: RC. DC does not work, because %s failed: %s",
+                 "Kedge can run on this device%s: RC, with transport = rc in [fabric]. DC does not "
+                 "work, because %s failed: %s",
                  condition, dc->name, dc->found);
     else
         snprintf(out->sentence, sizeof out->sentence,

@@ -139,6 +139,7 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
     if (!(fab->caps.transports & KEDGE_FAB_DC))
         snprintf(r->no_dc, sizeof r->no_dc, "this device has none");
     bool made = bed_open(&bed, fab, s, r);
+    probe_transport(&bed);
     probe_limits(&bed);
     if (made) {
         probe_rc(&bed);

@@ -66,6 +66,9 @@ struct agentd_config {
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
 int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err);
 
+/* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
+void agentd_choose_times(struct agentd_config *config);
+
 /* The table, for --help. */
 void agentd_config_help(FILE *out);
 

@@ -9,6 +9,12 @@
 
 #include "probe/report.h"
 
+/* What the agent asks of a device, with one of its transports. */
+struct probe_demand {
+    uint64_t queue_pairs, send_wr, cqe;
+    const char *way_out; /* "lower dcis or spares" */
+};
+
 /* What the agent would do with its configuration: what the device is held against. */
 struct probe_settings {
     const char *source; /* where they come from, a sentence: "the settings of /etc/x" */
@@ -17,7 +23,9 @@ struct probe_settings {
     struct kedge_fab_open_attr attr;
     uint64_t mr_lease_ns;
     uint8_t ack_timeout, ack_retries; /* as for ibv_qp_attr: 4.096 us << timeout */
-    uint32_t queue_pairs, send_wr, sge, inline_bytes, cqe, regions;
+    const char *transport;            /* auto, dc or rc */
+    struct probe_demand dc, rc;
+    uint32_t sge, inline_bytes, regions;
     uint64_t largest_region;
     uint64_t start_bytes; /* registered or pinned when it starts */
     uint64_t most_bytes;  /* when all sessions have attached */

@@ -45,11 +45,11 @@ static struct probe_settings usual(void)
                                    .mr_lease_ns = 100000000,
                                    .ack_timeout = 8,
                                    .ack_retries = 7,
-                                   .queue_pairs = 4,
-                                   .send_wr = 64,
+                                   .transport = "auto",
+                                   .dc = {4, 64, 256, "lower dcis"},
+                                   .rc = {4, 64, 256, "lower connections"},
                                    .sge = 4,
                                    .inline_bytes = 64,
-                                   .cqe = 256,
                                    .regions = 16,
                                    .largest_region = MIB,
                                    .start_bytes = 42ull * MIB,
@@ -243,17 +243,71 @@ START_TEST(a_configuration_that_asks_for_too_much_is_refused_in_numbers)
 {
     make_dir();
     struct probe_settings s = usual();
-    s.queue_pairs = 1u << 31;
+    s.dc.queue_pairs = 1u << 31;
     s.mr_lease_ns = 10000000;
     probe_run(&s, &report);
     ck_assert_int_eq(result_of("limits"), PROBE_FAILED);
     ck_assert_ptr_nonnull(strstr(found_by("limits"), "2147483648"));
+    ck_assert_str_eq(probe_find(&report, "limits")->advice, "lower dcis in [pool]");
     ck_assert_int_eq(result_of("lease"), PROBE_FAILED);
     ck_assert_ptr_nonnull(strstr(probe_find(&report, "lease")->advice, "set mr_lease in [pool]"));
     ck_assert_int_eq(result_of("rc.read"), PROBE_OK);
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable);
     probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+/* How long soft takes depends on the machine: either way the report must agree with itself. */
+START_TEST(a_device_that_tries_for_longer_than_leases_allow_is_told_of)
+{
+    uint64_t measured, bound, wanted;
+    make_dir();
+    struct probe_settings s = usual();
+    s.ack_timeout = 1;
+    probe_run(&s, &report);
+    ck_assert(has_number("rc.silent_peer", "measured_ns", &measured));
+    ck_assert(has_number("rc.silent_peer", "bound_ns", &bound));
+    ck_assert_uint_eq(bound, kedge_fab_bound_ns(1, 7));
+    ck_assert_int_eq(result_of("rc.silent_peer"), measured > bound ? PROBE_WARNING : PROBE_OK);
+    if (measured > bound) {
+        ck_assert(has_number("rc.silent_peer", "ack_timeout_wanted", &wanted));
+        ck_assert_uint_ge(kedge_fab_bound_ns((uint8_t)wanted, 7), measured);
+        ck_assert_ptr_nonnull(
+            strstr(probe_find(&report, "rc.silent_peer")->advice, "set ack_timeout in [fabric]"));
+    }
+    probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(the_transport_that_is_asked_for_is_the_one_that_counts)
+{
+    make_dir();
+    struct probe_settings s = usual();
+    s.transport = "rc";
+    s.dc.queue_pairs = 1u << 31;
+    probe_run(&s, &report);
+    ck_assert_int_eq(result_of("limits"), PROBE_OK);
+    ck_assert_ptr_nonnull(strstr(found_by("transport"), "would use RC"));
+    probe_report_fini(&report);
+    struct kedge_fab *fab = open_soft();
+    fab->caps.transports &= ~(uint32_t)KEDGE_FAB_DC; /* as on rxe */
+    s.transport = "dc";
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    ck_assert_int_eq(result_of("transport"), PROBE_FAILED);
+    ck_assert_int_eq(result_of("dc"), PROBE_SKIPPED);
+    ck_assert_int_eq(result_of("rc.read"), PROBE_OK);
+    probe_judge(&report, &verdict);
+    ck_assert(!verdict.usable);
+    s.transport = "auto";
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable && !verdict.dc);
+    ck_assert_int_eq(kedge_fab_close(fab), 0);
     remove_dir();
 }
 END_TEST
@@ -365,6 +419,8 @@ END_TEST
     T(faults_now_and_then_are_survived)                                                            \
     T(a_device_that_does_not_answer_ends_the_probe)                                                \
     T(a_configuration_that_asks_for_too_much_is_refused_in_numbers)                                \
+    T(a_device_that_tries_for_longer_than_leases_allow_is_told_of)                                 \
+    T(the_transport_that_is_asked_for_is_the_one_that_counts)                                      \
     T(a_provider_that_there_is_not_is_named)                                                       \
     T(a_limit_of_locked_memory_is_held_against_what_the_agent_locks)                               \
     T(who_may_lock_all_or_locks_nothing_is_not_warned)                                             \
