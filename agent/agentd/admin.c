@@ -145,10 +145,11 @@ static void status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
     kedge_text_json(t, a->config.node);
     kedge_text_printf(t,
-                      ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"incarnation\":%u,"
+                      ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
+                      "\"incarnation\":%u,"
                       "\"uptime_ms\":%llu,\"pool\":{\"name\":",
                       kedge_gid_format(a->device.fab->caps.gid, gid), a->config.provider,
-                      a->device.rc ? "rc" : "dc", a->incarnation,
+                      a->device.rc ? "rc" : "dc", a->port_down ? "down" : "up", a->incarnation,
                       (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
     kedge_text_json(t, a->config.pool);
     kedge_text_printf(t, ",\"dcis\":%llu,\"spares\":%llu,\"mr_lease_ms\":%llu},",
@@ -240,6 +241,10 @@ static void metrics(struct agent *a, struct kedge_text *t)
     one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);
     one_metric(t, "kedge_agent_arenas_recycled_total", "Arenas given back to their tenant.", true,
                c->recycled);
+    one_metric(t, "kedge_agent_port_up", "Whether the device's port is up.", false, !a->port_down);
+    one_metric(t, "kedge_agent_qp_events_total",
+               "Queue pairs of which the device said by itself that they broke.", true,
+               a->qp_events);
     connector_metrics(a, t);
     tenant_metrics(a, t);
 }

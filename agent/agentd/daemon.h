@@ -44,6 +44,8 @@ struct agent_device {
 struct agent;
 int device_open(struct agent *a, struct kedge_errbuf *err);
 void device_close(struct agent *a);
+/* device_events.c */
+void device_events(uv_poll_t *poll, int status, int events);
 /* Runs what was submitted until *pending is 0. */
 void device_settle(struct agent_device *d, const uint32_t *pending);
 
@@ -282,7 +284,9 @@ struct agent {
     uint32_t above;     /* an incarnation that ours must exceed; 0: none */
     uint32_t outrun_by; /* one that a metaserver knows, and ours is not above; 0: none */
     uint32_t heeded;    /* bit i: metaserver i has made this agent begin anew */
-    bool stopping, terminated;
+    bool stopping, terminated, device_lost;
+    bool port_down;     /* as the device says */
+    uint64_t qp_events; /* queue pairs that the device said are in ERR */
     uint64_t started_ns;
     struct agent_device device;
     struct kedge_lane *lane;

@@ -51,15 +51,6 @@ static void on_control(uv_poll_t *poll, int status, int events)
     paths_step(a);
 }
 
-static void on_fabric_events(uv_poll_t *poll, int status, int events)
-{
-    struct agent *a = poll->data;
-    struct kedge_fab_event e;
-    (void)status, (void)events;
-    while (kedge_fab_get_event(a->device.fab, &e))
-        kedge_log(KEDGE_LOG_WARN, "device event", "type=%d", (int)e.type);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     sessions_refill(timer->data);
@@ -102,7 +93,7 @@ static void watch(struct agent *a)
 {
     poll_fd(a, &a->events_poll, a->events_efd, on_lane_events);
     poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->device.fab), on_control);
-    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->device.fab), on_fabric_events);
+    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->device.fab), device_events);
     a->tick.data = a->term.data = a->interrupt.data = a;
     (void)uv_timer_init(&a->loop, &a->tick);
     (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
@@ -216,6 +207,8 @@ static void stop(struct agent *a)
     (void)uv_loop_close(&a->loop);
     paths_stop(a);
     lane_thread_stop(a);
+    if (a->device.connector != NULL)
+        kedge_connector_leave(a->device.connector);
     sessions_stop(a);
     device_close(a);
     interrupt_fini(a);
@@ -246,6 +239,9 @@ static int serve(struct agent *a)
     if (begins_anew(a))
         hold_signals(SIG_BLOCK);
     stop(a);
+    if (status == 0 && a->device_lost)
+        return fail("the device is gone or broken: see the log; it begins anew when the supervisor "
+                    "restarts it");
     return status == 0 ? EXIT_SUCCESS : fail(err.text);
 }
 

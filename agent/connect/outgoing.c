@@ -285,6 +285,14 @@ void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h)
     connector_reply(c, h, connector_answer(h, used ? KEDGE_HANDSHAKE_USED : KEDGE_HANDSHAKE_BYE));
 }
 
+void kedge_connector_leave(struct kedge_connector *c)
+{
+    for (uint32_t i = 0; i < c->outs; i++)
+        if (c->out[i].state == OUT_UP)
+            leave(&c->out[i]);
+    datagrams_take(c);
+}
+
 void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp)
 {
     struct slot *slot = slot_of(&c->initiators, qp);

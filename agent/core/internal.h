@@ -316,8 +316,10 @@ uint32_t wire_poll(struct kedge_lane *l);
 struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
 void wire_close(struct kedge_lane *l, struct phys *p);
-/* rc: what is out on a metaserver's connection ends, and the control side gets it back. */
+/* What is out on it ends or goes elsewhere, and the control side gets it back. */
 void wire_abandon(struct kedge_lane *l, struct phys *p);
+/* The device says that this queue pair is in ERR: not waited for until somebody posts. */
+void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp);
 struct wr *wire_own_wr(struct kedge_lane *l);
 void wire_free_own(struct kedge_lane *l, struct wr *w);
 

@@ -308,6 +308,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_QP_READY:
             take_qp(l, c.qp);
             break;
+        case KEDGE_COMMAND_QP_FATAL:
+            wire_fatal(l, c.qp);
+            break;
         case KEDGE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
             break;

@@ -133,6 +133,13 @@ static bool is_late(enum ibv_wc_status status)
     return status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
+/* One request is to blame, and ends with the status. Not when what comes first was flushed: then
+ * the device or the queue pair gave up, and nobody knows how far it was. */
+static bool has_culprit(enum ibv_wc_status status)
+{
+    return !is_late(status) && status != IBV_WC_WR_FLUSH_ERR;
+}
+
 /* The peer has refused a request, and with it, since a connection keeps the order, all behind it.
  */
 static bool is_refusal(enum ibv_wc_status status)
@@ -141,8 +148,9 @@ static bool is_refusal(enum ibv_wc_status status)
            status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
 }
 
-/* Of what was flushed behind the failed request: whether it must end with an error, because it may
- * have been executed or goes nowhere (design: "What fails, and what then"). */
+/* Of what was flushed behind the failed request (NULL: none is to blame): whether it must end with
+ * an error, because it may have been executed or goes nowhere (design: "What fails, and what
+ * then"). */
 static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ibv_wc_status status,
                     const struct wr *w)
 {
@@ -150,6 +158,8 @@ static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ib
         return true; /* the lane asks again by itself */
     if (is_late(status))
         return false;
+    if (failed == NULL)
+        return w->fab.opcode != IBV_WR_RDMA_READ;
     if (vqp_of(w) == vqp_of(failed))
         return true; /* a reliable connection ends with its first error */
     if (w->flow != failed->flow || (l->config.rc && is_refusal(status)))
@@ -183,8 +193,8 @@ static void replace(struct kedge_lane *l, struct phys *p)
 
 static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
 {
-    struct wr *failed = *ring_at(l, p, p->head);
-    uint32_t from = p->head + !is_late(status), end = p->tail;
+    struct wr *failed = has_culprit(status) ? *ring_at(l, p, p->head) : NULL;
+    uint32_t from = p->head + (failed != NULL), end = p->tail;
     COUNT(l, qp_broken, 1);
     p->broken = 1;
     p->chain = p->chain_tail = NULL;
@@ -209,24 +219,38 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
             vqp_of(*ring_at(l, p, i))->lost = 0;
     p->head = end;
     replace(l, p);
-    if (!is_late(status))
+    if (failed != NULL)
         finish(l, failed, status);
     for (uint32_t i = from; i != end; i++) {
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL)
             finish(l, w,
-                   status == IBV_WC_RETRY_EXC_ERR && w->flow == failed->flow ? status
-                                                                             : IBV_WC_WR_FLUSH_ERR);
+                   status == IBV_WC_RETRY_EXC_ERR && failed != NULL && w->flow == failed->flow
+                       ? status
+                       : IBV_WC_WR_FLUSH_ERR);
     }
     l->changed = 1;
 }
 
 void wire_abandon(struct kedge_lane *l, struct phys *p)
 {
-    if (p->head != p->tail)
+    if (p->head != p->tail) {
         break_phys(l, p, IBV_WC_WR_FLUSH_ERR);
-    else
-        replace(l, p);
+        return;
+    }
+    p->broken = 1;
+    if (p->flow != NULL)
+        flow_lost_link(l, p->flow);
+    replace(l, p);
+}
+
+void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp == qp && !l->phys[i].broken) {
+            COUNT(l, qp_broken, l->phys[i].head == l->phys[i].tail);
+            wire_abandon(l, &l->phys[i]);
+        }
 }
 
 /* ---- doorbells and polling

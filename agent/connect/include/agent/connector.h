@@ -74,6 +74,10 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
  * pair is made ready again. Nothing is posted on it any more. */
 void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp);
 
+/* Before the end: tells the peers of all connections that they are over, once, as far as that can
+ * be sent at once. Who misses it finds out later. Nothing is posted any more. */
+void kedge_connector_leave(struct kedge_connector *c);
+
 /* Takes messages, repeats what has not been answered, refills. Returns when it wants to be called
  * again, if nothing comes before. now_ns never goes back. */
 uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns);

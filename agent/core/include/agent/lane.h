@@ -152,6 +152,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     KEDGE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
     KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares */
+    KEDGE_COMMAND_QP_FATAL,    /* the device says that this queue pair is in ERR; one that the lane
+                                * does not have is left alone */
     KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
 };

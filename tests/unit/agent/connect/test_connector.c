@@ -124,6 +124,23 @@ START_TEST(a_dropped_connection_ends_at_the_peer_too)
 }
 END_TEST
 
+START_TEST(who_leaves_tells_all_peers)
+{
+    struct world w = {0};
+    world_open(&w, 3);
+    for (uint32_t t = 1; t < 3; t++) {
+        ask(&w, 0, t, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+    }
+    kedge_connector_leave(w.node[0].c);
+    node_kill(&w, 0);
+    world_run(&w, 50);
+    ck_assert_uint_eq(stats_of(&w, 1).incoming + stats_of(&w, 2).incoming, 0);
+    ck_assert_uint_eq(stats_of(&w, 1).reclaimed + stats_of(&w, 2).reclaimed, 0);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
 {
     struct world w = {0};
@@ -250,6 +267,7 @@ END_TEST
     T(a_dead_peer_is_given_up_and_keeps_nobody_waiting)                                            \
     T(another_incarnation_is_told_apart)                                                           \
     T(a_dropped_connection_ends_at_the_peer_too)                                                   \
+    T(who_leaves_tells_all_peers)                                                                  \
     T(a_thousand_rounds_leave_the_counts_as_they_were)                                             \
     T(what_a_dead_initiator_held_is_reclaimed)                                                     \
     T(a_live_initiator_keeps_what_it_has)                                                          \

@@ -122,6 +122,47 @@ START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
 }
 END_TEST
 
+START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
+{
+    open_all();
+    post(KEDGE_OP_READ, 1, 1, 1);
+    expect(1, IBV_WC_SUCCESS);
+    struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = w->node[0].last_link};
+    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &fatal), 0);
+    post(KEDGE_OP_WRITE, 2, 1, 1);
+    expect(2, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
+    close_all();
+}
+END_TEST
+
+/* Nobody is to blame, and nobody knows how far it was. */
+START_TEST(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a_read)
+{
+    open_all();
+    post(KEDGE_OP_READ, 1, 1, 1);
+    expect(1, IBV_WC_SUCCESS);
+    ck_assert_int_eq(world_connect(w, &k, 3, 1), 0);
+    post(KEDGE_OP_READ, 2, 1, 1);
+    post(KEDGE_OP_WRITE, 3, 3, 1);
+    /* Taken by the lane and posted, then the device gives up before the next pass polls. */
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
+                              .modify = {.x = w->node[0].last_link,
+                                         .attr = {.qp_state = IBV_QPS_ERR},
+                                         .mask = IBV_QP_STATE}};
+    ck_assert_int_eq(kedge_fab_call(w->node[0].fab, &c), 0);
+    struct kedge_cqe e[2];
+    ck_assert(world_poll(w, &k, &e[0], LONG));
+    ck_assert(world_poll(w, &k, &e[1], LONG));
+    const struct kedge_cqe *read = e[0].wr_id == 2 ? &e[0] : &e[1];
+    const struct kedge_cqe *write = e[0].wr_id == 2 ? &e[1] : &e[0];
+    ck_assert_uint_eq(read->wr_id, 2);
+    ck_assert_uint_eq(read->status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(write->status, IBV_WC_WR_FLUSH_ERR);
+    close_all();
+}
+END_TEST
+
 START_TEST(a_thousand_breaks_leave_the_counts_as_they_were)
 {
     struct world_worker bad;
@@ -187,6 +228,8 @@ END_TEST
     T(more_endpoints_than_connections_are_all_served)                                              \
     T(a_connection_that_is_given_up_is_drained_first)                                              \
     T(behind_a_refused_request_others_go_again_on_another_connection)                              \
+    T(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)                              \
+    T(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a_read)                  \
     T(a_thousand_breaks_leave_the_counts_as_they_were)                                             \
     T(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)
 

@@ -138,6 +138,7 @@ void world_rc_run(struct world *w, struct world_node *n)
     while (kedge_connector_event(n->connector, &e)) {
         struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
                                   .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
+        n->last_link = e.qp;
         ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
     }
 }

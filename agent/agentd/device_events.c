@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the device says by itself: a queue pair is in ERR, the port went down, the device is gone.
+ */
+#include "base/log.h"
+#include "daemon.h"
+
+/* Nothing goes on without it, and only a new process gets rid of what is left of it. */
+static void give_up(struct agent *a, const char *what)
+{
+    kedge_log(KEDGE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", what);
+    a->device_lost = true;
+    uv_stop(&a->loop);
+}
+
+static void port(struct agent *a, bool down)
+{
+    if (a->port_down == down)
+        return;
+    a->port_down = down;
+    if (down)
+        kedge_log(KEDGE_LOG_ERROR,
+                  "the device's port is down: requests to other nodes end after their time-outs",
+                  "device=\"%s\" port=%u", a->config.device, a->device.fab->caps.port_num);
+    else
+        kedge_log(KEDGE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
+                  a->config.device, a->device.fab->caps.port_num);
+}
+
+static void one_event(struct agent *a, const struct kedge_fab_event *e)
+{
+    struct kedge_command c = {.kind = KEDGE_COMMAND_QP_FATAL};
+    switch (e->type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        /* A responder's is its initiator's to end. */
+        a->qp_events++;
+        c.qp = e->qp;
+        lane_thread_command(a, &c);
+        return;
+    case IBV_EVENT_PORT_ERR:
+        port(a, true);
+        return;
+    case IBV_EVENT_PORT_ACTIVE:
+        port(a, false);
+        return;
+    case IBV_EVENT_DEVICE_FATAL:
+        give_up(a, "it was removed, or its driver gave up");
+        return;
+    case IBV_EVENT_CQ_ERR:
+        give_up(a, "a completion queue overflowed or broke");
+        return;
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
+        kedge_log(KEDGE_LOG_WARN,
+                  "the port's addresses have changed: if this node's is not among them any more, "
+                  "restart the agent",
+                  "device=\"%s\"", a->config.device);
+        return;
+    default:
+        kedge_log(KEDGE_LOG_INFO, "device event", "type=%d", (int)e->type);
+        return;
+    }
+}
+
+void device_events(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    struct kedge_fab_event e;
+    (void)status, (void)events;
+    while (!a->device_lost && kedge_fab_get_event(a->device.fab, &e))
+        one_event(a, &e);
+}
