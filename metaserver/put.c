@@ -41,8 +41,9 @@ static void write_endpoint(struct kedge_text *out, const struct kedge_service_en
         kedge_text_printf(out, ",\"dct_number\":%" PRIu32 ",\"dc_key\":\"%016" PRIx64 "\"",
                           e->dct_number, e->dc_key);
     if (ready != NULL)
-        kedge_text_printf(out, ",\"rc\":{\"qpn\":%" PRIu32 ",\"psn\":%" PRIu32 "}", ready->qpn,
-                          ready->psn);
+        kedge_text_printf(
+            out, ",\"rc\":{\"qpn\":%" PRIu32 ",\"psn\":%" PRIu32 ",\"mtu\":%u,\"reads\":%u}",
+            ready->qpn, ready->psn, 128u << ready->mtu, ready->reads);
     kedge_text_printf(out, "},");
 }
 

@@ -291,13 +291,14 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     const struct kedge_fab_caps *caps = &r->pd->fab->caps;
     const struct kedge_reader_peer *peer = &ask->peer;
+    ask->mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu;
+    ask->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu,
+        .path_mtu = ask->mtu,
         .dest_qp_num = peer->qpn,
         .rq_psn = peer->psn,
-        .max_dest_rd_atomic =
-            (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC),
+        .max_dest_rd_atomic = ask->reads,
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = {.is_global = 1,
                     .port_num = caps->port_num,

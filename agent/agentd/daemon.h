@@ -89,6 +89,7 @@ struct reader {
     struct kedge_fab_qp *qp;
     uint32_t psn;
     uint8_t step; /* of what is under way */
+    uint8_t reads;
     struct kedge_fab_ctl ctl;
     struct ibv_qp_attr rtr; /* while RAISING */
 };
@@ -98,7 +99,8 @@ struct reader_peer {
     uint8_t gid[16];
     uint32_t qpn, psn;
     uint16_t lid;
-    enum ibv_mtu mtu;
+    enum ibv_mtu mtu; /* the path's */
+    uint8_t reads;    /* that it may have out at a time */
 };
 
 int readers_make(struct agent *a);

@@ -36,7 +36,7 @@ enum {
     /* Metaservers. How often a registration is renewed follows from their node_lease. */
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
-    CALL_MS = 2000,    /* one HTTP call */
+    CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
 
     /* The process. */

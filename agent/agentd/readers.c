@@ -8,8 +8,6 @@
 #include "base/random.h"
 #include "daemon.h"
 
-enum { RD_ATOMIC = 16 };
-
 static struct reader *over(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = ctl->user;
@@ -123,7 +121,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
                               .retry_cnt = ACK_RETRIES,
                               .rnr_retry = RNR_RETRIES,
                               .sq_psn = reader->psn,
-                              .max_rd_atomic = reader->rtr.max_dest_rd_atomic};
+                              .max_rd_atomic = reader->reads};
     if (a->stopping)
         return;
     if (ctl->status == 0 && reader->step++ == 0) {
@@ -145,18 +143,18 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
     const struct kedge_fab_caps *caps = &reader->registration->agent->device.fab->caps;
     reader->state = READER_RAISING;
     reader->step = 0;
-    reader->rtr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu,
-        .dest_qp_num = peer->qpn,
-        .rq_psn = peer->psn,
-        .max_dest_rd_atomic =
-            caps->max_rd_atomic < RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : RD_ATOMIC,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1,
-                    .port_num = caps->port_num,
-                    .dlid = peer->lid,
-                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
+    reader->reads = caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
+    reader->rtr =
+        (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                             .path_mtu = peer->mtu,
+                             .dest_qp_num = peer->qpn,
+                             .rq_psn = peer->psn,
+                             .max_dest_rd_atomic = 1, /* nobody reads here */
+                             .min_rnr_timer = 12,
+                             .ah_attr = {.is_global = 1,
+                                         .port_num = caps->port_num,
+                                         .dlid = peer->lid,
+                                         .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
     memcpy(reader->rtr.ah_attr.grh.dgid.raw, peer->gid, 16);
     modify(reader, &reader->rtr,
            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

@@ -101,17 +101,18 @@ static bool read_number(const json_t *object, const char *key, uint64_t max, uin
 static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
 {
     const json_t *rc = json_object_get(endpoint, "rc");
-    uint64_t qpn = 0, psn = 0, lid = 0, mtu = 0;
+    uint64_t qpn = 0, psn = 0, lid = 0, mtu = 0, reads = 0;
     if (!read_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
-        !read_number(rc, "psn", 0xffffff, &psn))
+        !read_number(rc, "psn", 0xffffff, &psn) || !read_number(rc, "mtu", 4096, &mtu) ||
+        mtu < 256 || (mtu & (mtu - 1)) != 0 || !read_number(rc, "reads", UINT8_MAX, &reads) ||
+        reads == 0)
         return false;
     (void)read_number(endpoint, "lid", UINT16_MAX, &lid);
-    *peer = (struct reader_peer){
-        .qpn = (uint32_t)qpn, .psn = (uint32_t)psn, .lid = (uint16_t)lid, .mtu = IBV_MTU_4096};
-    if (!read_number(rc, "mtu", 4096, &mtu))
-        return true;
-    for (peer->mtu = IBV_MTU_256; peer->mtu < IBV_MTU_4096 && 128u << peer->mtu < mtu;)
-        peer->mtu++;
+    *peer = (struct reader_peer){.qpn = (uint32_t)qpn,
+                                 .psn = (uint32_t)psn,
+                                 .lid = (uint16_t)lid,
+                                 .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
+                                 .reads = (uint8_t)reads};
     return true;
 }
 

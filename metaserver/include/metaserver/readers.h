@@ -43,6 +43,8 @@ struct kedge_reader_ask {
     /* From kedge_readers_next() on: */
     int status;              /* 0; -ENOSPC, -ECANCELED, or the device's -errno */
     uint32_t qpn, psn;       /* with status 0: our end, and what the agent expects as our first */
+    enum ibv_mtu mtu;        /* the path's: the smaller one of both ends' */
+    uint8_t reads;           /* that it may have out at a time */
     struct kedge_errbuf err; /* with another one: a sentence */
 
     TAILQ_ENTRY(kedge_reader_ask) link; /* of the readers */
