@@ -128,6 +128,7 @@ static void settings_from(const struct options *o, struct agentd_config *config,
         .inline_bytes = KEDGE_MAX_INLINE,
         .regions = (uint32_t)(config->max_sessions + config->arenas_ahead + OWN_REGIONS),
         .largest_region = config->arena_bytes,
+        .open_files = config->max_sessions * FDS_PER_SESSION + FDS_BESIDE,
         .start_bytes = config->arenas_ahead * config->arena_bytes +
                        kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
                        SCRATCH_BYTES +

@@ -80,6 +80,24 @@ void probe_memlock(struct probe_report *r, const struct probe_settings *s, bool 
                  start, most, allowed);
 }
 
+static void open_files(struct probe_report *r, const struct probe_settings *s)
+{
+    struct probe_check *c = probe_begin(r, "open files", PROBE_FOR_NOTHING);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    probe_number(c, "limit", limit.rlim_max);
+    probe_number(c, "needs", s->open_files);
+    if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= s->open_files)
+        probe_ok(c, "these settings need %llu, and %llu are allowed here",
+                 (unsigned long long)s->open_files, (unsigned long long)limit.rlim_max);
+    else
+        probe_warn(c, "raise LimitNOFILE in the agent's unit, or lower max_sessions in [pool]",
+                   "these settings need %llu, but only %llu are allowed here: with this limit the "
+                   "agent would not start",
+                   (unsigned long long)s->open_files, (unsigned long long)limit.rlim_max);
+}
+
 static void huge_pages(struct probe_report *r)
 {
     struct probe_check *c = probe_begin(r, "huge pages", PROBE_FOR_NOTHING);
@@ -106,5 +124,6 @@ void probe_memory_limits(struct probe_report *r, const struct probe_settings *s,
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
     (void)read_field("/proc/self/status", "CapEff", 16, &capabilities);
     probe_memlock(r, s, locks, limit.rlim_cur, (capabilities >> CAP_IPC_LOCK_BIT & 1) != 0);
+    open_files(r, s);
     huge_pages(r);
 }

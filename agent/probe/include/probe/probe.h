@@ -27,6 +27,7 @@ struct probe_settings {
     struct probe_demand dc, rc;
     uint32_t sge, inline_bytes, regions;
     uint64_t largest_region;
+    uint64_t open_files;  /* that it must be allowed */
     uint64_t start_bytes; /* registered or pinned when it starts */
     uint64_t most_bytes;  /* when all sessions have attached */
     uint64_t wait_ms;     /* the end of every wait; 0: a default */

@@ -244,8 +244,11 @@ START_TEST(a_configuration_that_asks_for_too_much_is_refused_in_numbers)
     make_dir();
     struct probe_settings s = usual();
     s.dc.queue_pairs = 1u << 31;
+    s.open_files = 1ull << 40;
     s.mr_lease_ns = 10000000;
     probe_run(&s, &report);
+    ck_assert_int_eq(result_of("open files"), PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(found_by("open files"), "would not start"));
     ck_assert_int_eq(result_of("limits"), PROBE_FAILED);
     ck_assert_ptr_nonnull(strstr(found_by("limits"), "2147483648"));
     ck_assert_str_eq(probe_find(&report, "limits")->advice, "lower dcis in [pool]");
