@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Starts and stops a metaserver and agents of one host, on the soft provider, in directories of their own. Sourced
-# by ops/quickstart and tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, and $agents (how many).
+# Starts and stops a metaserver and agents of one host, in directories of their own. Sourced by ops/quickstart and
+# tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, and $agents (how many).
 #
 # Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, ${pids[metad|a|b|...]}.
+#
+# Environment: KEDGE_TEST_PROVIDER (soft, on a device of its own; verbs: on an RDMA device), KEDGE_TEST_TRANSPORT
+# (auto, dc or rc: what agents are told); for verbs KEDGE_TEST_DEVICE (the first that does) and KEDGE_TEST_GIDS: GIDs
+# of it, separated by blanks, for the metaserver first and then for each agent.
 agents=${agents:-2}
+provider=${KEDGE_TEST_PROVIDER:-soft} transport=${KEDGE_TEST_TRANSPORT:-auto}
+read -ra gids <<<"${KEDGE_TEST_GIDS:-}"
 declare -A pids=()
 names=(a b c d e f g h)
 
@@ -22,19 +28,26 @@ daemon_start() { # name program
     return 1
 }
 
+# The lines of [fabric]. The number says which of the GIDs: 0 is the metaserver's, agents follow.
+fabric_settings() { # number
+    printf '%s\n' "[fabric]" "provider = $provider" "device = $device"
+    [[ $provider != soft ]] || return 0
+    [[ -n ${gids[$1]-} ]] || { echo "KEDGE_TEST_GIDS has no GID number $1" >&2; return 1; }
+    echo "gid = ${gids[$1]}"
+}
+
 metad_configure() {
     cat >"$work/metad.conf" <<END
 [metaserver]
 listen = 127.0.0.1:${port:-0}
 data_dir = $work/metad
-[fabric]
-provider = soft
-device = $device
+$(fabric_settings 0)
 END
 }
 
 agent_configure() { # name; more lines of [pool] as arguments
-    local name=$1; shift
+    local name=$1 number; shift
+    number=${names[*]}; number=${number%%"$name"*}; number=$((${#number} / 2 + 1))
     cat >"$work/$name.conf" <<END
 [agent]
 node = node-$name
@@ -42,9 +55,8 @@ socket = $work/$name.sock
 admin_socket = $work/$name.admin
 state_dir = $work/state-$name
 metaservers = $url
-[fabric]
-provider = soft
-device = $device
+$(fabric_settings $number)
+$([[ $transport == auto ]] || echo "transport = $transport")
 [pool]
 $(printf '%s\n' "$@")
 ${more_pool:-}
@@ -64,11 +76,16 @@ agent_wait() { # name
     return 1
 }
 
+cluster_directories() {
+    work=$(mktemp -d /tmp/kedge-XXXXXX)
+    chmod 0711 "$work"
+    device=${KEDGE_TEST_DEVICE:-}
+    [[ $provider != soft ]] || device=$(mktemp -d /dev/shm/kedge-XXXXXX)
+}
+
 cluster_start() {
     local name
-    work=$(mktemp -d /tmp/kedge-XXXXXX)
-    device=$(mktemp -d /dev/shm/kedge-XXXXXX)
-    chmod 0711 "$work"
+    cluster_directories
     mkdir -m 0700 "$work/metad"
     metad_configure
     daemon_start metad kedge-metad || return 1
@@ -104,7 +121,8 @@ cluster_stop() {
         fi
     done
     pids=()
-    [[ -z ${work-} ]] || rm -rf "$work" "$device"
+    [[ -z ${work-} ]] || rm -rf "$work"
+    [[ $provider != soft || -z ${device-} ]] || rm -rf "$device"
     return $status
 }
 

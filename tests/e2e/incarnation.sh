@@ -3,7 +3,7 @@
 # A node whose state was put back to an earlier one: its agent begins anew above what the metaserver knows. Two agents
 # with one id do not outrun each other for ever.
 source "$(dirname "$0")/lib.sh"
-[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
+needs_built kedge-probe
 agents=1
 start
 known_to() { curl -sf "$1/v1/nodes/node-a" | jq .incarnation; } # metaserver
@@ -41,7 +41,7 @@ exec 9>&-
 # It happens while a worker is attached, and two metaservers know different ones, the second of which is heard later.
 mkdir -m 0700 "$work/metad2"
 port=0 metad_configure
-sed "s#^data_dir = .*#data_dir = $work/metad2#" "$work/metad.conf" >"$work/metad2.conf"
+sed "s#^data_dir = .*#data_dir = $work/metad2#; s#^gid = .*#gid = ${gids[3]-}#" "$work/metad.conf" >"$work/metad2.conf"
 daemon_start metad2 kedge-metad || fail "the second metaserver did not start"
 url2=http://127.0.0.1:$(sed -n 's/.*ready, port //p' "$work/metad2.out")
 kill -TERM "${pids[a]}"

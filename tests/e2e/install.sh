@@ -34,5 +34,7 @@ if ! grep -q -a __asan_init "$library"; then
     [[ $(tail -n 1 <<<"$out") == "through what was installed" ]] || fail "read back: $out"
     ok "a worker builds with pkg-config and runs against it"
     exec 9>&-
+else
+    skip "a worker against what was installed (the library needs the sanitizer's)"
 fi
 stop

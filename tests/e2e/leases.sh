@@ -3,7 +3,7 @@
 # remote workers' agent (and so its lane) is stopped at any moment for longer than a lease: nothing is executed on
 # memory after its owner was told that it is free.
 source "$(dirname "$0")/lib.sh"
-[[ -x $bin/kedge-stress ]] || { echo "skip: kedge-stress is not built"; exit 77; }
+needs_built kedge-stress
 ms=${LEASES_MS:-12000} RANDOM=${LEASES_SEED:=$RANDOM}
 echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
 more_pool='mr_lease = 25ms'

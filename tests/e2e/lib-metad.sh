@@ -2,20 +2,26 @@
 # What the tests of kedge-metad share. Sourced with the build directory as $1.
 set -euo pipefail
 metad=${1:?usage: $0 BUILD_DIRECTORY}/bin/kedge-metad
-[[ -x $metad ]] || { echo "skip: $metad is not built"; exit 77; }
+[[ -x $metad ]] || { echo "FAILED: $metad is not built"; exit 1; }
 for tool in curl jq; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
+# The provider, as ops/cluster.sh has it.
+provider=${KEDGE_TEST_PROVIDER:-soft}
+read -ra gids <<<"${KEDGE_TEST_GIDS:-fd00::ffff fd00::fffe}"
 work=$(mktemp -d)
-device=$(mktemp -d /dev/shm/kedge-e2e-XXXXXX)
+shm=$(mktemp -d /dev/shm/kedge-e2e-XXXXXX)
+device=$shm
+[[ $provider == soft ]] || device=${KEDGE_TEST_DEVICE:-}
 metad_pid=
 cleanup() {
     [[ -z $metad_pid ]] || { kill -KILL "$metad_pid" 2>/dev/null || true; wait "$metad_pid" 2>/dev/null || true; }
     if mountpoint -q "$work/small" 2>/dev/null; then umount "$work/small"; fi
-    rm -rf "$work" "$device"
+    rm -rf "$work" "$shm"
 }
 trap cleanup EXIT
 
+skip() { echo "skip: $*"; }
 ok() { echo "ok: $*"; }
 fail() {
     echo "FAILED: $*"
@@ -33,8 +39,9 @@ configure() {
         echo "data_dir = ${data_dir:-$work/data}"
         printf '%s\n' "$@"
         echo "[fabric]"
+        echo "provider = $provider"
         echo "device = $device"
-        echo "gid = fd00::ffff"
+        echo "gid = ${gids[0]}"
     } >"$work/metad.conf"
 }
 

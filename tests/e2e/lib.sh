@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the main job share. Sourced with the build directory as $1.
+# What the tests of the main job share. Sourced with the build directory as $1. On which provider they run, see
+# ops/cluster.sh. What a test leaves out it says in a line that begins with "skip:"; ops/test prints those.
 set -euo pipefail
 bin=${1:?usage: $0 BUILD_DIRECTORY}/bin
-for program in kedge-metad kedge-agentd rdmactl kedge-perf export_region read_region; do
-    [[ -x $bin/$program ]] || { echo "skip: $bin/$program is not built"; exit 77; }
-done
+# Our own programs are part of the build: that one is missing is a mistake, and no reason to skip.
+needs_built() { # program...
+    local program
+    for program in "$@"; do
+        [[ -x $bin/$program ]] || { echo "FAILED: $bin/$program is not built"; exit 1; }
+    done
+}
+needs_built kedge-metad kedge-agentd rdmactl kedge-perf export_region read_region
 for tool in jq curl; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
@@ -17,6 +23,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# Machines are slow now and then, and a guest under emulation always: limits of time are so many times longer there.
+slow=${KEDGE_TEST_SLOW:-1}
+skip() { echo "skip: $*"; }
 ok() { echo "ok: $*"; }
 fail() {
     echo "FAILED: $*"

@@ -3,21 +3,22 @@
 # An agent with several metaservers, some of which stand still, are gone, come back elsewhere or know less: names are
 # found, the log stays short, and the agent ends in time.
 source "$(dirname "$0")/lib.sh"
-[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
+needs_built kedge-probe
 
 # The first is started by hand, so that its lease is short; a has both, and b too.
 metad_start() { # name
     daemon_start "$1" kedge-metad || fail "the metaserver $1 did not start"
     declare -g "port_$1=$(sed -n 's/.*ready, port //p' "$work/$1.out")"
 }
+declare -A gid_number=([metad]=0 [second]=3 [many]=4) # 1 and 2 are the agents'
 metad_conf() { # name address
     mkdir -p "$work/data-$1"
-    printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = 3s" "[fabric]" \
-        "provider = soft" "device = $device" >"$work/$1.conf"
+    {
+        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = 3s"
+        fabric_settings "${gid_number[$1]}"
+    } >"$work/$1.conf"
 }
-work=$(mktemp -d /tmp/kedge-XXXXXX)
-device=$(mktemp -d /dev/shm/kedge-XXXXXX)
-chmod 0711 "$work"
+cluster_directories
 for name in metad second; do
     metad_conf "$name" 127.0.0.1:0
     metad_start "$name"
@@ -64,7 +65,7 @@ if [[ $(state metad b || true) == "" ]]; then
     out=$(probe connect node-b) || fail "a name that the first metaserver does not know: $out"
     ok "a name is found that the first metaserver does not know: $out"
 else
-    echo "skip: the node has registered again already"
+    skip "a name that the first metaserver does not know (the node has registered again already)"
 fi
 out=$(probe connect nobody) && fail "a name that nobody has is found"
 grep -q 'no node has that name' <<<"$out" || fail "a name that nobody has: $out"

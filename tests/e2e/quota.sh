@@ -3,7 +3,7 @@
 # What the settings say of a tenant's queue pairs and regions binds all its workers together, is shown to the
 # operator, and comes back when a worker ends.
 source "$(dirname "$0")/lib.sh"
-[[ -x $bin/kedge-probe ]] || { echo "skip: kedge-probe is not built"; exit 77; }
+needs_built kedge-probe
 agents=1
 more_tenants='vqps = 5
 mrs = 7

@@ -3,14 +3,18 @@
 # The metaserver and the agents are killed in the midst of work, in several orders, and started again as systemd
 # would: everyone who is left goes on or recovers without a hand, and what was exported before is never served.
 source "$(dirname "$0")/lib.sh"
-[[ -x $bin/kedge-stress ]] || { echo "skip: kedge-stress is not built"; exit 77; }
-RANDOM=${RECOVERY_SEED:=$RANDOM}
+needs_built kedge-stress
+RANDOM=${RECOVERY_SEED:=$RANDOM} more=${RECOVERY_ROUNDS:-200}
+# Who is killed, in which order, and started again in the same one.
+IFS=, read -ra orders <<<"${RECOVERY_ORDERS:-metad,b,a,b metad,metad a,a b,a metad b}"
 echo "seed $RECOVERY_SEED (RECOVERY_SEED repeats the moments)"
 start
-# As with any unit: the same port, and, of one of the two agents, the same GID.
+# As with any unit: the same port, and, of one of the two agents, the same GID (on verbs of both).
 port=${url##*:} metad_configure
-gid=$("$bin/rdmactl" --agent-socket "$work/b.admin" agent status -o json | jq -r .gid)
-sed -i "s/^device = .*/&\ngid = $gid/" "$work/b.conf"
+if [[ $provider == soft ]]; then
+    gid=$("$bin/rdmactl" --agent-socket "$work/b.admin" agent status -o json | jq -r .gid)
+    sed -i "s/^device = .*/&\ngid = $gid/" "$work/b.conf"
+fi
 
 mkdir "$work/progress"
 declare -A stress
@@ -29,7 +33,7 @@ rounds() { # name
     [[ ! -s $work/progress/$1 ]] || read -r n _ <"$work/progress/$1" || true
     echo "$((10#${n:-0}))"
 }
-# Every pair does 200 more rounds; how long the slowest took. What is there without anybody's restart takes no time at
+# Every pair does so many more rounds; how long the slowest took. What is there without anybody's restart takes no time at
 # all, and nothing takes longer than the registrations' renewal (a third of node_lease = 10 s) and a few retries; the
 # limit is generous, since machines are slow now and then.
 goes_on() { # after what
@@ -38,9 +42,9 @@ goes_on() { # after what
     for name in "${!stress[@]}"; do before[$name]=$(rounds "$name"); done
     begin=$(date +%s%N)
     for name in "${!stress[@]}"; do
-        for _ in $(seq 600); do
+        for _ in $(seq $((600 * slow))); do
             kill -0 "${stress[$name]}" 2>/dev/null || fail "$1: $(cat "$work/$name.out")"
-            (($(rounds "$name") < before[$name] + 200)) || continue 2
+            (($(rounds "$name") < before[$name] + more)) || continue 2
             sleep 0.05
         done
         fail "$1: $name stands still at $(rounds "$name") rounds"
@@ -59,7 +63,7 @@ bring_up() {
 }
 
 goes_on "in the beginning"
-for order in metad b a "b metad" "metad a" "a b" "a metad b"; do
+for order in "${orders[@]}"; do
     old_b=$(incarnation b)
     for name in $order; do
         bring_down "$name"

@@ -10,7 +10,7 @@ start
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 201 "a new node is created"
 [[ $(jq -r .metaserver.table.version "$work/body") == 1 ]] || fail "the answer describes the table"
-[[ $(jq -r .metaserver.endpoint.gid "$work/body") == fd00::ffff ]] || fail "the answer has the metaserver's GID"
+[[ $(jq -r .metaserver.endpoint.gid "$work/body") == "${gids[0]}" ]] || fail "the answer has the metaserver's GID"
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 200 "a node may register again"
 send POST /v1/nodes/n1/renew '{"incarnation":5}'
@@ -185,7 +185,7 @@ if ulimit -n 10200 2>/dev/null; then
         expect 200 "when they are gone it answers again"
     done
 else
-    echo "skip: 10,000 connections need 10,200 open files, and fewer are allowed"
+    skip "10,000 connections need 10,200 open files, and fewer are allowed"
 fi
 # Stopping while registrations with readers come in: each is answered or cut off, and it ends.
 body=$(reads 9 1 106)

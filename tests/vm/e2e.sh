@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# On a real kernel's SoftRoCE, in one guest with several GIDs on its device: the fabric's conformance suite, unmodified
+# perftest, and the scripts of tests/e2e with a metaserver and agents on verbs.
+#
+#   e2e.sh BUILD_DIRECTORY [PART...]      77, and the reason, when no guest can be booted here
+#
+# Without parts: all but the scripts, of which none can run there yet.
+# VM_LOGS names a directory that keeps what the parts print.
+set -euo pipefail
+build=$(readlink -f "${1:?build directory}"); shift
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d /tmp/kedge-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+out=${VM_LOGS:-$work/out}
+
+# Scripts that have nothing to say in a guest.
+by_hand="it registers nodes with DC by hand; the REST interface and the store do not depend on the device"
+declare -A left_out=(
+    [style]="it reads sources"
+    [install]="it builds and installs; nothing of that depends on the device"
+    [main-job-perf]="kedge-perf --local starts its servers on soft"
+    [metad-errors]="$by_hand"
+    [metad-kill]="$by_hand"
+    [rest]="$by_hand"
+)
+short=(conformance readers perftest verbs-connect)
+parts=("$@")
+if ((${#parts[@]} == 0)); then
+    parts=("${short[@]}")
+    for script in "$here"/../e2e/*.sh; do
+        name=$(basename "$script" .sh)
+        [[ $name != lib* && " ${short[*]} " != *" $name "* ]] || continue
+        if [[ -n ${left_out[$name]-} ]]; then
+            echo "skip: $name (${left_out[$name]})"
+        else
+            echo "skip: $name (agents do not run on verbs yet)"
+        fi
+    done
+fi
+# Where packages are installed for the tests, run-vm and this insist on them.
+if [[ " ${parts[*]} " == *" perftest "* ]] && ! command -v ib_read_lat >/dev/null; then
+    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-vm)"; exit 1; }
+    echo "skip: perftest (apt-get install perftest)"
+    parts=("${parts[@]/perftest/}")
+fi
+
+mkdir -p "$out"
+rm -f "$out"/*.log "$out/parts" # an earlier run's
+cat >"$work/guest.sh" <<GUEST
+export KEDGE_TEST_PROVIDER=${KEDGE_TEST_PROVIDER:-verbs} KEDGE_TEST_TRANSPORT=${KEDGE_TEST_TRANSPORT:-auto}
+export KEDGE_TEST_LONG=${KEDGE_TEST_LONG:-}
+bash "$here/guest.sh" "$build" ${parts[*]}
+GUEST
+status=0 limit=480
+[[ -z ${KEDGE_TEST_LONG-} ]] || limit=3600
+VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
+[[ -e $out/parts ]] || { compgen -G "$out/*.log" >/dev/null && touch "$out/parts"; } || exit "$status"
+
+while read -r verdict name _; do
+    [[ $verdict == FAILED ]] || continue
+    echo "-- $name"
+    grep -vE '^(skipped, |left out on )' "$out/$name.log" | tail -n 60
+done <"$out/parts"
+for name in "${parts[@]}"; do
+    [[ -e $out/$name.log ]] && ! grep -qE "^(ok|FAILED|skip:) $name " "$out/parts" || continue
+    echo "FAILED: $name did not finish"; tail -n 60 "$out/$name.log"
+done
+if [[ -e $out/conformance.log ]]; then
+    echo "skip: conformance: $(grep -c '^skipped, ' "$out/conformance.log") tests of transports that rxe lacks (DC)"
+    sed -n 's/^left out on /skip: conformance: on /p' "$out/conformance.log"
+fi
+grep '^skip:' "$out/parts" || true
+grep -v '^skip:' "$out/parts" || true
+echo "ran: in a guest on ${KEDGE_TEST_PROVIDER:-verbs}: $(sed -n 's/^ok //p' "$out/parts" | paste -sd , | sed 's/,/, /g')"
+# Some part has run, so there is a guest: that the device cannot be used in it is no reason to skip.
+((status != 77)) || status=1
+exit "$status"
