@@ -167,9 +167,9 @@ int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
     return fab->ops->get_event(fab, out);
 }
 
-uint64_t kedge_fab_bound_ns(uint8_t timeout, uint8_t retry_cnt)
+uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt)
 {
     if (timeout == 0)
         return UINT64_MAX;
-    return 2 * (4096ull << (timeout & 31)) * (retry_cnt + 1u);
+    return 2 * (4096ull << (timeout & 31)) * (retry_cnt + 1u) * caps->timeout_stretch;
 }

@@ -49,7 +49,9 @@ static const struct option options[] = {
     {"fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
      "dc, rc, or auto: dc where the device has it; the same on every node"},
     {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
-     "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 14 on verbs"},
+     "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
+    {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
+     "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
     {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
     {"pool", "dcis", A_COUNT, AT(dcis), 2, 32, "8", "DC initiators; one of them is for probing"},
@@ -66,7 +68,7 @@ static const struct option options[] = {
      "rc: of either kind, kept ready"},
     {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
      "how long peers may believe in a memory region; the same on every node; auto: 100ms on soft, "
-     "2500ms on verbs"},
+     "3000ms on verbs"},
     {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
     {"pool", "max_peers", A_COUNT, AT(max_peers), 1, 1 << 20, "16384", "endpoints known"},
     {"pool", "sq_slots", A_POWER, AT(sq_slots), 4, 65536, "256", "of a submission ring"},
@@ -239,9 +241,9 @@ void agentd_choose_times(struct agentd_config *c)
 {
     const bool wire = strcmp(c->provider, "soft") != 0;
     if (c->ack_timeout == 0)
-        c->ack_timeout = wire ? 14 : 8; /* 67 ms, as most programs have; 1 ms */
+        c->ack_timeout = wire ? 13 : 8; /* 34 ms, which devices may stretch to 134; 1 ms */
     if (c->mr_lease_ns == 0)
-        c->mr_lease_ns = (wire ? 2500 : 100) * MS;
+        c->mr_lease_ns = (wire ? 3000 : 100) * MS;
 }
 
 /* What concerns more than one setting. */

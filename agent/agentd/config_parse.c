@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "fabric/fault.h"
 
 static int set_text(void *at, const char *value, size_t room, struct kedge_errbuf *must)
 {
@@ -78,6 +79,13 @@ static int set_transport(void *at, const char *value, struct kedge_errbuf *must)
     return set_text(at, value, AGENTD_TEXT, must);
 }
 
+static int set_fault(void *at, const char *value, struct kedge_errbuf *must)
+{
+    struct kedge_fault_plan plan;
+    int status = kedge_fault_plan_parse(value, &plan, must);
+    return status == 0 ? set_text(at, value, AGENTD_TEXT, must) : status;
+}
+
 static int set_or_auto(enum agentd_type type, void *at, uint64_t min, uint64_t max,
                        const char *value, struct kedge_errbuf *must)
 {
@@ -102,6 +110,8 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_cpu(at, value, must);
     case A_TRANSPORT:
         return set_transport(at, value, must);
+    case A_FAULT:
+        return set_fault(at, value, must);
     case A_COUNT_OR_AUTO:
         return set_or_auto(A_COUNT, at, min, max, value, must);
     case A_TIME_OR_AUTO:

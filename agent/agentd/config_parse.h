@@ -16,6 +16,7 @@ enum agentd_type {
     A_SIZE,
     A_CPU,
     A_TRANSPORT,
+    A_FAULT,
     A_COUNT_OR_AUTO, /* 0: auto */
     A_TIME_OR_AUTO,
     A_GID,

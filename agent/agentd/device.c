@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "daemon.h"
+#include "fabric/fault.h"
 #include "fabric/providers.h"
 
 enum { SCRATCH_WINDOWS = 256 };
@@ -102,6 +103,18 @@ static int choose_transport(struct agent *a, struct kedge_errbuf *err)
                      d->rc ? "RC with UD" : "DC");
 }
 
+static int break_on_purpose(struct agent *a, struct kedge_errbuf *err)
+{
+    struct kedge_fault_plan plan;
+    int status = kedge_fault_plan_parse(a->config.fault, &plan, err);
+    if (status == 0)
+        status = kedge_fault_open(a->device.fab, &plan, &a->device.fab);
+    if (status == 0)
+        kedge_log(KEDGE_LOG_WARN, "faults are injected: this agent is for tests", "fault=\"%s\"",
+                  a->config.fault);
+    return status;
+}
+
 int device_open(struct agent *a, struct kedge_errbuf *err)
 {
     struct agent_device *d = &a->device;
@@ -113,7 +126,10 @@ int device_open(struct agent *a, struct kedge_errbuf *err)
     int status = provider != NULL ? provider->open(&attr, &d->fab, err) : -EINVAL;
     if (status != 0)
         return status;
-    status = choose_transport(a, err);
+    if (a->config.fault[0] != '\0')
+        status = break_on_purpose(a, err);
+    if (status == 0)
+        status = choose_transport(a, err);
     if (status != 0)
         return status;
     status = alloc_pd(d, &d->pd);
@@ -126,7 +142,7 @@ int device_open(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return explain(a, status, err);
     init_mr_table(a);
-    d->bound_ns = kedge_fab_bound_ns((uint8_t)a->config.ack_timeout, ACK_RETRIES);
+    d->bound_ns = kedge_fab_bound_ns(&d->fab->caps, (uint8_t)a->config.ack_timeout, ACK_RETRIES);
     uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
     if (a->config.mr_lease_ns <= least)
         return kedge_err(err, -EINVAL,

@@ -113,7 +113,7 @@ static uint64_t up_to_ms(uint64_t ns)
 static void lease(struct bed *b, struct probe_check *c)
 {
     const struct probe_settings *s = b->settings;
-    uint64_t bound = kedge_fab_bound_ns(s->ack_timeout, s->ack_retries);
+    uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
     uint64_t shortest = bound + b->fab->caps.slack_ns;
     char shortest_text[PROBE_DURATION], lease_text[PROBE_DURATION];
     probe_number(c, "bound_ns", bound);
@@ -152,9 +152,9 @@ static void advise_times(const struct bed *b, struct probe_check *c, uint64_t me
 {
     const uint8_t retries = b->settings->ack_retries;
     uint8_t timeout = b->settings->ack_timeout;
-    while (timeout < 31 && kedge_fab_bound_ns(timeout, retries) < measured)
+    while (timeout < 31 && kedge_fab_bound_ns(&b->fab->caps, timeout, retries) < measured)
         timeout++;
-    uint64_t shortest = kedge_fab_bound_ns(timeout, retries) + b->fab->caps.slack_ns;
+    uint64_t shortest = kedge_fab_bound_ns(&b->fab->caps, timeout, retries) + b->fab->caps.slack_ns;
     probe_number(c, "ack_timeout_wanted", timeout);
     probe_advise(
         c,
@@ -170,7 +170,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
                      struct bed_wr *w)
 {
     const struct probe_settings *s = b->settings;
-    const uint64_t bound = kedge_fab_bound_ns(s->ack_timeout, s->ack_retries);
+    const uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
     const uint64_t longest = s->wait_ms != 0 ? b->wait_ns : SILENCE_MS * KEDGE_NS_PER_MS;
     char took[PROBE_DURATION], assumed[PROBE_DURATION];
     struct ibv_wc wc;

@@ -251,6 +251,7 @@ static const struct kedge_fab_caps soft_caps = {
     .mtu = IBV_MTU_4096,
     .is_ethernet = true,
     .deadlines = true,
+    .timeout_stretch = 1,
     .slack_ns = 2 * KEDGE_NS_PER_MS,
 };
 

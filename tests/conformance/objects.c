@@ -220,10 +220,17 @@ END_TEST
 
 START_TEST(the_longest_that_a_request_can_last_is_known)
 {
-    ck_assert_uint_eq(kedge_fab_bound_ns(0, 7), UINT64_MAX);
-    ck_assert_uint_eq(kedge_fab_bound_ns(1, 0), 2 * 8192);
-    ck_assert_uint_eq(kedge_fab_bound_ns(14, 7), 2ull * (4096ull << 14) * 8);
-    ck_assert_uint_gt(kedge_fab_bound_ns(31, 7), kedge_fab_bound_ns(30, 7));
+    struct node a;
+    node_open(&a);
+    const struct kedge_fab_caps *caps = &a.fab->caps;
+    const uint64_t stretch = caps->timeout_stretch;
+    ck_assert_uint_ge(stretch, 1);
+    ck_assert_uint_le(stretch, 4); /* IBTA 9.7.6.1.3 */
+    ck_assert_uint_eq(kedge_fab_bound_ns(caps, 0, 7), UINT64_MAX);
+    ck_assert_uint_eq(kedge_fab_bound_ns(caps, 1, 0), stretch * 2 * 8192);
+    ck_assert_uint_eq(kedge_fab_bound_ns(caps, 14, 7), stretch * 2 * (4096ull << 14) * 8);
+    ck_assert_uint_gt(kedge_fab_bound_ns(caps, 31, 7), kedge_fab_bound_ns(caps, 30, 7));
+    node_close(&a);
 }
 END_TEST
 

@@ -52,9 +52,11 @@ struct kedge_fab_caps {
     uint8_t port_num;
     uint16_t lid; /* 0 on Ethernet */
     enum ibv_mtu mtu;
-    bool is_ethernet;  /* address handles need a GRH */
-    bool dci_streams;  /* one DCI can serve several targets at a time */
-    bool deadlines;    /* not_after_ns is kept to */
+    bool is_ethernet;         /* address handles need a GRH */
+    bool dci_streams;         /* one DCI can serve several targets at a time */
+    bool deadlines;           /* not_after_ns is kept to */
+    uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
+                               * channel adapter take four */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
 };
 
@@ -348,8 +350,9 @@ int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
  * ---------------------------------------------------------------------------------------- */
 
 /* The longest that a posted operation can still be executed or tried, in ns, from a queue pair's
- * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3), plus the same for what may
- * stand before it. The `bound` of the lease rule. timeout 0 means for ever: UINT64_MAX. */
-uint64_t kedge_fab_bound_ns(uint8_t timeout, uint8_t retry_cnt);
+ * attributes: 4.096 us x 2^timeout x (retry_cnt + 1) (IBTA 9.7.6.1.3) as far as the device
+ * stretches it, plus the same for what may stand before it. The `bound` of the lease rule. timeout
+ * 0 means for ever: UINT64_MAX. */
+uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt);
 
 #endif

@@ -20,6 +20,11 @@ struct kedge_fault_plan {
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
 };
 
+/* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%"; the shares are
+ * loss, completion_error, post_error, control_error. 0, or -EINVAL and what it must be. */
+int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
+                           struct kedge_errbuf *must);
+
 /* Wraps inner, which the layer then owns (closing the layer closes it). The plan is copied.
  * -ENOMEM. */
 int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,

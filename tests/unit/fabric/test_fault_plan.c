@@ -533,6 +533,23 @@ START_TEST(only_datagrams_are_lost)
 }
 END_TEST
 
+START_TEST(a_plan_is_read_as_an_operator_writes_it)
+{
+    static const char *const wrong[] = {"loss",   "loss=5",   "loss=101%", "loss=-1%", "lost=5%",
+                                        "seed=x", "loss=5%%", "=",         "loss=nan%"};
+    struct kedge_errbuf must = {""};
+    struct kedge_fault_plan plan;
+    const char *right = "loss=5%, seed=7,completion_error = 0.01%";
+    ck_assert_int_eq(kedge_fault_plan_parse(right, &plan, &must), 0);
+    ck_assert_uint_eq(plan.loss_ppm, 50000);
+    ck_assert_uint_eq(plan.completion_error_ppm, 100);
+    ck_assert_uint_eq(plan.seed, 7);
+    ck_assert_uint_eq(plan.post_error_ppm + plan.control_error_ppm, 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_int_eq(kedge_fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
+}
+END_TEST
+
 #define TESTS(X)                                                                                   \
     X(the_same_seed_gives_the_same_faults_and_another_one_others)                                  \
     X(faults_come_at_their_rate_and_are_counted)                                                   \
@@ -545,6 +562,7 @@ END_TEST
     X(a_delayed_completion_is_withheld_for_so_many_polls)                                          \
     X(a_plan_that_ends_lets_withheld_completions_go_in_order)                                      \
     X(datagrams_are_lost_while_their_sender_sees_success)                                          \
-    X(only_datagrams_are_lost)
+    X(only_datagrams_are_lost)                                                                     \
+    X(a_plan_is_read_as_an_operator_writes_it)
 
 KEDGE_CHECK_MAIN("fault", TESTS)

@@ -242,7 +242,9 @@ START_TEST(what_waited_too_long_is_never_executed)
     *theirs = 0;
     fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
     bed_post(qp, &w.wr); /* the peer is in RESET */
-    usleep((unsigned)(kedge_fab_bound_ns(bed_hasty.timeout, bed_hasty.retry_cnt) / 1000) + 1000);
+    usleep((unsigned)(kedge_fab_bound_ns(&p.a.fab->caps, bed_hasty.timeout, bed_hasty.retry_cnt) /
+                      1000) +
+           1000);
     bed_connect(late, &to_qp, bed_hasty);
     while (kedge_fab_poll(p.a.cq, 1, &wc) == 0)
         ;

@@ -49,6 +49,7 @@ struct agentd_config {
     uint64_t port;               /* 0: the first that is up */
     uint8_t gid[16];             /* zero: the provider chooses */
     char transport[AGENTD_TEXT]; /* auto, dc or rc */
+    char fault[AGENTD_TEXT];     /* a kedge_fault_plan's text; empty: none */
     uint64_t ack_timeout;        /* as verbs count it */
     /* [pool] */
     char pool[AGENTD_TEXT];

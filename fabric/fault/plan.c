@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans as text. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "fabric/fault.h"
+
+enum { ONE = 64, PPM_OF_PERCENT = 10000 };
+
+/* "5%", "0.01%": parts in a million. */
+static int parse_share(const char *text, uint32_t *out)
+{
+    char *end = NULL;
+    double percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
+        return -EINVAL;
+    *out = (uint32_t)(percent * PPM_OF_PERCENT + 0.5);
+    return 0;
+}
+
+static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
+{
+    if (strcmp(name, "seed") == 0)
+        return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
+    uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
+                      : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
+                      : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
+                      : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
+                                                              : NULL;
+    return share != NULL ? parse_share(value, share) : -EINVAL;
+}
+
+int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
+                           struct kedge_errbuf *must)
+{
+    struct kedge_fault_plan plan = {.seed = 1};
+    for (const char *at = text; *at != '\0';) {
+        char one[ONE];
+        size_t length = strcspn(at, ","), used = 0;
+        for (size_t i = 0; i < length && used < sizeof one - 1; i++)
+            if (at[i] != ' ' && at[i] != '\t')
+                one[used++] = at[i];
+        one[used] = '\0';
+        char *value = strchr(one, '=');
+        if (value == NULL)
+            value = one + used;
+        else
+            *value++ = '\0';
+        if (set_one(one, value, &plan) != 0)
+            return kedge_err(must, -EINVAL,
+                             "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
+                             "post_error, control_error and seed");
+        at += length + (at[length] == ',');
+    }
+    *out = plan;
+    return 0;
+}
