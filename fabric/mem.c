@@ -3,17 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out)
+static const size_t HUGE_PAGE = 2u << 20;
+static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
+
+static int alloc(size_t size, const char *name, unsigned flags, struct kedge_fab_mem *out)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int status;
-    if (size == 0 || size > SIZE_MAX - page)
-        return -EINVAL;
-    size = (size + page - 1) & ~(page - 1);
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     if (fd < 0)
         return -errno;
     /* Allocated here and now, so that a full tmpfs is an error and not a SIGBUS later. */
@@ -30,12 +30,35 @@ int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out
         close(fd);
         return status;
     }
-    *out = (struct kedge_fab_mem){.addr = addr, .size = size, .fd = fd};
+    *out = (struct kedge_fab_mem){.addr = addr, .size = size, .fd = fd, .huge = flags != 0};
     return 0;
 fail:
     status = errno == ENOSPC ? -ENOMEM : -errno;
     close(fd);
     return status;
+}
+
+int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (size == 0 || size > SIZE_MAX - page)
+        return -EINVAL;
+    return alloc((size + page - 1) & ~(page - 1), name, 0, out);
+}
+
+int kedge_fab_mem_alloc_huge(size_t size, const char *name, struct kedge_fab_mem *out)
+{
+    if (size > 0 && size % HUGE_PAGE == 0 && alloc(size, name, MFD_HUGETLB | HUGE_2MB, out) == 0)
+        return 0;
+    return kedge_fab_mem_alloc(size, name, out);
+}
+
+int kedge_fab_mem_zero(const struct kedge_fab_mem *mem)
+{
+    if (fallocate(mem->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)mem->size) == 0 &&
+        fallocate(mem->fd, 0, 0, (off_t)mem->size) == 0)
+        return 0;
+    return errno == ENOSPC ? -ENOMEM : -errno;
 }
 
 void kedge_fab_mem_free(struct kedge_fab_mem *mem)

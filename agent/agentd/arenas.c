@@ -27,13 +27,21 @@ static void on_zeroed(uv_work_t *work, int status);
 static void make_memory(uv_work_t *work)
 {
     struct arena *arena = work->data;
-    arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
+    /* soft is a CPU, and would have to touch them. */
+    if (strcmp(arena->agent->config.provider, kedge_fab_soft.name) == 0)
+        arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
+    else
+        arena->status = kedge_fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
 }
 
 static void zero_memory(uv_work_t *work)
 {
     struct arena *arena = work->data;
-    memset(arena->mem.addr, 0, arena->mem.size);
+    arena->status = 0;
+    if (arena->mem.huge)
+        arena->status = kedge_fab_mem_zero(&arena->mem);
+    else
+        memset(arena->mem.addr, 0, arena->mem.size);
 }
 
 static void free_memory(uv_work_t *work)
@@ -274,7 +282,7 @@ static void on_zeroed(uv_work_t *work, int cancelled)
     struct agent *a = arena->agent;
     (void)cancelled;
     arena->busy = false;
-    if (a->stopping || !has_place(arena))
+    if (a->stopping || arena->status != 0 || !has_place(arena))
         arena_free(arena);
     else
         arena_register(arena, on_zeroed_registered);

@@ -132,10 +132,19 @@ struct kedge_fab_mem {
     void *addr;  /* page-aligned, mapped shared and writable here */
     size_t size; /* multiple of the page size */
     int fd;      /* memfd, SHRINK|GROW|SEAL sealed */
+    bool huge;   /* of huge pages */
 };
 
 /* Makes size bytes (rounded up to pages) of zeroed memory. -ENOMEM, -EMFILE. Any thread. Blocks. */
 int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out);
+/* The same of huge pages (2 MiB), where size is a multiple of theirs and the host has some to
+ * spare; else as above. A device needs fewer entries for them. Only for memory that no CPU of ours
+ * touches once others map it: who punches holes in it and takes the pages makes touching it fatal.
+ */
+int kedge_fab_mem_alloc_huge(size_t size, const char *name, struct kedge_fab_mem *out);
+/* Zeroes all of it without touching it, when nothing is registered in it. 0, or -ENOMEM: it is of
+ * no more use than to be freed. Any thread. Blocks. */
+int kedge_fab_mem_zero(const struct kedge_fab_mem *mem);
 /* Unmaps and closes. Everything registered in it must have been deregistered. */
 void kedge_fab_mem_free(struct kedge_fab_mem *mem);
 
