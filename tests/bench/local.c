@@ -77,7 +77,11 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     const unsigned long long peers = o->test != PERF_MEMORY ? strangers + 1024
                                      : which == 1           ? strangers
                                                             : 1;
-    uint32_t workers = o->test == PERF_MESH ? o->workers : 16;
+    const bool many = o->test == PERF_MESH || o->test == PERF_STORM;
+    const uint32_t workers = many ? o->workers : 16;
+    char transport[32] = "";
+    if (o->transport != NULL)
+        snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
     if (which == 0)
         snprintf(text, sizeof text,
@@ -88,14 +92,13 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
         snprintf(text, sizeof text,
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
                  "state_dir = %s/%s\nmetaservers = %s\n"
-                 "[fabric]\nprovider = soft\ndevice = %s\n"
+                 "[fabric]\nprovider = soft\ndevice = %s\n%s"
                  "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
-                 "%u\nmax_inflight = %u\ncq_slots "
-                 "= %u\n"
+                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n"
                  "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
-                 l->server, l->device, lane_cpu, peers, workers > 256 ? workers : 256, slots, slots,
-                 power_of_two(1024, 2 * slots), (unsigned)geteuid());
+                 l->server, l->device, transport, lane_cpu, peers, workers > 256 ? workers : 256,
+                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, (unsigned)geteuid());
     return write_file(path, text, err);
 }
 
@@ -205,7 +208,7 @@ int perf_first_cpus(int cpu[2])
 static void choose_cpus(struct perf_local *l, const struct perf_options *o)
 {
     int cpu[2];
-    if (o->test == PERF_MESH || perf_first_cpus(cpu) != 2)
+    if (o->test == PERF_MESH || o->test == PERF_STORM || perf_first_cpus(cpu) != 2)
         return;
     l->pinned = true;
     l->worker_cpu = cpu[0];
@@ -249,6 +252,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     }
     o->socket = l->socket[0];
     o->peer_socket = l->socket[1];
+    snprintf(l->admin_socket, sizeof l->admin_socket, "%s.admin", l->socket[0]);
+    o->admin_socket = l->admin_socket;
     o->server = l->server;
     o->pinned = l->pinned;
     o->agent_pid[0] = l->pid[1];

@@ -22,6 +22,10 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_isolation(o, r, err);
     case PERF_VERBS_CONNECT:
         return perf_verbs_connect(o, r, err);
+    case PERF_FIRST_READ:
+        return perf_first_read(o, r, err);
+    case PERF_STORM:
+        return perf_storm(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;
@@ -60,7 +64,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "kedge-perf: %s\n", err.text);
         return 1;
     }
-    if (options.child_port == 0)
+    if (options.child_port == 0 && options.token == NULL)
         perf_report(&options, &result);
     return 0;
 }

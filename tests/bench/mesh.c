@@ -2,57 +2,19 @@
 /* Workers that all connect to each other, as the burst compute nodes of a store do. Each is a
  * process, waits without spinning, and READs eight bytes from every other one. */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <kedge.h>
 
-#include "base/futex.h"
+#include "hall.h"
 #include "perf.h"
 
-enum { WAIT_MS = 60000, WORD = 8, BETWEEN = 64 };
-
-struct seat {
-    char token[KEDGE_TOKEN_MAX];
-    struct kedge_hist connects;
-    uint64_t retries;
-    struct kedge_errbuf err;
-    int status;
-};
-
-/* Shared between the processes. */
-struct hall {
-    _Atomic uint32_t exported, done; /* how many; futexes */
-    _Atomic uint32_t failed;
-    struct seat seat[];
-};
+enum { WORD = 8, BETWEEN = 64 };
+enum { EXPORTED, DONE };
 
 static uint64_t word_of(uint32_t worker)
 {
     return 0x6b65646765000000ull + worker;
-}
-
-/* Wakes everyone at each step; waits until all have come, or one has failed. */
-static int meet(struct hall *hall, _Atomic uint32_t *count, uint32_t all)
-{
-    atomic_fetch_add(count, 1);
-    kedge_futex_wake(count, INT32_MAX);
-    uint64_t end = kedge_clock_ns() + WAIT_MS * KEDGE_NS_PER_MS;
-    for (uint32_t n; (n = atomic_load(count)) < all;) {
-        if (atomic_load(&hall->failed) != 0)
-            return -ECANCELED;
-        if (kedge_clock_ns() > end)
-            return -ETIMEDOUT;
-        (void)kedge_futex_wait(count, n, 200 * KEDGE_NS_PER_MS);
-    }
-    return 0;
 }
 
 /* Takes `wanted` completions or more, as they come, adding them to *done; all must be successes. */
@@ -64,7 +26,7 @@ static int collect(struct kedge_session *s, uint32_t wanted, uint32_t *done, uin
     while (*done < enough) {
         int n = kedge_poll(s, 64, wc);
         if (n == 0) {
-            n = kedge_wait(s, WAIT_MS);
+            n = kedge_wait(s, PERF_PATIENCE_MS);
             if (n == 0)
                 return kedge_err(err, -ETIMEDOUT, "%u of %u READs completed", *done, posted);
             if (n > 0)
@@ -87,7 +49,7 @@ struct member {
     uint32_t lkey;
 };
 
-static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_t workers,
+static int meet_others(struct member *m, struct perf_hall *hall, uint32_t me, uint32_t workers,
                        struct kedge_errbuf *err)
 {
     static struct kedge_vqp *vqps[PERF_MAX_WORKERS];
@@ -106,7 +68,7 @@ static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_
             return perf_failed(status, "a VQP to another worker", err);
         uint64_t begin = kedge_clock_fast_ns(&clock);
         status = kedge_connect(vqps[i], remotes[i].gid);
-        kedge_hist_record(&hall->seat[me].connects, kedge_clock_fast_ns(&clock) - begin);
+        kedge_hist_record(&hall->seat[me].hist, kedge_clock_fast_ns(&clock) - begin);
     }
     if (status != 0)
         return perf_failed(status, "connecting", err);
@@ -135,9 +97,10 @@ static int meet_others(struct member *m, struct hall *hall, uint32_t me, uint32_
     return status != 0 ? status : collect(m->s, posted - done, &done, posted, err);
 }
 
-static int worker_run(const struct perf_options *o, struct hall *hall, uint32_t me)
+static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
 {
-    struct seat *seat = &hall->seat[me];
+    const struct perf_options *o = user;
+    struct perf_seat *seat = &hall->seat[me];
     struct member m = {.s = NULL};
     struct kedge_mr *mr;
     void *memory;
@@ -156,7 +119,7 @@ static int worker_run(const struct perf_options *o, struct hall *hall, uint32_t 
         status = kedge_mr_export(mr, seat->token, sizeof seat->token);
     if (status != 0)
         return perf_failed(status, "exporting", &seat->err);
-    status = meet(hall, &hall->exported, o->workers);
+    status = perf_hall_meet(hall, EXPORTED);
     if (status != 0)
         return kedge_err(&seat->err, status, "not all workers came");
     status = meet_others(&m, hall, me, o->workers, &seat->err);
@@ -165,57 +128,28 @@ static int worker_run(const struct perf_options *o, struct hall *hall, uint32_t 
         if (i != me && word != word_of(i))
             status = kedge_err(&seat->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
     }
-    if (status == 0 && meet(hall, &hall->done, o->workers) != 0)
+    if (status == 0 && perf_hall_meet(hall, DONE) != 0)
         status = kedge_err(&seat->err, -ECANCELED, "not all workers finished");
     kedge_close(m.s);
     return status;
 }
 
-static int gather(const struct perf_options *o, struct hall *hall, struct perf_result *r,
-                  struct kedge_errbuf *err)
-{
-    int status = 0;
-    kedge_hist_reset(&r->hist);
-    for (uint32_t i = 0; i < o->workers; i++) {
-        struct seat *seat = &hall->seat[i];
-        kedge_hist_merge(&r->hist, &seat->connects);
-        r->retries += seat->retries;
-        if (seat->status != 0 && (status == 0 || status == -ECANCELED))
-            status = kedge_err(err, seat->status, "worker %u: %.450s", i,
-                               seat->err.text[0] != '\0' ? seat->err.text : "it died");
-    }
-    r->verified = status == 0;
-    return status;
-}
-
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
-    size_t bytes = sizeof(struct hall) + o->workers * sizeof(struct seat);
-    struct hall *hall =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    static pid_t pid[PERF_MAX_WORKERS];
-    if (hall == MAP_FAILED)
-        return kedge_err(err, -ENOMEM, "out of memory");
+    struct perf_hall *hall;
+    int status = perf_hall_new(o->workers, &hall, err);
+    if (status != 0)
+        return status;
     uint64_t begin = kedge_clock_ns();
-    for (uint32_t i = 0; i < o->workers; i++) {
-        kedge_hist_reset(&hall->seat[i].connects);
-        hall->seat[i].status = -EIO;
-        pid[i] = fork();
-        if (pid[i] == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            hall->seat[i].status = worker_run(o, hall, i);
-            if (hall->seat[i].status != 0)
-                atomic_store(&hall->failed, 1);
-            _exit(0);
-        }
-        if (pid[i] < 0)
-            atomic_store(&hall->failed, 1);
-    }
-    for (uint32_t i = 0; i < o->workers; i++)
-        if (pid[i] > 0)
-            waitpid(pid[i], NULL, 0);
+    perf_hall_run(hall, worker_run, o);
     r->elapsed_ns = kedge_clock_ns() - begin;
-    int status = gather(o, hall, r, err);
-    munmap(hall, bytes);
+    kedge_hist_reset(&r->hist);
+    for (uint32_t i = 0; i < o->workers; i++) {
+        kedge_hist_merge(&r->hist, &hall->seat[i].hist);
+        r->retries += hall->seat[i].retries;
+    }
+    (void)perf_hall_judge(hall, &status, err);
+    r->verified = status == 0;
+    perf_hall_free(hall);
     return status;
 }

@@ -19,6 +19,9 @@ static const char help[] =
     "  memory                    what an agent takes for each peer that it knows; needs --local\n"
     "  cores                     from one processor to another and back: the least a READ adds\n"
     "  mesh --workers N          N workers connect to each other and READ from each other\n"
+    "  storm --workers N         N workers of a host all at once READ from the same new peer\n"
+    "  first-read                what a worker pays from its start until its first READ, step by\n"
+    "                            step: medians of fresh processes\n"
     "  verbs-connect             what a program without Kedge does until its first READ of a new\n"
     "                            peer, step by step: medians in a fresh process and in one that\n"
     "                            keeps its device open; needs an RDMA device\n"
@@ -26,7 +29,9 @@ static const char help[] =
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
-    "                            but for mesh, worker and lanes get CPUs of their own\n"
+    "                            but for mesh and storm, worker and lanes get CPUs\n"
+    "                            of their own\n"
+    "  --transport dc|rc         of --local's agents (dc)\n"
     "  --size BYTES              of an operation (8)\n"
     "  --depth N                 operations under way at a time (1)\n"
     "  --count N                 how many are measured\n"
@@ -34,6 +39,7 @@ static const char help[] =
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
     "  --peer-socket PATH        the agent of the target (the same)\n"
+    "  --admin-socket PATH       storm: that agent's for its operator, which says what it did\n"
     "  --server URL              a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
     "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
     "  --device NAME             verbs-connect: the RDMA device (the first)\n"
@@ -58,11 +64,15 @@ static const struct {
     {"isolation", PERF_ISOLATION, 200000},
     {"cores", PERF_CORES, 1000000},
     {"verbs-connect", PERF_VERBS_CONNECT, 5},
+    {"first-read", PERF_FIRST_READ, 20},
+    {"storm", PERF_STORM, 0},
 };
 
-#define TESTS "attach, connect, read, write, mesh, memory, isolation, cores, verbs-connect"
+#define TESTS                                                                                      \
+    "attach, connect, read, write, mesh, storm, memory, isolation, cores, first-read, "            \
+    "verbs-connect"
 
-enum { UNCACHED = 1000, CACHED = 1000000 };
+enum { UNCACHED = 1000, CACHED = 1000000, MESH = 16, STORM = 240 };
 
 static int number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out,
                   struct kedge_errbuf *err)
@@ -73,7 +83,45 @@ static int number(const char *option, const char *text, uint64_t min, uint64_t m
                      (unsigned long long)min, (unsigned long long)max, text);
 }
 
-/* What only makes sense together. */
+/* What only makes sense together, of tests in fresh processes. */
+static int check_fresh(const struct perf_options *o, struct kedge_errbuf *err)
+{
+    static const uint8_t no_gid[16];
+    if (o->test != PERF_VERBS_CONNECT &&
+        (o->verbs.device != NULL || memcmp(o->verbs.gid, no_gid, 16) != 0 ||
+         memcmp(o->verbs.peer_gid, no_gid, 16) != 0 || o->child_port != 0))
+        return kedge_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
+    if (o->token != NULL && o->test != PERF_FIRST_READ)
+        return kedge_err(err, -EINVAL, "--token is what first-read starts itself with");
+    if (o->test == PERF_VERBS_CONNECT && o->local)
+        return kedge_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
+    if ((o->test == PERF_VERBS_CONNECT || o->test == PERF_FIRST_READ) &&
+        o->count > PERF_MAX_CONNECTS)
+        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
+    return 0;
+}
+
+/* The same, of servers of our own. Endpoints that are invented are registered with DC alone. */
+static int check_local(const struct perf_options *o, bool uncached, struct kedge_errbuf *err)
+{
+    bool strangers = uncached || o->test == PERF_MEMORY || o->test == PERF_ISOLATION;
+    if (o->test == PERF_MEMORY && !o->local)
+        return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
+    if (o->test == PERF_ISOLATION && !o->local)
+        return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
+    if (o->transport == NULL)
+        return 0;
+    if (!o->local || o->direct || o->test == PERF_CORES)
+        return kedge_err(err, -EINVAL, "--transport is for --local, which starts agents");
+    if (strcmp(o->transport, "dc") != 0 && strcmp(o->transport, "rc") != 0)
+        return kedge_err(err, -EINVAL, "--transport must be dc or rc, not \"%.40s\"", o->transport);
+    if (strangers && strcmp(o->transport, "rc") == 0)
+        return kedge_err(err, -EINVAL,
+                         "%s has DC alone: the endpoints that it invents have no other", o->name);
+    return 0;
+}
+
+/* The same, of all. */
 static int check(struct perf_options *o, bool cached, bool uncached, struct kedge_errbuf *err)
 {
     bool one_sided = o->test == PERF_READ || o->test == PERF_WRITE;
@@ -85,23 +133,18 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
         return kedge_err(err, -EINVAL, "--direct is for read and write");
     if (o->count == 0)
         o->count = cached ? CACHED : UNCACHED;
-    if (o->test == PERF_MEMORY && !o->local)
-        return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
-    if (o->test == PERF_ISOLATION && !o->local)
-        return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
     if ((uncached || o->test == PERF_MEMORY) && o->count > PERF_MAX_STRANGERS)
         return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_STRANGERS);
-    static const uint8_t no_gid[16];
-    if (o->test != PERF_VERBS_CONNECT &&
-        (o->verbs.device != NULL || memcmp(o->verbs.gid, no_gid, 16) != 0 ||
-         memcmp(o->verbs.peer_gid, no_gid, 16) != 0 || o->child_port != 0))
-        return kedge_err(err, -EINVAL, "--device, --gid and --peer-gid are for verbs-connect");
-    if (o->test == PERF_VERBS_CONNECT && o->local)
-        return kedge_err(err, -EINVAL, "verbs-connect needs no servers: leave out --local");
-    if (o->test == PERF_VERBS_CONNECT && o->count > PERF_MAX_CONNECTS)
-        return kedge_err(err, -EINVAL, "--count is at most %d here", PERF_MAX_CONNECTS);
+    if (o->test == PERF_STORM && o->local && o->admin_socket != NULL)
+        return kedge_err(err, -EINVAL,
+                         "--local knows its agent's socket: leave out --admin-socket");
+    if (o->test != PERF_STORM && o->admin_socket != NULL)
+        return kedge_err(err, -EINVAL, "--admin-socket is for storm");
+    if (o->workers == 0)
+        o->workers = o->test == PERF_STORM ? STORM : MESH;
     o->cached = cached;
-    return 0;
+    int status = check_local(o, uncached, err);
+    return status != 0 ? status : check_fresh(o, err);
 }
 
 static const struct option long_options[] = {
@@ -120,6 +163,9 @@ static const struct option long_options[] = {
     {"gid", required_argument, NULL, 'g'},
     {"peer-gid", required_argument, NULL, 'G'},
     {"child", required_argument, NULL, 'C'}, /* what verbs-connect starts itself with */
+    {"token", required_argument, NULL, 't'}, /* what first-read starts itself with */
+    {"admin-socket", required_argument, NULL, 'A'},
+    {"transport", required_argument, NULL, 'T'},
     {"json", no_argument, NULL, 'j'},
     {"direct", no_argument, NULL, 'D'},
     {"cached", no_argument, NULL, 'c'},
@@ -187,6 +233,33 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
     return 0;
 }
 
+/* One with a text. */
+static void set_text(struct perf_options *o, int c)
+{
+    switch (c) {
+    case 'a':
+        o->socket = optarg;
+        break;
+    case 'p':
+        o->peer_socket = optarg;
+        break;
+    case 'A':
+        o->admin_socket = optarg;
+        break;
+    case 'm':
+        o->server = optarg;
+        break;
+    case 'b':
+        o->bin = optarg;
+        break;
+    case 'T':
+        o->transport = optarg;
+        break;
+    default:
+        o->token = optarg;
+    }
+}
+
 static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
 {
     if (optind + 1 != argc)
@@ -208,7 +281,6 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
     const char *server = getenv("KEDGE_SERVER");
     struct perf_options o = {.size = 8,
                              .depth = 1,
-                             .workers = 16,
                              .dead = 4,
                              .silent = 4,
                              .server = server != NULL ? server : "http://127.0.0.1:7480"};
@@ -231,16 +303,13 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
             status = set_verbs(&o, c, err);
             break;
         case 'a':
-            o.socket = optarg;
-            break;
         case 'p':
-            o.peer_socket = optarg;
-            break;
+        case 'A':
         case 'm':
-            o.server = optarg;
-            break;
         case 'b':
-            o.bin = optarg;
+        case 'T':
+        case 't':
+            set_text(&o, c);
             break;
         case 'l':
             o.local = true;

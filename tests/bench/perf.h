@@ -18,7 +18,8 @@ enum {
     PERF_MAX_WORKERS = 1000,
     PERF_MAX_STRANGERS = 100000, /* endpoints that connect, memory or isolation register */
     PERF_MAX_DEAD = 8,           /* agents that isolation kills */
-    PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect */
+    PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
+    PERF_FIRST_STEPS = 5,        /* of first-read */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
 
@@ -31,23 +32,30 @@ enum perf_test {
     PERF_MEMORY,
     PERF_ISOLATION,
     PERF_CORES,
-    PERF_VERBS_CONNECT
+    PERF_VERBS_CONNECT,
+    PERF_FIRST_READ,
+    PERF_STORM
 };
 
 /* The command line. Strings are argv's or literals. */
 struct perf_options {
     enum perf_test test;
-    const char *name;        /* of the test */
-    const char *socket;      /* of the agent that is measured; NULL: libkedge's default */
-    const char *peer_socket; /* of the agent of the target; NULL: the same */
-    const char *server;      /* a metaserver, for connect --uncached */
-    const char *bin;         /* where --local finds the daemons; NULL: beside kedge-perf */
+    const char *name;         /* of the test */
+    const char *socket;       /* of the agent that is measured; NULL: libkedge's default */
+    const char *peer_socket;  /* of the agent of the target; NULL: the same */
+    const char *admin_socket; /* storm: of the agent that is measured; NULL: it is not asked */
+    const char *server;       /* a metaserver, for connect --uncached */
+    const char *bin;          /* where --local finds the daemons; NULL: beside kedge-perf */
+    const char *transport;    /* of --local's agents; NULL: theirs by default */
     uint64_t count;
     uint32_t size, depth, workers, dead, silent;
     bool direct, local, json, cached;
     struct bench_choice verbs; /* verbs-connect: device and GIDs */
-    uint16_t child_port;       /* verbs-connect started itself anew for one repetition; else 0 */
-    int agent_pid[2];          /* --local's; else 0 */
+    /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
+     * the token of first-read's target; else 0 and NULL. */
+    uint16_t child_port;
+    const char *token;
+    int agent_pid[2]; /* --local's; else 0 */
     /* Isolation's: agents to be killed. */
     const char *dead_socket[PERF_MAX_DEAD];
     int dead_pid[PERF_MAX_DEAD];
@@ -76,6 +84,14 @@ struct perf_result {
         uint8_t gid[16], peer_gid[16];
         uint64_t cold_ns[BENCH_STEPS + 1], warm_ns[BENCH_STEPS + 1];
     } verbs;
+    uint64_t first_ns[PERF_FIRST_STEPS + 1]; /* first-read: the same */
+    /* storm: how many workers READ, and what the agent did for it, where it was asked and has
+     * connections (rc) */
+    uint32_t worked;
+    struct perf_connections {
+        bool known;
+        uint64_t requests, made; /* messages, and what came of them */
+    } connections;
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -111,6 +127,7 @@ int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedg
 struct perf_local {
     char device[64], work[64];
     char socket[2 + PERF_MAX_DEAD][96]; /* of the agents */
+    char admin_socket[112];             /* of the first */
     char server[64];                    /* URL */
     int pid[3 + PERF_MAX_DEAD];         /* metaserver, agents; 0: none */
     bool pinned;                        /* to these */
@@ -143,6 +160,9 @@ int perf_cores(const struct perf_options *o, struct perf_result *r, struct kedge
 int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
                        struct kedge_errbuf *err);
 void perf_verbs_report(const struct perf_options *o, const struct perf_result *r);
+int perf_first_read(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+void perf_first_report(const struct perf_options *o, const struct perf_result *r);
+int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 

@@ -54,13 +54,41 @@ static double ratio(const struct perf_result *r, double percent)
     return alone > 0 ? (double)kedge_hist_percentile(&r->hist, percent) / (double)alone : 0;
 }
 
+static void storm_as_json(struct kedge_text *t, const struct perf_options *o,
+                          const struct perf_result *r)
+{
+    kedge_text_printf(t, "\"workers\":%u,\"worked\":%u,\"verified\":%s,", o->workers, r->worked,
+                      r->verified ? "true" : "false");
+    if (r->connections.known)
+        kedge_text_printf(t, "\"handshake_requests\":%llu,\"connections\":%llu,",
+                          (unsigned long long)r->connections.requests,
+                          (unsigned long long)r->connections.made);
+    else
+        kedge_text_printf(t, "\"handshake_requests\":null,\"connections\":null,");
+}
+
+static void storm_as_text(const struct perf_options *o, const struct perf_result *r)
+{
+    printf("storm: %u of %u workers READ; the last %.3f ms after they began; each: p50 %.3f us, "
+           "p99 %.3f us",
+           r->worked, o->workers, (double)r->elapsed_ns / 1e6,
+           (double)kedge_hist_percentile(&r->hist, 50) / 1e3,
+           (double)kedge_hist_percentile(&r->hist, 99) / 1e3);
+    if (r->connections.known)
+        printf("; connections: %llu made, with %llu handshake messages",
+               (unsigned long long)r->connections.made,
+               (unsigned long long)r->connections.requests);
+    puts("");
+}
+
 static void as_json(const struct perf_options *o, const struct perf_result *r, double per_second)
 {
     const struct kedge_hist *h = &r->hist;
     struct kedge_text t;
     kedge_text_init(&t, 4096);
-    kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":\"soft\",\"direct\":%s,", o->name,
-                      o->direct ? "true" : "false");
+    /* Whose an agent is that was running already, it does not tell its workers. */
+    kedge_text_printf(&t, "{\"test\":\"%s\",\"provider\":%s,\"direct\":%s,", o->name,
+                      o->direct || o->local ? "\"soft\"" : "null", o->direct ? "true" : "false");
     if (o->test == PERF_CONNECT)
         kedge_text_printf(&t, "\"cached\":%s,", o->cached ? "true" : "false");
     if (has_depth(o))
@@ -69,6 +97,8 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
     if (o->test == PERF_MESH)
         kedge_text_printf(&t, "\"workers\":%u,\"verified\":%s,", o->workers,
                           r->verified ? "true" : "false");
+    if (o->test == PERF_STORM)
+        storm_as_json(&t, o, r);
     if (o->test == PERF_MEMORY)
         kedge_text_printf(&t, "\"peers\":%llu,\"bytes_with\":%llu,\"bytes_without\":%llu,",
                           (unsigned long long)o->count, (unsigned long long)r->large,
@@ -111,8 +141,16 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         perf_verbs_report(o, r);
         return;
     }
+    if (o->test == PERF_FIRST_READ) {
+        perf_first_report(o, r);
+        return;
+    }
     if (o->json) {
         as_json(o, r, per_second);
+        return;
+    }
+    if (o->test == PERF_STORM) {
+        storm_as_text(o, r);
         return;
     }
     if (o->test == PERF_MEMORY) {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fresh.h"
 #include "perf.h"
 
 /* The peer's process. */
@@ -21,8 +22,6 @@ struct peer {
     FILE *says; /* a line each time that it is prepared; else why it is not */
     uint16_t port;
 };
-
-typedef uint64_t samples[BENCH_STEPS + 1][PERF_MAX_CONNECTS];
 
 static int listen_here(uint16_t *port, struct kedge_errbuf *err)
 {
@@ -110,12 +109,14 @@ static int be_program(const struct perf_options *o, struct kedge_errbuf *err)
         return status;
     status = bench_program_connect(p, o->child_port, ns, peer_gid, err);
     bench_program_close(p);
-    for (int i = 0; status == 0 && i < BENCH_STEPS; i++)
-        printf("%llu\n", (unsigned long long)ns[i]);
+    if (status == 0)
+        perf_fresh_print(ns, BENCH_STEPS);
     return status;
 }
 
-_Noreturn static void exec_self(const struct perf_options *o, uint16_t port)
+/* One repetition in a process of its own. */
+static int run_fresh(const struct perf_options *o, uint16_t port, uint64_t ns[BENCH_STEPS],
+                     struct kedge_errbuf *err)
 {
     char number[8], gid[KEDGE_GID_TEXT];
     static const uint8_t zero[16];
@@ -130,64 +131,13 @@ _Noreturn static void exec_self(const struct perf_options *o, uint16_t port)
         argv[n++] = "--gid";
         argv[n++] = kedge_gid_format(o->verbs.gid, gid);
     }
-    execv("/proc/self/exe", (char **)argv);
-    _exit(127);
-}
-
-/* One repetition in a process of its own, which prints why when it fails. */
-static int run_fresh(const struct perf_options *o, uint16_t port, uint64_t ns[BENCH_STEPS],
-                     struct kedge_errbuf *err)
-{
-    int out[2], code = 0, n = 0;
-    char line[32];
-    if (pipe2(out, O_CLOEXEC) != 0)
-        return kedge_err(err, -errno, "pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        exec_self(o, port);
-    }
-    close(out[1]);
-    FILE *f = fdopen(out[0], "r");
-    if (pid < 0 || f == NULL)
-        return kedge_err(err, -EAGAIN, "no process for a repetition");
-    while (n < BENCH_STEPS && fgets(line, sizeof line, f) != NULL)
-        ns[n++] = strtoull(line, NULL, 10);
-    fclose(f);
-    waitpid(pid, &code, 0);
-    if (n != BENCH_STEPS || code != 0)
-        return kedge_err(err, -EIO, "a program that was started for one repetition failed");
-    return 0;
-}
-
-static void keep(samples s, uint64_t index, const uint64_t ns[BENCH_STEPS], int first)
-{
-    uint64_t sum = 0;
-    for (int i = first; i < BENCH_STEPS; i++) {
-        s[i][index] = ns[i];
-        sum += ns[i];
-    }
-    s[BENCH_STEPS][index] = sum;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void medians(samples s, uint64_t count, uint64_t out[BENCH_STEPS + 1])
-{
-    for (int i = 0; i <= BENCH_STEPS; i++) {
-        qsort(s[i], count, sizeof s[i][0], by_size);
-        out[i] = (s[i][(count - 1) / 2] + s[i][count / 2]) / 2;
-    }
+    return perf_fresh_run(argv, ns, BENCH_STEPS, err);
 }
 
 static int measure_cold(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
                         struct kedge_errbuf *err)
 {
-    static samples s;
+    static struct perf_samples s;
     uint64_t ns[BENCH_STEPS];
     for (uint64_t i = 0; i < o->count; i++) {
         int status = peer_wait(peer, err);
@@ -195,9 +145,9 @@ static int measure_cold(const struct perf_options *o, struct peer *peer, struct 
             status = run_fresh(o, peer->port, ns, err);
         if (status != 0)
             return status;
-        keep(s, i, ns, BENCH_DEVICE);
+        perf_samples_add(&s, ns, BENCH_DEVICE, BENCH_STEPS);
     }
-    medians(s, o->count, v->cold_ns);
+    perf_samples_medians(&s, BENCH_STEPS, v->cold_ns);
     return 0;
 }
 
@@ -205,7 +155,7 @@ static int measure_cold(const struct perf_options *o, struct peer *peer, struct 
 static int measure_warm(const struct perf_options *o, struct peer *peer, struct perf_verbs *v,
                         struct kedge_errbuf *err)
 {
-    static samples s;
+    static struct perf_samples s;
     uint64_t ns[BENCH_STEPS];
     struct bench_program *p;
     int status = bench_program_open(&o->verbs, false, NULL, &p, err);
@@ -218,11 +168,11 @@ static int measure_warm(const struct perf_options *o, struct peer *peer, struct 
         if (status == 0)
             status = bench_program_connect(p, peer->port, ns, v->peer_gid, err);
         if (status == 0 && i > 0)
-            keep(s, i - 1, ns, BENCH_CQ);
+            perf_samples_add(&s, ns, BENCH_CQ, BENCH_STEPS);
     }
     bench_program_close(p);
     if (status == 0)
-        medians(s, o->count, v->warm_ns);
+        perf_samples_medians(&s, BENCH_STEPS, v->warm_ns);
     return status;
 }
 

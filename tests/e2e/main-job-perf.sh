@@ -25,6 +25,14 @@ fi
 measure '.test == "memory" and .peers == 300 and .bytes_with > .bytes_without' memory --count 300
 measure '.test == "isolation" and .alone_p99_ns > 0 and .bad_failed > 0' isolation --count 20000
 measure '.test == "mesh" and .verified and .count == 56' mesh --workers 8
+measure '.test == "storm" and .verified and .workers == 240 and .worked == 240 and .connections == null' storm
+measure '.test == "storm" and .verified and .worked == 40 and .connections == 1' storm --workers 40 --transport rc
+for transport in dc rc; do
+    out=$(timeout 60 "$bin/kedge-perf" first-read --local --transport $transport --count 3 --json 2>&1) &&
+        jq -e '.verified and .count == 3 and ([.cold[]] | length == 6 and min > 0) and .cold.total_ns > .cold.read_ns' \
+            <<<"$out" >/dev/null || { echo "FAILED: kedge-perf first-read over $transport: $out"; exit 1; }
+    ok "kedge-perf first-read over $transport ($(jq .cold.total_ns <<<"$out") ns)"
+done
 # What programs without Kedge pay can be measured where there is an RDMA device; elsewhere it says what is missing.
 if compgen -G '/sys/class/infiniband/*' >/dev/null; then
     out=$("$bin/kedge-perf" verbs-connect --json 2>&1) || { echo "FAILED: verbs-connect: $out"; exit 1; }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many workers of one host that all at once want the same endpoint, which their agent may never
+ * have met: each connects and READs, and all of them have to get through. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/http/client.h"
+#include "hall.h"
+#include "reader.h"
+
+enum { READY };
+
+struct storm {
+    const struct perf_options *o;
+    const char *token;
+};
+
+static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
+{
+    const struct storm *storm = user;
+    struct perf_seat *seat = &hall->seat[me];
+    struct perf_reader reader = {.socket = storm->o->socket, .token = storm->token};
+    int status = perf_reader_attach(&reader, &seat->err);
+    seat->retries = reader.retries;
+    if (status == 0)
+        status = perf_reader_memory(&reader, &seat->err);
+    if (status == 0)
+        status = perf_reader_import(&reader, &seat->err);
+    if (status == 0 && (status = perf_hall_meet(hall, READY)) != 0)
+        kedge_err(&seat->err, status, "not all workers came");
+    uint64_t begin = kedge_clock_ns();
+    if (status == 0)
+        status = perf_reader_connect(&reader, &seat->err);
+    if (status == 0)
+        status = perf_reader_read(&reader, &seat->err);
+    seat->end_ns = kedge_clock_ns();
+    if (status == 0)
+        status = perf_reader_check(&reader, &seat->err);
+    if (status == 0)
+        kedge_hist_record(&seat->hist, seat->end_ns - begin);
+    perf_reader_close(&reader);
+    return status;
+}
+
+/* A counter of the agent's; absent: it makes no connections (dc). */
+static bool find_counter(const char *metrics, const char *name, uint64_t *out)
+{
+    const size_t length = strlen(name);
+    for (const char *line = metrics; line != NULL; line = strchr(line, '\n')) {
+        unsigned long long value;
+        line += *line == '\n';
+        if (strncmp(line, name, length) == 0 && line[length] == ' ' &&
+            sscanf(line + length, " %llu", &value) == 1) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int count_connections(const struct perf_options *o, struct perf_connections *out,
+                             struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct kedge_http_call call = {
+        .url = "http://localhost/metrics", .unix_path = o->admin_socket, .timeout_ms = 10000};
+    if (o->admin_socket == NULL)
+        return 0;
+    int status = kedge_http_call(&call, &result, err);
+    if (status != 0)
+        return status;
+    if (result.status == 200)
+        out->known =
+            find_counter(result.body, "kedge_agent_connections_requests_total", &out->requests) &&
+            find_counter(result.body, "kedge_agent_connections_connected_total", &out->made);
+    else
+        status = kedge_err(err, -EIO, "%s answers %d", o->admin_socket, result.status);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+static int judge(const struct perf_hall *hall, struct perf_result *r, struct kedge_errbuf *err)
+{
+    const uint64_t met_ns = atomic_load(&hall->met_ns[READY]);
+    struct kedge_errbuf why = {.text = ""};
+    int status;
+    kedge_hist_reset(&r->hist);
+    r->worked = perf_hall_judge(hall, &status, &why);
+    if (status != 0)
+        return kedge_err(err, status, "%u of %u workers READ; %.450s", r->worked, hall->workers,
+                         why.text);
+    for (uint32_t i = 0; i < hall->workers; i++) {
+        const struct perf_seat *seat = &hall->seat[i];
+        kedge_hist_merge(&r->hist, &seat->hist);
+        r->retries += seat->retries;
+        if (seat->end_ns - met_ns > r->elapsed_ns)
+            r->elapsed_ns = seat->end_ns - met_ns;
+    }
+    r->verified = true;
+    return 0;
+}
+
+int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    struct perf_connections before = {.known = false}, after = {.known = false};
+    struct perf_target target;
+    struct perf_hall *hall;
+    int status = perf_target_open(o, &target, &r->retries, err);
+    if (status != 0)
+        return status;
+    status = perf_hall_new(o->workers, &hall, err);
+    if (status == 0) {
+        struct storm storm = {.o = o, .token = target.token};
+        status = count_connections(o, &before, err);
+        if (status == 0) {
+            perf_hall_run(hall, worker_run, &storm);
+            status = judge(hall, r, err);
+        }
+        perf_hall_free(hall);
+    }
+    if (status == 0)
+        status = count_connections(o, &after, err);
+    perf_target_close(&target);
+    r->connections = (struct perf_connections){.known = before.known && after.known,
+                                               .requests = after.requests - before.requests,
+                                               .made = after.made - before.made};
+    return status;
+}
