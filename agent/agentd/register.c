@@ -327,6 +327,9 @@ void registration_reader_lost(struct registration *r)
     if (r->agent->stopping)
         return;
     tell_lane(r->agent);
+    for (int i = 0; i < 2; i++) /* another one is on its way */
+        if (r->reader[i].state == READER_OFFERED || r->reader[i].state == READER_RAISING)
+            return;
     lost(r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 

@@ -183,7 +183,7 @@ void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t li
         post(c, a, qpn, qkey, &h);
         return;
     }
-    c->stats.lost += a->waits;
+    c->stats.lost += a->waits && a->waiting.nonce != h.nonce;
     a->waits = true;
     a->waiting = h;
     a->qpn = qpn;

@@ -21,6 +21,7 @@ static void in_move(struct incoming *n, enum in_state to)
     n->c->stats.incoming += to == IN_UP;
     n->c->stats.incoming -= n->state == IN_UP;
     n->state = (uint8_t)to;
+    n->c->in_due_ns = 0;
 }
 
 static void retire(struct incoming *n)
@@ -119,7 +120,7 @@ static void ask(struct incoming *n)
     connector_reply(n->c, &n->request, connector_answer(&n->request, KEDGE_HANDSHAKE_ASK_USED));
     n->asks++;
     n->next_ns = n->c->now_ns + ASK_NS;
-    connector_due(n->c, n->next_ns);
+    n->c->in_due_ns = 0;
 }
 
 /* None is left: some of those that were heard of longest ago may be gone. In turns, so that all are
@@ -189,24 +190,31 @@ void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
 /* ---- those that say nothing
  * -------------------------------------------------------------------------------- */
 
-static void look_after(struct incoming *n)
+/* Asks, or gives up, when it is time. Returns when the next time is. */
+static uint64_t look_after(struct incoming *n)
 {
     struct kedge_connector *c = n->c;
-    if (n->asks == 0 && c->now_ns - n->heard_ns < c->config.idle_ns) {
-        connector_due(c, n->heard_ns + c->config.idle_ns);
-    } else if (n->asks > 0 && c->now_ns < n->next_ns) {
-        connector_due(c, n->next_ns);
-    } else if (n->asks >= CONNECT_ASKS) {
-        c->stats.reclaimed++;
-        retire(n);
-    } else {
+    const uint64_t due = n->asks == 0 ? n->heard_ns + c->config.idle_ns : n->next_ns;
+    if (c->now_ns < due)
+        return due;
+    if (n->asks < CONNECT_ASKS) {
         ask(n);
+        return n->next_ns;
     }
+    c->stats.reclaimed++;
+    retire(n);
+    return CONNECT_NEVER;
 }
 
 void incoming_step(struct kedge_connector *c)
 {
-    for (uint32_t i = 0; i < c->config.responders; i++)
-        if (c->in[i].state == IN_UP)
-            look_after(&c->in[i]);
+    if (c->now_ns >= c->in_due_ns) { /* 0: something has changed */
+        uint64_t next = CONNECT_NEVER;
+        for (uint32_t i = 0; i < c->config.responders; i++) {
+            uint64_t due = c->in[i].state == IN_UP ? look_after(&c->in[i]) : CONNECT_NEVER;
+            next = due < next ? due : next;
+        }
+        c->in_due_ns = next;
+    }
+    connector_due(c, c->in_due_ns);
 }

@@ -163,6 +163,8 @@ struct kedge_connector {
     struct datagrams ud;
     struct outgoing *out, *queue, **queue_tail;
     uint32_t outs, asking; /* asking: handshakes that are under way */
+    uint32_t busy;         /* of out, those that something is to be done about */
+    uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;
     struct kedge_connector_event *events; /* a ring of `wanted` + 1 */

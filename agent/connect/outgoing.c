@@ -22,6 +22,8 @@ static void out_move(struct outgoing *o, enum out_state to)
     KEDGE_ASSERT(out_moves[o->state][to]);
     o->c->stats.outgoing += to == OUT_UP;
     o->c->stats.outgoing -= o->state == OUT_UP;
+    o->c->busy += to != OUT_UP && to != OUT_FREE;
+    o->c->busy -= o->state != OUT_UP && o->state != OUT_FREE;
     o->state = (uint8_t)to;
 }
 
@@ -165,7 +167,7 @@ static bool is_under_way(const struct outgoing *o)
 void outgoing_step(struct kedge_connector *c)
 {
     c->asking = 0;
-    for (uint32_t i = 0; i < c->outs; i++) {
+    for (uint32_t i = 0; c->busy > 0 && i < c->outs; i++) {
         struct outgoing *o = &c->out[i];
         bool is_due = c->now_ns >= o->next_ns;
         if (o->state == OUT_ASKING && is_due)

@@ -132,6 +132,8 @@ int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool 
 void slots_refill(struct kedge_connector *c, struct slots *s)
 {
     uint32_t making = 0;
+    if (s->ready >= c->config.ahead || s->made == s->count)
+        return;
     if (c->now_ns < s->retry_ns) {
         connector_due(c, s->retry_ns);
         return;
@@ -139,9 +141,8 @@ void slots_refill(struct kedge_connector *c, struct slots *s)
     for (uint32_t i = 0; i < s->count; i++)
         making += s->at[i].state == SLOT_MAKING || s->at[i].state == SLOT_CLEANING ||
                   s->at[i].state == SLOT_LEFT;
-    for (uint32_t i = 0; i < s->count && s->made < s->count && making < MAKING_AT_A_TIME &&
-                         s->ready + making < c->config.ahead;
-         i++)
+    for (uint32_t i = 0;
+         i < s->count && making < MAKING_AT_A_TIME && s->ready + making < c->config.ahead; i++)
         if (s->at[i].state == SLOT_EMPTY) {
             make(&s->at[i]);
             making++;
