@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker that posts to dead nodes costs another one of the same agent: the other READs at
  * depth 1 from a live node, now alone, now beside it, in turns, so that what else happens on the
- * machine meets both. Dead are agents that were killed with a region of theirs known, and endpoints
- * that are registered and were never there. */
+ * machine meets both. Or beside one that guesses keys of the live node. Dead are agents that were
+ * killed with a region of theirs known, and endpoints that are registered and were never there. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,19 +14,9 @@
 
 #include <kedge.h>
 
-#include "perf.h"
+#include "isolation.h"
 
 enum { TURNS = 8, BYTES = 64, PATIENCE_MS = 30000, STEP_US = 200, SILENT_VQPS = 64 };
-enum mode { IDLE, BUSY, OVER };
-
-/* Shared with the bad neighbour. */
-struct neighbour {
-    _Atomic int mode, now; /* enum mode: what is wanted, and what is so */
-    _Atomic uint64_t posted, failed;
-    _Atomic int status; /* of its beginning */
-    struct kedge_errbuf err;
-};
-
 struct dead {
     struct kedge_remote region;
     struct kedge_vqp *q;
@@ -156,6 +145,8 @@ static _Noreturn void be_bad(const struct perf_options *o, struct neighbour *sha
     static struct bad b;
     b.shared = shared;
     leave_alone(o);
+    if (o->wrong_keys)
+        wrong_keys_run(o, shared);
     atomic_store(&shared->status, begin(&b, o, strangers, tokens, &shared->err));
     while (atomic_load(&shared->status) == 0 && kedge_session_status(b.s) == 0) {
         int mode = atomic_load(&shared->mode);
@@ -253,8 +244,8 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
     if (n == MAP_FAILED)
         return kedge_err(err, -ENOMEM, "out of memory");
     few.count = o->silent;
-    int status = perf_strangers_add(&few, &strangers, err);
-    if (status == 0)
+    int status = o->wrong_keys ? 0 : perf_strangers_add(&few, &strangers, err);
+    if (status == 0 && !o->wrong_keys)
         status = kill_agents(o, tokens, r, err);
     pid_t pid = status == 0 ? fork() : 0;
     if (status == 0 && pid == 0) {
@@ -272,7 +263,8 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
     r->bad_posted = atomic_load(&n->posted);
     r->bad_failed = atomic_load(&n->failed);
     r->verified = status == 0;
-    perf_strangers_remove(o, &strangers);
+    if (!o->wrong_keys)
+        perf_strangers_remove(o, &strangers);
     munmap(n, sizeof *n);
     return status;
 }

@@ -37,6 +37,8 @@ static const char help[] =
     "  --count N                 how many are measured\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
+    "  --wrong-keys              isolation: the other worker guesses keys of the live node "
+    "instead\n"
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
     "  --peer-socket PATH        the agent of the target (the same)\n"
     "  --admin-socket PATH       storm: that agent's for its operator, which says what it did\n"
@@ -115,7 +117,7 @@ static int check_local(const struct perf_options *o, bool uncached, struct kedge
         return kedge_err(err, -EINVAL, "--transport is for --local, which starts agents");
     if (strcmp(o->transport, "dc") != 0 && strcmp(o->transport, "rc") != 0)
         return kedge_err(err, -EINVAL, "--transport must be dc or rc, not \"%.40s\"", o->transport);
-    if (strangers && strcmp(o->transport, "rc") == 0)
+    if (strangers && !o->wrong_keys && strcmp(o->transport, "rc") == 0)
         return kedge_err(err, -EINVAL,
                          "%s has DC alone: the endpoints that it invents have no other", o->name);
     return 0;
@@ -155,6 +157,7 @@ static const struct option long_options[] = {
     {"workers", required_argument, NULL, 'w'},
     {"dead", required_argument, NULL, 'k'},
     {"silent", required_argument, NULL, 'i'},
+    {"wrong-keys", no_argument, NULL, 'W'},
     {"socket", required_argument, NULL, 'a'},
     {"peer-socket", required_argument, NULL, 'p'},
     {"server", required_argument, NULL, 'm'},
@@ -319,6 +322,9 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
             break;
         case 'D':
             o.direct = true;
+            break;
+        case 'W':
+            o.wrong_keys = true;
             break;
         case 'c':
             cached = true;

@@ -50,6 +50,7 @@ struct perf_options {
     uint64_t count;
     uint32_t size, depth, workers, dead, silent;
     bool direct, local, json, cached;
+    bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     struct bench_choice verbs; /* verbs-connect: device and GIDs */
     /* Set when a test has started itself anew for one repetition: the port of verbs-connect's peer,
      * the token of first-read's target; else 0 and NULL. */

@@ -104,15 +104,18 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
                           (unsigned long long)o->count, (unsigned long long)r->large,
                           (unsigned long long)r->small);
     if (o->test == PERF_ISOLATION)
-        kedge_text_printf(
-            &t,
-            "\"dead\":%u,\"silent\":%u,\"alone_p50_ns\":%llu,\"alone_p99_ns\":%llu,"
-            "\"alone_max_ns\":%llu,\"alone_mean_ns\":%.1f,\"bad_posted\":%llu,"
-            "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
-            o->dead, o->silent, (unsigned long long)kedge_hist_percentile(&r->alone, 50),
-            (unsigned long long)kedge_hist_percentile(&r->alone, 99),
-            (unsigned long long)r->alone.max, kedge_hist_mean(&r->alone),
-            (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed, ratio(r, 99));
+        kedge_text_printf(&t,
+                          "\"dead\":%u,\"silent\":%u,\"wrong_keys\":%s,\"alone_p50_ns\":%llu,"
+                          "\"alone_p99_ns\":%llu,"
+                          "\"alone_max_ns\":%llu,\"alone_mean_ns\":%.1f,\"bad_posted\":%llu,"
+                          "\"bad_failed\":%llu,\"p99_ratio\":%.3f,",
+                          o->wrong_keys ? 0 : o->dead, o->wrong_keys ? 0 : o->silent,
+                          o->wrong_keys ? "true" : "false",
+                          (unsigned long long)kedge_hist_percentile(&r->alone, 50),
+                          (unsigned long long)kedge_hist_percentile(&r->alone, 99),
+                          (unsigned long long)r->alone.max, kedge_hist_mean(&r->alone),
+                          (unsigned long long)r->bad_posted, (unsigned long long)r->bad_failed,
+                          ratio(r, 99));
     kedge_text_printf(
         &t,
         "\"count\":%llu,\"retries\":%llu,\"min_ns\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
@@ -161,11 +164,15 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         return;
     }
     if (o->test == PERF_ISOLATION) {
+        char other[80] = "guesses keys of the same node";
+        if (!o->wrong_keys)
+            snprintf(other, sizeof other, "posts to %u killed nodes and %u that never answer",
+                     o->dead, o->silent);
         printf("isolation: READs of %u bytes alone: p50 %.3f us, p99 %.3f us; beside a worker that "
-               "posts to %u killed nodes and %u that never answer: p50 %.3f us, p99 %.3f us; "
+               "%s: p50 %.3f us, p99 %.3f us; "
                "ratio %.2f and %.2f (%llu each; the other posted %llu, %llu of them failed)\n",
                o->size, (double)kedge_hist_percentile(&r->alone, 50) / 1e3,
-               (double)kedge_hist_percentile(&r->alone, 99) / 1e3, o->dead, o->silent,
+               (double)kedge_hist_percentile(&r->alone, 99) / 1e3, other,
                (double)kedge_hist_percentile(h, 50) / 1e3,
                (double)kedge_hist_percentile(h, 99) / 1e3, ratio(r, 50), ratio(r, 99),
                (unsigned long long)h->count, (unsigned long long)r->bad_posted,
