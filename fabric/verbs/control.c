@@ -37,14 +37,15 @@ static int carry_out(void *of, struct kedge_fab_ctl *ctl)
     case KEDGE_FAB_DESTROY_QP:
         return verbs_qp_destroy(f, ctl);
     case KEDGE_FAB_CREATE_AH:
-        return verbs_ah_create(ctl);
+        return verbs_ah_create(f, ctl);
     case KEDGE_FAB_DESTROY_AH:
-        return verbs_ah_destroy(ctl);
+        return verbs_ah_destroy(f, ctl);
     case KEDGE_FAB_FENCE_MR:
         return 0; /* caps.deadlines is false: nobody can tell what has begun in the region */
     case KEDGE_FAB_CREATE_DCT:
+        return verbs_dct_create(f, ctl);
     case KEDGE_FAB_DESTROY_DCT:
-        return -EOPNOTSUPP; /* and caps.transports lacks it */
+        return verbs_dct_destroy(f, ctl);
     }
     return -EINVAL;
 }
@@ -114,7 +115,15 @@ void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
         out->with[0] = ctl->ah.x->pd;
         break;
     case KEDGE_FAB_CREATE_DCT:
+        out->with[0] = ctl->dct.pd;
+        out->with[1] = ctl->dct.cq;
+        out->with[2] = ctl->dct.srq;
+        break;
     case KEDGE_FAB_DESTROY_DCT:
+        out->own = ctl->dct.x;
+        out->with[0] = ctl->dct.x->pd;
+        out->with[1] = ((const struct verbs_dct *)ctl->dct.x)->cq;
+        out->with[2] = ((const struct verbs_dct *)ctl->dct.x)->srq;
         break;
     }
 }

@@ -112,6 +112,24 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
     return status;
 }
 
+/* Likewise, for a DCI. libmlx5 takes the requests of one doorbell together or not at all, and does
+ * not say which one it did not like: so what is not counted goes one by one. */
+static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+{
+    struct kedge_fab_wr *w = *wr;
+    uint32_t room = counted ? room_in(q, VERBS_CHUNK) : 1;
+    int n = 0;
+    for (; w != NULL && n < VERBS_CHUNK && (uint32_t)n < room; w = w->next)
+        n++;
+    int status = n > 0 ? verbs_dci_post(q, *wr, n) : -ENOMEM;
+    if (status != 0)
+        return status;
+    if (counted)
+        count(q, *wr, n);
+    *wr = w;
+    return 0;
+}
+
 int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
 {
     struct verbs_qp *q = (struct verbs_qp *)qp;
@@ -119,7 +137,7 @@ int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct ked
     int status = state < IBV_QPS_RTS ? -EINVAL : 0;
     bool counted = is_counted(q, state);
     while (status == 0 && wr != NULL)
-        status = post_chunk(q, &wr, counted);
+        status = q->ex != NULL ? post_dci_chunk(q, &wr, counted) : post_chunk(q, &wr, counted);
     if (status != 0)
         *bad = wr;
     return status;

@@ -76,6 +76,7 @@ static void tear_down(struct verbs_fab *f)
         close(f->stop_efd);
     if (f->context != NULL)
         (void)ibv_close_device(f->context);
+    verbs_dc_unload(&f->dc);
     for (int i = 0; i < VERBS_QPN_PAGE; i++)
         free(atomic_load(&f->qpn_page[i]));
     verbs_pool_fini(&f->pool);
@@ -151,6 +152,8 @@ static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge
                          name, strerror(-status));
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
     read_caps(&f->base.caps, c, &device, max_inline);
+    if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
+        verbs_dc_probe(f);
     status = open_fds(f);
     if (status == 0)
         status = verbs_threads_start(f);
@@ -168,6 +171,7 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
         return kedge_err(err, -ENOMEM, "verbs: out of memory");
     f->base.ops = &verbs_ops;
     f->stop_efd = -1;
+    verbs_calls_init(&f->dc);
     int status = verbs_control_init(f), events = kedge_fab_events_init(&f->events);
     status = status != 0 ? status : events; /* both are ended in any case */
     if (status != 0)

@@ -5,7 +5,7 @@
 
 #include "verbs/verbs.h"
 
-static void handle(struct verbs_fab *f, const struct ibv_async_event *e)
+void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
 {
     struct verbs_cq *cq;
     switch (e->event_type) {
@@ -22,7 +22,8 @@ static void handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-        kedge_fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
+        if (e->element.qp->qp_context != NULL) /* a DCT has none: it is no kedge_fab_qp */
+            kedge_fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
         break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
@@ -50,7 +51,7 @@ bool verbs_events_take(struct verbs_fab *f)
 {
     struct ibv_async_event e;
     while (ibv_get_async_event(f->context, &e) == 0) {
-        handle(f, &e);
+        verbs_events_handle(f, &e);
         ibv_ack_async_event(&e); /* destroying an object waits for that */
     }
     if (errno == EAGAIN || errno == EINTR)

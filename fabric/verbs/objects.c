@@ -198,13 +198,24 @@ int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int verbs_ah_create(struct kedge_fab_ctl *ctl)
+/* FNV-1a. */
+static uint32_t hash_of(const struct ibv_ah_attr *attr)
 {
+    uint32_t hash = (2166136261u ^ attr->dlid) * 16777619u;
+    for (int i = 0; i < 16; i++)
+        hash = (hash ^ attr->grh.dgid.raw[i]) * 16777619u;
+    return hash;
+}
+
+int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    if (!f->base.caps.is_ethernet && ctl->ah.attr.dlid == 0)
+        return -EINVAL; /* which InfiniBand would send to nobody */
     struct verbs_ah *a = calloc(1, sizeof *a);
     if (a == NULL)
         return -ENOMEM;
     errno = 0;
-    a->ah = ibv_create_ah(pd_of(ctl->ah.pd), &ctl->ah.attr);
+    a->ah = f->dc.calls.create_ah(pd_of(ctl->ah.pd), &ctl->ah.attr);
     if (a->ah == NULL) {
         int status = failure();
         free(a);
@@ -212,15 +223,16 @@ int verbs_ah_create(struct kedge_fab_ctl *ctl)
     }
     a->base.pd = ctl->ah.pd;
     memcpy(a->base.dgid, ctl->ah.attr.grh.dgid.raw, 16);
+    a->hash = hash_of(&ctl->ah.attr);
     use_pd(ctl->ah.pd, true);
     ctl->ah.x = &a->base;
     return 0;
 }
 
-int verbs_ah_destroy(struct kedge_fab_ctl *ctl)
+int verbs_ah_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_ah *a = (struct verbs_ah *)ctl->ah.x;
-    int status = -ibv_destroy_ah(a->ah);
+    int status = -f->dc.calls.destroy_ah(a->ah);
     if (status == 0)
         use_pd(a->base.pd, false);
     return status;

@@ -63,19 +63,27 @@ static void forget(const struct verbs_qp *q)
         verbs_kept_purge(q->base.recv_cq, q->base.qpn);
 }
 
-static int create(struct verbs_qp **out, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr)
+static int create(struct verbs_fab *f, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr,
+                  struct verbs_qp **out)
 {
+    bool dci = ctl->qp.type == KEDGE_FAB_QP_DCI;
+    struct ibv_pd *pd = ((struct verbs_pd *)ctl->qp.pd)->pd;
     errno = 0;
-    struct ibv_qp *made = ibv_create_qp(((struct verbs_pd *)ctl->qp.pd)->pd, attr);
+    struct ibv_qp *made = dci ? verbs_dci_make(f, pd, attr) : ibv_create_qp(pd, attr);
     if (made == NULL)
         return errno != 0 ? -errno : -ENOMEM;
     uint32_t marks = power_of_two(attr->cap.max_send_wr);
     struct verbs_qp *q = calloc(1, sizeof *q + marks * sizeof q->mark[0]);
     if (q == NULL) {
-        (void)ibv_destroy_qp(made);
+        (void)f->dc.calls.destroy_qp(made);
         return -ENOMEM;
     }
     q->qp = made;
+    if (dci) {
+        q->ex = f->dc.calls.qp_to_qp_ex(made);
+        q->dv = f->dc.calls.dv_qp_ex(q->ex);
+        q->log_streams = f->dc.log_streams;
+    }
     q->mask = marks - 1;
     made->qp_context = q;
     *out = q;
@@ -87,7 +95,8 @@ static void read_recv_room(struct verbs_qp *q)
 {
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
-    if (q->base.srq == NULL && ibv_query_qp(q->qp, &attr, IBV_QP_CAP, &init) == 0 &&
+    if (q->base.srq == NULL && q->base.type != KEDGE_FAB_QP_DCI &&
+        ibv_query_qp(q->qp, &attr, IBV_QP_CAP, &init) == 0 &&
         init.cap.max_recv_wr > q->base.cap.recv_wr)
         q->base.cap.recv_wr = init.cap.max_recv_wr;
 }
@@ -97,7 +106,7 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     const struct kedge_fab_qp_cap *cap = &ctl->qp.cap;
     struct verbs_srq *srq = (struct verbs_srq *)ctl->qp.srq;
     struct verbs_qp *q = NULL;
-    if (ctl->qp.type != KEDGE_FAB_QP_RC && ctl->qp.type != KEDGE_FAB_QP_UD)
+    if (ctl->qp.type == KEDGE_FAB_QP_DCI && !(f->base.caps.transports & KEDGE_FAB_DC))
         return -EOPNOTSUPP;
     int status = check_caps(&f->base.caps, cap);
     if (status != 0)
@@ -112,12 +121,12 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
                                             .max_inline_data = cap->inline_bytes},
                                     .qp_type =
                                         ctl->qp.type == KEDGE_FAB_QP_RC ? IBV_QPT_RC : IBV_QPT_UD};
-    status = create(&q, ctl, &attr);
+    status = create(f, ctl, &attr, &q);
     if (status != 0)
         return status;
     status = make_qpn(f, q->qp->qp_num);
     if (status != 0) {
-        (void)ibv_destroy_qp(q->qp);
+        (void)f->dc.calls.destroy_qp(q->qp);
         free(q);
         return status;
     }
@@ -146,11 +155,13 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->modify.x;
     struct ibv_qp_attr attr = ctl->modify.attr;
+    if ((ctl->modify.mask & IBV_QP_AV) && !f->base.caps.is_ethernet && attr.ah_attr.dlid == 0)
+        return -EINVAL;
     /* rxe takes 7 retries for "without end", as 7 RNR retries are: one less keeps within the bound
      * that leases count on. */
     if (f->rxe && (ctl->modify.mask & IBV_QP_RETRY_CNT) && attr.retry_cnt == 7)
         attr.retry_cnt = 6;
-    int status = -ibv_modify_qp(q->qp, &attr, ctl->modify.mask);
+    int status = -f->dc.calls.modify_qp(q->qp, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
@@ -164,7 +175,7 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->qp.x;
-    int status = -ibv_destroy_qp(q->qp);
+    int status = -f->dc.calls.destroy_qp(q->qp);
     if (status != 0)
         return status;
     forget(q);
@@ -181,9 +192,10 @@ enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
     struct ibv_qp_attr attr;
     if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
         return set; /* no peer and no request moves it out of these */
-    if (qp->type == KEDGE_FAB_QP_RC && (atomic_load(&q->qpn->failed) & VERBS_BROKEN))
+    if (qp->type != KEDGE_FAB_QP_UD && (atomic_load(&q->qpn->failed) & VERBS_BROKEN))
         return IBV_QPS_ERR;
-    return ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
+    const struct verbs_calls *calls = &verbs_of(qp->pd->fab)->dc.calls;
+    return calls->query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
 }
 
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes)

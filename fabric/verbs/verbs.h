@@ -13,6 +13,7 @@
 
 #include "fabric/events.h"
 #include "fabric/provider.h"
+#include "verbs/dc.h"
 #include "verbs/pool.h"
 
 struct kedge_errbuf;
@@ -40,6 +41,7 @@ enum verbs_failed {
 struct verbs_fab {
     struct kedge_fab base;
     struct ibv_context *context;
+    struct verbs_dc dc;
     struct verbs_pool pool;
     pthread_t hears;
     _Atomic bool stop; /* the thread that hears has to end */
@@ -90,6 +92,14 @@ struct verbs_srq {
 struct verbs_ah {
     struct kedge_fab_ah base;
     struct ibv_ah *ah;
+    uint32_t hash; /* of the GID and LID that it leads to */
+};
+
+struct verbs_dct {
+    struct kedge_fab_dct base;
+    struct ibv_qp *qp;
+    struct verbs_cq *cq;
+    struct verbs_srq *srq;
 };
 
 /* The send queue is counted here, because devices differ: rxe gives a slot back when a request was
@@ -97,6 +107,9 @@ struct verbs_ah {
 struct verbs_qp {
     struct kedge_fab_qp base;
     struct ibv_qp *qp;
+    struct ibv_qp_ex *ex;    /* of a DCI, else NULL */
+    struct mlx5dv_qp_ex *dv; /* likewise */
+    uint8_t log_streams;     /* likewise; 0: none */
     struct verbs_qpn *qpn;
     _Atomic uint32_t state; /* of enum ibv_qp_state, as last set */
     /* The posting thread's. */
@@ -154,8 +167,8 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_cq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_srq_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
-int verbs_ah_create(struct kedge_fab_ctl *ctl);
-int verbs_ah_destroy(struct kedge_fab_ctl *ctl);
+int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+int verbs_ah_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 
 /* qp.c: on a worker, but for the state. */
 int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
@@ -186,6 +199,8 @@ int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only);
 void verbs_chan_drain(struct kedge_fab_chan *chan);
 
 /* events.c */
+/* One event: for the CQ that it is about, and kept for the control thread. */
+void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e);
 /* The thread that hears: takes what the device has to say. False once it will say no more. */
 bool verbs_events_take(struct verbs_fab *f);
 

@@ -58,6 +58,8 @@ struct kedge_fab_caps {
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
+    char dc_why[128];  /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
+                        * the provider has no such notion */
 };
 
 /* An open device: one endpoint (port and GID). Base of every provider's own struct. */
@@ -165,8 +167,8 @@ struct kedge_fab_provider {
 };
 
 extern const struct kedge_fab_provider kedge_fab_soft;
-/* libibverbs, RC and UD (no DC yet). In a library of its own, kedge_fabric_verbs. Asking for a
- * queue pair's state is a system call there, and so is arming on some devices. */
+/* libibverbs: RC, UD, and DC where mlx5 offers it. In a library of its own, kedge_fabric_verbs.
+ * Asking for a queue pair's state is a system call there, and so is arming on some devices. */
 extern const struct kedge_fab_provider kedge_fab_verbs;
 
 /* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
@@ -247,7 +249,8 @@ struct kedge_fab_ctl {
         } qp; /* a new queue pair is in RESET */
         struct {
             struct kedge_fab_qp *x;
-            struct ibv_qp_attr attr; /* ah_attr.grh.dgid names the peer; masks as for verbs */
+            struct ibv_qp_attr attr; /* ah_attr.grh.dgid names the peer, and on InfiniBand (not
+                                      * is_ethernet) dlid, never 0; masks as for verbs */
             int mask;                /* of enum ibv_qp_attr_mask; -EINVAL where verbs refuses it */
         } modify;                    /* to RESET: drops what is queued, without completions */
         struct {
@@ -261,7 +264,7 @@ struct kedge_fab_ctl {
         struct {
             struct kedge_fab_ah *x;
             struct kedge_fab_pd *pd;
-            struct ibv_ah_attr attr;
+            struct ibv_ah_attr attr; /* likewise */
         } ah;
     };
     struct kedge_fab_ctl *next; /* the provider's while submitted */

@@ -230,6 +230,35 @@ START_TEST(neighbours_that_do_not_answer_leave_a_worker_to_the_others)
 }
 END_TEST
 
+START_TEST(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)
+{
+    struct kedge_fab_ctl ah[VERBS_WORKERS - 1] = {0}, other = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct kedge_fab_ctl rtr = {.kind = KEDGE_FAB_MODIFY_QP}, rts = {.kind = KEDGE_FAB_MODIFY_QP};
+    struct kedge_fab_qp *qp = new_qp();
+    bed_open();
+    shut(KEDGE_FAB_CREATE_AH);
+    for (int i = 0; i < VERBS_WORKERS - 1; i++) {
+        ah[i].kind = KEDGE_FAB_CREATE_AH;
+        ah[i].ah.pd = &pd.base;
+        submit(&ah[i]);
+    }
+    await_begins(VERBS_WORKERS - 1);
+    rtr.modify.x = rts.modify.x = qp;
+    rtr.modify.mask = IBV_QP_AV; /* which has to wait until a neighbour answers */
+    submit(&rtr);
+    submit(&rts);
+    submit(&other);
+    run_until(1);
+    (void)place(bed.ended, &other);
+    ck_assert_int_eq(bed.begins, VERBS_WORKERS); /* neither of the two */
+    let_go();
+    run_until(VERBS_WORKERS + 2);
+    ck_assert_int_lt(place(bed.ended, &rtr), place(bed.begun, &rts));
+    free(qp);
+    bed_close();
+}
+END_TEST
+
 START_TEST(a_pool_with_objects_is_not_stopped_and_goes_on)
 {
     struct kedge_fab_ctl make = {.kind = KEDGE_FAB_CREATE_QP};
@@ -279,6 +308,7 @@ END_TEST
     T(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_more)                     \
     T(operations_that_share_an_object_run_side_by_side)                                            \
     T(neighbours_that_do_not_answer_leave_a_worker_to_the_others)                                  \
+    T(what_waits_for_its_turn_is_not_overtaken_on_its_own_object)                                  \
     T(a_pool_with_objects_is_not_stopped_and_goes_on)                                              \
     T(stopping_waits_for_what_runs_and_cancels_what_does_not)
 

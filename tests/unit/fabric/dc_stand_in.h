@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stand-in for an mlx5 device with DC, and for the functions of libibverbs and libmlx5 by which
+ * the provider uses one (struct verbs_calls). It writes down every call with its masks and the
+ * attributes that they select, and refuses, with a line that begins with "WRONG", whatever the real
+ * ones refuse or do not define.
+ *
+ * What it expects is taken from rdma-core (facts; no code), release 64:
+ *   creation    tests/mlx5_base.py: Mlx5DcResources.create_qps, create_qp_init_attr;
+ *               Mlx5DcStreamsRes.create_qps, generate_dci_attr; man mlx5dv_create_qp(3);
+ *               providers/mlx5/verbs.c: create_qp, create_dct (a DCT takes no send_ops_flags)
+ *   states      pyverbs/providers/mlx5/mlx5dv.pyx: Mlx5QP._get_comp_mask: the masks, exactly;
+ *               tests/mlx5_base.py: create_qp_attr (the address of a DCT is its own),
+ *               Mlx5DcStreamsRes.reset_qp (repair: RESET, and up again)
+ *   number      providers/mlx5/verbs.c: modify_dct (a DCT has one from RTR on)
+ *   posting     tests/utils.py: post_send_ex (start, builder, DC address, data, complete);
+ *               man ibv_wr_post(3): wr_id and wr_flags before the builder, a refusal aborts all;
+ *               man mlx5dv_wr_post(3): the DC address of every request; streams
+ *   overflow    providers/mlx5/qp.c: _common_wqe_init_op (the error comes from complete)
+ *   errors      tests/test_mlx5_dc.py: test_dc_stream_qp_recovery; man
+ * mlx5dv_dci_stream_id_reset(3): 2^log_num_errored streams in error, and the DCI is */
+#ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_H
+#define TESTS_UNIT_FABRIC_DC_STAND_IN_H
+
+#include <check.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/verbs.h"
+
+enum { FAKE_WRS = 128 };
+
+enum { NO_REQUEST, BUILT, ADDRESSED = 2, FILLED = 4 }; /* bits of the request that is being built */
+
+struct fake_qp {
+    struct ibv_qp_ex ex; /* first: an ibv_qp is taken for it */
+    struct mlx5dv_qp_ex dv;
+    enum mlx5dv_dc_type dc;
+    uint32_t max_wr, head, tail, log_streams;
+    bool inside; /* between start and complete */
+    int request, err;
+    uint32_t building;
+    struct {
+        uint64_t wr_id;
+        bool signalled;
+    } wr[FAKE_WRS];
+};
+
+/* The device. */
+static struct fake_device {
+    char trace[16384];
+    bool mlx5;
+    uint8_t log_streams;
+    uint32_t max_inline, max_rd_atomic;
+    const char *refused; /* the call that fails: a beginning of its line */
+    int refused_errno;
+    int live; /* objects */
+    uint32_t next_number;
+    int wrong;
+    struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled */
+    int completions;
+    struct ibv_qp_attr last; /* of modify_qp */
+    struct ibv_ah_attr last_ah;
+} fake;
+
+/* ---- the trace ---- */
+
+/* Adds a line. True when the test wants this call to fail. */
+__attribute__((format(printf, 1, 2))) static bool say(const char *format, ...)
+{
+    va_list args;
+    size_t at = strlen(fake.trace);
+    va_start(args, format);
+    vsnprintf(fake.trace + at, sizeof fake.trace - at, format, args);
+    va_end(args);
+    bool refused =
+        fake.refused != NULL && strncmp(fake.trace + at, fake.refused, strlen(fake.refused)) == 0;
+    at = strlen(fake.trace);
+    snprintf(fake.trace + at, sizeof fake.trace - at, "\n");
+    return refused;
+}
+
+static int wrong(const char *why)
+{
+    fake.wrong++;
+    say("WRONG: %s", why);
+    return EINVAL;
+}
+
+static inline void expect_trace(const char *expected)
+{
+    ck_assert_str_eq(fake.trace, expected);
+    ck_assert_int_eq(fake.wrong, 0);
+    fake.trace[0] = '\0';
+}
+
+/* ---- parents ---- */
+
+static struct ibv_pd *fake_alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *pd = calloc(1, sizeof *pd);
+    pd->context = context;
+    fake.live++;
+    return pd;
+}
+
+static int fake_free_pd(struct ibv_pd *pd)
+{
+    free(pd);
+    fake.live--;
+    return 0;
+}
+
+static struct ibv_cq *fake_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                     struct ibv_comp_channel *channel, int vector)
+{
+    (void)vector;
+    struct ibv_cq *cq = calloc(1, sizeof *cq);
+    *cq = (struct ibv_cq){
+        .context = context, .cqe = cqe, .cq_context = cq_context, .channel = channel};
+    fake.live++;
+    return cq;
+}
+
+static int fake_destroy_cq(struct ibv_cq *cq)
+{
+    free(cq);
+    fake.live--;
+    return 0;
+}
+
+static struct ibv_srq *fake_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    struct ibv_srq *srq = calloc(1, sizeof *srq);
+    srq->pd = pd;
+    srq->srq_context = attr->srq_context;
+    fake.live++;
+    return srq;
+}
+
+static int fake_destroy_srq(struct ibv_srq *srq)
+{
+    free(srq);
+    fake.live--;
+    return 0;
+}
+
+static struct ibv_ah *fake_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct ibv_ah *ah = calloc(1, sizeof *ah);
+    ah->pd = pd;
+    fake.last_ah = *attr;
+    fake.live++;
+    return ah;
+}
+
+static int fake_destroy_ah(struct ibv_ah *ah)
+{
+    free(ah);
+    fake.live--;
+    return 0;
+}
+
+/* ---- posting ---- */
+
+static struct fake_qp *of_ex(struct ibv_qp_ex *ex)
+{
+    return (struct fake_qp *)ex;
+}
+
+static struct fake_qp *of_dv(struct mlx5dv_qp_ex *dv)
+{
+    return (struct fake_qp *)((char *)dv - offsetof(struct fake_qp, dv));
+}
+
+static void finish_request(struct fake_qp *q)
+{
+    if (q->request != NO_REQUEST && q->request != (BUILT | ADDRESSED | FILLED))
+        wrong("a request without its address or its data");
+    q->request = NO_REQUEST;
+}
+
+static void fake_start(struct ibv_qp_ex *ex)
+{
+    struct fake_qp *q = of_ex(ex);
+    say("start");
+    if (q->inside)
+        wrong("start inside of start");
+    q->inside = true;
+    q->err = 0;
+    q->building = 0;
+    q->request = NO_REQUEST;
+}
+
+static void built(struct ibv_qp_ex *ex)
+{
+    struct fake_qp *q = of_ex(ex);
+    if (!q->inside)
+        wrong("a builder outside of start and complete");
+    finish_request(q);
+    if (q->head + q->building - q->tail >= q->max_wr) {
+        q->err = q->err != 0 ? q->err : ENOMEM;
+        q->request = BUILT; /* and forgotten by complete */
+        return;
+    }
+    uint32_t at = (q->head + q->building++) % FAKE_WRS;
+    q->wr[at].wr_id = ex->wr_id;
+    q->wr[at].signalled = (ex->wr_flags & IBV_SEND_SIGNALED) != 0;
+    q->request = BUILT;
+}
+
+#define ID(ex) (unsigned long)(ex)->wr_id, (ex)->wr_flags
+
+static void fake_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+    say("write id=%lu flags=%u rkey=%u at=%lu", ID(ex), rkey, (unsigned long)addr);
+    built(ex);
+}
+
+static void fake_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+    say("write_imm id=%lu flags=%u rkey=%u at=%lu imm=%08x", ID(ex), rkey, (unsigned long)addr,
+        imm);
+    built(ex);
+}
+
+static void fake_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+    say("read id=%lu flags=%u rkey=%u at=%lu", ID(ex), rkey, (unsigned long)addr);
+    built(ex);
+}
+
+static void fake_send(struct ibv_qp_ex *ex)
+{
+    say("send id=%lu flags=%u", ID(ex));
+    built(ex);
+}
+
+static void fake_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+    say("send_imm id=%lu flags=%u imm=%08x", ID(ex), imm);
+    built(ex);
+}
+
+static void fake_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+                         uint64_t swap)
+{
+    say("cmp_swp id=%lu flags=%u rkey=%u at=%lu compare=%lu swap=%lu", ID(ex), rkey,
+        (unsigned long)addr, (unsigned long)compare, (unsigned long)swap);
+    built(ex);
+}
+
+static void fake_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+    say("fetch_add id=%lu flags=%u rkey=%u at=%lu add=%lu", ID(ex), rkey, (unsigned long)addr,
+        (unsigned long)add);
+    built(ex);
+}
+
+static void set(struct fake_qp *q, int what)
+{
+    if (!(q->request & BUILT) || (q->request & what))
+        wrong("a setter without a builder, or twice");
+    else
+        q->request |= what;
+}
+
+static void fake_set_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t dctn,
+                             uint64_t key)
+{
+    say(" to %s dctn=%u key=%lx", ah != NULL ? "ah" : "nobody", dctn, (unsigned long)key);
+    set(of_dv(dv), ADDRESSED);
+}
+
+static void fake_set_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t dctn,
+                                    uint64_t key, uint16_t stream)
+{
+    say(" to %s dctn=%u key=%lx stream=%u", ah != NULL ? "ah" : "nobody", dctn, (unsigned long)key,
+        stream);
+    if (of_dv(dv)->log_streams == 0)
+        wrong("a stream of a DCI that was created without");
+    set(of_dv(dv), ADDRESSED);
+}
+
+static void fake_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+    say(" sge %u:%lu+%u", lkey, (unsigned long)addr, length);
+    set(of_ex(ex), FILLED);
+}
+
+static void fake_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *s)
+{
+    say(" sges %zu", n);
+    for (size_t i = 0; i < n; i++)
+        say("  %u:%lu+%u", s[i].lkey, (unsigned long)s[i].addr, s[i].length);
+    set(of_ex(ex), FILLED);
+}
+
+static void fake_set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *b)
+{
+    say(" inline %zu", n);
+    for (size_t i = 0; i < n; i++)
+        say("  '%.*s'", (int)b[i].length, (const char *)b[i].addr);
+    set(of_ex(ex), FILLED);
+}
+
+static int fake_complete(struct ibv_qp_ex *ex)
+{
+    struct fake_qp *q = of_ex(ex);
+    if (say("complete"))
+        q->err = fake.refused_errno;
+    if (!q->inside)
+        return wrong("complete without start");
+    if (q->err == 0)
+        finish_request(q);
+    q->inside = false;
+    if (q->err == 0)
+        q->head += q->building;
+    return q->err;
+}
+
+static void fake_abort(struct ibv_qp_ex *ex)
+{
+    say("abort");
+    if (!of_ex(ex)->inside)
+        wrong("abort without start");
+    of_ex(ex)->inside = false;
+}
+
+/* The device completes the oldest n requests: the last one with a status, those before it well. */
+static inline void fake_completes(struct ibv_qp *qp, uint32_t n, enum ibv_wc_status status)
+{
+    struct fake_qp *q = (struct fake_qp *)qp;
+    ck_assert_uint_le(n, q->head - q->tail);
+    for (uint32_t i = 1; i <= n; i++, q->tail++) {
+        enum ibv_wc_status of_this = i == n ? status : IBV_WC_SUCCESS;
+        if (q->wr[q->tail % FAKE_WRS].signalled || of_this != IBV_WC_SUCCESS)
+            fake.wc[fake.completions++] = (struct ibv_wc){
+                .wr_id = q->wr[q->tail % FAKE_WRS].wr_id, .status = of_this, .qp_num = qp->qp_num};
+    }
+    if (status != IBV_WC_SUCCESS)
+        qp->state = IBV_QPS_ERR;
+}
+
+static inline int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    (void)cq;
+    int got = n < fake.completions ? n : fake.completions;
+    memcpy(wc, fake.wc, (size_t)got * sizeof *wc);
+    fake.completions -= got;
+    memmove(fake.wc, fake.wc + got, (size_t)fake.completions * sizeof *wc);
+    return got;
+}
+
+/* ---- queue pairs ---- */
+
+static bool fake_is_supported(struct ibv_device *device)
+{
+    (void)device;
+    return fake.mlx5;
+}
+
+static int fake_query_device(struct ibv_context *context, struct mlx5dv_context *out)
+{
+    (void)context;
+    out->comp_mask &= MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+    if (out->comp_mask != 0)
+        out->dci_streams_caps.max_log_num_concurent = fake.log_streams;
+    return 0;
+}
+
+static int check_creation(const struct ibv_qp_init_attr_ex *a, const struct mlx5dv_qp_init_attr *d)
+{
+    const uint64_t streams = MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+    bool dct = d->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT;
+    if (a->qp_type != IBV_QPT_DRIVER || !(d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DC))
+        return wrong("DC is a driver's queue pair, with its mask");
+    if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || a->pd == NULL || a->send_cq == NULL ||
+        a->recv_cq == NULL)
+        return wrong("no PD, or no CQ");
+    if (dct && (a->comp_mask != IBV_QP_INIT_ATTR_PD || d->comp_mask != MLX5DV_QP_INIT_ATTR_MASK_DC))
+        return wrong("a DCT takes neither send_ops_flags nor streams");
+    if (dct && a->srq == NULL)
+        return wrong("a DCT needs an SRQ");
+    if (!dct && a->comp_mask != (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+        return wrong("a DCI needs send_ops_flags");
+    if (!dct && a->cap.max_recv_wr != 0)
+        return wrong("a DCI receives nothing");
+    if ((d->comp_mask & streams) &&
+        (d->dc_init_attr.dci_streams.log_num_concurent > fake.log_streams ||
+         d->dc_init_attr.dci_streams.log_num_concurent == 0))
+        return EINVAL;
+    return !dct && a->cap.max_inline_data > fake.max_inline ? EINVAL : 0;
+}
+
+static void fill_operations(struct fake_qp *q)
+{
+    q->ex.wr_start = fake_start;
+    q->ex.wr_complete = fake_complete;
+    q->ex.wr_abort = fake_abort;
+    q->ex.wr_rdma_write = fake_write;
+    q->ex.wr_rdma_write_imm = fake_write_imm;
+    q->ex.wr_rdma_read = fake_read;
+    q->ex.wr_send = fake_send;
+    q->ex.wr_send_imm = fake_send_imm;
+    q->ex.wr_atomic_cmp_swp = fake_cmp_swp;
+    q->ex.wr_atomic_fetch_add = fake_fetch_add;
+    q->ex.wr_set_sge = fake_set_sge;
+    q->ex.wr_set_sge_list = fake_set_sge_list;
+    q->ex.wr_set_inline_data_list = fake_set_inline_list;
+    q->dv.wr_set_dc_addr = fake_set_dc_addr;
+    q->dv.wr_set_dc_addr_stream = fake_set_dc_addr_stream;
+}
+
+static bool say_creation(const struct ibv_qp_init_attr_ex *a, const struct mlx5dv_qp_init_attr *d)
+{
+    if (d->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT)
+        return say("create dct key=%lx", (unsigned long)d->dc_init_attr.dct_access_key);
+    bool streams = d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+    return say("create dci ops=%lx wr=%u sge=%u inline=%u streams=%u/%u",
+               (unsigned long)a->send_ops_flags, a->cap.max_send_wr, a->cap.max_send_sge,
+               a->cap.max_inline_data, streams ? d->dc_init_attr.dci_streams.log_num_concurent : 0u,
+               streams ? d->dc_init_attr.dci_streams.log_num_errored : 0u);
+}
+
+static struct ibv_qp *fake_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *a,
+                                     struct mlx5dv_qp_init_attr *d)
+{
+    bool dct = d->dc_init_attr.dc_type == MLX5DV_DCTYPE_DCT;
+    int status = say_creation(a, d) ? fake.refused_errno : 0;
+    if (status == 0)
+        status = check_creation(a, d);
+    if (status != 0) {
+        errno = status;
+        return NULL;
+    }
+    struct fake_qp *q = calloc(1, sizeof *q);
+    q->ex.qp_base = (struct ibv_qp){.context = context,
+                                    .qp_type = a->qp_type,
+                                    .qp_num = dct ? 0 : ++fake.next_number,
+                                    .state = IBV_QPS_RESET};
+    q->dc = d->dc_init_attr.dc_type;
+    q->max_wr = a->cap.max_send_wr;
+    if (d->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS)
+        q->log_streams = d->dc_init_attr.dci_streams.log_num_concurent;
+    fill_operations(q);
+    fake.live++;
+    return &q->ex.qp_base;
+}
+
+static struct ibv_qp_ex *fake_to_ex(struct ibv_qp *qp)
+{
+    return &((struct fake_qp *)qp)->ex;
+}
+
+static struct mlx5dv_qp_ex *fake_to_dv(struct ibv_qp_ex *ex)
+{
+    return &of_ex(ex)->dv;
+}
+
+/* The mask of a move, beside IBV_QP_STATE, or -1 when there is no such move. */
+static int mask_of(const struct fake_qp *q, enum ibv_qp_state to)
+{
+    enum ibv_qp_state from = q->ex.qp_base.state;
+    bool dct = q->dc == MLX5DV_DCTYPE_DCT;
+    if (to == IBV_QPS_INIT && from == IBV_QPS_RESET)
+        return IBV_QP_PKEY_INDEX | IBV_QP_PORT | (dct ? IBV_QP_ACCESS_FLAGS : 0);
+    if (to == IBV_QPS_RTR && from == IBV_QPS_INIT)
+        return IBV_QP_PATH_MTU | (dct ? IBV_QP_AV | IBV_QP_MIN_RNR_TIMER : 0);
+    if (to == IBV_QPS_RTS && from == IBV_QPS_RTR && !dct)
+        return IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+               IBV_QP_MAX_QP_RD_ATOMIC;
+    if ((to == IBV_QPS_RESET || to == IBV_QPS_ERR) && !dct)
+        return 0;
+    return -1;
+}
+
+static bool say_move(const struct fake_qp *q, const struct ibv_qp_attr *a)
+{
+    const char *name = q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci";
+    const struct ibv_ah_attr *ah = &a->ah_attr;
+    switch (a->qp_state) {
+    case IBV_QPS_INIT:
+        return say("%s INIT port=%u pkey=%u access=%x", name, a->port_num, a->pkey_index,
+                   a->qp_access_flags);
+    case IBV_QPS_RTR:
+        if (q->dc == MLX5DV_DCTYPE_DCI)
+            return say("dci RTR mtu=%d", a->path_mtu);
+        return say(
+            "dct RTR mtu=%d rnr=%u global=%u port=%u dlid=%u sgid=%u hops=%u dgid=%02x..%02x",
+            a->path_mtu, a->min_rnr_timer, ah->is_global, ah->port_num, ah->dlid,
+            ah->grh.sgid_index, ah->grh.hop_limit, ah->grh.dgid.raw[0], ah->grh.dgid.raw[15]);
+    case IBV_QPS_RTS:
+        return say("%s RTS timeout=%u retry=%u rnr=%u reads=%u", name, a->timeout, a->retry_cnt,
+                   a->rnr_retry, a->max_rd_atomic);
+    case IBV_QPS_RESET:
+        return say("%s RESET", name);
+    default:
+        return say("%s state %d", name, a->qp_state);
+    }
+}
+
+static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    struct fake_qp *q = (struct fake_qp *)qp;
+    fake.last = *attr;
+    if (q->dc == 0) { /* no DC queue pair: for who only wants to see the attributes */
+        qp->state = attr->qp_state;
+        return 0;
+    }
+    if (say_move(q, attr))
+        return fake.refused_errno;
+    int expected = mask_of(q, attr->qp_state);
+    if (expected < 0 || mask != (expected | IBV_QP_STATE))
+        return wrong("a move that there is not, or not with these attributes");
+    if (attr->qp_state == IBV_QPS_RTS && attr->max_rd_atomic > fake.max_rd_atomic)
+        return EINVAL;
+    qp->state = attr->qp_state;
+    if (attr->qp_state == IBV_QPS_RTR && q->dc == MLX5DV_DCTYPE_DCT)
+        qp->qp_num = ++fake.next_number;
+    if (attr->qp_state == IBV_QPS_RESET)
+        q->head = q->tail = 0;
+    return 0;
+}
+
+static int fake_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                         struct ibv_qp_init_attr *init)
+{
+    (void)mask;
+    (void)init;
+    attr->qp_state = qp->state;
+    return 0;
+}
+
+static int fake_destroy_qp(struct ibv_qp *qp)
+{
+    const struct fake_qp *q = (const struct fake_qp *)qp;
+    if (say("destroy %s", q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci"))
+        return fake.refused_errno;
+    free(qp);
+    fake.live--;
+    return 0;
+}
+
+static const struct verbs_calls fake_calls = {
+    .alloc_pd = fake_alloc_pd,
+    .dealloc_pd = fake_free_pd,
+    .create_cq = fake_create_cq,
+    .destroy_cq = fake_destroy_cq,
+    .create_srq = fake_create_srq,
+    .destroy_srq = fake_destroy_srq,
+    .modify_qp = fake_modify_qp,
+    .query_qp = fake_query_qp,
+    .destroy_qp = fake_destroy_qp,
+    .create_ah = fake_create_ah,
+    .destroy_ah = fake_destroy_ah,
+    .qp_to_qp_ex = fake_to_ex,
+    .dv_is_supported = fake_is_supported,
+    .dv_query_device = fake_query_device,
+    .dv_create_qp = fake_create_qp,
+    .dv_qp_ex = fake_to_dv,
+};
+
+#endif

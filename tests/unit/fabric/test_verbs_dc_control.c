@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DC in the verbs provider, on a stand-in: finding out that there is DC, DCIs and DCTs, and what
+ * queue pairs of all types have in common there. */
+#include "../check_main.h"
+#include "dc_bed.h"
+
+/* Every operation of fabric.h: SEND and WRITE with and without immediate, READ, the two atomics. */
+#define OPS "ops=7f"
+#define DCI_UP                                                                                     \
+    "dci INIT port=2 pkey=0 access=0\n"                                                            \
+    "dci RTR mtu=5\n"
+#define DCT_UP(access)                                                                             \
+    "dct INIT port=2 pkey=0 access=" access "\n"                                                   \
+    "dct RTR mtu=5 rnr=12 global=1 port=2 dlid=0 sgid=3 hops=64 dgid=fd..17\n"
+
+/* ---- the probe ---- */
+
+START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    verbs_dc_probe(b.f);
+    expect_trace("create dci " OPS " wr=1 sge=1 inline=512 streams=0/0\n"
+                 "create dci " OPS " wr=1 sge=1 inline=256 streams=0/0\n" DCI_UP
+                 "dci RTS timeout=14 retry=7 rnr=7 reads=16\n"
+                 "create dct key=1\n" DCT_UP("4") "destroy dct\n"
+                                                  "destroy dci\n");
+    ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD | KEDGE_FAB_DC);
+    ck_assert_uint_eq(b.f->base.caps.max_inline, 256); /* what RC and DC both can */
+    ck_assert_uint_eq(b.f->base.caps.max_rd_atomic, 16);
+    ck_assert(!b.f->base.caps.dci_streams);
+    ck_assert_str_eq(b.f->base.caps.dc_why, "");
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(streams_are_used_where_they_are_offered_and_one_error_still_breaks_the_dci)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    fake.log_streams = 6;
+    fake.max_inline = 512;
+    verbs_dc_probe(b.f);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "streams=4/0\n"));
+    ck_assert(b.f->base.caps.dci_streams);
+    ck_assert_int_eq(fake.wrong, 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(streams_that_are_offered_but_refused_are_done_without)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.max_inline = 0;
+    fake.log_streams = 2;
+    fake.refused = "create dci " OPS " wr=1 sge=1 inline=0 streams=2/0";
+    fake.refused_errno = EOPNOTSUPP;
+    verbs_dc_probe(b.f);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "inline=0 streams=0/0\ndci INIT"));
+    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert(!b.f->base.caps.dci_streams);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(fewer_outstanding_reads_than_rc_has_are_found_out)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    fake.max_rd_atomic = 4;
+    verbs_dc_probe(b.f);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "reads=16\ndci RTS timeout=14 retry=7 rnr=7 reads=8\n"
+                                             "dci RTS timeout=14 retry=7 rnr=7 reads=4\ncreate"));
+    ck_assert_uint_eq(b.f->base.caps.max_rd_atomic, 4);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(a_device_that_is_no_mlx5_has_no_dc_and_says_so)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    fake.mlx5 = false;
+    verbs_dc_probe(b.f);
+    expect_trace("");
+    ck_assert(!(b.f->base.caps.transports & KEDGE_FAB_DC));
+    ck_assert_ptr_nonnull(strstr(b.f->base.caps.dc_why, "no mlx5 device"));
+    ck_assert_uint_eq(b.f->base.caps.max_inline, 512);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(whatever_step_is_refused_there_is_no_dc_and_the_step_is_named)
+{
+    static const struct {
+        const char *call;
+        int status;
+        const char *why;
+    } steps[] = {
+        {"create dci", EOPNOTSUPP, "the device refuses to create a DCI: Operation not supported"},
+        {"dci INIT", EINVAL, "the device refuses to move a DCI to INIT: Invalid argument"},
+        {"dci RTR", EINVAL, "the device refuses to move a DCI to RTR: Invalid argument"},
+        {"dci RTS", EINVAL, "the device refuses to move a DCI to RTS: Invalid argument"},
+        {"create dct", EOPNOTSUPP,
+         "the device refuses to create a DCT, or to move it to RTR: Operation not supported"},
+        {"dct INIT", EPERM,
+         "the device refuses to create a DCT, or to move it to RTR: Operation not permitted"},
+        {"dct RTR", ENOMEM,
+         "the device refuses to create a DCT, or to move it to RTR: Cannot allocate memory"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct dc_bed b;
+        dc_bed_open(&b);
+        fake.refused = steps[i].call;
+        fake.refused_errno = steps[i].status;
+        fake.log_streams = 3;
+        verbs_dc_probe(b.f);
+        ck_assert_str_eq(b.f->base.caps.dc_why, steps[i].why);
+        ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD);
+        ck_assert(!b.f->base.caps.dci_streams);
+        ck_assert_int_eq(fake.wrong, 0);
+        dc_bed_close(&b); /* which sees that nothing is left */
+    }
+}
+END_TEST
+
+START_TEST(without_dc_neither_a_dci_nor_a_dct_is_made)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    struct kedge_fab_ctl dci = {.kind = KEDGE_FAB_CREATE_QP, .qp = {.type = KEDGE_FAB_QP_DCI}};
+    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT};
+    ck_assert_int_eq(verbs_qp_create(b.f, &dci), -EOPNOTSUPP);
+    ck_assert_int_eq(verbs_dct_create(b.f, &dct), -EOPNOTSUPP);
+    expect_trace("");
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(libmlx5_is_found_where_it_is_installed_and_missed_in_a_sentence)
+{
+    struct verbs_dc dc = {.library = NULL};
+    char why[128] = "";
+    verbs_calls_init(&dc);
+    ck_assert_ptr_null(dc.calls.dv_create_qp);
+    if (verbs_dc_load(&dc, why, sizeof why) == 0) {
+        ck_assert_ptr_nonnull(dc.calls.dv_is_supported);
+        ck_assert_ptr_nonnull(dc.calls.dv_query_device);
+        ck_assert_ptr_nonnull(dc.calls.dv_create_qp);
+        ck_assert_ptr_nonnull(dc.calls.dv_qp_ex);
+        ck_assert_str_eq(why, "");
+    } else {
+        ck_assert_ptr_nonnull(strstr(why, "libmlx5.so.1"));
+    }
+    verbs_dc_unload(&dc);
+    ck_assert_ptr_null(dc.library);
+}
+END_TEST
+
+/* ---- DCIs and DCTs ---- */
+
+START_TEST(a_dci_is_made_brought_up_and_freed)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.transports |= KEDGE_FAB_DC;
+    struct kedge_fab_qp *qp = dc_bed_dci(&b, 16);
+    ck_assert_uint_eq(qp->qpn, 101);
+    ck_assert_uint_eq(qp->cap.send_wr, 16);
+    ck_assert_int_eq(verbs_qp_state(qp), IBV_QPS_RESET);
+    dc_bed_bring_up(&b, qp);
+    ck_assert_int_eq(verbs_qp_state(qp), IBV_QPS_RTS);
+    ck_assert_uint_eq(atomic_load(&b.vpd.users), 1);
+    ck_assert_uint_eq(atomic_load(&b.vcq.users), 2);
+    dc_bed_free_dci(&b, qp);
+    expect_trace("create dci " OPS " wr=16 sge=4 inline=64 streams=0/0\n"
+                 "dci RESET\n" DCI_UP "dci RTS timeout=14 retry=7 rnr=7 reads=8\n"
+                 "destroy dci\n");
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.transports |= KEDGE_FAB_DC;
+    struct kedge_fab_ctl ctl = {
+        .kind = KEDGE_FAB_CREATE_DCT,
+        .dct = {.pd = &b.vpd.base,
+                .cq = &b.vcq.base,
+                .srq = &b.vsrq.base,
+                .dc_key = 0x1122334455667788,
+                .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE}};
+    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), 0);
+    ck_assert_uint_eq(ctl.dct.x->dctn, 101);
+    ck_assert_uint_eq(ctl.dct.x->dc_key, 0x1122334455667788);
+    struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_DESTROY_SRQ, .srq = {.x = &b.vsrq.base}};
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = &b.vcq.base}};
+    struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_FREE_PD, .pd = {.x = &b.vpd.base}};
+    ck_assert_int_eq(verbs_srq_destroy(b.f, &srq), -EBUSY);
+    ck_assert_int_eq(verbs_cq_destroy(b.f, &cq), -EBUSY);
+    ck_assert_int_eq(verbs_pd_free(&pd), -EBUSY);
+    ctl.kind = KEDGE_FAB_DESTROY_DCT;
+    ck_assert_int_eq(verbs_dct_destroy(b.f, &ctl), 0);
+    free(ctl.dct.x);
+    expect_trace("create dct key=1122334455667788\n" DCT_UP("6") "destroy dct\n");
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.transports |= KEDGE_FAB_DC;
+    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_CREATE_DCT,
+                                .dct = {.pd = &b.vpd.base, .cq = &b.vcq.base}};
+    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), -EINVAL);
+    expect_trace("");
+    ctl.dct.srq = &b.vsrq.base;
+    fake.refused = "dct RTR";
+    fake.refused_errno = ENOSPC;
+    ck_assert_int_eq(verbs_dct_create(b.f, &ctl), -ENOSPC);
+    ck_assert_ptr_null(ctl.dct.x);
+    dc_bed_close(&b);
+}
+END_TEST
+
+/* ---- what all queue pairs have in common ---- */
+
+START_TEST(on_infiniband_the_lid_goes_along_and_must_be_there)
+{
+    struct dc_bed b;
+    struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC},
+                         .qp = &rc.ex.qp_base};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .ah_attr = {.dlid = 0x1234, .port_num = 2}};
+    struct kedge_fab_ctl none = {.kind = KEDGE_FAB_CREATE_AH,
+                                 .ah = {.pd = &b.vpd.base, .attr = {.is_global = 1}}};
+    dc_bed_open(&b);
+    b.f->base.caps.is_ethernet = false;
+    b.f->base.caps.lid = 9;
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, attr, IBV_QP_AV), 0);
+    ck_assert_uint_eq(fake.last.ah_attr.dlid, 0x1234);
+    ck_assert_uint_eq(fake.last.ah_attr.port_num, 2);
+    attr.ah_attr.dlid = 0;
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, attr, IBV_QP_AV), -EINVAL);
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, attr, IBV_QP_PATH_MTU), 0); /* it names nobody */
+    dc_bed_free_ah(&b, dc_bed_ah(&b, 1));
+    ck_assert_uint_eq(fake.last_ah.dlid, 7);
+    ck_assert_int_eq(verbs_ah_create(b.f, &none), -EINVAL);
+    b.f->base.caps.is_ethernet = true;
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, attr, IBV_QP_AV), 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(a_dct_on_infiniband_answers_from_its_lid)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.is_ethernet = false;
+    b.f->base.caps.lid = 9;
+    struct ibv_qp *dct = verbs_dct_make(b.f, &b.pd, &b.cq, &b.srq, 5, 0);
+    ck_assert_ptr_nonnull(dct);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dlid=9 sgid=3"));
+    ck_assert_int_eq(fake_calls.destroy_qp(dct), 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
+/* Gives an event to the provider and takes one out: 1, or 0 when there is none. */
+static int pass(struct dc_bed *b, struct ibv_async_event in, struct kedge_fab_event *out)
+{
+    verbs_events_handle(b->f, &in);
+    return kedge_fab_events_pop(&b->f->events, out);
+}
+
+START_TEST(the_devices_events_reach_the_control_thread)
+{
+    static const enum ibv_event_type of_port[] = {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+                                                  IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE};
+    static const enum ibv_event_type of_qp[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR,
+                                                IBV_EVENT_QP_REQ_ERR};
+    struct dc_bed b;
+    struct kedge_fab_event e;
+    struct verbs_qp q;
+    struct ibv_qp qp = {.qp_context = &q}, dct = {.qp_context = NULL};
+    struct ibv_cq cq = {.cq_context = &b.vcq};
+    dc_bed_open(&b);
+    for (size_t i = 0; i < sizeof of_port / sizeof of_port[0]; i++) {
+        struct ibv_async_event in = {.event_type = of_port[i], .element.port_num = 2};
+        ck_assert_int_eq(pass(&b, in, &e), 1);
+        ck_assert_int_eq(e.type, of_port[i]);
+        ck_assert_ptr_null(e.qp);
+        in.element.port_num = 1; /* another endpoint's */
+        ck_assert_int_eq(pass(&b, in, &e), 0);
+    }
+    for (size_t i = 0; i < sizeof of_qp / sizeof of_qp[0]; i++) {
+        struct ibv_async_event in = {.event_type = of_qp[i], .element.qp = &qp};
+        ck_assert_int_eq(pass(&b, in, &e), 1);
+        ck_assert_int_eq(e.type, of_qp[i]);
+        ck_assert_ptr_eq(e.qp, &q.base);
+        in.element.qp = &dct; /* a DCT is no queue pair of fabric.h's */
+        ck_assert_int_eq(pass(&b, in, &e), 0);
+    }
+    struct ibv_async_event fatal = {.event_type = IBV_EVENT_DEVICE_FATAL};
+    ck_assert_int_eq(pass(&b, fatal, &e), 1);
+    ck_assert_int_eq(e.type, IBV_EVENT_DEVICE_FATAL);
+    struct ibv_async_event full = {.event_type = IBV_EVENT_CQ_ERR, .element.cq = &cq};
+    ck_assert_int_eq(pass(&b, full, &e), 1);
+    ck_assert_ptr_eq(e.cq, &b.vcq.base);
+    ck_assert_int_eq(verbs_poll(&b.vcq.base, 1, &(struct ibv_wc){0}), -EIO);
+    dc_bed_close(&b);
+}
+END_TEST
+
+/* ---- the stand-in itself ---- */
+
+START_TEST(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
+{
+    static const struct {
+        enum ibv_qp_state to;
+        int mask;
+    } moves[] = {
+        {IBV_QPS_RTR, IBV_QP_PATH_MTU}, /* from RESET */
+        {IBV_QPS_INIT, IBV_QP_PORT},
+        {IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}, /* a DCT's */
+        {IBV_QPS_RTS, IBV_QP_SQ_PSN},
+    };
+    struct dc_bed b;
+    dc_bed_open(&b);
+    b.f->base.caps.transports |= KEDGE_FAB_DC;
+    struct kedge_fab_qp *qp = dc_bed_dci(&b, 4);
+    for (int i = 0; i < 4; i++) {
+        struct ibv_qp_attr attr = {.qp_state = moves[i].to, .port_num = 2};
+        ck_assert_int_eq(dc_bed_move(&b, qp, attr, moves[i].mask), -EINVAL);
+        ck_assert_int_eq(fake.wrong, i + 1);
+        ck_assert_int_eq(verbs_qp_state(qp), IBV_QPS_RESET);
+    }
+    dc_bed_free_dci(&b, qp);
+    dc_bed_close(&b);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)                              \
+    T(streams_are_used_where_they_are_offered_and_one_error_still_breaks_the_dci)                  \
+    T(streams_that_are_offered_but_refused_are_done_without)                                       \
+    T(fewer_outstanding_reads_than_rc_has_are_found_out)                                           \
+    T(a_device_that_is_no_mlx5_has_no_dc_and_says_so)                                              \
+    T(whatever_step_is_refused_there_is_no_dc_and_the_step_is_named)                               \
+    T(without_dc_neither_a_dci_nor_a_dct_is_made)                                                  \
+    T(libmlx5_is_found_where_it_is_installed_and_missed_in_a_sentence)                             \
+    T(a_dci_is_made_brought_up_and_freed)                                                          \
+    T(a_dct_has_its_number_when_it_is_made_and_keeps_its_parents)                                  \
+    T(a_dct_without_an_srq_is_refused_and_one_that_fails_leaves_nothing)                           \
+    T(on_infiniband_the_lid_goes_along_and_must_be_there)                                          \
+    T(a_dct_on_infiniband_answers_from_its_lid)                                                    \
+    T(the_devices_events_reach_the_control_thread)                                                 \
+    T(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
+
+KEDGE_CHECK_MAIN("fabric.verbs_dc_control", TESTS)
