@@ -97,10 +97,12 @@ static int choose_transport(struct agent *a, struct kedge_errbuf *err)
     d->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
     if (d->rc ? has_rc : has_dc)
         return 0;
+    const char *why = d->fab->caps.dc_why;
     return kedge_err(err, -EOPNOTSUPP,
-                     "this device has no %s transport: set transport = auto in [fabric] (rdmactl "
-                     "doctor says what the device has)",
-                     d->rc ? "RC with UD" : "DC");
+                     "this device has no %s transport%s%s: set transport = auto in [fabric] "
+                     "(rdmactl doctor says what the device has)",
+                     d->rc ? "RC with UD" : "DC", d->rc || why[0] == '\0' ? "" : ": ",
+                     d->rc ? "" : why);
 }
 
 static int break_on_purpose(struct agent *a, struct kedge_errbuf *err)

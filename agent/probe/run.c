@@ -137,7 +137,8 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
     r->port = fab->caps.port_num;
     r->transports = fab->caps.transports;
     if (!(fab->caps.transports & KEDGE_FAB_DC))
-        snprintf(r->no_dc, sizeof r->no_dc, "this device has none");
+        snprintf(r->no_dc, sizeof r->no_dc, "%s",
+                 fab->caps.dc_why[0] != '\0' ? fab->caps.dc_why : "this device has none");
     bool made = bed_open(&bed, fab, s, r);
     probe_transport(&bed);
     probe_limits(&bed);
