@@ -101,16 +101,14 @@ static bool read_number(const json_t *object, const char *key, uint64_t max, uin
 static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
 {
     const json_t *rc = json_object_get(endpoint, "rc");
-    uint64_t qpn = 0, psn = 0, lid = 0, mtu = 0, reads = 0;
+    uint64_t qpn = 0, psn = 0, mtu = 0, reads = 0;
     if (!read_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
         !read_number(rc, "psn", 0xffffff, &psn) || !read_number(rc, "mtu", 4096, &mtu) ||
         mtu < 256 || (mtu & (mtu - 1)) != 0 || !read_number(rc, "reads", UINT8_MAX, &reads) ||
         reads == 0)
         return false;
-    (void)read_number(endpoint, "lid", UINT16_MAX, &lid);
     *peer = (struct reader_peer){.qpn = (uint32_t)qpn,
                                  .psn = (uint32_t)psn,
-                                 .lid = (uint16_t)lid,
                                  .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
                                  .reads = (uint8_t)reads};
     return true;
@@ -125,7 +123,7 @@ static bool understand(struct registration *r, const char *body, struct reader_p
                  *t = json_object_get(m, "table");
     const char *text = json_string_value(json_object_get(e, "gid"));
     struct kedge_table_desc d = {.kind = KEDGE_TABLE_ENDPOINTS};
-    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0;
+    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
     bool ok = text != NULL &&
               (r->offered != NULL ? understand_reader(e, peer)
                                   : read_number(e, "dct_number", 0xffffff, &dctn) &&
@@ -136,9 +134,11 @@ static bool understand(struct registration *r, const char *body, struct reader_p
               read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
               read_number(t, "version", UINT16_MAX, &version) && version == KEDGE_RECORD_VERSION &&
               read_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
+    (void)read_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
     json_decref(root);
     if (!ok)
         return false;
+    peer->lid = (uint16_t)lid;
     d.rkey = (uint32_t)rkey;
     d.log2_slots = (uint32_t)log2_slots;
     d.version = (uint16_t)version;
@@ -170,19 +170,22 @@ static void drop(struct agent *a, struct kedge_fab_ah *ah)
 
 /* A handle per metaserver address; kept when it comes back with the same one. The one before stays
  * until the next change: the lane may be using it. */
-static int address(struct registration *r, const uint8_t gid[16])
+static int address(struct registration *r, const struct reader_peer *peer)
 {
     struct agent *a = r->agent;
+    const struct kedge_fab_caps *caps = &a->device.fab->caps;
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = a->device.system_pd}};
-    if (r->lane.ah != NULL && memcmp(r->gid, gid, 16) == 0)
+    if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0)
         return 0;
-    c.ah.attr.is_global = 1;
-    c.ah.attr.port_num = a->device.fab->caps.port_num;
-    memcpy(c.ah.attr.grh.dgid.raw, gid, 16);
+    c.ah.attr = (struct ibv_ah_attr){.is_global = 1,
+                                     .port_num = caps->port_num,
+                                     .dlid = peer->lid,
+                                     .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}};
+    memcpy(c.ah.attr.grh.dgid.raw, peer->gid, 16);
     int status = kedge_fab_call(a->device.fab, &c);
     if (status != 0)
         return status;
-    memcpy(r->gid, gid, 16);
+    memcpy(r->gid, peer->gid, 16);
     drop(a, r->before);
     r->before = r->lane.ah;
     r->lane.ah = c.ah.x;
@@ -304,7 +307,7 @@ static void registered(void *user, const struct kedge_http_answer *answer)
         reader_raise(offered, &peer);
         return;
     }
-    if (address(r, peer.gid) != 0)
+    if (address(r, &peer) != 0)
         lost(r, "its endpoint's address cannot be resolved");
     else
         complete(r);
