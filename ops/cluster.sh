@@ -57,6 +57,7 @@ state_dir = $work/state-$name
 metaservers = $url
 $(fabric_settings $number)
 $([[ $transport == auto ]] || echo "transport = $transport")
+${more_fabric:-}
 [pool]
 $(printf '%s\n' "$@")
 ${more_pool:-}

@@ -8,9 +8,15 @@ agents=1
 start
 known_to() { curl -sf "$1/v1/nodes/node-a" | jq .incarnation; } # metaserver
 # What another disk image of this host, or another host of its name, registers.
+endpoint='{gid: "fd00::1", pool: 1, transports: ["dc"], dct_number: 1, dc_key: "0000000000000001", mtu: 4096'
+reader=
+if [[ $provider != soft ]]; then # a device without DC
+    endpoint="{gid: \"${gids[1]}\", pool: 1, transports: [\"rc\"], ud_qpn: 1, ud_qkey: 1, mtu: 1024"
+    reader=", reader: {gid: \"${gids[1]}\", qpn: 77, psn: 1, mtu: 1024}"
+fi
 register() { # metaserver incarnation
-    jq -n '{incarnation: '"$2"', endpoints: [{gid: "fd00::1", pool: 1, transports: ["dc"], dct_number: 1,
-        dc_key: "0000000000000001", mtu: 4096, mr_table: {addr: "0000000000001000", rkey: 1, log2_slots: 8}}]}' >"$work/body"
+    jq -n "{incarnation: $2, endpoints: [$endpoint,
+        mr_table: {addr: \"0000000000001000\", rkey: 1, log2_slots: 8}}]$reader}" >"$work/body"
     curl -sf -X PUT -H 'Content-Type: application/json' --data "@$work/body" "$1/v1/nodes/node-a" >"$work/put" ||
         fail "registering a later incarnation by hand: $(cat "$work/put")"
 }

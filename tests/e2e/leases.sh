@@ -6,7 +6,9 @@ source "$(dirname "$0")/lib.sh"
 needs_built kedge-stress
 ms=${LEASES_MS:-12000} RANDOM=${LEASES_SEED:=$RANDOM}
 echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
-more_pool='mr_lease = 25ms'
+# The shortest lease that the device can keep with time-outs that it can live with; pauses grow with it.
+more_pool='mr_lease = 25ms' longer=1
+if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' more_pool='mr_lease = 300ms' longer=4; fi
 start
 timeout 300 "$bin/kedge-stress" leases --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" --ms "$ms" \
     >"$work/leases.out" 2>&1 &
@@ -17,7 +19,8 @@ while kill -0 "$stress" 2>/dev/null; do
     sleep "0.0$((RANDOM % 9 + 1))"
     which=a; ((RANDOM % 8)) || which=b
     kill -STOP "${pids[$which]}"
-    sleep "0.$((RANDOM % 2))$((RANDOM % 7 + 3))"
+    pause=$((longer * (10 * (RANDOM % 7 + 3) + 100 * (RANDOM % 2))))
+    sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))"
     kill -CONT "${pids[$which]}"
     stops=$((stops + 1))
 done
