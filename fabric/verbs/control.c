@@ -130,15 +130,18 @@ void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
 
 /* ---- the thread that hears ---- */
 
+enum { LOOK_MS = 1000 };
+
 static void *hear(void *arg)
 {
     struct verbs_fab *f = arg;
     for (bool deaf = false; !atomic_load(&f->stop);) {
         struct pollfd fds[] = {{.fd = f->stop_efd, .events = POLLIN},
                                {.fd = deaf ? -1 : f->context->async_fd, .events = POLLIN}};
-        (void)poll(fds, 2, -1);
+        (void)poll(fds, 2, deaf ? -1 : LOOK_MS);
         if (fds[1].revents != 0)
             deaf = !verbs_events_take(f);
+        deaf = deaf || verbs_events_removed(f);
     }
     return NULL;
 }

@@ -154,6 +154,7 @@ static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge
     read_caps(&f->base.caps, c, &device, max_inline);
     if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
         verbs_dc_probe(f);
+    f->node = verbs_events_node(c->context);
     status = open_fds(f);
     if (status == 0)
         status = verbs_threads_start(f);

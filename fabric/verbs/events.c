@@ -2,6 +2,7 @@
 /* Asynchronous events: a thread takes them from the device, so that a CQ that overflowed is dead
  * for its lane at once, and keeps them for the control thread. */
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "verbs/verbs.h"
 
@@ -58,4 +59,21 @@ bool verbs_events_take(struct verbs_fab *f)
         return true;
     kedge_fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL); /* the driver is gone */
     return false;
+}
+
+ino_t verbs_events_node(const struct ibv_context *context)
+{
+    struct stat node;
+    return stat(context->device->dev_path, &node) == 0 ? node.st_ino : 0;
+}
+
+/* A driver that cannot take a device from its users (rxe, siw) has the removal wait until the last
+ * of them closes it, and tells none of them. But its node goes at once; another device may get the
+ * name, not the inode. */
+bool verbs_events_removed(struct verbs_fab *f)
+{
+    if (f->node == 0 || verbs_events_node(f->context) == f->node)
+        return false;
+    kedge_fab_events_push(&f->events, IBV_EVENT_DEVICE_FATAL, NULL);
+    return true;
 }

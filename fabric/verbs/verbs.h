@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "fabric/events.h"
 #include "fabric/provider.h"
@@ -46,6 +47,7 @@ struct verbs_fab {
     pthread_t hears;
     _Atomic bool stop; /* the thread that hears has to end */
     int stop_efd;      /* and wakes up by this */
+    ino_t node;        /* of the device in sysfs when it was opened; 0: it cannot be seen there */
     bool rxe;          /* the device is SoftRoCE's, which has ways of its own */
     struct kedge_fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
@@ -203,5 +205,9 @@ void verbs_chan_drain(struct kedge_fab_chan *chan);
 void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e);
 /* The thread that hears: takes what the device has to say. False once it will say no more. */
 bool verbs_events_take(struct verbs_fab *f);
+/* The device's inode in sysfs, 0 if it is not there. */
+ino_t verbs_events_node(const struct ibv_context *context);
+/* The thread that hears: true, and the device is fatal, if it was removed without saying so. */
+bool verbs_events_removed(struct verbs_fab *f);
 
 #endif
