@@ -20,13 +20,15 @@
 
 struct metad {
     uv_loop_t loop;
-    uv_poll_t http, fabric;
+    uv_poll_t http, fabric, device;
     uv_timer_t tick;
     uv_signal_t term, interrupt;
     struct kedge_http_server *server;
     struct kedge_service *service;
     struct kedge_fab *fab;
     struct kedge_text body; /* of the answer that is being made */
+    bool port_down;         /* as the device says */
+    const char *lost;       /* the device, and why; NULL: it is there */
 };
 
 static void reply(struct kedge_http_request *request, const struct kedge_service_answer *answer,
@@ -95,17 +97,64 @@ static void on_fabric(uv_poll_t *poll, int status, int events)
     kedge_service_advance(m->service, kedge_clock_ns());
 }
 
-static void on_tick(uv_timer_t *timer)
-{
-    struct metad *m = timer->data;
-    kedge_service_tick(m->service, kedge_clock_ns());
-}
-
 static void close_handle(uv_handle_t *handle, void *user)
 {
     (void)user;
     if (!uv_is_closing(handle))
         uv_close(handle, NULL);
+}
+
+/* The table can no longer be read, and nothing but a new process opens the device again. */
+static void give_up(struct metad *m, const char *why)
+{
+    kedge_log(KEDGE_LOG_ERROR, "the device cannot be used any more", "why=\"%s\"", why);
+    m->lost = why;
+    uv_walk(&m->loop, close_handle, NULL);
+}
+
+static void port(struct metad *m, bool down)
+{
+    if (m->port_down == down)
+        return;
+    m->port_down = down;
+    if (down)
+        kedge_log(KEDGE_LOG_ERROR, "the device's port is down: agents cannot read the table",
+                  "port=%u", m->fab->caps.port_num);
+    else
+        kedge_log(KEDGE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
+}
+
+/* Its queue pairs' events say nothing new: an agent whose reader broke registers again. */
+static void on_device(uv_poll_t *poll, int status, int events)
+{
+    struct metad *m = poll->data;
+    struct kedge_fab_event e;
+    (void)status, (void)events;
+    while (m->lost == NULL && kedge_fab_get_event(m->fab, &e))
+        switch (e.type) {
+        case IBV_EVENT_DEVICE_FATAL:
+            give_up(m, "it was removed, or its driver gave up");
+            break;
+        case IBV_EVENT_PORT_ERR:
+        case IBV_EVENT_PORT_ACTIVE:
+            port(m, e.type == IBV_EVENT_PORT_ERR);
+            break;
+        case IBV_EVENT_GID_CHANGE:
+        case IBV_EVENT_LID_CHANGE:
+            kedge_log(KEDGE_LOG_WARN,
+                      "the port's addresses have changed: if this metaserver's is not among them "
+                      "any more, restart it",
+                      "port=%u", m->fab->caps.port_num);
+            break;
+        default:
+            break;
+        }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct metad *m = timer->data;
+    kedge_service_tick(m->service, kedge_clock_ns());
 }
 
 static void on_signal(uv_signal_t *sig, int number)
@@ -118,7 +167,8 @@ static void on_signal(uv_signal_t *sig, int number)
 /* libuv fails here for want of memory or descriptors alone. */
 static int watch(struct metad *m)
 {
-    m->http.data = m->fabric.data = m->tick.data = m->term.data = m->interrupt.data = m;
+    m->http.data = m->fabric.data = m->device.data = m->tick.data = m->term.data =
+        m->interrupt.data = m;
     int status = uv_poll_init(&m->loop, &m->http, kedge_http_server_fd(m->server));
     if (status == 0)
         status = uv_poll_start(&m->http, UV_READABLE, on_http);
@@ -126,6 +176,10 @@ static int watch(struct metad *m)
         status = uv_poll_init(&m->loop, &m->fabric, kedge_fab_ctl_fd(m->fab));
     if (status == 0)
         status = uv_poll_start(&m->fabric, UV_READABLE, on_fabric);
+    if (status == 0)
+        status = uv_poll_init(&m->loop, &m->device, kedge_fab_event_fd(m->fab));
+    if (status == 0)
+        status = uv_poll_start(&m->device, UV_READABLE, on_device);
     if (status == 0)
         status = uv_timer_init(&m->loop, &m->tick);
     if (status == 0)
@@ -201,5 +255,10 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     kedge_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);
     KEDGE_ASSERT(closed == 0);
+    if (status == 0 && m.lost != NULL)
+        status = kedge_err(err, -ENODEV,
+                           "the device cannot be used any more: %s; see the log; it begins anew "
+                           "when the supervisor restarts it",
+                           m.lost);
     return status;
 }

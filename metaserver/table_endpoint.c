@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -25,8 +26,15 @@ static int call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const
     int status = kedge_fab_call(e->fab, ctl);
     if (status == 0)
         return 0;
-    const char *way_out = status == -ENOMEM ? " (raise LimitMEMLOCK, or lower max_endpoints)" : "";
-    return kedge_err(err, status, "%s failed: %s%s", what, strerror(-status), way_out);
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (status != -ENOMEM || limit.rlim_cur == RLIM_INFINITY)
+        return kedge_err(err, status, "%s failed: %s%s", what, strerror(-status),
+                         status == -ENOMEM ? " (lower max_endpoints)" : "");
+    return kedge_err(err, status,
+                     "%s failed: out of memory: locked memory is limited to %llu KiB (raise "
+                     "LimitMEMLOCK in the unit, or `ulimit -l`; or lower max_endpoints)",
+                     what, (unsigned long long)(limit.rlim_cur / 1024));
 }
 
 static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
