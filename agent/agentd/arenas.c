@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon.h"
 
@@ -214,11 +215,25 @@ int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session
     return 0;
 }
 
+/* Workers that come are refused for want of it, and hear no more than that. */
+static void say_failed(struct agent *a, int status)
+{
+    struct kedge_errbuf why;
+    if (status == 0 || a->stopping || a->device_lost ||
+        !kedge_log_allow(&a->arena_log, kedge_clock_ns(), ARENAS_LOGGED_S * KEDGE_NS_PER_S, 1,
+                         NULL))
+        return;
+    (void)device_why(status, &why);
+    kedge_log(KEDGE_LOG_ERROR, "no more arenas can be made for workers that come", "why=\"%s\"",
+              why.text);
+}
+
 static void made(struct arena *arena, int status)
 {
     struct agent *a = arena->agent;
     if (!arena->asked) {
         a->arenas_making--;
+        say_failed(a, status);
         a->arenas_failed = status != 0;
     } else if (!arena->unwanted) {
         session_arena(a, arena, status);

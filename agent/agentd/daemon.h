@@ -43,6 +43,9 @@ struct agent_device {
 
 struct agent;
 int device_open(struct agent *a, struct kedge_errbuf *err);
+/* What an error of the device means, with the limit of locked memory where that may be it. Returns
+ * status. */
+int device_why(int status, struct kedge_errbuf *err);
 void device_close(struct agent *a);
 /* device_events.c */
 void device_events(uv_poll_t *poll, int status, int events);
@@ -316,7 +319,7 @@ struct agent {
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
     struct session_counts count;
-    struct kedge_log_limit fault_log;
+    struct kedge_log_limit fault_log, arena_log;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

@@ -70,19 +70,33 @@ static void init_mr_table(struct agent *a)
                      desc.generation);
 }
 
+static bool is_for_want_of_memory(int status, struct rlimit *limit)
+{
+    limit->rlim_cur = RLIM_INFINITY;
+    (void)getrlimit(RLIMIT_MEMLOCK, limit);
+    return status == -ENOMEM && limit->rlim_cur != RLIM_INFINITY;
+}
+
+int device_why(int status, struct kedge_errbuf *err)
+{
+    struct rlimit limit;
+    if (!is_for_want_of_memory(status, &limit))
+        return kedge_err(err, status, "%s", strerror(-status));
+    return kedge_err(err, status,
+                     "out of memory: locked memory is limited to %llu KiB (raise LimitMEMLOCK in "
+                     "the unit, or `ulimit -l`), and /dev/shm must have room for the arenas",
+                     (unsigned long long)(limit.rlim_cur / 1024));
+}
+
 /* The limit that bites most users first, named before it does. */
 static int explain(const struct agent *a, int status, struct kedge_errbuf *err)
 {
-    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    struct kedge_errbuf said = *err;
+    struct rlimit limit;
+    struct kedge_errbuf said = *err, why;
     const char *what = said.text[0] != '\0' ? said.text : "making queue pairs and memory failed";
-    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (status == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
-        return kedge_err(err, status,
-                         "%.200s: out of memory: locked memory is limited to %llu KiB (raise "
-                         "LimitMEMLOCK in the unit, or `ulimit -l`), and /dev/shm must have room "
-                         "for the arenas",
-                         what, (unsigned long long)(limit.rlim_cur / 1024));
+    (void)device_why(status, &why);
+    if (is_for_want_of_memory(status, &limit))
+        return kedge_err(err, status, "%.200s: %.300s", what, why.text);
     return kedge_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,
                      strerror(-status), a->device.rc ? "connections, responders" : "dcis, spares");
 }

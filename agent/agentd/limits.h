@@ -51,8 +51,9 @@ enum {
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
     FAULTS_LOGGED_S = 10,
-    LOSS_LOGGED_S = 60,  /* another reason why a metaserver is lost */
-    PAUSE_LOGGED_S = 10, /* no descriptor for one more worker */
+    LOSS_LOGGED_S = 60,   /* another reason why a metaserver is lost */
+    PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
+    ARENAS_LOGGED_S = 60, /* none can be made ahead */
 };
 
 #endif
