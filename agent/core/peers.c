@@ -75,6 +75,8 @@ struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_ge
     struct peer *p = &l->peers[peer_slot];
     struct flow *f = p->flow;
     if (f == NULL || f->peer_gen != peer_gen) {
+        if (f != NULL && is_idle(f)) /* of a life of its peer that is over: nobody puts it back */
+            flow_drop(l, f);
         f = flow_free(l);
         if (f == NULL)
             return NULL;

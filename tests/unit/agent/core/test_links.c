@@ -224,6 +224,26 @@ START_TEST(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_aga
 }
 END_TEST
 
+START_TEST(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_connected_to)
+{
+    open_all();
+    for (int life = 0; life < 3; life++) {
+        struct kedge_cqe e;
+        ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+        post(KEDGE_OP_READ, 1, 1, 1); /* a later life has no regions, and its table is looked at */
+        ck_assert(world_poll(w, &k, &e, LONG));
+        ck_assert_uint_eq(e.status, life == 0 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+        ck_assert_uint_eq(world_stats(w, 0).links, 1);
+        ck_assert_uint_eq(world_stats(w, 0).flows, 1);
+        world_detach(w, &k); /* nobody is there who would hear that the peer goes */
+        world_restart_node(w, 1);
+        world_sleep(w, 2 * w->node[0].config.node_lease_ns);
+        world_attach(w, &k, 0, 1, TENANT);
+    }
+    close_all();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(more_endpoints_than_connections_are_all_served)                                              \
     T(a_connection_that_is_given_up_is_drained_first)                                              \
@@ -231,6 +251,7 @@ END_TEST
     T(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)                              \
     T(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a_read)                  \
     T(a_thousand_breaks_leave_the_counts_as_they_were)                                             \
-    T(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)
+    T(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)               \
+    T(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_connected_to)
 
 KEDGE_CHECK_MAIN("agent.core.links", TESTS)
