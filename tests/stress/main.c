@@ -37,20 +37,22 @@ static int usage(void)
 {
     fputs(
         "usage: kedge-stress leases|churn|recover --socket PATH [--peer PATH] [--seed N] [--ms N] "
-        "[--rounds N] [--progress FILE]\n",
+        "[--rounds N] [--progress FILE]\n"
+        "       kedge-stress repair --provider NAME [--device NAME] --gid GID --peer-gid GID "
+        "[--rounds N] [--pause]\n",
         stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
-                                            {"peer", required_argument, NULL, 'p'},
-                                            {"seed", required_argument, NULL, 'r'},
-                                            {"ms", required_argument, NULL, 'm'},
-                                            {"progress", required_argument, NULL, 'f'},
-                                            {"rounds", required_argument, NULL, 'n'},
-                                            {0}};
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'},   {"peer", required_argument, NULL, 'p'},
+        {"seed", required_argument, NULL, 'r'},     {"ms", required_argument, NULL, 'm'},
+        {"progress", required_argument, NULL, 'f'}, {"rounds", required_argument, NULL, 'n'},
+        {"provider", required_argument, NULL, 'v'}, {"device", required_argument, NULL, 'd'},
+        {"gid", required_argument, NULL, 'g'},      {"peer-gid", required_argument, NULL, 'h'},
+        {"pause", no_argument, NULL, 'w'},          {0}};
     struct stress s = {.random = 1, .rounds = 1000};
     uint64_t ms = 1000;
     signal(SIGPIPE, SIG_IGN);
@@ -71,13 +73,34 @@ int main(int argc, char **argv)
         case 'r':
             s.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
             break;
+        case 'v':
+            s.provider = optarg;
+            break;
+        case 'd':
+            s.device = optarg;
+            break;
+        case 'g':
+            s.gid = optarg;
+            break;
+        case 'h':
+            s.peer_gid = optarg;
+            break;
+        case 'w':
+            s.pause = true;
+            break;
         case 'm':
             ms = strtoull(optarg, NULL, 10);
             break;
         default:
             return usage();
         }
-    if (optind + 1 != argc || s.socket == NULL)
+    if (optind + 1 != argc)
+        return usage();
+    if (strcmp(argv[optind], "repair") == 0 && s.provider != NULL) {
+        stress_repair(&s);
+        return 0;
+    }
+    if (s.socket == NULL)
         return usage();
     if (s.peer == NULL)
         s.peer = s.socket;

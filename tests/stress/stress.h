@@ -13,7 +13,10 @@ struct stress {
     const char *progress;
     uint64_t random; /* state */
     uint64_t until_ns;
-    uint64_t rounds; /* of churn */
+    uint64_t rounds; /* of churn and repair */
+    /* of repair */
+    const char *provider, *device, *gid, *peer_gid; /* device: NULL for the first that does */
+    bool pause; /* stops itself (SIGSTOP) after warming up and before the end */
 };
 
 uint64_t stress_random(uint64_t *state);
@@ -28,5 +31,8 @@ void stress_leases(struct stress *s);
 void stress_churn(struct stress *s);
 /* Goes on whatever ends: opens, exports, connects again; counts what it verified. */
 void stress_recover(struct stress *s);
+/* On the fabric itself: breaks a connection by a wrong key and repairs both ends, `rounds` times.
+ */
+void stress_repair(struct stress *s);
 
 #endif
