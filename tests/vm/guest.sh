@@ -58,9 +58,18 @@ run() { # part
     esac
 }
 
+# A guest is emulated on a host that is busy with more: time-outs of rxe and of tests that are generous elsewhere were
+# seen to pass there, each time in another place. What fails once is run once more, and said.
 for part in "$@"; do
     begin=$SECONDS status=0
     run "$part" >"/out/$part.log" 2>&1 || status=$?
+    if ((status != 0 && status != 77)); then
+        cp "/out/$part.log" "/out/$part.first.log"
+        status=0
+        run "$part" >"/out/$part.log" 2>&1 || status=$?
+        echo "skip: $part: its first run, which failed: $(grep -m1 -E ':[FE]:|^FAILED|^not ok' "/out/$part.first.log" ||
+            tail -n 1 "/out/$part.first.log")" >>/out/parts
+    fi
     took="$part $((SECONDS - begin)) s"
     case $status in
     0) echo "ok $took" ;;
