@@ -56,10 +56,11 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void perf_samples_medians(struct perf_samples *s, int steps, uint64_t *out)
+uint64_t perf_samples_medians(struct perf_samples *s, int steps, uint64_t *out)
 {
     for (int i = 0; i <= steps; i++) {
         qsort(s->ns[i], s->count, sizeof s->ns[i][0], by_size);
         out[i] = (s->ns[i][(s->count - 1) / 2] + s->ns[i][s->count / 2]) / 2;
     }
+    return s->ns[steps][0];
 }

@@ -22,7 +22,8 @@ struct perf_samples {
 };
 /* One repetition, of which steps from `first` on were done; room for PERF_MAX_CONNECTS. */
 void perf_samples_add(struct perf_samples *s, const uint64_t *ns, int first, int steps);
-/* The median of each, and last of the sum: steps + 1. */
-void perf_samples_medians(struct perf_samples *s, int steps, uint64_t *out);
+/* The median of each, and last of the sum: steps + 1. Returns the least sum: what disturbs only
+ * adds. */
+uint64_t perf_samples_medians(struct perf_samples *s, int steps, uint64_t *out);
 
 #endif

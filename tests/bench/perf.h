@@ -84,8 +84,9 @@ struct perf_result {
         char device[64];
         uint8_t gid[16], peer_gid[16];
         uint64_t cold_ns[BENCH_STEPS + 1], warm_ns[BENCH_STEPS + 1];
+        uint64_t cold_least_ns, warm_least_ns; /* the least of the whole */
     } verbs;
-    uint64_t first_ns[PERF_FIRST_STEPS + 1]; /* first-read: the same */
+    uint64_t first_ns[PERF_FIRST_STEPS + 1], first_least_ns; /* first-read: the same */
     /* storm: how many workers READ, and what the agent did for it, where it was asked and has
      * connections (rc) */
     uint32_t worked;

@@ -147,7 +147,7 @@ static int measure_cold(const struct perf_options *o, struct peer *peer, struct 
             return status;
         perf_samples_add(&s, ns, BENCH_DEVICE, BENCH_STEPS);
     }
-    perf_samples_medians(&s, BENCH_STEPS, v->cold_ns);
+    v->cold_least_ns = perf_samples_medians(&s, BENCH_STEPS, v->cold_ns);
     return 0;
 }
 
@@ -172,7 +172,7 @@ static int measure_warm(const struct perf_options *o, struct peer *peer, struct 
     }
     bench_program_close(p);
     if (status == 0)
-        perf_samples_medians(&s, BENCH_STEPS, v->warm_ns);
+        v->warm_least_ns = perf_samples_medians(&s, BENCH_STEPS, v->warm_ns);
     return status;
 }
 
@@ -191,13 +191,15 @@ int perf_verbs_connect(const struct perf_options *o, struct perf_result *r,
     return status;
 }
 
-static void json_steps(struct kedge_text *t, const char *name, const uint64_t *ns, int first)
+static void json_steps(struct kedge_text *t, const char *name, const uint64_t *ns, int first,
+                       uint64_t least_ns)
 {
     kedge_text_printf(t, "\"%s\":{", name);
     for (int i = first; i < BENCH_STEPS; i++)
         kedge_text_printf(t, "\"%s_ns\":%llu,", bench_step_key((enum bench_step)i),
                           (unsigned long long)ns[i]);
-    kedge_text_printf(t, "\"total_ns\":%llu},", (unsigned long long)ns[BENCH_STEPS]);
+    kedge_text_printf(t, "\"total_ns\":%llu,\"least_total_ns\":%llu},",
+                      (unsigned long long)ns[BENCH_STEPS], (unsigned long long)least_ns);
 }
 
 void perf_verbs_report(const struct perf_options *o, const struct perf_result *r)
@@ -214,8 +216,8 @@ void perf_verbs_report(const struct perf_options *o, const struct perf_result *r
         kedge_text_printf(&t, ",\"gid\":\"%s\",\"peer_gid\":\"%s\",\"buffer_bytes\":%d,", gid,
                           peer_gid, BENCH_BUFFER_BYTES);
         kedge_text_printf(&t, "\"verified\":true,\"count\":%llu,", (unsigned long long)o->count);
-        json_steps(&t, "cold", v->cold_ns, BENCH_DEVICE);
-        json_steps(&t, "warm", v->warm_ns, BENCH_CQ);
+        json_steps(&t, "cold", v->cold_ns, BENCH_DEVICE, v->cold_least_ns);
+        json_steps(&t, "warm", v->warm_ns, BENCH_CQ, v->warm_least_ns);
         perf_report_machine(&t);
         kedge_text_printf(&t, "}");
         puts(kedge_text_str(&t));

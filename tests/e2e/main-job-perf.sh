@@ -29,7 +29,7 @@ measure '.test == "storm" and .verified and .workers == 240 and .worked == 240 a
 measure '.test == "storm" and .verified and .worked == 40 and .connections == 1' storm --workers 40 --transport rc
 for transport in dc rc; do
     out=$(timeout 60 "$bin/kedge-perf" first-read --local --transport $transport --count 3 --json 2>&1) &&
-        jq -e '.verified and .count == 3 and ([.cold[]] | length == 6 and min > 0) and .cold.total_ns > .cold.read_ns' \
+        jq -e '.verified and .count == 3 and ([.cold[]] | length == 7 and min > 0) and .cold.total_ns > .cold.read_ns' \
             <<<"$out" >/dev/null || { echo "FAILED: kedge-perf first-read over $transport: $out"; exit 1; }
     ok "kedge-perf first-read over $transport ($(jq .cold.total_ns <<<"$out") ns)"
 done
