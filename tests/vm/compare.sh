@@ -7,8 +7,8 @@
 #   compare.sh BUILD_DIRECTORY [ROUNDS]      77, and the reason, when no guest can be booted here
 #
 # The medians are of each round's; the last column has the least of those, and of the whole the least of all
-# repetitions: what disturbs only adds. Under emulation a switch between processes costs more than a system call does
-# on a host, and Kedge makes a dozen of them where verbs computes: the ratios say little of an RNIC's host.
+# repetitions: what disturbs only adds. Kedge's steps are processes that
+# wake each other, on emulated processors that this machine may just not be running: the ratios are of that too.
 # "Known": the agent has a connection to the peer's node. "Never met": neither agent knows of the other; it takes a
 # READ of the metaserver's table and a handshake.
 # The storms: 240 workers of one agent that has never met the other; then with handshakes' messages lost.
