@@ -18,6 +18,7 @@ out=${VM_LOGS:-$work/out}
 by_hand="it registers nodes with DC by hand; the REST interface and the store do not depend on the device"
 declare -A left_out=(
     [style]="it reads sources"
+    [doctor]="its settings are those of soft, and it wants hosts without a device"
     [install]="it builds and installs; nothing of that depends on the device"
     [main-job-perf]="kedge-perf --local starts its servers on soft"
     [main-job-syscalls]="it counts a worker's system calls, which do not depend on the device"
