@@ -233,6 +233,8 @@ void session_release(struct agent *a, uint32_t number, uint32_t reason);
 /* Events of the lane, and refilling what is kept ahead. */
 void sessions_event(struct agent *a, const struct kedge_lane_event *e);
 void sessions_refill(struct agent *a);
+/* Now and then: refills when it is due. */
+void sessions_tick(struct agent *a);
 /* After a worker has its answer: refills early when little is left. */
 void sessions_taken(struct agent *a);
 /* Live sessions of a tenant (its index + 1). */
@@ -315,6 +317,7 @@ struct agent {
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */
+    uint64_t taken_ns;                   /* when a worker last got a session */
     uint32_t unmade;                     /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */

@@ -53,7 +53,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 
 static void on_tick(uv_timer_t *timer)
 {
-    sessions_refill(timer->data);
+    sessions_tick(timer->data);
 }
 
 static void on_signal(uv_signal_t *sig, int number)

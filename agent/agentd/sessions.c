@@ -191,6 +191,16 @@ void sessions_refill(struct agent *a)
         trim_memory(a);
 }
 
+/* What is made ahead takes processors and the device while the worker that has just come makes its
+ * first requests: that waits until it is quiet, or little is left. */
+void sessions_tick(struct agent *a)
+{
+    if (kedge_clock_ns() - a->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
+        sessions_refill(a);
+    else
+        sessions_taken(a);
+}
+
 void sessions_taken(struct agent *a)
 {
     if (2 * a->count.ready < a->config.sessions_ahead ||
@@ -291,6 +301,7 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     a->count.ready--;
     a->count.live++;
     a->count.attached++;
+    a->taken_ns = kedge_clock_ns();
     fill_in(a, s);
     struct kedge_command command = {.kind = KEDGE_COMMAND_SESSION_ADD,
                                     .session = *number,
