@@ -353,6 +353,9 @@ static void call(struct registration *r, const char *method, const char *tail, c
 
 static void put(struct registration *r)
 {
+    if (r->offered !=
+        NULL) /* several renewals may hear at once that the metaserver has forgotten */
+        return;
     if (r->agent->device.rc) {
         r->offered = reader_offer(r);
         if (r->offered == NULL) {
