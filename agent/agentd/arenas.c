@@ -235,6 +235,7 @@ static void made(struct arena *arena, int status)
         a->arenas_making--;
         say_failed(a, status);
         a->arenas_failed = status != 0;
+        a->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
     } else if (!arena->unwanted) {
         session_arena(a, arena, status);
         if (status == 0)
@@ -335,9 +336,12 @@ void arena_retire(struct arena *arena)
     kedge_fab_submit(arena->agent->device.fab, &arena->ctl);
 }
 
-/* One after another when the last one failed: a full tmpfs is not asked many times at once. */
+/* One after another, now and then, when the last one failed: a full tmpfs and a device without room
+ * for more are not asked many times at once. */
 void arenas_refill(struct agent *a)
 {
+    if (a->arenas_failed && kedge_clock_ns() < a->arenas_after_ns)
+        return;
     uint32_t most = a->arenas_failed ? 1 : (uint32_t)a->config.arenas_ahead;
     while (!a->stopping && a->arenas_making < most &&
            a->count.arenas_ahead + a->arenas_making < a->config.arenas_ahead) {

@@ -318,6 +318,7 @@ struct agent {
     uint32_t arenas_making;
     bool arenas_failed, sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;                   /* when a worker last got a session */
+    uint64_t arenas_after_ns;            /* failed: when the next one is made */
     uint32_t unmade;                     /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
