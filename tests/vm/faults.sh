@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 out=${VM_LOGS:-$work/out}
-parts=("$@") repairs=1000 kills=4
+parts=("$@") repairs=1000 kills=3
 [[ -z ${KEDGE_TEST_LONG-} ]] || kills=50
 if grep -q -a __asan_init "$build/bin/kedge-stress"; then
     ((${#parts[@]})) || parts=(repair)

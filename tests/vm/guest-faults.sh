@@ -181,9 +181,9 @@ kills() { # of b, so many times, with workers: from a to b, from b to a, and one
     waits_for 60 "a's rest" at_rest
 }
 part_killed() {
-    local before after fds kib count=${KILLS:-4} i
+    local before after fds kib count=${KILLS:-3} i
     up
-    kills 1
+    kills 2
     before=$(gauges) fds=$(descriptors) kib=$(anonymous_kib)
     kills "$count"
     after=$(gauges)
@@ -192,7 +192,9 @@ part_killed() {
     read -ra before <<<"$before"; read -ra after <<<"$after"
     for i in 0 1 2 3 4; do ((after[i] <= before[i] + 2)) || fail "something of a has grown"; done
     (($(descriptors) <= fds + 2)) || fail "descriptors of a: $fds, then $(descriptors)"
-    (($(anonymous_kib) <= kib + 1024)) || fail "a's own memory: $kib KiB, then $(anonymous_kib)"
+    # While b is away `back` attaches to a all the time: allocators keep what they had at the worst moment, which is
+    # seen after two or three times (14 times: 8.2, 10.9, 10.9, 10.9, 11.5, 11.2 ... 11.3 MiB).
+    (($(anonymous_kib) <= kib + 4096)) || fail "a's own memory: $kib KiB, then $(anonymous_kib)"
     ok "a's descriptors $fds, then $(descriptors); its own memory $kib KiB, then $(anonymous_kib)"
 }
 
