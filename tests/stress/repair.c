@@ -304,8 +304,8 @@ static struct left count(const struct stress *s)
     return l;
 }
 
-/* Sanitizers keep what was freed and count what they keep beside each word as the process's own; the
- * release build is the one to measure, and the address sanitizer finds leaks by itself. */
+/* Sanitizers keep what was freed, and what they note of each word counts as the process's own. The
+ * release build is the one to measure; the address sanitizer finds leaks by itself. */
 static bool memory_can_be_compared(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
