@@ -163,10 +163,8 @@ struct remote {
     uint32_t lkey;
     uint64_t random;
     struct offer old[OLD];
-    struct {
-        struct offer offer;
-        uint64_t since_ns;
-    } kept[KEPT];
+    struct offer kept[KEPT]; /* in turn */
+    uint64_t keeps, keep_ns; /* so many so far; when the next one is */
 };
 
 static void reopen(struct remote *r)
@@ -183,15 +181,16 @@ static void reopen(struct remote *r)
     atomic_fetch_add(&r->b->reopened, 1);
 }
 
-/* One that was kept for long, once. Generation 0: none has been. */
+/* One that was kept for KEPT_MS, once. Generation 0: none has been. They are of different times, so
+ * that the owners of some were killed. */
 static struct offer take_kept(struct remote *r)
 {
-    uint64_t now = kedge_clock_ns(), i = stress_random(&r->random) % KEPT;
-    struct offer kept = r->kept[i].offer;
-    if (kept.generation != 0 && now - r->kept[i].since_ns < KEPT_MS * KEDGE_NS_PER_MS)
+    uint64_t now = kedge_clock_ns();
+    if (now < r->keep_ns)
         return (struct offer){.generation = 0};
-    r->kept[i].offer = r->old[stress_random(&r->random) % OLD];
-    r->kept[i].since_ns = now;
+    struct offer *slot = &r->kept[r->keeps++ % KEPT], kept = *slot;
+    *slot = r->old[stress_random(&r->random) % OLD];
+    r->keep_ns = now + KEPT_MS * KEDGE_NS_PER_MS / KEPT;
     return kept;
 }
 
