@@ -82,7 +82,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     done
     [[ $(shape) == "$shape_before" ]] || fail "$attack left something: $(shape), not $shape_before"
     (($(fds) <= fds_before)) || fail "$attack: $(fds) descriptors, not $fds_before; new: $(
-        comm -13 "$work/fds" <(fd_list))"
+        comm -13 "$work/fds" <(fd_list)); $(fd_list | grep -c kedge-arena) arenas, $(status)"
     ((10#$(progress) > count)) || fail "$attack: the honest worker stood still"
     ok "$(cat "$out") (the honest worker: $((10#$(progress) - count)) operations)"
 done
