@@ -77,10 +77,7 @@ int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, in
         msg.msg_control = control.bytes;
         msg.msg_controllen = sizeof control.bytes;
     }
-    ssize_t n;
-    do
-        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
     unsigned got = collect(&msg, came);
@@ -117,23 +114,19 @@ int kedge_fds_peer(int socket, struct kedge_peer_process *out)
         return -errno;
     if (cred.pid <= 0)
         return -ENOTCONN;
-    int pidfd = -1;
-    length = sizeof pidfd;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0) {
-        int error = errno;
-        pidfd = -1;
-        if (error == ENOPROTOOPT) {
-            int opened = kedge_pidfd_open(cred.pid);
-            if (opened < 0 && opened != -ESRCH)
-                return opened;
-            pidfd = opened < 0 ? -1 : opened;
-        } else if (error != ESRCH && error != EINVAL && error != ENODATA) {
-            return -error;
-        }
-    }
-    *out = (struct kedge_peer_process){
-        .uid = cred.uid, .gid = cred.gid, .pid = cred.pid, .pidfd = pidfd};
+    *out = (struct kedge_peer_process){.uid = cred.uid, .gid = cred.gid, .pid = cred.pid};
     return 0;
+}
+
+int kedge_fds_peer_pidfd(int socket, pid_t pid)
+{
+    int pidfd = -1;
+    socklen_t length = sizeof pidfd;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0)
+        return pidfd;
+    if (errno == ENOPROTOOPT)
+        return kedge_pidfd_open(pid);
+    return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno;
 }
 
 int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map)

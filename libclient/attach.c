@@ -52,8 +52,11 @@ static void close_all(const int *fds, unsigned count)
 static int receive(int socket, void *message, int *fds, unsigned *count)
 {
     size_t bytes;
-    int status = kedge_fds_recv(socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
+    int status;
+    do
+        status = kedge_fds_recv(socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
                                 KEDGE_CONTROL_MAX_FDS, count);
+    while (status == -EINTR);
     if (status == -EAGAIN)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);

@@ -25,7 +25,7 @@ struct connection {
     int fd, pidfd;
     uv_poll_t poll, process;
     uv_timer_t deadline; /* to attach by */
-    int handles;         /* that are not closed yet */
+    int handles;         /* that are not closed yet; 0 until it is watched */
     bool closing, attached, resolving;
     struct kedge_peer_process peer;
     uint32_t tenant, session;
@@ -45,16 +45,20 @@ static void close_socket(struct agent *a, int fd)
     interrupt_end(a);
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void connection_free(struct connection *c)
 {
-    struct connection *c = handle->data;
-    if (--c->handles > 0)
-        return;
     close_socket(c->agent, c->fd);
     if (c->pidfd >= 0)
         close(c->pidfd);
     if (!c->resolving)
         free(c);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    if (--c->handles == 0)
+        connection_free(c);
 }
 
 void connection_close(struct connection *c)
@@ -72,10 +76,11 @@ void connection_close(struct connection *c)
     if (c->attached)
         session_release(a, c->session, KEDGE_REASON_CLOSED);
     (void)shutdown(c->fd, SHUT_RDWR);
+    if (c->handles == 0) /* whoever has accepted it frees it */
+        return;
     uv_close((uv_handle_t *)&c->poll, handle_closed);
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
-    if (c->pidfd >= 0)
-        uv_close((uv_handle_t *)&c->process, handle_closed);
+    uv_close((uv_handle_t *)&c->process, handle_closed);
 }
 
 /* ---- answers
@@ -155,7 +160,8 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         return;
     }
     c->attached = true;
-    uv_timer_stop(&c->deadline);
+    if (c->handles > 0)
+        uv_timer_stop(&c->deadline);
     const struct agent_session *s = &a->sessions[c->session];
     struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(a->config.sq_slots),
                                          .ro_bytes = KEDGE_SESSION_RO_BYTES(a->config.cq_slots),
@@ -168,7 +174,12 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
                                [KEDGE_FD_DOORBELL] = s->doorbell,
                                [KEDGE_FD_PEERS] = a->peers_fd,
                                [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
-    answer(c, &out, KEDGE_CONTROL_ATTACHED, sizeof out, m->h.tag, fds, KEDGE_FD_COUNT);
+    /* The worker maps what it got while the lane hears of it. */
+    status = send_message(c->fd, &out, KEDGE_CONTROL_ATTACHED, sizeof out, m->h.tag, fds,
+                          KEDGE_FD_COUNT);
+    session_begin(a, c->session);
+    if (status != 0)
+        connection_close(c);
     sessions_taken(a);
 }
 
@@ -274,25 +285,32 @@ static int receive(struct connection *c, void *packet, size_t *bytes)
     return status;
 }
 
+/* The rest of what was sent is taken after what others sent. */
+static void take_next(struct connection *c)
+{
+    _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
+    size_t bytes = 0;
+    int got = receive(c, packet, &bytes);
+    if (got == -EAGAIN || got == -EINTR)
+        return;
+    if (got == -EMSGSIZE || got == -EPROTO)
+        refuse(c, 0, -EPROTO, "malformed message");
+    else if (got != 0)
+        connection_close(c);
+    else if (is_flood(c))
+        refuse(c, 0, -EAGAIN, "too many messages: the rings are for that");
+    else
+        take_message(c, packet, bytes);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
     (void)events;
-    for (int i = 0; i < 8 && !c->closing; i++) {
-        _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
-        size_t bytes = 0;
-        int got = status < 0 ? -EPIPE : receive(c, packet, &bytes);
-        if (got == -EAGAIN || got == -EINTR)
-            return;
-        if (got == -EMSGSIZE || got == -EPROTO)
-            refuse(c, 0, -EPROTO, "malformed message");
-        else if (got != 0)
-            connection_close(c);
-        else if (is_flood(c))
-            refuse(c, 0, -EAGAIN, "too many messages: the rings are for that");
-        else
-            take_message(c, packet, bytes);
-    }
+    if (status < 0)
+        connection_close(c);
+    else
+        take_next(c);
 }
 
 static void on_process_end(uv_poll_t *poll, int status, int events)
@@ -315,39 +333,58 @@ static uint32_t connections_of(const struct agent *a, uid_t uid)
     return n;
 }
 
-static int connection_new(struct agent *a, int fd)
+static int connection_new(struct agent *a, int fd, struct connection **out)
 {
     struct connection *c = calloc(1, sizeof *c);
     if (c == NULL)
         return -ENOMEM;
     c->agent = a;
     c->fd = fd;
+    c->pidfd = -1;
     int status = kedge_fds_peer(fd, &c->peer);
-    c->pidfd = status == 0 ? c->peer.pidfd : -1;
-    if (status == 0 && c->pidfd < 0)
-        status = -ESRCH;
     /* One uid cannot keep the others out. */
     if (status == 0 && (connections_of(a, c->peer.uid) >= a->config.max_sessions ||
                         a->connection_count >= 2 * a->config.max_sessions))
         status = -EAGAIN;
     if (status != 0) {
-        if (c->pidfd >= 0)
-            close(c->pidfd);
         free(c);
         return status;
     }
+    c->next = a->connections;
+    a->connections = c;
+    a->connection_count++;
+    *out = c;
+    return 0;
+}
+
+/* From now on what it sends and how it ends is noticed. */
+static void connection_watch(struct connection *c)
+{
+    struct agent *a = c->agent;
+    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
+    if (c->pidfd < 0) {
+        connection_close(c);
+        return;
+    }
     c->poll.data = c->process.data = c->deadline.data = c;
     c->handles = 3;
-    (void)uv_poll_init(&a->loop, &c->poll, fd);
+    (void)uv_poll_init(&a->loop, &c->poll, c->fd);
     (void)uv_poll_init(&a->loop, &c->process, c->pidfd);
     (void)uv_timer_init(&a->loop, &c->deadline);
     (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&c->process, UV_READABLE, on_process_end);
-    (void)uv_timer_start(&c->deadline, on_deadline, ATTACH_MS, 0);
-    c->next = a->connections;
-    a->connections = c;
-    a->connection_count++;
-    return 0;
+    if (!c->attached)
+        (void)uv_timer_start(&c->deadline, on_deadline, ATTACH_MS, 0);
+}
+
+/* Who connects sends at once, most often: that is answered before anything else is done. */
+static void connection_begin(struct connection *c)
+{
+    take_next(c);
+    if (!c->closing)
+        connection_watch(c);
+    if (c->closing && c->handles == 0)
+        connection_free(c);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events);
@@ -382,12 +419,14 @@ static void on_connection(uv_poll_t *poll, int status, int events)
                 pause_accepting(a, errno);
             return;
         }
-        if (connection_new(a, fd) != 0) {
-            a->count.refused++;
-            (void)send_error(fd, 0, -EAGAIN,
-                             "too many connections are open: close some, or try again");
-            close_socket(a, fd);
+        struct connection *c;
+        if (connection_new(a, fd, &c) == 0) {
+            connection_begin(c);
+            continue;
         }
+        a->count.refused++;
+        (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
+        close_socket(a, fd);
     }
 }
 

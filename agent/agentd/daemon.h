@@ -221,10 +221,12 @@ struct session_counts {
 };
 
 int sessions_start(struct agent *a, struct kedge_errbuf *err);
-/* A session for a tenant (its index + 1): 0 and its number, with arena 0, known to the lane; or
- * -EDQUOT, -EAGAIN, -ENOMEM. */
+/* A session for a tenant (its index + 1): 0 and its number, with arena 0; or -EDQUOT, -EAGAIN,
+ * -ENOMEM. */
 int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);
+/* The lane hears of it: once, before anything else happens to it. */
+void session_begin(struct agent *a, uint32_t number);
 /* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
 int session_more(struct agent *a, uint32_t number, uint64_t bytes);
 /* The arena that a session asked for is made, or is not. */

@@ -303,20 +303,25 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     a->count.attached++;
     a->taken_ns = kedge_clock_ns();
     fill_in(a, s);
+    return 0;
+}
+
+void session_begin(struct agent *a, uint32_t number)
+{
+    struct agent_session *s = &a->sessions[number];
     struct kedge_command command = {.kind = KEDGE_COMMAND_SESSION_ADD,
-                                    .session = *number,
-                                    .add = {.id = *number,
+                                    .session = number,
+                                    .add = {.id = number,
                                             .rw = s->rw,
                                             .ro = s->ro,
                                             .tenant = s->ro->tenant,
                                             .max_vqps = s->ro->max_vqps,
                                             .max_inflight = s->ro->max_inflight,
                                             .max_mrs = MRS_PER_SESSION,
-                                            .quota = &a->quota[tenant - 1],
+                                            .quota = &a->quota[s->tenant - 1],
                                             .memory = s->memory,
-                                            .arena = lane_arena(arena)}};
+                                            .arena = lane_arena(s->arena[0])}};
     lane_thread_command(a, &command);
-    return 0;
 }
 
 int session_more(struct agent *a, uint32_t number, uint64_t bytes)

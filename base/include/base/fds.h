@@ -20,23 +20,27 @@ int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds
 
 /* Receives one whole message of at most `capacity` bytes and at most max_fds descriptors.
  * 0 and *bytes, fds[0 .. *count). -EPIPE: the peer closed. -EAGAIN: nothing there (non-blocking).
+ * -EINTR: a signal came first.
  * -EMSGSIZE: the message was longer; -EPROTO: it held more descriptors (or the kernel dropped
  * some): then all that came were closed, and the message is lost. fds is written only on success.
  */
 int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
                    unsigned max_fds, unsigned *count);
 
-/* Who is at the other end of a connected Unix socket. pidfd is -1 if the process is gone. */
+/* Who is at the other end of a connected Unix socket: when it called connect(), for certain. */
 struct kedge_peer_process {
     uid_t uid;
     gid_t gid;
     pid_t pid;
-    int pidfd; /* the caller closes it */
 };
 
-/* uid and gid are those of connect(), for certain. The pidfd is the kernel's own (SO_PEERPIDFD,
- * since 6.5), else pidfd_open() of a pid that can have been used again: a snapshot. 0 or -errno. */
+/* 0 or -errno. */
 int kedge_fds_peer(int socket, struct kedge_peer_process *out);
+
+/* A descriptor of the process at the other end, which the caller closes, or -errno (-ESRCH: it is
+ * gone). The kernel's own (SO_PEERPIDFD, since 6.5), else pidfd_open() of a pid, which can have
+ * been used again. */
+int kedge_fds_peer_pidfd(int socket, pid_t pid);
 
 /* A descriptor that becomes readable when the process ends, or -errno (-ESRCH: already gone). */
 int kedge_pidfd_open(pid_t pid);

@@ -246,8 +246,9 @@ START_TEST(a_pidfd_tells_when_its_process_ends)
     ck_assert_int_eq(kedge_fds_peer(pair[0], &peer), 0);
     ck_assert_uint_eq(peer.uid, getuid());
     ck_assert_int_eq(peer.pid, getpid());
-    ck_assert_int_ge(peer.pidfd, 0);
-    close(peer.pidfd);
+    int own = kedge_fds_peer_pidfd(pair[0], peer.pid);
+    ck_assert_int_ge(own, 0);
+    close(own);
     close(pair[0]);
     close(pair[1]);
     pid_t child = fork();
