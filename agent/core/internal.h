@@ -56,6 +56,7 @@ struct vqp {
     uint8_t blocked; /* in the lane's list of those whose head waits */
     uint8_t lost;    /* only within break_phys() */
     uint8_t denied;  /* enum kedge_reason: why the last bind of a free one failed */
+    uint8_t begun;   /* something was posted since it was bound */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -119,6 +120,7 @@ struct flow {
     uint8_t want_path; /* asked for, and not answered */
     uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
     uint8_t proven;    /* the last sign from it was one of life */
+    uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
     uint32_t peer_slot, peer_gen;
     uint32_t refs;           /* VQPs connected through it */
     uint32_t outstanding;    /* posted */
@@ -126,7 +128,9 @@ struct flow {
     uint32_t dci;            /* index into lane->dci */
     uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
     uint64_t used_ns;        /* when something was last posted to it */
-    uint64_t dead_until_ns;  /* no path to it could be made: what is posted until then fails */
+    uint64_t doubted_ns;     /* since when */
+    uint64_t dead_ns;        /* and for how long it is dead then */
+    uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
 };
@@ -135,6 +139,7 @@ struct flow {
 struct peer {
     uint64_t dc_key, mr_addr, expires_ns;
     uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
+    uint32_t first_gen; /* of its slot, since it is this endpoint's: one more with each life */
     uint16_t lid;
     struct flow *flow;
     uint8_t mr_log2, used, refreshing;
@@ -330,7 +335,10 @@ void flow_posted(struct kedge_lane *l, struct flow *f);
 enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
-/* Whether there is a path to it; asks for one if not. */
+/* It did not answer: its record is looked up, and unless that tells of another life what is posted
+ * to it fails for so long. */
+void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
+/* Whether there is a path to it; asks for one if not. Its record is fresh. */
 bool flow_has_path(struct kedge_lane *l, struct flow *f);
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
 /* rc: its connection broke. */
@@ -342,6 +350,8 @@ int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16],
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
 void lookups_due(struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
+/* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
+bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
 /* Whether the peer's record may be used now; asks for a new one when it is old. */
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
 

@@ -137,8 +137,22 @@ static void ask_for_path(struct kedge_lane *l, struct flow *f)
     lane_event(l, &event);
 }
 
+/* Its record was looked up, and it is the same life still: dead, for those who waited for that. A
+ * doubt that nobody waited about is forgotten. */
+static bool is_confirmed(struct kedge_lane *l, struct flow *f)
+{
+    f->doubted = 0;
+    if (l->now_ns - f->doubted_ns > 2 * l->config.lookup_timeout_ns)
+        return false;
+    f->dead_until_ns = l->now_ns + f->dead_ns;
+    l->changed = 1;
+    return true;
+}
+
 bool flow_has_path(struct kedge_lane *l, struct flow *f)
 {
+    if (f->doubted && is_confirmed(l, f))
+        return false;
     if (f->ah != NULL || (f->link != NULL && !f->draining))
         return true;
     if (f->want_path || f->link != NULL)
@@ -152,8 +166,6 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
     return false;
 }
 
-static void look_up_again(struct kedge_lane *l, const struct flow *f);
-
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c)
 {
     const struct kedge_lane_path *path = &c->path.path;
@@ -161,8 +173,7 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     f->used_ns = l->now_ns;
     if (path->ah == NULL && path->qp == NULL) {
         l->links -= l->config.rc;
-        f->dead_until_ns = l->now_ns + DEAD_NS;
-        look_up_again(l, f); /* it may be another incarnation by now */
+        flow_doubt(l, f, DEAD_NS);
         COUNT(l, paths_failed, 1);
         return;
     }
@@ -212,6 +223,14 @@ static void look_up_again(struct kedge_lane *l, const struct flow *f)
         p->expires_ns = l->now_ns;
 }
 
+void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
+{
+    f->doubted = 1;
+    f->doubted_ns = l->now_ns;
+    f->dead_ns = dead_ns;
+    look_up_again(l, f);
+}
+
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
@@ -224,6 +243,7 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
     if (sign != SIGN_LIFE)
         return;
     f->proven = 1;
+    f->doubted = 0;
     f->since_ns = l->now_ns;
     if (f->suspect) {
         f->suspect = 0;
@@ -402,6 +422,7 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
         COUNT(l, peers, 1);
     *p = (struct peer){.used = 1,
                        .flow = p->used ? p->flow : NULL,
+                       .first_gen = p->used ? p->first_gen : shared->gen,
                        .dc_key = r->dc_key,
                        .dctn = r->dctn_mtu & 0xffffff,
                        .ud_qpn = r->udqpn_slots & 0xffffff,
@@ -493,6 +514,12 @@ int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16],
             return 0;
     }
     return start_lookup(l, s, gid);
+}
+
+bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen)
+{
+    const uint32_t now = peer_shared(l, slot)->gen;
+    return now - gen <= now - l->peers[slot].first_gen;
 }
 
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)

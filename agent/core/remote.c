@@ -113,12 +113,10 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         scratch_give(l, e->scratch);
         return;
     }
-    if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: those that wait fail; it is asked
-                                       again soon */
-        e->state = CACHED_UNKNOWN;
-        e->tries = 0;
-        e->record.flags = KEDGE_RECORD_LIVE;
-        e->post_until_ns = l->now_ns + c->suspect_ns;
+    if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
+                                       that wait fail; it is asked again soon */
+        e->state = CACHED_FREE;
+        flow_doubt(l, w->flow, c->suspect_ns);
         scratch_give(l, e->scratch);
         return;
     }
@@ -183,12 +181,8 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         return REMOTE_WAIT;
     }
     const struct kedge_mr_record *r = &e->record;
-    if (e->state == CACHED_UNKNOWN) {
-        if (r->flags == 0)
-            return refuse_key(l, w, reason);
-        *reason = KEDGE_REASON_PEER_DOWN;
-        return REMOTE_REFUSED;
-    }
+    if (e->state == CACHED_UNKNOWN)
+        return refuse_key(l, w, reason);
     if (r->tenant != w->session->tenant && !has_grant(w->session, r))
         return refuse_key(l, w, reason);
     if (!(r->flags & needed_flag(w->fab.opcode))) {

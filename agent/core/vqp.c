@@ -72,14 +72,28 @@ static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint
     return TRIED_DONE;
 }
 
+/* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
+ * with the present one, as if it had been connected only now. */
+static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
+{
+    if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
+        return false;
+    if (q->flow != NULL)
+        flow_put(l, q->flow);
+    q->flow = NULL;
+    q->peer_gen = gen;
+    return true;
+}
+
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or KEDGE_REASON_NONE with *wait. */
 static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
 {
     const struct kedge_peer *shared =
         q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
-    if (shared == NULL || !shared->valid || shared->gen != q->peer_gen ||
-        !l->peers[q->peer_slot].used)
+    if (shared == NULL || !shared->valid || !l->peers[q->peer_slot].used)
+        return KEDGE_REASON_STALE_PEER;
+    if (shared->gen != q->peer_gen && !follow(l, q, shared->gen))
         return KEDGE_REASON_STALE_PEER;
     if (q->flow == NULL)
         q->flow = flow_get(l, q->peer_slot, q->peer_gen);
@@ -152,6 +166,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     w->fab.dc_key = peer->dc_key;
     flow_posted(l, q->flow);
     q->outstanding++;
+    q->begun = 1;
     if (w->length > LANE_TURN_FREE)
         q->session->turn_bytes += w->length;
     wire_chain(l, p, w);
@@ -213,6 +228,7 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
     if (q->flow != NULL)
         flow_put(l, q->flow);
     q->denied = 0;
+    q->begun = 0;
     q->session = s;
     if (q->state == VQP_FREE) {
         struct kedge_lane_quota *quota = q->session->quota;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "../../check_main.h"
+#include "schema/peers.h"
 #include "world.h"
 
 enum { TENANT = 7, LONG = 200000 /* passes: a time-out of the device is in real time */ };
@@ -79,7 +80,141 @@ START_TEST(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarte
 }
 END_TEST
 
+/* A worker of node 1's present life exports something else, where the other's memory was. */
+static uint32_t export_anew(struct world_worker *owner)
+{
+    world_attach(w, owner, 1, 1, TENANT);
+    *(uint64_t *)owner->arena.addr = 0x5ec0d11fe;
+    return world_register(w, owner, 0, 4096, ALL);
+}
+
+/* As libkedge does it: from the table that workers share, without a word to the lane. */
+static void connect_from_the_table(struct world_worker *k, uint16_t vqp)
+{
+    struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp};
+    ck_assert_int_eq(kedge_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1,
+                                      &bind.bind.peer_slot, &bind.bind.peer_gen),
+                     0);
+    world_post(k, &bind);
+}
+
+/* The restart goes unnoticed; then a worker connects, from what is known, and reads. */
+static void read_after_a_restart(uint64_t asleep_ns)
+{
+    struct world_worker owner, k, anew;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    world_restart_node(w, 1);
+    d.post.vkey = export_anew(&anew);
+    world_sleep(w, asleep_ns);
+    uint64_t lookups = world_stats(w, 0).endpoint_reads;
+    connect_from_the_table(&k, 1);
+    d.vqp = 1;
+    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 0x5ec0d11fe);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, lookups + 1);
+    d.vqp = 0; /* that of before was connected to the other life */
+    struct kedge_cqe e = try(&k, &d);
+    ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_STALE_PEER);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_detach(w, &anew);
+    world_close(w);
+}
+
+START_TEST(the_first_read_after_a_restart_is_served_while_the_old_record_is_still_believed)
+{
+    read_after_a_restart(2 * 1000000); /* the lease of its regions is over, no more */
+}
+END_TEST
+
+START_TEST(the_first_read_after_a_restart_is_served_when_the_old_record_has_lapsed)
+{
+    read_after_a_restart(2 * 1000000000ull);
+}
+END_TEST
+
+START_TEST(a_key_of_an_earlier_life_is_refused_and_reads_nothing)
+{
+    struct world_worker owner, k, anew;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    world_restart_node(w, 1);
+    (void)export_anew(&anew);
+    world_sleep(w, 2 * 1000000);
+    *(uint64_t *)k.arena.addr = 77;
+    connect_from_the_table(&k, 1);
+    d.vqp = 1;
+    struct kedge_cqe e = try(&k, &d);
+    ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 77);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_detach(w, &anew);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_it_is_back)
+{
+    struct world_worker owner, k, anew;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    struct kedge_endpoint_record r = {.pool = 1};
+    memcpy(r.gid, w->node[1].fab->caps.gid, sizeof r.gid);
+    const void *window =
+        w->table.slots + (size_t)kedge_endpoint_home(&w->table.desc, r.gid, 1) * KEDGE_RECORD_BYTES;
+    ck_assert_int_eq(kedge_endpoint_find(&w->table.desc, window, r.gid, 1, &r), 0);
+    world_restart_node(w, 1);
+    struct kedge_endpoint_record later;
+    ck_assert_int_eq(kedge_endpoint_find(&w->table.desc, window, r.gid, 1, &later), 0);
+    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0); /* it has not registered yet */
+    world_sleep(w, 2 * 1000000);
+    connect_from_the_table(&k, 1);
+    d.vqp = 1;
+    struct kedge_cqe e = try(&k, &d);
+    ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);
+    ck_assert_int_ge(kedge_table_put(&w->table, &later), 0);
+    d.post.vkey = export_anew(&anew);
+    world_sleep(w, 200 * 1000000);
+    connect_from_the_table(&k, 1);
+    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_detach(w, &anew);
+    world_close(w);
+}
+END_TEST
+
+/* A generation that the slot had when it was somebody else's, or has not had yet. */
+START_TEST(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    uint32_t slot, gen;
+    ck_assert_int_eq(kedge_peers_find(w->node[0].peers, w->node[1].fab->caps.gid, 1, &slot, &gen),
+                     0);
+    const int wrong[] = {-1, 1, 1 << 30};
+    d.vqp = 2;
+    for (int i = 0; i < 3; i++) {
+        struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = 2};
+        bind.bind.peer_slot = slot;
+        bind.bind.peer_gen = gen + (uint32_t)wrong[i];
+        world_post(&k, &bind);
+        ck_assert_uint_eq(try(&k, &d).vendor_err, KEDGE_REASON_STALE_PEER);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)                   \
-    T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)
+    T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)                      \
+    T(the_first_read_after_a_restart_is_served_while_the_old_record_is_still_believed)             \
+    T(the_first_read_after_a_restart_is_served_when_the_old_record_has_lapsed)                     \
+    T(a_key_of_an_earlier_life_is_refused_and_reads_nothing)                                       \
+    T(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_it_is_back)             \
+    T(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
 KEDGE_CHECK_MAIN("recovery", TESTS)
