@@ -16,6 +16,9 @@ struct bell {
     struct kedge_fab_qp *qp, *peer;
 };
 
+/* 17 s: where a request fails for want of an answer, nobody is woken either. */
+static const struct rc_options patient = {.timeout = 22};
+
 static bool bell_open(struct bell *x, const char *test)
 {
     if (!nodes_open(&x->p, KEDGE_FAB_RC, test))
@@ -27,8 +30,8 @@ static bool bell_open(struct bell *x, const char *test)
     const struct qp_options a = {.send_cq = x->cq_a}, b = {.recv_cq = x->cq_b};
     x->qp = make_qp(&x->p.a, KEDGE_FAB_QP_RC, &a);
     x->peer = make_qp(&x->p.b, KEDGE_FAB_QP_RC, &b);
-    bring_to(x->peer, IBV_QPS_RTS, x->p.a.fab->caps.gid, x->qp->qpn, NULL);
-    bring_to(x->qp, IBV_QPS_RTS, x->p.b.fab->caps.gid, x->peer->qpn, NULL);
+    bring_to(x->peer, IBV_QPS_RTS, x->p.a.fab->caps.gid, x->qp->qpn, &patient);
+    bring_to(x->qp, IBV_QPS_RTS, x->p.b.fab->caps.gid, x->peer->qpn, &patient);
     return true;
 }
 
@@ -273,6 +276,8 @@ static void *send_many(void *arg)
             return NULL;
         while (kedge_fab_poll(x->cq_a, 1, &wc) == 0)
             ;
+        if (wc.status != IBV_WC_SUCCESS)
+            return NULL;
         if (i % 64 == 0)
             usleep(200);
     }
@@ -299,8 +304,9 @@ START_TEST(a_sleeper_that_arms_and_polls_again_misses_nothing)
             n = kedge_fab_poll(x.cq_b, 4, wc);
         }
         if (n == 0) {
-            ck_assert_msg(fd_is_readable(x.chan_b->fd, SOON_MS), "lost the wake-up after %llu",
-                          (unsigned long long)taken);
+            ck_assert_msg(fd_is_readable(x.chan_b->fd, SOON_MS),
+                          "lost the wake-up after %llu; the sender's queue pair is in state %d",
+                          (unsigned long long)taken, (int)state_of(x.qp));
             kedge_fab_chan_drain(x.chan_b);
         }
         for (int i = 0; i < n; i++) {

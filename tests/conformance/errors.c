@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an error does: statuses, what is flushed and in which order, both sides, events, repair. */
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -256,6 +257,44 @@ START_TEST(a_peer_whose_queue_pair_is_gone_is_a_retry_error)
 }
 END_TEST
 
+/* The first tries of a READ and of an atomic come too early, all of one queue pair. */
+static void send_too_early(unsigned flags, const char *test)
+{
+    struct pair p;
+    struct ibv_qp_attr attr;
+    if (!pair_open(&p, KEDGE_FAB_RC, NULL, NULL, test))
+        return;
+    struct ibv_sge sge = sge_of(&p.a, 0, 8), word = sge_of(&p.a, 8, 8);
+    struct kedge_fab_wr read = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
+    struct kedge_fab_wr add = make_atomic(&p.l, 2, IBV_WR_ATOMIC_FETCH_AND_ADD, &word, 8, 3, 0);
+    read.send_flags |= flags;
+    add.send_flags |= flags;
+    memcpy(p.b.bytes, "patience\4\0\0\0\0\0\0", 16);
+    bring_to(p.l.peer, IBV_QPS_INIT, NULL, 0, NULL);
+    read.next = &add;
+    ck_assert_int_eq(link_post(&p.l, &read), 0);
+    usleep(1500000); /* more than a time-out, less than all of them */
+    int mask = attr_rtr(p.l.peer, p.a.fab->caps.gid, p.l.qp->qpn, NULL, &attr);
+    ck_assert_int_eq(modify(p.l.peer, &attr, mask), 0);
+    expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.a.cq, 2, IBV_WC_SUCCESS);
+    ck_assert_mem_eq(p.a.bytes, "patience\4\0\0\0\0\0\0", 16);
+    ck_assert_int_eq(p.b.bytes[8], 7);
+    pair_close(&p);
+}
+
+START_TEST(requests_are_sent_again_until_their_peer_is_ready)
+{
+    send_too_early(0, __func__);
+}
+END_TEST
+
+START_TEST(fenced_requests_are_sent_again_until_their_peer_is_ready)
+{
+    send_too_early(IBV_SEND_FENCE, __func__);
+}
+END_TEST
+
 START_TEST(a_queue_pair_with_requests_that_wait_can_be_destroyed)
 {
     struct pair p;
@@ -290,5 +329,7 @@ void add_errors(Suite *suite)
     tcase_add_loop_test(t, a_message_longer_than_its_receive_is_an_error_on_both_sides, 0, 2);
     tcase_add_test(t, a_receive_with_a_bad_key_is_an_error_on_both_sides);
     tcase_add_test(t, a_peer_whose_queue_pair_is_gone_is_a_retry_error);
+    tcase_add_test(t, requests_are_sent_again_until_their_peer_is_ready);
+    tcase_add_test(t, fenced_requests_are_sent_again_until_their_peer_is_ready);
     tcase_add_loop_test(t, a_queue_pair_with_requests_that_wait_can_be_destroyed, 0, 2);
 }

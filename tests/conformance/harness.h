@@ -82,7 +82,7 @@ int free_dct(struct kedge_fab_dct *dct);
 
 struct rc_options {
     unsigned access;       /* 0: all */
-    uint8_t timeout;       /* 0: 14 */
+    uint8_t timeout;       /* 0: 18 (1 s), since a busy guest stands still for longer than 0.1 s */
     uint8_t retry_cnt;     /* 0: 7; otherwise one more than the real one */
     uint8_t rnr_retry;     /* 0: 7; otherwise one more than the real one */
     uint8_t min_rnr_timer; /* 0: 1 (10 us) */

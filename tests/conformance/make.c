@@ -176,7 +176,7 @@ int attr_rts(const struct kedge_fab_qp *qp, const struct rc_options *options,
     struct rc_options o = options != NULL ? *options : (struct rc_options){0};
     uint32_t reads = qp->pd->fab->caps.max_rd_atomic;
     *attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                 .timeout = o.timeout != 0 ? o.timeout : 14,
+                                 .timeout = o.timeout != 0 ? o.timeout : 18,
                                  .retry_cnt = o.retry_cnt != 0 ? (uint8_t)(o.retry_cnt - 1) : 7,
                                  .rnr_retry = o.rnr_retry != 0 ? (uint8_t)(o.rnr_retry - 1) : 7,
                                  .max_rd_atomic = reads < 16 ? (uint8_t)reads : 16};

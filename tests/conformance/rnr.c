@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receivers that are not ready. */
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -50,6 +51,23 @@ START_TEST(with_seven_retries_a_late_receive_is_waited_for)
     expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
     expect_wc(p.b.cq, 2, IBV_WC_SUCCESS);
     ck_assert_mem_eq(p.b.bytes, "patience", 8);
+    pair_close(&p);
+}
+END_TEST
+
+/* Which count what the other side does not answer: it does, that it is not ready. */
+START_TEST(a_receiver_that_is_late_does_not_use_up_the_other_retries)
+{
+    const struct rc_options quick = {.timeout = 10, .retry_cnt = 4}; /* 3 times 4 to 17 ms */
+    struct pair p;
+    if (!pair_open(&p, conf_reliable[_i], &quick, NULL, __func__))
+        return;
+    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_SEND, NULL, 0);
+    ck_assert_int_eq(link_post(&p.l, &wr), 0);
+    usleep(1000000);
+    link_post_recv(&p.l, 2, NULL, 0);
+    expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
+    expect_wc(p.b.cq, 2, IBV_WC_SUCCESS);
     pair_close(&p);
 }
 END_TEST
@@ -121,6 +139,7 @@ void add_rnr(Suite *suite)
     tcase_add_loop_test(t, a_send_without_a_receive_fails_when_its_tries_are_used_up, 0, 2);
     tcase_add_loop_test(t, without_a_retry_it_fails_at_once, 0, 2);
     tcase_add_loop_test(t, with_seven_retries_a_late_receive_is_waited_for, 0, 2);
+    tcase_add_loop_test(t, a_receiver_that_is_late_does_not_use_up_the_other_retries, 0, 2);
     tcase_add_loop_test(t, what_is_posted_behind_a_waiting_send_keeps_its_place, 0, 2);
     tcase_add_loop_test(t, many_sends_wait_and_arrive_in_order, 0, 2);
     tcase_add_loop_test(t, a_write_with_immediate_waits_for_a_receive_too, 0, 2);
