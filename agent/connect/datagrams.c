@@ -109,6 +109,12 @@ static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16],
     return a;
 }
 
+void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
+{
+    if (address_of(c, gid) == NULL)
+        (void)resolve(c, gid, lid);
+}
+
 void datagram_forget(struct kedge_connector *c, const uint8_t gid[16])
 {
     struct address *a = address_of(c, gid);

@@ -84,7 +84,6 @@ static void on_rtr(void *user, int status)
 
 static void take(struct kedge_connector *c, const struct kedge_handshake *h, struct slot *slot)
 {
-    struct ibv_qp_attr attr;
     struct incoming *n = c->in;
     while (n->state != IN_FREE) /* as many as there are queue pairs */
         n++;
@@ -96,8 +95,9 @@ static void take(struct kedge_connector *c, const struct kedge_handshake *h, str
         return;
     }
     n->psn &= 0xffffff;
-    int mask = slot_rtr(c, h, &attr);
-    slot_modify(slot, &attr, mask, on_rtr, n);
+    const struct slot_change rtr = slot_rtr(c, h);
+    datagram_expect(c, h->from_gid, h->lid); /* the answer's way, meanwhile */
+    slot_raise(slot, &rtr, NULL, on_rtr, n);
 }
 
 /* What an earlier life of the initiator has left. False: the message is of an earlier life. */

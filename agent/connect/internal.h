@@ -34,10 +34,16 @@ struct slot {
     struct slots *all;
     struct kedge_fab_qp *qp;
     uint8_t state; /* enum slot_state, moved by slot_move() alone */
-    uint8_t busy;  /* ctl is the fabric's */
-    struct kedge_fab_ctl ctl;
+    uint8_t busy;  /* of the following, those that are the fabric's */
+    struct kedge_fab_ctl ctl, then;
+    int status;                             /* of the first one that failed */
     void (*raised)(void *user, int status); /* while a connection raises it */
     void *user;
+};
+
+struct slot_change { /* of a queue pair's state */
+    struct ibv_qp_attr attr;
+    int mask;
 };
 
 struct slots { /* all of one kind */
@@ -45,25 +51,25 @@ struct slots { /* all of one kind */
     uint32_t count, made, ready;
     bool initiators;
     uint64_t retry_ns; /* none is made before */
+    uint64_t taken_ns; /* when one last was, or 0 */
 };
 
 int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators);
-/* Keeps `ahead` of them ready. */
+/* Keeps `ahead` of them ready; at least half of that while some are being taken. */
 void slots_refill(struct kedge_connector *c, struct slots *s);
 /* One that is ready, or NULL. */
 struct slot *slot_take(struct slots *s);
 /* Whether none is ready now, but one may soon be without anybody's leaving. */
 bool slots_may_come(const struct slots *s);
-/* One change of state, then raised(user, status). */
-void slot_modify(struct slot *slot, const struct ibv_qp_attr *attr, int mask,
-                 void (*raised)(void *user, int status), void *user);
+/* A change of state and another one (or NULL), then raised(user, status). */
+void slot_raise(struct slot *slot, const struct slot_change *rtr, const struct slot_change *rts,
+                void (*raised)(void *user, int status), void *user);
 /* The connection is over: made ready again. raised() is not called any more. */
 void slot_leave(struct slot *slot);
 struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp);
 void slots_fini(struct kedge_connector *c, struct slots *s);
-/* INIT to RTR, towards a peer. Returns the mask. */
-int slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h,
-             struct ibv_qp_attr *attr);
+/* INIT to RTR, towards a peer. */
+struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h);
 
 /* ---- datagrams.c: the UD queue pair, and addresses. */
 enum address_state { ADDRESS_FREE, ADDRESS_MAKING, ADDRESS_READY, ADDRESS_CLOSING };
@@ -103,6 +109,8 @@ void datagrams_fini(struct kedge_connector *c);
 /* Sends h, completed with what is always the same, or loses it. */
 void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid, uint32_t qpn,
                    uint32_t qkey, struct kedge_handshake h);
+/* Something will be sent there soon. */
+void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid);
 /* Resolved anew the next time: it may have moved. */
 void datagram_forget(struct kedge_connector *c, const uint8_t gid[16]);
 void datagrams_take(struct kedge_connector *c);
@@ -119,11 +127,10 @@ struct outgoing {
     uint64_t nonce;
     uint32_t psn;
     struct slot *slot;
-    struct kedge_handshake answer; /* its ACCEPT */
-    uint64_t began_ns;             /* when it was first asked */
-    uint64_t heard_ns;             /* when the peer last said something, or began_ns */
-    uint64_t next_ns;              /* when it is asked again */
-    struct outgoing *next;         /* in the queue */
+    uint64_t began_ns;     /* when it was first asked */
+    uint64_t heard_ns;     /* when the peer last said something, or began_ns */
+    uint64_t next_ns;      /* when it is asked again */
+    struct outgoing *next; /* in the queue */
 };
 
 enum in_state { IN_FREE, IN_RAISING, IN_UP };

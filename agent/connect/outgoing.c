@@ -197,12 +197,13 @@ static struct outgoing *find(struct kedge_connector *c, const struct kedge_hands
     return NULL;
 }
 
-static void on_rts(void *user, int status)
+static void on_raised(void *user, int status)
 {
     struct outgoing *o = user;
     struct kedge_connector_event e = {.tag = o->tag, .qp = o->slot->qp};
     if (status != 0) {
-        fail(o, -EIO);
+        datagram_forget(o->c, o->peer.gid);
+        fail(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
         return;
     }
     out_move(o, OUT_UP);
@@ -210,34 +211,24 @@ static void on_rts(void *user, int status)
     connector_event(o->c, &e);
 }
 
-static void on_rtr(void *user, int status)
+static struct slot_change to_rts(const struct outgoing *o, const struct kedge_handshake *answer)
 {
-    struct outgoing *o = user;
     const struct kedge_connector_config *config = &o->c->config;
-    uint32_t own = o->c->res.fab->caps.max_rd_atomic;
-    if (status != 0) {
-        datagram_forget(o->c, o->peer.gid);
-        fail(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
-        return;
-    }
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
-                               .timeout = config->timeout,
-                               .retry_cnt = config->retry_cnt,
-                               .rnr_retry = config->rnr_retry,
-                               .sq_psn = o->psn,
-                               .max_rd_atomic = o->answer.rd_atomic};
-    if (attr.max_rd_atomic > own)
-        attr.max_rd_atomic = (uint8_t)own;
-    slot_modify(o->slot, &attr,
-                IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-                on_rts, o);
+    const uint32_t own = o->c->res.fab->caps.max_rd_atomic;
+    return (struct slot_change){
+        .attr = {.qp_state = IBV_QPS_RTS,
+                 .timeout = config->timeout,
+                 .retry_cnt = config->retry_cnt,
+                 .rnr_retry = config->rnr_retry,
+                 .sq_psn = o->psn,
+                 .max_rd_atomic = answer->rd_atomic > own ? (uint8_t)own : answer->rd_atomic},
+        .mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC};
 }
 
 void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h)
 {
     struct outgoing *o = find(c, h);
-    struct ibv_qp_attr attr;
     if (o == NULL) { /* given up, or of a life before this one: it holds a queue pair for nobody */
         c->stats.dropped++;
         connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_BYE));
@@ -245,10 +236,9 @@ void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *
     }
     if (o->state != OUT_ASKING) /* repeated */
         return;
-    o->answer = *h;
+    const struct slot_change rtr = slot_rtr(c, h), rts = to_rts(o, h);
     out_move(o, OUT_RAISING);
-    int mask = slot_rtr(c, h, &attr);
-    slot_modify(o->slot, &attr, mask, on_rtr, o);
+    slot_raise(o->slot, &rtr, &rts, on_raised, o);
 }
 
 void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h)

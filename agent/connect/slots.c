@@ -9,6 +9,7 @@
 
 enum { MAKING_AT_A_TIME = 4 };
 static const uint64_t AFTER_FAILURE_NS = 1000000000; /* the device has no more, or is ill */
+static const uint64_t QUIET_NS = 50000000; /* making one takes what a handshake needs: not before */
 
 static const uint8_t slot_moves[6][6] = {
     [SLOT_EMPTY] = {[SLOT_MAKING] = 1},
@@ -31,14 +32,14 @@ static void slot_move(struct slot *s, enum slot_state to)
 
 static void submit(struct slot *s, void (*done)(struct kedge_fab_ctl *ctl))
 {
-    s->busy = 1;
+    s->busy++;
     connector_submit(s->c, &s->ctl, done, s);
 }
 
 static struct slot *over(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = ctl->user;
-    s->busy = 0;
+    s->busy--;
     s->c->ops--;
     return s;
 }
@@ -134,8 +135,11 @@ void slots_refill(struct kedge_connector *c, struct slots *s)
     uint32_t making = 0;
     if (s->ready >= c->config.ahead || s->made == s->count)
         return;
-    if (c->now_ns < s->retry_ns) {
-        connector_due(c, s->retry_ns);
+    uint64_t after_ns = s->retry_ns;
+    if (s->taken_ns != 0 && 2 * s->ready >= c->config.ahead && after_ns < s->taken_ns + QUIET_NS)
+        after_ns = s->taken_ns + QUIET_NS;
+    if (c->now_ns < after_ns) {
+        connector_due(c, after_ns);
         return;
     }
     for (uint32_t i = 0; i < s->count; i++)
@@ -154,6 +158,7 @@ struct slot *slot_take(struct slots *s)
     for (uint32_t i = 0; i < s->count && s->ready > 0; i++)
         if (s->at[i].state == SLOT_READY) {
             slot_move(&s->at[i], SLOT_TAKEN);
+            s->taken_ns = s->at[i].c->now_ns;
             return &s->at[i];
         }
     return NULL;
@@ -178,11 +183,13 @@ struct slot *slot_of(struct slots *s, const struct kedge_fab_qp *qp)
 /* ---- in a connection
  * ------------------------------------------------------------------------------------- */
 
-int slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h,
-             struct ibv_qp_attr *attr)
+struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h)
 {
     const struct kedge_fab_caps *caps = &c->res.fab->caps;
-    *attr = (struct ibv_qp_attr){
+    struct slot_change rtr = {.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                      IBV_QP_MIN_RNR_TIMER};
+    rtr.attr = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTR,
         .path_mtu = h->mtu < caps->mtu ? (enum ibv_mtu)h->mtu : caps->mtu,
         .dest_qp_num = h->qpn,
@@ -194,9 +201,8 @@ int slot_rtr(const struct kedge_connector *c, const struct kedge_handshake *h,
                     .port_num = caps->port_num,
                     .dlid = h->lid,
                     .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    memcpy(attr->ah_attr.grh.dgid.raw, h->from_gid, 16);
-    return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    memcpy(rtr.attr.ah_attr.grh.dgid.raw, h->from_gid, 16);
+    return rtr;
 }
 
 static void on_reset(struct kedge_fab_ctl *ctl)
@@ -222,22 +228,34 @@ static void clean(struct slot *s)
 static void on_raised(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = over(ctl);
-    if (s->c->closing)
+    if (s->status == 0)
+        s->status = ctl->status;
+    if (s->busy > 0 || s->c->closing)
         return;
     if (s->state == SLOT_LEFT)
         clean(s);
     else
-        s->raised(s->user, ctl->status);
+        s->raised(s->user, s->status);
 }
 
-void slot_modify(struct slot *s, const struct ibv_qp_attr *attr, int mask,
-                 void (*raised)(void *user, int status), void *user)
+static void change(struct slot *s, struct kedge_fab_ctl *ctl, const struct slot_change *to)
+{
+    *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                  .modify = {.x = s->qp, .attr = to->attr, .mask = to->mask}};
+    s->busy++;
+    connector_submit(s->c, ctl, on_raised, s);
+}
+
+/* The fabric carries out what concerns one queue pair in order. */
+void slot_raise(struct slot *s, const struct slot_change *rtr, const struct slot_change *rts,
+                void (*raised)(void *user, int status), void *user)
 {
     s->raised = raised;
     s->user = user;
-    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                    .modify = {.x = s->qp, .attr = *attr, .mask = mask}};
-    submit(s, on_raised);
+    s->status = 0;
+    change(s, &s->ctl, rtr);
+    if (rts != NULL)
+        change(s, &s->then, rts);
 }
 
 void slot_leave(struct slot *s)

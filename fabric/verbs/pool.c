@@ -141,6 +141,9 @@ static void *worker(void *arg)
         }
         p->running[p->busy++] = needs;
         p->resolving += needs.resolves;
+        if (p->todo != NULL) /* each wakes one more, and what waits for this one is its own to take:
+                                no thread is woken for nothing */
+            pthread_cond_signal(&p->work);
         pthread_mutex_unlock(&p->lock);
         int status = p->carry_out(p->of, ctl);
         pthread_mutex_lock(&p->lock);
@@ -150,7 +153,6 @@ static void *worker(void *arg)
             p->objects += (uint32_t)balance_of(ctl->kind);
         append(&p->over_tail, ctl);
         signal_over(p);
-        pthread_cond_broadcast(&p->work); /* what waited for its objects */
         if (p->busy == 0)
             pthread_cond_broadcast(&p->idle);
     }
