@@ -143,7 +143,7 @@ int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, i
         status = -errno;
         goto close_file;
     }
-    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     if (mapped == MAP_FAILED) {
         status = -errno;
         goto close_file;
@@ -165,7 +165,7 @@ close_file:
     return status;
 }
 
-int kedge_memfd_map(int fd, size_t bytes, bool writable, void **map)
+int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)
 {
     struct stat st;
     if (bytes == 0)
@@ -177,8 +177,8 @@ int kedge_memfd_map(int fd, size_t bytes, bool writable, void **map)
         return -errno;
     if (st.st_size < 0 || (uint64_t)st.st_size < bytes)
         return -EPROTO;
-    void *mapped =
-        mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    void *mapped = mmap(NULL, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                        MAP_SHARED | (all ? MAP_POPULATE : 0), fd, 0);
     if (mapped == MAP_FAILED)
         return -errno;
     *map = mapped;

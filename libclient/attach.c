@@ -137,7 +137,7 @@ int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, in
         status = client_fail(-EPROTO, "the agent's arena has the impossible number %u", index);
         goto close_fd;
     }
-    status = kedge_memfd_map(fd, bytes, true, &addr);
+    status = kedge_memfd_map(fd, bytes, true, false, &addr);
     if (status != 0) {
         map_failed("arena", status);
         goto close_fd;
@@ -194,17 +194,17 @@ static int take(struct kedge_session *s, const struct kedge_control_attached *a,
 {
     void *map;
     int arena_fd = fds[KEDGE_FD_ARENA];
-    int status = kedge_memfd_map(fds[KEDGE_FD_RW], a->rw_bytes, true, &map);
+    int status = kedge_memfd_map(fds[KEDGE_FD_RW], a->rw_bytes, true, true, &map);
     s->doorbell = fds[KEDGE_FD_DOORBELL];
     if (status == 0) {
         s->rw = map;
         s->rw_bytes = a->rw_bytes;
-        status = kedge_memfd_map(fds[KEDGE_FD_RO], a->ro_bytes, false, &map);
+        status = kedge_memfd_map(fds[KEDGE_FD_RO], a->ro_bytes, false, true, &map);
     }
     if (status == 0) {
         s->ro = map;
         s->ro_bytes = a->ro_bytes;
-        status = kedge_memfd_map(fds[KEDGE_FD_PEERS], a->peers_bytes, false, &map);
+        status = kedge_memfd_map(fds[KEDGE_FD_PEERS], a->peers_bytes, false, false, &map);
     }
     if (status == 0) {
         s->peers = map;

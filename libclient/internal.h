@@ -83,7 +83,8 @@ struct kedge_session {
     int socket;
     uint32_t message_tag; /* of the last message on the socket */
     uint32_t tag;         /* of the last request to the lane */
-    uint32_t owed_tag;    /* of a request that was given up, its answer still to come; or 0 */
+    uint32_t owed_tag;    /* of a request whose answer nobody has waited for, or 0 */
+    uint32_t imports;
     struct kedge_mr *mrs;
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
@@ -127,8 +128,11 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
-/* Asks the lane: sets the descriptor's tag (all have it at the same place) and waits.
- * 0 and *out; the lane's -errno; -ETIMEDOUT with s->owed_tag set; or why the session ended. */
+/* Asks the lane: sets the descriptor's tag (all have it at the same place). 0, with s->owed_tag
+ * set; -ETIMEDOUT; or why the session ended. */
+int client_ask(struct kedge_session *s, struct kedge_sq_desc *d);
+/* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT with s->owed_tag set; or why the
+ * session ended. */
 int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out);
 /* Waits for the answer to s->owed_tag. */
 int client_request_again(struct kedge_session *s, struct client_reply *out);

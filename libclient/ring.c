@@ -195,7 +195,7 @@ int client_request_again(struct kedge_session *s, struct client_reply *out)
     return 0;
 }
 
-int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out)
+int client_ask(struct kedge_session *s, struct kedge_sq_desc *d)
 {
     struct client_reply late;
     int status = client_usable(s);
@@ -217,5 +217,11 @@ int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct clie
     client_ring_put(s, d);
     client_ring_publish(s);
     s->owed_tag = s->tag;
-    return client_request_again(s, out);
+    return 0;
+}
+
+int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out)
+{
+    int status = client_ask(s, d);
+    return status != 0 ? status : client_request_again(s, out);
 }

@@ -71,7 +71,7 @@ static int attach(struct raw *r, struct kedge_control_attached *out)
 static void *map(int fd, uint64_t bytes, bool writable)
 {
     void *at;
-    int status = kedge_memfd_map(fd, bytes, writable, &at);
+    int status = kedge_memfd_map(fd, bytes, writable, false, &at);
     if (status != 0)
         hostile_fail("mapping failed: %s", strerror(-status));
     return at;

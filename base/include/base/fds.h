@@ -52,7 +52,8 @@ int kedge_pidfd_open(pid_t pid);
 int kedge_memfd_new(const char *name, size_t bytes, bool read_only_for_others, int *fd, void **map);
 
 /* Maps what somebody else made: refuses with -EPROTO what is smaller than bytes or not sealed
- * against shrinking (its owner could otherwise kill the reader with SIGBUS). 0 or -errno. */
-int kedge_memfd_map(int fd, size_t bytes, bool writable, void **map);
+ * against shrinking (its owner could otherwise kill the reader with SIGBUS). With `all` its pages
+ * are mapped at once, and not each when it is touched first. 0 or -errno. */
+int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map);
 
 #endif

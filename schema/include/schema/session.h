@@ -63,6 +63,8 @@ struct kedge_sge {
     uint32_t arena; /* its number: libkedge calls number + 1 an lkey, so that 0 is none */
 };
 
+enum { KEDGE_SESSION_IMPORTS = 256 }; /* IMPORTs that every session has room for */
+
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
 struct kedge_sq_desc {
     uint8_t op;    /* enum kedge_op */

@@ -277,9 +277,9 @@ START_TEST(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)
     ck_assert_int_ne(ftruncate(fd, 0), 0);
     ck_assert_int_ne(ftruncate(fd, 1 << 20), 0);
     ck_assert_int_ne(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8192, true, &other), -EPERM);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8193, false, &other), -EPROTO);
-    ck_assert_int_eq(kedge_memfd_map(fd, 8192, false, &other), 0);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8192, true, false, &other), -EPERM);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8193, false, false, &other), -EPROTO);
+    ck_assert_int_eq(kedge_memfd_map(fd, 8192, false, false, &other), 0);
     ck_assert_mem_eq(other, "ours", 4);
     ck_assert_int_ne(mprotect(other, 8192, PROT_READ | PROT_WRITE), 0);
     munmap(other, 8192);
@@ -294,10 +294,10 @@ START_TEST(memory_that_its_owner_could_shrink_is_not_mapped)
     void *map;
     int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(ftruncate(fd, 4096), 0);
-    ck_assert_int_eq(kedge_memfd_map(fd, 4096, false, &map), -EPROTO);
+    ck_assert_int_eq(kedge_memfd_map(fd, 4096, false, false, &map), -EPROTO);
     close(fd);
     int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
-    ck_assert_int_eq(kedge_memfd_map(zero, 4096, false, &map), -EPROTO);
+    ck_assert_int_eq(kedge_memfd_map(zero, 4096, false, false, &map), -EPROTO);
     close(zero);
 }
 END_TEST
