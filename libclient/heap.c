@@ -18,16 +18,22 @@ struct client_heap_granule {
     uint32_t next, previous; /* of free blocks, at the first granule */
 };
 
+/* Nobody asks where the last block of all ends: a new heap touches one page and not two. */
+static void mark_end(struct client_heap *h, uint32_t at, uint32_t size, uint32_t tag)
+{
+    if (at + size < h->count)
+        h->granules[at + size - 1].tag = tag;
+}
+
 static void mark(struct client_heap *h, uint32_t at, uint32_t size, uint32_t used)
 {
-    h->granules[at + size - 1].tag = size | used;
+    mark_end(h, at, size, size | used);
     h->granules[at].tag = size | used | HEAD;
 }
 
 static void unmark(struct client_heap *h, uint32_t at)
 {
-    uint32_t size = h->granules[at].tag & SIZE_MASK;
-    h->granules[at + size - 1].tag = 0;
+    mark_end(h, at, h->granules[at].tag & SIZE_MASK, 0);
     h->granules[at].tag = 0;
 }
 
