@@ -5,6 +5,9 @@
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-probe
 
+# Long enough that a node that is stopped stays live for a few calls of curl, wherever this runs.
+lease=$((3 * slow))
+
 # The first is started by hand, so that its lease is short; a has both, and b too.
 metad_start() { # name
     daemon_start "$1" kedge-metad || fail "the metaserver $1 did not start"
@@ -14,7 +17,7 @@ declare -A gid_number=([metad]=0 [second]=3 [many]=4) # 1 and 2 are the agents'
 metad_conf() { # name address
     mkdir -p "$work/data-$1"
     {
-        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = 3s"
+        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = ${lease}s"
         fabric_settings "${gid_number[$1]}"
     } >"$work/$1.conf"
 }
@@ -32,17 +35,18 @@ for name in a b; do
 done
 state() { # metaserver node
     local port=port_$1
-    curl -sf --max-time 2 "http://127.0.0.1:${!port}/v1/nodes/node-$2" | jq -r .state
+    curl -sf --max-time $((2 * slow)) "http://127.0.0.1:${!port}/v1/nodes/node-$2" | jq -r .state
 }
 comes() { # what sentence command...
     local what=$1 sentence=$2; shift 2
-    for _ in $(seq 400); do
+    for _ in $(seq $((400 * slow))); do
         [[ $("$@" || true) != "$what" ]] || { ok "$sentence"; return 0; }
         sleep 0.05
     done
     fail "$sentence: $("$@" || true), not $what"
 }
 probe() { KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" "$@"; }
+says_again() { (($(lines ' registered' "$port_metad") <= registered)) || echo yes; }
 lines() { grep -c "$1.*$2\"" "$work/a.log" || true; } # what metaserver's port
 for name in a b; do
     comes live "$name registers with the one" state metad "$name"
@@ -52,15 +56,13 @@ done
 # ---- names
 kill -STOP "${pids[metad]}"
 out=$(probe connect node-b) || fail "a name while the first metaserver stands still: $out"
-ms=$(sed -n 's/connected in \([0-9]*\) ms/\1/p' <<<"$out")
-((ms < 4000)) || fail "a name took $ms ms while the first metaserver stands still"
 ok "a name is found while the first metaserver stands still: $out"
 kill -CONT "${pids[metad]}"
 kill -STOP "${pids[b]}"
 comes live "a is registered again" state metad a
 curl -sf -X DELETE "http://127.0.0.1:$port_metad/v1/nodes/node-b" || fail "DELETE"
 kill -CONT "${pids[b]}"; kill -STOP "${pids[b]}"
-[[ $(state second b) == live ]] || fail "this machine is too slow for this test"
+[[ $(state second b) == live ]] || fail "a stopped node is not live to the end of its lease"
 if [[ $(state metad b || true) == "" ]]; then
     out=$(probe connect node-b) || fail "a name that the first metaserver does not know: $out"
     ok "a name is found that the first metaserver does not know: $out"
@@ -79,16 +81,18 @@ comes live "b comes back" state metad b
 # ---- the log
 registered=$(lines ' registered' "$port_metad") lost=$(lines 'not registered' "$port_metad")
 kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
-sleep 4 # some five tries
+sleep $((lease / 3 + 3)) # until a renews, and then some five tries
 (($(lines 'not registered' "$port_metad") == lost + 1)) || fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
 ok "one line says that a metaserver is lost"
 
 # ---- it comes back with another GID each time
-for _ in 1 2 3; do
+for number in 5 6 7; do # of soft no two starts have the same
+    gid_number[metad]=$number
+    metad_conf metad "127.0.0.1:$port_metad"
     metad_start metad
     comes live "a registers again" state metad a
     comes live "b registers again" state metad b
-    (($(lines ' registered' "$port_metad") >= registered + 1)) || fail "the log does not say that it is registered again"
+    comes yes "and the log says so" says_again
     kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
 done
 metad_start metad
@@ -96,6 +100,7 @@ comes live "a registers again" state metad a
 kill -KILL "${pids[second]}"; wait "${pids[second]}" 2>/dev/null || true
 unset 'pids[second]'
 kill -TERM "${pids[b]}"; wait "${pids[b]}" || fail "the agent ended with $?"
+[[ $provider == soft ]] || sed -i "s/^gid = .*/gid = ${gids[${gid_number[second]}]}/" "$work/b.conf"
 daemon_start b kedge-agentd || fail "agent b did not start again"
 comes live "b registers with a new GID" state metad b
 reads=$(agent_number a endpoint_reads)
@@ -116,7 +121,7 @@ kill -STOP "${pids[many]}"
 begin=$(date +%s%N)
 kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
 ms=$((($(date +%s%N) - begin) / 1000000))
-((ms < 2500)) || fail "ending took $ms ms while eight metaservers stand still"
+((ms < 2400 + 100 * slow)) || fail "ending took $ms ms while eight metaservers stand still"
 ok "the agent ends after $ms ms while eight metaservers stand still"
 kill -CONT "${pids[many]}"
 kill -TERM "${pids[many]}"; wait "${pids[many]}" || fail "the metaserver ended with $?"
