@@ -145,15 +145,17 @@ struct peer {
     uint8_t mr_log2, used, refreshing;
 };
 
-enum cached_state { CACHED_FREE, CACHED_READING, CACHED_VALID, CACHED_UNKNOWN };
+enum cached_state { CACHED_FREE, CACHED_VALID, CACHED_UNKNOWN };
 
 /* A remote region, by (peer, virtual key). Valid ones may be posted under until post_until_ns. */
 struct cached {
-    uint8_t state;
+    uint8_t state;   /* enum cached_state */
+    uint8_t reading; /* the owner's record is being READ: anew, or to renew a valid one */
     uint8_t tries;
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;
+    uint64_t renew_ns; /* valid: when whoever uses it has it READ again */
     struct kedge_mr_record record;
 };
 

@@ -3,19 +3,25 @@
  * lease (design: "MR leases: the rule"; KRCore's ValidMR and MRStore).
  *
  * A record that was READ at t, a time taken before the READ was posted, may be posted under until t
- * + lease - bound - slack. */
+ * + lease - bound - slack. One that is in use is READ again before that, so that a worker that goes
+ * on never waits for it. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "internal.h"
 
-enum { WAYS = 4, TRIES = 3 };
+enum {
+    WAYS = 4,
+    TRIES = 3,
+    RENEW_PART = 3 /* of the time that may be posted under a record, the last third renews it: a
+                      READ takes far less */
+};
 
 static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey)
 {
-    return e->state != CACHED_FREE && e->record.vkey == vkey && e->peer_slot == f->peer_slot &&
-           e->peer_gen == f->peer_gen;
+    return (e->state != CACHED_FREE || e->reading) && e->record.vkey == vkey &&
+           e->peer_slot == f->peer_slot && e->peer_gen == f->peer_gen;
 }
 
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
@@ -29,7 +35,7 @@ static struct cached *find_entry(struct kedge_lane *l, const struct flow *f, uin
         struct cached *e = &set[i];
         if (is_entry(e, f, vkey))
             return e;
-        if (e->state == CACHED_READING)
+        if (e->reading)
             continue;
         if (victim == NULL || e->state == CACHED_FREE || e->post_until_ns < victim->post_until_ns)
             victim = e;
@@ -77,7 +83,7 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
     }
     const struct peer *peer = &l->peers[f->peer_slot];
     struct kedge_table_desc d = table_of(l, f);
-    e->state = CACHED_READING;
+    e->reading = 1;
     e->scratch = (uint32_t)scratch;
     e->read_ns = l->now_ns;
     w->kind = WR_MR_READ;
@@ -108,15 +114,13 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     struct cached *e = &l->cache[w->index];
     struct kedge_mr_record record;
     const struct kedge_lane_config *c = &l->config;
-    if (answer == IBV_WC_WR_FLUSH_ERR) { /* another's fault: ask again */
-        e->state = CACHED_FREE;
-        scratch_give(l, e->scratch);
-        return;
-    }
+    const uint64_t usable_ns = c->mr_lease_ns - c->bound_ns - c->slack_ns;
+    e->reading = 0;
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         e->state = CACHED_FREE;
-        flow_doubt(l, w->flow, c->suspect_ns);
+        if (answer != IBV_WC_WR_FLUSH_ERR) /* else it was another's fault */
+            flow_doubt(l, w->flow, c->suspect_ns);
         scratch_give(l, e->scratch);
         return;
     }
@@ -129,9 +133,12 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         e->state = CACHED_VALID;
         e->tries = 0;
         e->record = record;
-        e->post_until_ns = e->read_ns + c->mr_lease_ns - c->bound_ns - c->slack_ns;
+        e->post_until_ns = e->read_ns + usable_ns;
+        e->renew_ns = e->post_until_ns - usable_ns / RENEW_PART;
         return;
     }
+    if (status == -EAGAIN && e->state == CACHED_VALID) /* and it is, until its time is over */
+        return;
     /* Torn: the next try READs again. Not there, or torn for good: unknown, and that is believed
      * for a while too. */
     e->state = CACHED_UNKNOWN;
@@ -174,12 +181,16 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
                                   uint32_t *reason)
 {
     struct cached *e = find_entry(l, f, w->vkey);
-    if (e == NULL || e->state == CACHED_READING)
+    if (e == NULL)
         return REMOTE_WAIT;
     if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
-        (void)start_read(l, f, e);
+        e->state = CACHED_FREE;
+        if (!e->reading)
+            (void)start_read(l, f, e);
         return REMOTE_WAIT;
     }
+    if (e->state == CACHED_VALID && l->now_ns >= e->renew_ns && !e->reading)
+        (void)start_read(l, f, e); /* no room: tried again with the next request */
     const struct kedge_mr_record *r = &e->record;
     if (e->state == CACHED_UNKNOWN)
         return refuse_key(l, w, reason);

@@ -272,6 +272,54 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 }
 END_TEST
 
+/* Passes until the request has completed, well. */
+static unsigned passes_of(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    struct kedge_cqe e;
+    unsigned passes = 1;
+    world_post(k, d);
+    while (!world_poll(w, k, &e, 1))
+        ck_assert_uint_lt(passes++, 50);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    return passes;
+}
+
+START_TEST(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    const struct kedge_lane_config *c = &w->node[0].config;
+    const uint64_t usable = c->mr_lease_ns - c->bound_ns - c->slack_ns;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    (void)passes_of(&k, &d);
+    const unsigned usual = passes_of(&k, &d);
+    const uint64_t reads = world_stats(w, 0).mr_reads;
+    for (int i = 0; i < 200; i++) {
+        world_sleep(w, usable / 20);
+        ck_assert_uint_eq(passes_of(&k, &d), usual);
+    }
+    /* Ten times the usable time, in each of which it is READ again once, after two thirds. */
+    ck_assert_uint_ge(world_stats(w, 0).mr_reads - reads, 10);
+    ck_assert_uint_le(world_stats(w, 0).mr_reads - reads, 15);
+
+    /* The renewal finds that it is gone: nothing more is posted under what was left of it. */
+    struct kedge_table *t = &w->node[1].mr_table;
+    ck_assert_int_ge(kedge_table_remove(t, &(struct kedge_mr_record){.vkey = vkey}), 0);
+    for (int i = 0; i < 20; i++) {
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        if (e.status != IBV_WC_SUCCESS)
+            break;
+        world_sleep(w, usable / 20);
+    }
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)
 {
     struct world_worker owner, k;
@@ -470,6 +518,7 @@ END_TEST
     T(another_tenants_key_is_answered_like_an_unknown_one_until_its_token_is_imported)             \
     T(too_many_wrong_keys_end_the_session)                                                         \
     T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
+    T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)                     \
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)                     \
     T(a_worker_that_never_polls_is_held_back_and_harms_nobody)                                     \
