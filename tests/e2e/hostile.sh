@@ -20,7 +20,7 @@ chmod -R a+rX "$work/worker"
 export LD_LIBRARY_PATH=$work/worker
 hostile=$work/worker/kedge-hostile
 
-status() { timeout 10 "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+status() { timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 fd_list() { readlink "/proc/${pids[a]}"/fd/* | sort; }
 # Open descriptors, with room for the connections to metaservers and operators that are kept for a while (what an attack
 # leaves is one for each of its dozens of sessions), and for arenas: arenas_ahead of nobody, as many of each of the two
@@ -66,7 +66,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     timeout 120 $honest "$hostile" newcomer --socket "$work/a.sock" --ms "$ms" >"$work/newcomer.out" 2>&1 &
     newcomer=$!
     while kill -0 "$attacker" 2>/dev/null; do
-        status >/dev/null || fail "$attack: the agent did not answer its operator within 10 s"
+        status >/dev/null || fail "$attack: the agent did not answer its operator within $((10 * slow)) s"
         sleep 0.1
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
@@ -85,7 +85,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     (($(fds) <= fds_before)) || fail "$attack: $(fds) descriptors, not $fds_before; new: $(
         comm -13 "$work/fds" <(fd_list)); $(fd_list | grep -c kedge-arena) arenas, $(fd_list | grep -c ^socket) sockets, $(status)"
     ((10#$(progress) > count)) || fail "$attack: the honest worker stood still"
-    ok "$(cat "$out") (the honest worker: $((10#$(progress) - count)) operations)"
+    ok "$(cat "$out") (the honest worker: $((10#$(progress) - count)) operations; the agent's memory: $(rss) KiB)"
 done
 
 kill -TERM "$victim"
