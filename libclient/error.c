@@ -57,6 +57,7 @@ static const struct {
     [KEDGE_REASON_CLOSED] = {-EPIPE, "the session was closed"},
     [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE, "too much waits for a peer that does not answer"},
     [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
+    [KEDGE_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -113,12 +113,19 @@ static void status_lists(struct agent *a, struct kedge_text *t)
     }
     kedge_text_printf(t, "],\"tenants\":[");
     comma = "";
-    for (uint32_t i = 0; i < a->config.tenants; i++, comma = ",") {
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        const struct agentd_tenant *tenant = &a->tenants.at[i];
+        if (tenant->state == AGENTD_TENANT_FREE)
+            continue;
         kedge_text_printf(t, "%s{\"name\":", comma);
-        kedge_text_json(t, a->config.tenant[i].name);
+        comma = ",";
+        kedge_text_json(t, tenant->config.name);
+        kedge_text_printf(t, ",\"from\":\"%s\",\"leaving\":%s",
+                          tenant->central ? "metaserver" : "file",
+                          tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
         kedge_text_printf(t, ",\"sessions\":%u,\"max_sessions\":%llu,",
                           sessions_of_tenant(a, i + 1),
-                          (unsigned long long)a->config.tenant[i].sessions);
+                          (unsigned long long)tenant->config.sessions);
         status_bounded(t, "vqps", a->quota[i].vqps, a->quota[i].max_vqps);
         status_bounded(t, "mrs", a->quota[i].mrs, a->quota[i].max_mrs);
         kedge_text_printf(t, "\"quota_refused\":%llu}", (unsigned long long)a->quota[i].refused);
@@ -130,7 +137,7 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         if (s->stage != STAGE_LIVE)
             continue;
         kedge_text_printf(t, "%s{\"id\":%llu,\"tenant\":", comma, (unsigned long long)i);
-        kedge_text_json(t, a->config.tenant[s->tenant - 1].name);
+        kedge_text_json(t, a->tenants.at[s->tenant - 1].config.name);
         kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
                           s->arenas);
         comma = ",";
@@ -192,8 +199,10 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
     for (int m = 0; m < COUNT; m++) {
         kedge_metric_head(t, names[m][0], m == REFUSED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
                           names[m][1]);
-        for (uint32_t i = 0; i < a->config.tenants; i++) {
-            const struct kedge_metric_label label = {"tenant", a->config.tenant[i].name};
+        for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+            if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+                continue;
+            const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
             const uint64_t values[] = {sessions_of_tenant(a, i + 1), a->quota[i].vqps,
                                        a->quota[i].mrs, a->quota[i].refused};
             kedge_metric_u64(t, names[m][0], &label, 1, values[m]);

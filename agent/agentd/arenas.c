@@ -67,11 +67,21 @@ static void start(struct arena *arena, uv_work_cb work, uv_after_work_cb after)
 
 /* ---- on the control thread */
 
+/* Counted as its tenant's from now on, until it is freed: another tenant never gets it. */
+static void belong(struct arena *arena, uint32_t tenant)
+{
+    if (arena->tenant == 0 && tenant != 0)
+        arena->agent->tenants.at[tenant - 1].arenas++;
+    arena->tenant = tenant;
+}
+
 static struct arena *arena_new(struct agent *a, uint32_t tenant, uint64_t bytes)
 {
     struct arena *arena = calloc(1, sizeof *arena);
-    if (arena != NULL)
-        *arena = (struct arena){.agent = a, .tenant = tenant, .bytes = bytes, .mem = {.fd = -1}};
+    if (arena == NULL)
+        return NULL;
+    *arena = (struct arena){.agent = a, .bytes = bytes, .mem = {.fd = -1}};
+    belong(arena, tenant);
     return arena;
 }
 
@@ -84,6 +94,8 @@ static void count_memory(struct agent *a, const struct arena *arena)
 static void arena_free(struct arena *arena)
 {
     struct agent *a = arena->agent;
+    if (arena->tenant != 0)
+        a->tenants.at[arena->tenant - 1].arenas--;
     if (arena->mem.addr == NULL) {
         free(arena);
         return;
@@ -171,7 +183,7 @@ static struct arena *take_ready(struct agent *a, uint32_t tenant, uint64_t bytes
         a->count.arenas_ahead -= arena != NULL;
     }
     if (arena != NULL)
-        arena->tenant = tenant;
+        belong(arena, tenant);
     return arena;
 }
 
@@ -273,7 +285,8 @@ static void on_made(uv_work_t *work, int cancelled)
 static bool has_place(const struct arena *arena)
 {
     const struct agent *a = arena->agent;
-    return length_of(a->arenas_of[arena->tenant - 1]) < a->config.arenas_ahead;
+    return a->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
+           length_of(a->arenas_of[arena->tenant - 1]) < a->config.arenas_ahead;
 }
 
 static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
@@ -353,11 +366,16 @@ void arenas_refill(struct agent *a)
     }
 }
 
+void arenas_forget(struct agent *a, uint32_t tenant)
+{
+    for (struct arena *arena; (arena = pop(&a->arenas_of[tenant - 1])) != NULL;)
+        arena_retire(arena);
+}
+
 void arenas_stop(struct agent *a)
 {
     for (struct arena *arena; (arena = pop(&a->arenas_ahead)) != NULL;)
         arena_retire(arena);
-    for (int i = 0; i < AGENTD_TENANTS; i++)
-        for (struct arena *arena; (arena = pop(&a->arenas_of[i])) != NULL;)
-            arena_retire(arena);
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+        arenas_forget(a, i + 1);
 }

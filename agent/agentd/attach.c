@@ -140,7 +140,7 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         refuse(c, m->h.tag, -ENOENT, text);
         return;
     }
-    int tenant = agentd_tenant_of_uid(&a->config, c->peer.uid);
+    int tenant = agentd_tenants_find(&a->tenants, c->peer.uid);
     if (tenant < 0) {
         snprintf(text, sizeof text,
                  "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent)",
@@ -155,7 +155,7 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
             status == -EDQUOT   ? "tenant %s has used up its quota of sessions or memory"
             : status == -EAGAIN ? "the agent has no session left for tenant %s (raise max_sessions)"
                                 : "the agent cannot make a session for tenant %s: out of memory?";
-        snprintf(text, sizeof text, why, a->config.tenant[c->tenant - 1].name);
+        snprintf(text, sizeof text, why, a->tenants.at[c->tenant - 1].config.name);
         refuse(c, m->h.tag, status, text);
         return;
     }

@@ -290,12 +290,3 @@ void agentd_config_help(FILE *out)
                 o->help);
     }
 }
-
-int agentd_tenant_of_uid(const struct agentd_config *config, uid_t uid)
-{
-    for (uint32_t i = 0; i < config->tenants; i++)
-        for (uint32_t k = 0; k < config->tenant[i].uid_ranges; k++)
-            if (uid >= config->tenant[i].uids[k].first && uid <= config->tenant[i].uids[k].last)
-                return (int)i;
-    return -EACCES;
-}

@@ -13,6 +13,7 @@
 #include "agent/connector.h"
 #include "agent/lane.h"
 #include "agentd/config.h"
+#include "agentd/tenants.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -183,6 +184,8 @@ int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct agent *a);
+/* Those that are kept for a tenant (its index + 1). */
+void arenas_forget(struct agent *a, uint32_t tenant);
 /* After sessions have given theirs. */
 void arenas_stop(struct agent *a);
 
@@ -239,6 +242,10 @@ void sessions_refill(struct agent *a);
 void sessions_tick(struct agent *a);
 /* After a worker has its answer: refills early when little is left. */
 void sessions_taken(struct agent *a);
+/* After a change of tenants: their quotas hold for whatever is asked for from now on. */
+void sessions_quotas(struct agent *a);
+/* Of a tenant (its index + 1) that nobody says any more. */
+void sessions_end_tenant(struct agent *a, uint32_t tenant);
 /* Live sessions of a tenant (its index + 1). */
 uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant);
 void sessions_stop(struct agent *a);
@@ -315,6 +322,7 @@ struct agent {
     /* sessions.c */
     struct agent_session *sessions;
     struct arena *arenas_ahead; /* nobody's yet */
+    struct agentd_tenants tenants;
     struct kedge_lane_quota quota[AGENTD_TENANTS];
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;

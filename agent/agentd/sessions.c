@@ -18,7 +18,7 @@
 
 static struct agentd_tenant_config *tenant_of(struct agent *a, uint32_t number)
 {
-    return &a->config.tenant[number - 1];
+    return &a->tenants.at[number - 1].config;
 }
 
 /* ---- rings, made and given back on a work thread */
@@ -146,17 +146,18 @@ static uint32_t bound_of(uint64_t setting)
     return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
 }
 
-static void init_quotas(struct agent *a)
+void sessions_quotas(struct agent *a)
 {
-    for (uint32_t i = 0; i < a->config.tenants; i++) {
-        a->quota[i].max_vqps = bound_of(a->config.tenant[i].vqps);
-        a->quota[i].max_mrs = bound_of(a->config.tenant[i].mrs);
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        a->quota[i].max_vqps = bound_of(a->tenants.at[i].config.vqps);
+        a->quota[i].max_mrs = bound_of(a->tenants.at[i].config.mrs);
     }
 }
 
 int sessions_start(struct agent *a, struct kedge_errbuf *err)
 {
-    init_quotas(a);
+    agentd_tenants_init(&a->tenants, &a->config);
+    sessions_quotas(a);
     a->sessions = calloc(a->config.max_sessions, sizeof a->sessions[0]);
     if (a->sessions == NULL)
         return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
@@ -191,10 +192,47 @@ void sessions_refill(struct agent *a)
         trim_memory(a);
 }
 
+void sessions_end_tenant(struct agent *a, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < a->config.max_sessions; i++) {
+        struct agent_session *s = &a->sessions[i];
+        if (s->stage != STAGE_LIVE || s->tenant != tenant)
+            continue;
+        struct connection *c = s->connection;
+        session_release(a, i, KEDGE_REASON_TENANT);
+        if (c != NULL)
+            connection_close(c);
+    }
+}
+
+static bool has_sessions(const struct agent *a, uint32_t tenant)
+{
+    for (uint64_t i = 0; i < a->config.max_sessions; i++)
+        if ((a->sessions[i].stage == STAGE_LIVE || a->sessions[i].stage == STAGE_ENDING) &&
+            a->sessions[i].tenant == tenant)
+            return true;
+    return false;
+}
+
+/* Those that nobody says any more: their memory goes when the last session is over, and the place
+ * when the memory is gone. */
+static void tenants_rest(struct agent *a)
+{
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || has_sessions(a, i + 1))
+            continue;
+        arenas_forget(a, i + 1);
+        agentd_tenant_rest(&a->tenants, i);
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            a->quota[i].refused = 0;
+    }
+}
+
 /* What is made ahead takes processors and the device while the worker that has just come makes its
  * first requests: that waits until it is quiet, or little is left. */
 void sessions_tick(struct agent *a)
 {
+    tenants_rest(a);
     if (kedge_clock_ns() - a->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
         sessions_refill(a);
     else

@@ -155,6 +155,7 @@ enum kedge_reason {
     KEDGE_REASON_CLOSED = 15,       /* the worker closed its session or died */
     KEDGE_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
     KEDGE_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
+    KEDGE_REASON_TENANT = 18,       /* its tenant was taken away */
 };
 
 /* ---- the two mappings

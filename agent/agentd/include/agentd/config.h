@@ -73,7 +73,4 @@ void agentd_choose_times(struct agentd_config *config);
 /* The table, for --help. */
 void agentd_config_help(FILE *out);
 
-/* The tenant of a uid: its index, or -EACCES. */
-int agentd_tenant_of_uid(const struct agentd_config *config, uid_t uid);
-
 #endif

@@ -116,8 +116,8 @@ struct kedge_lane_arena {
  * that it has. The control side's memory, while any of its sessions lives. */
 struct kedge_lane_quota {
     _Atomic uint32_t vqps, mrs;
-    _Atomic uint64_t refused;   /* what was asked for beyond the bounds */
-    uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound */
+    _Atomic uint64_t refused;           /* what was asked for beyond the bounds */
+    _Atomic uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound; of what is asked from now on */
 };
 
 /* What a lane keeps for one session. The control side makes it, off the lane's thread since that

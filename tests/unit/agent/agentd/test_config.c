@@ -6,6 +6,7 @@
 
 #include "../../check_main.h"
 #include "agentd/config.h"
+#include "agentd/tenants.h"
 
 static struct agentd_config config;
 static struct kedge_errbuf err;
@@ -125,21 +126,28 @@ START_TEST(lists_may_be_as_long_as_they_can_be)
 }
 END_TEST
 
+static int tenant_of(uid_t uid)
+{
+    static struct agentd_tenants tenants;
+    agentd_tenants_init(&tenants, &config);
+    return agentd_tenants_find(&tenants, uid);
+}
+
 START_TEST(a_uid_finds_its_tenant)
 {
     ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, 2000-2999\n"
                                "memory = 1MiB\n[tenant blue]\nuids = 1001\n"),
                      0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 1000), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 2000), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 2999), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 1001), 1);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 3000), -EACCES);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), -EACCES);
+    ck_assert_int_eq(tenant_of(1000), 0);
+    ck_assert_int_eq(tenant_of(2000), 0);
+    ck_assert_int_eq(tenant_of(2999), 0);
+    ck_assert_int_eq(tenant_of(1001), 1);
+    ck_assert_int_eq(tenant_of(3000), -EACCES);
+    ck_assert_int_eq(tenant_of(0), -EACCES);
     ck_assert_uint_eq(config.tenant[0].memory, 1 << 20);
     ck_assert_uint_ne(config.tenant[0].id, config.tenant[1].id);
     ck_assert_int_eq(configure("[agent]\nnode = n\n[tenant red]\nuids = 1000, root\n"), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, 0), 0);
+    ck_assert_int_eq(tenant_of(0), 0);
 }
 END_TEST
 
@@ -157,8 +165,8 @@ END_TEST
 START_TEST(without_tenants_our_own_user_is_one)
 {
     ck_assert_int_eq(configure("[agent]\nnode = n\n"), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, geteuid()), 0);
-    ck_assert_int_eq(agentd_tenant_of_uid(&config, geteuid() + 1), -EACCES);
+    ck_assert_int_eq(tenant_of(geteuid()), 0);
+    ck_assert_int_eq(tenant_of(geteuid() + 1), -EACCES);
 }
 END_TEST
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may attach, and with which quotas: the tenants of the agent's own file, and those that the
+ * metaservers say, which take the place of the file's of the same name as long as they are said.
+ *
+ * No I/O. A tenant keeps its number (its index + 1) as long as anything of it is left: its sessions
+ * and the arenas that it had are known by it. One thread. */
+#ifndef AGENTD_TENANTS_H
+#define AGENTD_TENANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agentd/config.h"
+
+enum agentd_tenant_state {
+    AGENTD_TENANT_FREE,
+    AGENTD_TENANT_LIVE,
+    AGENTD_TENANT_LEAVING /* nobody says it any more; something of it is left */
+};
+
+struct agentd_tenant {
+    enum agentd_tenant_state state;
+    bool central;                       /* what is in force is the metaservers' */
+    struct agentd_tenant_config config; /* in force */
+    struct agentd_tenant_config own;    /* the file's; its name is empty if it says none */
+    uint32_t arenas;                    /* that it was lent and that are not freed: the owner's */
+};
+
+struct agentd_tenants {
+    struct agentd_tenant at[AGENTD_TENANTS];
+};
+
+/* Those of the file. */
+void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config);
+
+/* The index of a uid's tenant, or -EACCES. */
+int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
+
+/* What the metaservers say takes the place of what they said before: all of it, or nothing and a
+ * sentence. 0, and *leave has bit i for each that nobody says any more: end its sessions. -EEXIST:
+ * two tenants have one uid, or their names one hash; -ENOSPC: there are more than fit (those that
+ * are leaving included: try again later). */
+int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
+                       uint32_t count, uint64_t *leave, struct kedge_errbuf *why);
+
+/* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
+void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agentd/tenants.h"
+
+static struct agentd_tenants t;
+static struct agentd_config file;
+static struct kedge_errbuf why;
+
+static struct agentd_tenant_config tenant(const char *name, uid_t first, uid_t last)
+{
+    struct agentd_tenant_config c = {
+        .id = 0, .uid_ranges = 1, .uids = {{first, last}}, .sessions = 1};
+    snprintf(c.name, sizeof c.name, "%s", name);
+    for (const char *p = name; *p != '\0'; p++)
+        c.id = c.id * 31 + (uint8_t)*p;
+    return c;
+}
+
+/* The file says "own", with uids 1000 to 1999. */
+static void begin(void)
+{
+    file.tenants = 1;
+    file.tenant[0] = tenant("own", 1000, 1999);
+    agentd_tenants_init(&t, &file);
+}
+
+static uint64_t set(const struct agentd_tenant_config *list, uint32_t count)
+{
+    uint64_t leave;
+    int status = agentd_tenants_set(&t, list, count, &leave, &why);
+    ck_assert_msg(status == 0, "%s", why.text);
+    return leave;
+}
+
+START_TEST(what_the_metaservers_say_is_added_changed_and_taken_away)
+{
+    begin();
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), 0);
+    ck_assert_int_eq(agentd_tenants_find(&t, 2000), -EACCES);
+    struct agentd_tenant_config list[2] = {tenant("a", 2000, 2000), tenant("b", 3000, 3009)};
+    ck_assert_uint_eq(set(list, 2), 0);
+    int a = agentd_tenants_find(&t, 2000), b = agentd_tenants_find(&t, 3009);
+    ck_assert_int_gt(a, 0);
+    ck_assert_int_gt(b, 0);
+    ck_assert_int_ne(a, b);
+    list[0].sessions = 77;
+    ck_assert_uint_eq(set(list, 1), UINT64_C(1) << b); /* b is gone, a has another quota */
+    ck_assert_uint_eq(t.at[a].config.sessions, 77);
+    ck_assert_int_eq(agentd_tenants_find(&t, 3000), -EACCES);
+    ck_assert_int_eq(t.at[b].state, AGENTD_TENANT_LEAVING);
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), 0);
+}
+END_TEST
+
+START_TEST(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)
+{
+    begin();
+    struct agentd_tenant_config a = tenant("a", 2000, 2000), b = tenant("b", 3000, 3000);
+    (void)set(&a, 1);
+    int i = agentd_tenants_find(&t, 2000);
+    t.at[i].arenas = 1;
+    ck_assert_uint_eq(set(&b, 1), UINT64_C(1) << i);
+    agentd_tenant_rest(&t, (uint32_t)i);
+    ck_assert_int_eq(t.at[i].state, AGENTD_TENANT_LEAVING); /* its arena is not freed yet */
+    ck_assert_int_ne(agentd_tenants_find(&t, 3000), i);
+    struct agentd_tenant_config both[2] = {a, b};
+    ck_assert_uint_eq(set(both, 2), 0); /* said again: it is what it was */
+    ck_assert_int_eq(agentd_tenants_find(&t, 2000), i);
+    ck_assert_uint_eq(t.at[i].arenas, 1);
+    ck_assert_uint_eq(set(&b, 1), UINT64_C(1) << i);
+    t.at[i].arenas = 0;
+    agentd_tenant_rest(&t, (uint32_t)i);
+    ck_assert_int_eq(t.at[i].state, AGENTD_TENANT_FREE);
+    agentd_tenant_rest(&t, 0); /* the file's own, live: nothing happens */
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), 0);
+}
+END_TEST
+
+START_TEST(the_files_own_comes_back_when_the_metaservers_say_it_no_more)
+{
+    begin();
+    struct agentd_tenant_config own = tenant("own", 5000, 5000);
+    ck_assert_uint_eq(set(&own, 1), 0);
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), -EACCES);
+    ck_assert_int_eq(agentd_tenants_find(&t, 5000), 0);
+    ck_assert_uint_eq(set(NULL, 0), 0); /* nobody's sessions end: it goes on, as the file has it */
+    ck_assert_int_eq(agentd_tenants_find(&t, 1500), 0);
+    ck_assert_int_eq(agentd_tenants_find(&t, 5000), -EACCES);
+}
+END_TEST
+
+START_TEST(what_cannot_be_is_refused_whole_with_the_reason)
+{
+    static struct agentd_tenant_config many[AGENTD_TENANTS + 1];
+    uint64_t leave = 0;
+    begin();
+    struct agentd_tenant_config list[2] = {tenant("a", 2000, 2000), tenant("b", 1999, 2005)};
+    ck_assert_int_eq(agentd_tenants_set(&t, list, 2, &leave, &why), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(why.text, "uid 2000"));
+    ck_assert_int_eq(agentd_tenants_set(&t, &list[1], 1, &leave, &why), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(why.text, "uid 1999"));
+    ck_assert_ptr_nonnull(strstr(why.text, "own settings"));
+    list[1] = tenant("b", 9, 9);
+    list[1].id = list[0].id;
+    ck_assert_int_eq(agentd_tenants_set(&t, list, 2, &leave, &why), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(why.text, "hash"));
+    for (uint32_t i = 0; i <= AGENTD_TENANTS; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "t%u", i);
+        many[i] = tenant(name, 10000 + i, 10000 + i);
+    }
+    ck_assert_int_eq(agentd_tenants_set(&t, many, AGENTD_TENANTS, &leave, &why), -ENOSPC);
+    ck_assert_int_eq(agentd_tenants_find(&t, 10000), -EACCES); /* nothing of it was taken */
+    (void)set(many, AGENTD_TENANTS - 1);
+    ck_assert_int_gt(agentd_tenants_find(&t, 10000 + AGENTD_TENANTS - 2), 0);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(what_the_metaservers_say_is_added_changed_and_taken_away)                                    \
+    T(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)                \
+    T(the_files_own_comes_back_when_the_metaservers_say_it_no_more)                                \
+    T(what_cannot_be_is_refused_whole_with_the_reason)
+KEDGE_CHECK_MAIN("tenants", TESTS)
