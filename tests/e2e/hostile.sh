@@ -21,7 +21,7 @@ export LD_LIBRARY_PATH=$work/worker
 hostile=$work/worker/kedge-hostile
 
 status() { timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
-fd_list() { readlink "/proc/${pids[a]}"/fd/* | sort; }
+fd_list() { { readlink "/proc/${pids[a]}"/fd/* || true; } | sort; } # some are closed meanwhile
 # Open descriptors, with room for the connections to metaservers and operators that are kept for a while (what an attack
 # leaves is one for each of its dozens of sessions), and for arenas: arenas_ahead of nobody, as many of each of the two
 # tenants, and the honest worker's.
@@ -30,6 +30,8 @@ fds() {
         END {print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > 49 ? arenas - 49 : 0)}'
 }
 rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
+# The least of 2 s, since the agent gives back once a second what it does not use.
+least_rss() { for _ in $(seq 20); do rss; sleep 0.1; done | sort -n | sed -n 1p; }
 progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
 
 # What must be the same after an attack: sessions, queue pairs, regions. What is kept ahead comes back.
@@ -51,11 +53,14 @@ token=$(head -n 1 "$work/victim.out")
 [[ -n $token ]] || fail "the honest worker did not start"
 settled || sleep 1
 
-# Once, so that all that is made once is made.
-$guilty "$hostile" dies --socket "$work/a.sock" --ms 300 >/dev/null || fail "dies"
-for _ in $(seq 100); do settled && break; sleep 0.1; done
+# Once, so that all that is made once is made; and tables have the pages that they need, after which the agent's memory
+# stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0, dies 11.8, keys 11.9, flood 11.8 MiB).
+for attack in dies keys; do
+    timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 >/dev/null || fail "$attack"
+    for _ in $(seq $((100 * slow))); do settled && break; sleep 0.1; done
+done
 fd_list >"$work/fds"
-shape_before=$(shape) fds_before=$(fds) rss_before=$(rss)
+shape_before=$(shape) fds_before=$(fds) rss_before=$(least_rss)
 
 for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}')}; do
     count=$((10#$(progress))) faults=$(agent_number a faults)
@@ -94,10 +99,11 @@ worker_pids=()
 ok "$(tail -n 1 "$work/victim.out")"
 for _ in $(seq 100); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
 [[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] || fail "something is left at the end: $(status)"
-echo "the agent's anonymous memory: $rss_before KiB before, $(rss) KiB after"
+rss_after=$(least_rss)
+echo "the agent's anonymous memory: $rss_before KiB before, $rss_after KiB after"
 # The sanitizer keeps what is freed, and would see a leak itself when the agent ends.
 if ! grep -q -a __asan_init "$bin/kedge-agentd"; then
-    (($(rss) <= rss_before + 4096)) || fail "the agent has grown by more than 4 MiB"
+    ((rss_after <= rss_before + 4096)) || fail "the agent has grown by more than 4 MiB"
 else
     skip "the bound of the agent's memory (a sanitizer keeps what was freed)"
 fi
