@@ -16,7 +16,7 @@ struct bell {
     struct kedge_fab_qp *qp, *peer;
 };
 
-/* 17 s: where a request fails for want of an answer, nobody is woken either. */
+/* 17 s: a receiver that is late uses up rxe's tries (deviations.c), and then nobody is woken. */
 static const struct rc_options patient = {.timeout = 22};
 
 static bool bell_open(struct bell *x, const char *test)
