@@ -240,7 +240,7 @@ void reader_connect(struct reader *a, const struct reply *reply)
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     modify(a,
            (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = 17, /* 0.5 s: a guest on a busy host may stand still for as long */
+                                .timeout = 17, /* 0.5 s; a busy guest stands still */
                                 .retry_cnt = 1,
                                 .sq_psn = a->psn,
                                 .max_rd_atomic = 1},
