@@ -111,7 +111,10 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         kedge_text_json(t, a->registration[i].why);
         kedge_text_printf(t, "}");
     }
-    kedge_text_printf(t, "],\"tenants\":[");
+    kedge_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
+                      (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
+    kedge_text_json(t, a->follow.why);
+    kedge_text_printf(t, "},\"tenants\":[");
     comma = "";
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
         const struct agentd_tenant *tenant = &a->tenants.at[i];

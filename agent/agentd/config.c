@@ -112,13 +112,18 @@ static int set(struct agentd_config *config, struct agentd_tenant_config *tenant
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
 }
 
+uint32_t agentd_tenant_id(const char *name)
+{
+    return kedge_crc32c(0, name, strlen(name)) | 1u << 31;
+}
+
 static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_config *t,
                             const char *name)
 {
     struct kedge_errbuf must;
     memset(t, 0, sizeof *t);
     snprintf(t->name, sizeof t->name, "%s", name);
-    t->id = kedge_crc32c(0, name, strlen(name)) | 1u << 31;
+    t->id = agentd_tenant_id(name);
     for (size_t i = 0; i < TENANT_OPTIONS; i++) {
         int status = set(config, t, &tenant_options[i], tenant_options[i].initial, &must);
         KEDGE_ASSERT(status == 0);

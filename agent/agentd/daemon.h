@@ -13,6 +13,7 @@
 #include "agent/connector.h"
 #include "agent/lane.h"
 #include "agentd/config.h"
+#include "agentd/settings.h"
 #include "agentd/tenants.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -250,6 +251,39 @@ void sessions_end_tenant(struct agent *a, uint32_t tenant);
 uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant);
 void sessions_stop(struct agent *a);
 
+/* ---- follow.c
+ * -------------------------------------------------------------------------------------- */
+
+struct settings_save {
+    struct agent *agent;
+    char *text; /* while it is under way */
+    size_t length;
+    int status;
+    uv_work_t work;
+};
+
+struct follow {
+    uint32_t metaserver; /* that is watched, or is next */
+    uint64_t call;       /* 0: none */
+    uv_timer_t timer;
+    struct kedge_text line; /* what has come of it */
+    uint64_t seen;          /* the revision that came last; 0: none did */
+    uint64_t applied;       /* the one in force; 0: none */
+    char why[240];          /* what was seen is not; empty: it is */
+    char *pending;          /* a document that may fit later */
+    uint64_t heard_ns, try_ns, again_ns, backoff_ms;
+    struct settings_save save;
+    char *unsaved; /* the newest document in force that waits to be written */
+};
+
+/* What was in force when the agent ended; after sessions_start(). */
+void follow_load(struct agent *a);
+/* After registrations_start(). */
+void follow_start(struct agent *a);
+/* Before registrations_stop(); fini after the loop. */
+void follow_stop(struct agent *a);
+void follow_fini(struct agent *a);
+
 /* ---- attach.c
  * -------------------------------------------------------------------------------------- */
 
@@ -334,6 +368,8 @@ struct agent {
     uv_work_t trim; /* under way: its data is not NULL */
     struct session_counts count;
     struct kedge_log_limit fault_log, arena_log;
+    /* follow.c */
+    struct follow follow;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

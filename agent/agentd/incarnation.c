@@ -9,59 +9,35 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "state_file.h"
 
 #define FILE_NAME "incarnation"
-#define NEW_NAME  "incarnation.new"
 
 /* 0 and *saved (0: no file), or -EBADMSG for garbage, or another -errno. */
 static int read_saved(int dir, uint32_t *saved)
 {
     char text[32];
     uint64_t n = 0;
+    size_t length;
     *saved = 0;
-    int fd = openat(dir, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    int status = length < 0 ? -errno : 0;
-    close(fd);
+    int status = state_file_read(dir, FILE_NAME, text, sizeof text - 1, &length);
     if (status != 0)
-        return status;
+        return status == -ENOENT ? 0 : status == -EFBIG ? -EBADMSG : status;
     /* A whole file ends with a newline: a torn one could hold the beginning of a number. */
     if (length < 2 || text[length - 1] != '\n')
         return -EBADMSG;
     text[length - 1] = '\0';
-    if (strlen(text) != (size_t)length - 1 || kedge_parse_u64(text, 1, UINT32_MAX - 1, &n) != 0)
+    if (strlen(text) != length - 1 || kedge_parse_u64(text, 1, UINT32_MAX - 1, &n) != 0)
         return -EBADMSG;
     *saved = (uint32_t)n;
     return 0;
-}
-
-static int write_whole(int fd, const char *text, size_t length)
-{
-    ssize_t n = write(fd, text, length);
-    if (n < 0)
-        return -errno;
-    if ((size_t)n != length)
-        return -ENOSPC;
-    return fsync(fd) == 0 ? 0 : -errno;
 }
 
 static int save(int dir, uint32_t incarnation)
 {
     char text[32];
     int length = snprintf(text, sizeof text, "%u\n", incarnation);
-    int fd = openat(dir, NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return -errno;
-    int status = write_whole(fd, text, (size_t)length);
-    if (close(fd) != 0 && status == 0)
-        status = -errno;
-    if (status == 0 && renameat(dir, NEW_NAME, dir, FILE_NAME) != 0)
-        status = -errno;
-    if (status == 0 && fsync(dir) != 0)
-        status = -errno;
-    return status;
+    return state_file_write(dir, FILE_NAME, text, (size_t)length);
 }
 
 static int open_dir(const char *state_dir, int *dir, struct kedge_errbuf *err)

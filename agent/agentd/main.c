@@ -160,12 +160,16 @@ static int start(struct agent *a, struct kedge_errbuf *err)
     watch(a);
     paths_start(a);
     status = sessions_start(a, err);
-    if (status == 0)
+    if (status == 0) {
+        follow_load(a);
         status = attach_listen(a, err);
+    }
     if (status == 0)
         status = admin_listen(a, err);
     if (status == 0)
         status = registrations_start(a, err);
+    if (status == 0)
+        follow_start(a);
     return status;
 }
 
@@ -200,11 +204,13 @@ static void stop(struct agent *a)
         session_release(a, (uint32_t)i, reason);
     wait_until_told(a);
     attach_stop(a);
+    follow_stop(a);
     registrations_stop(a, GRACE_MS);
     admin_stop(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&a->loop);
+    follow_fini(a);
     paths_stop(a);
     lane_thread_stop(a);
     if (a->device.connector != NULL)

@@ -70,6 +70,9 @@ int agentd_configure(const char *path, struct agentd_config *out, struct kedge_e
 /* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
 void agentd_choose_times(struct agentd_config *config);
 
+/* A tenant's number in records: the same on every node. */
+uint32_t agentd_tenant_id(const char *name);
+
 /* The table, for --help. */
 void agentd_config_help(FILE *out);
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows what operators set: watches one metaserver's document, applies what changes while workers
+ * run, and keeps the last one that was applied in the state directory, for when it begins anew and
+ * no metaserver answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/http/client.h"
+#include "daemon.h"
+#include "state_file.h"
+
+#define FILE_NAME "settings.json"
+
+enum {
+    LOOK_MS = 250,    /* whether it is time for anything */
+    SILENCE_S = 15,   /* several of the metaserver's empty lines: it is gone */
+    TRY_MIN_MS = 250, /* between tries, doubled each time */
+    APPLY_AGAIN_MS = 1000,
+};
+
+/* ---- applying
+ * -------------------------------------------------------------------------------------------- */
+
+static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    uint64_t leave;
+    int status = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, &leave, why);
+    if (status != 0)
+        return status;
+    sessions_quotas(a);
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+        if (leave & UINT64_C(1) << i)
+            sessions_end_tenant(a, i + 1);
+    return 0;
+}
+
+/* ---- keeping
+ * --------------------------------------------------------------------------------------------- */
+
+static void save_work(uv_work_t *work)
+{
+    struct settings_save *save = work->data;
+    int dir = open(save->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    save->status = dir < 0 ? -errno : state_file_write(dir, FILE_NAME, save->text, save->length);
+    if (dir >= 0)
+        close(dir);
+}
+
+static void save_next(struct agent *a);
+
+static void on_saved(uv_work_t *work, int cancelled)
+{
+    struct settings_save *save = work->data;
+    struct agent *a = save->agent;
+    (void)cancelled; /* nothing here cancels */
+    if (save->status != 0)
+        kedge_log(KEDGE_LOG_ERROR, "the settings in force are not kept for the next start",
+                  "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
+    free(save->text);
+    save->text = NULL;
+    save_next(a);
+}
+
+/* One at a time: what came meanwhile is written after it, the newest alone. */
+static void save_next(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (f->save.text != NULL || f->unsaved == NULL)
+        return;
+    f->save = (struct settings_save){
+        .agent = a, .text = f->unsaved, .length = strlen(f->unsaved), .work = {.data = &f->save}};
+    f->unsaved = NULL;
+    int status = uv_queue_work(&a->loop, &f->save.work, save_work, on_saved);
+    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+}
+
+static void keep(struct agent *a, const char *text, size_t length)
+{
+    free(a->follow.unsaved);
+    a->follow.unsaved = strndup(text, length);
+    save_next(a);
+}
+
+/* ---- one document
+ * ---------------------------------------------------------------------------------------- */
+
+static void say_refused(struct agent *a, uint64_t revision, const char *why)
+{
+    struct follow *f = &a->follow;
+    if (strcmp(f->why, why) == 0) /* said before */
+        return;
+    snprintf(f->why, sizeof f->why, "%s", why);
+    kedge_log(KEDGE_LOG_ERROR, "settings cannot be applied: those before stay in force",
+              "revision=%llu in_force=%llu why=\"%s\"", (unsigned long long)revision,
+              (unsigned long long)f->applied, why);
+}
+
+/* Decodes and applies. 0; -ENOSPC: it may fit later; another -errno: it never will. */
+static int take_document(struct agent *a, const char *text, size_t length)
+{
+    struct follow *f = &a->follow;
+    struct kedge_errbuf why = {""};
+    struct agentd_settings *s = malloc(sizeof *s);
+    int status = s == NULL ? kedge_err(&why, -ENOMEM, "out of memory")
+                           : agentd_settings_decode(text, length, s, &why);
+    if (status == 0) {
+        f->seen = s->revision;
+        status = apply(a, s, &why);
+    }
+    if (status != 0)
+        say_refused(a, f->seen, why.text);
+    if (status == 0) {
+        if (f->applied != s->revision || f->why[0] != '\0')
+            kedge_log(KEDGE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
+                      (unsigned long long)s->revision, s->tenants, s->windows);
+        f->applied = s->revision;
+        f->why[0] = '\0';
+    }
+    free(s);
+    return status;
+}
+
+static void forget_pending(struct follow *f)
+{
+    free(f->pending);
+    f->pending = NULL;
+}
+
+static void take_line(struct agent *a, const char *text, size_t length)
+{
+    struct follow *f = &a->follow;
+    if (length == 0) /* it is still there */
+        return;
+    f->backoff_ms = TRY_MIN_MS;
+    forget_pending(f);
+    int status = take_document(a, text, length);
+    if (status == 0) {
+        keep(a, text, length);
+    } else if (status == -ENOSPC) {
+        f->pending = strndup(text, length);
+        f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
+    }
+}
+
+static void apply_pending(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    char *text = f->pending;
+    f->pending = NULL;
+    take_line(a, text, strlen(text));
+    free(text);
+}
+
+/* ---- the stream
+ * ------------------------------------------------------------------------------------------ */
+
+/* A metaserver that says too much in one line is left for the next one. */
+static int on_data(void *user, int status, const char *bytes, size_t length)
+{
+    struct agent *a = user;
+    struct follow *f = &a->follow;
+    f->heard_ns = kedge_clock_ns();
+    if (status != 200)
+        return 0;
+    while (length > 0) {
+        const char *end = memchr(bytes, '\n', length);
+        size_t part = end != NULL ? (size_t)(end - bytes) : length;
+        if (kedge_text_append(&f->line, bytes, part) != 0)
+            return -EMSGSIZE;
+        if (end == NULL)
+            return 0;
+        take_line(a, kedge_text_str(&f->line), f->line.length);
+        kedge_text_reset(&f->line);
+        bytes += part + 1;
+        length -= part + 1;
+    }
+    return 0;
+}
+
+static void try_next(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    f->call = 0;
+    f->metaserver = (f->metaserver + 1) % a->config.metaservers;
+    f->try_ns = kedge_clock_ns() + f->backoff_ms * KEDGE_NS_PER_MS;
+    f->backoff_ms = 2 * f->backoff_ms > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : 2 * f->backoff_ms;
+}
+
+static void on_end(void *user, const struct kedge_http_answer *answer)
+{
+    struct agent *a = user;
+    if (answer->status == -ECANCELED && a->stopping)
+        return;
+    kedge_log(KEDGE_LOG_DEBUG, "no more settings from here",
+              "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
+              answer->status, answer->why);
+    try_next(a);
+}
+
+/* Only of one that knows this node: others say 404. All of it is asked for each time: another
+ * metaserver, or one whose store was put back, may mean something else by the same revision. */
+static void watch(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    char url[AGENTD_TEXT * 2];
+    const struct kedge_http_call c = {.url = url, .timeout_ms = UINT32_MAX, .on_data = on_data};
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1",
+             a->config.metaserver[f->metaserver], a->config.node);
+    kedge_text_reset(&f->line);
+    f->heard_ns = kedge_clock_ns();
+    if (a->registration[f->metaserver].state != REGISTRATION_DONE ||
+        kedge_http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
+        try_next(a);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    struct follow *f = &a->follow;
+    const uint64_t now = kedge_clock_ns();
+    if (f->pending != NULL && now >= f->again_ns)
+        apply_pending(a);
+    if (f->call != 0 && now - f->heard_ns > SILENCE_S * KEDGE_NS_PER_S) {
+        (void)kedge_http_client_cancel(a->http_client, f->call);
+        try_next(a);
+    }
+    if (f->call == 0 && now >= f->try_ns)
+        watch(a);
+}
+
+/* ---- its beginning and end
+ * ------------------------------------------------------------------------------- */
+
+void follow_load(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    size_t length;
+    kedge_text_init(&f->line, AGENTD_SETTINGS_BYTES);
+    int dir = open(a->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *text = malloc(AGENTD_SETTINGS_BYTES);
+    int status = dir < 0 ? -errno : text == NULL ? -ENOMEM : 0;
+    if (status == 0)
+        status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, &length);
+    if (status == 0)
+        (void)take_document(a, text, length);
+    else if (status != -ENOENT)
+        kedge_log(KEDGE_LOG_ERROR, "the settings that were in force cannot be read",
+                  "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
+    free(text);
+    if (dir >= 0)
+        close(dir);
+}
+
+void follow_start(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (a->config.metaservers == 0)
+        return;
+    f->backoff_ms = TRY_MIN_MS;
+    f->timer.data = a;
+    (void)uv_timer_init(&a->loop, &f->timer);
+    (void)uv_timer_start(&f->timer, on_look, LOOK_MS, LOOK_MS);
+}
+
+void follow_stop(struct agent *a)
+{
+    struct follow *f = &a->follow;
+    if (f->call != 0)
+        (void)kedge_http_client_cancel(a->http_client, f->call);
+    f->call = 0;
+    forget_pending(f);
+}
+
+void follow_fini(struct agent *a)
+{
+    kedge_text_fini(&a->follow.line);
+    free(a->follow.unsaved);
+    a->follow.unsaved = NULL;
+}

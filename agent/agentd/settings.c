@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agentd/settings.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* ---- values */
+
+/* A number that may be left out: then 0. */
+static int number(const json_t *object, const char *of, const char *key, uint64_t *out,
+                  struct kedge_errbuf *why)
+{
+    const json_t *value = json_object_get(object, key);
+    *out = 0;
+    if (value == NULL)
+        return 0;
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return kedge_err(why, -EINVAL, "%s: %s is no number", of, key);
+    *out = (uint64_t)json_integer_value(value);
+    return 0;
+}
+
+/* Likewise; 0 is no bound. */
+static int bound(const json_t *object, const char *of, const char *key, uint64_t *out,
+                 struct kedge_errbuf *why)
+{
+    int status = number(object, of, key, out, why);
+    if (*out == 0)
+        *out = UINT64_MAX;
+    return status;
+}
+
+static int name(const json_t *object, const char *key, size_t size, char *out,
+                struct kedge_errbuf *why)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (text == NULL || text[0] == '\0' || strlen(text) >= size)
+        return kedge_err(why, -EINVAL, "%s must have 1 to %zu characters", key, size - 1);
+    memcpy(out, text, strlen(text) + 1);
+    return 0;
+}
+
+/* ---- tenants */
+
+/* 1000 or "1000-1999" */
+static int decode_uid(const json_t *value, struct agentd_uids *out)
+{
+    const char *text = json_string_value(value), *dash = text != NULL ? strchr(text, '-') : NULL;
+    char first[16];
+    uint64_t a, b;
+    if (json_is_integer(value) && json_integer_value(value) >= 0 &&
+        json_integer_value(value) < UINT32_MAX) {
+        out->first = out->last = (uid_t)json_integer_value(value);
+        return 0;
+    }
+    if (dash == NULL || (size_t)(dash - text) >= sizeof first)
+        return -EINVAL;
+    memcpy(first, text, (size_t)(dash - text));
+    first[dash - text] = '\0';
+    if (kedge_parse_u64(first, 0, UINT32_MAX - 1, &a) != 0 ||
+        kedge_parse_u64(dash + 1, a, UINT32_MAX - 1, &b) != 0)
+        return -EINVAL;
+    *out = (struct agentd_uids){(uid_t)a, (uid_t)b};
+    return 0;
+}
+
+static int decode_uids(const json_t *object, struct agentd_tenant_config *t,
+                       struct kedge_errbuf *why)
+{
+    const json_t *array = json_object_get(object, "uids");
+    const size_t count = json_array_size(array);
+    if (!json_is_array(array) || count > AGENTD_UID_RANGES)
+        return kedge_err(why, -EINVAL, "tenant %s: uids must be at most %d users and ranges",
+                         t->name, AGENTD_UID_RANGES);
+    for (size_t i = 0; i < count; i++)
+        if (decode_uid(json_array_get(array, i), &t->uids[i]) != 0)
+            return kedge_err(why, -EINVAL, "tenant %s: uids[%zu] is neither a uid nor a range",
+                             t->name, i);
+    t->uid_ranges = (uint32_t)count;
+    return 0;
+}
+
+static int add_window(struct agentd_settings *s, const struct agentd_window *w,
+                      struct kedge_errbuf *why)
+{
+    if (w->bytes == 0 && w->ops == 0)
+        return 0;
+    if (s->windows == AGENTD_WINDOWS)
+        return kedge_err(why, -EINVAL, "there are more than %d windows", AGENTD_WINDOWS);
+    s->window[s->windows++] = *w;
+    return 0;
+}
+
+static int decode_tenant(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    struct agentd_window w = {.scope = AGENTD_TENANT};
+    if (s->tenants == AGENTD_TENANTS)
+        return kedge_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
+    struct agentd_tenant_config *t = &s->tenant[s->tenants++];
+    int status = name(object, "name", sizeof t->name, t->name, why);
+    if (status != 0)
+        return status;
+    t->id = agentd_tenant_id(t->name);
+    memcpy(w.tenant, t->name, sizeof w.tenant);
+    if ((status = decode_uids(object, t, why)) != 0 ||
+        (status = bound(object, t->name, "sessions", &t->sessions, why)) != 0 ||
+        (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
+        (status = number(object, t->name, "mrs", &t->mrs, why)) != 0 ||
+        (status = bound(object, t->name, "memory_bytes", &t->memory, why)) != 0 ||
+        (status = number(object, t->name, "window_bytes", &w.bytes, why)) != 0 ||
+        (status = number(object, t->name, "window_ops", &w.ops, why)) != 0)
+        return status;
+    return add_window(s, &w, why);
+}
+
+/* ---- windows */
+
+static int decode_window(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    static const char *const scopes[] = {"device", "destination", "tenant"};
+    const char *scope = json_string_value(json_object_get(object, "scope"));
+    struct agentd_window w = {.scope = AGENTD_DEVICE};
+    char of[AGENTD_TEXT];
+    int status = name(object, "name", sizeof of, of, why);
+    if (status != 0)
+        return status;
+    int i = 0;
+    while (i < 3 && (scope == NULL || strcmp(scope, scopes[i]) != 0))
+        i++;
+    if (i == 3)
+        return kedge_err(why, -EINVAL, "window %s: its scope is not known here", of);
+    w.scope = (enum agentd_window_scope)i;
+    if (w.scope == AGENTD_TENANT &&
+        (status = name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
+        return status;
+    if ((status = number(object, of, "bytes", &w.bytes, why)) != 0 ||
+        (status = number(object, of, "ops", &w.ops, why)) != 0)
+        return status;
+    return add_window(s, &w, why);
+}
+
+static uint64_t narrower(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+struct agentd_window agentd_settings_window(const struct agentd_settings *s,
+                                            enum agentd_window_scope scope, const char *tenant)
+{
+    struct agentd_window least = {.scope = scope};
+    for (uint32_t i = 0; i < s->windows; i++) {
+        const struct agentd_window *w = &s->window[i];
+        if (w->scope != scope || (scope == AGENTD_TENANT && strcmp(w->tenant, tenant) != 0))
+            continue;
+        least.bytes = narrower(least.bytes, w->bytes);
+        least.ops = narrower(least.ops, w->ops);
+    }
+    return least;
+}
+
+/* ---- the document */
+
+static int decode_array(const json_t *root, const char *key,
+                        int (*one)(const json_t *, struct agentd_settings *, struct kedge_errbuf *),
+                        struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    const json_t *array = json_object_get(root, key);
+    int status = 0;
+    if (!json_is_array(array))
+        return kedge_err(why, -EINVAL, "%s is no array", key);
+    for (size_t i = 0; i < json_array_size(array) && status == 0; i++)
+        status = one(json_array_get(array, i), s, why);
+    return status;
+}
+
+int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
+                           struct kedge_errbuf *why)
+{
+    json_error_t fault;
+    memset(out, 0, sizeof *out);
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &fault);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return kedge_err(why, -EINVAL, "the settings are no JSON object");
+    }
+    int status = number(root, "settings", "revision", &out->revision, why);
+    if (status == 0)
+        status = decode_array(root, "tenants", decode_tenant, out, why);
+    if (status == 0)
+        status = decode_array(root, "windows", decode_window, out, why);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "agentd/settings.h"
+#include "base/text.h"
+
+static struct agentd_settings s;
+static struct kedge_errbuf why;
+
+static int decode(const char *text)
+{
+    return agentd_settings_decode(text, strlen(text), &s, &why);
+}
+
+static void refused(const char *text, const char *sentence)
+{
+    ck_assert_int_eq(decode(text), -EINVAL);
+    ck_assert_msg(strstr(why.text, sentence) != NULL, "%s", why.text);
+}
+
+START_TEST(a_document_is_read)
+{
+    ck_assert_int_eq(
+        decode("{\"revision\":7,\"later\":{},\"tenants\":[{\"name\":\"red\",\"revision\":3,"
+               "\"uids\":[1000,\"2000-2999\"],\"sessions\":5,\"vqps\":6,\"mrs\":0,"
+               "\"memory_bytes\":0,\"window_bytes\":4096,\"window_ops\":0}],"
+               "\"windows\":[{\"name\":\"w\",\"scope\":\"device\",\"bytes\":0,\"ops\":64},"
+               "{\"name\":\"x\",\"scope\":\"tenant\",\"tenant\":\"red\",\"bytes\":8192,\"ops\":9},"
+               "{\"name\":\"y\",\"scope\":\"device\",\"bytes\":1,\"ops\":65},"
+               "{\"name\":\"z\",\"scope\":\"destination\",\"bytes\":0,\"ops\":0}]}"),
+        0);
+    ck_assert_uint_eq(s.revision, 7);
+    ck_assert_uint_eq(s.tenants, 1);
+    const struct agentd_tenant_config *t = &s.tenant[0];
+    ck_assert_str_eq(t->name, "red");
+    ck_assert_uint_eq(t->id, agentd_tenant_id("red"));
+    ck_assert_uint_eq(t->uid_ranges, 2);
+    ck_assert_uint_eq(t->uids[0].last, 1000);
+    ck_assert_uint_eq(t->uids[1].first, 2000);
+    ck_assert_uint_eq(t->uids[1].last, 2999);
+    ck_assert_uint_eq(t->sessions, 5);
+    ck_assert_uint_eq(t->vqps, 6);
+    ck_assert_uint_eq(t->mrs, 0);
+    ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
+    struct agentd_window w = agentd_settings_window(&s, AGENTD_DEVICE, "");
+    ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
+    ck_assert_uint_eq(w.bytes, 1);
+    w = agentd_settings_window(&s, AGENTD_TENANT, "red");
+    ck_assert_uint_eq(w.bytes, 4096);
+    ck_assert_uint_eq(w.ops, 9);
+    w = agentd_settings_window(&s, AGENTD_TENANT, "blue");
+    ck_assert_uint_eq(w.bytes + w.ops, 0);
+    w = agentd_settings_window(&s, AGENTD_DESTINATION, "");
+    ck_assert_uint_eq(w.bytes + w.ops, 0);
+}
+END_TEST
+
+START_TEST(what_makes_no_sense_is_refused_and_named)
+{
+    refused("", "no JSON object");
+    refused("[]", "no JSON object");
+    refused("{\"tenants\":[]}", "windows");
+    refused("{\"revision\":-1,\"tenants\":[],\"windows\":[]}", "revision");
+    refused("{\"tenants\":[{}],\"windows\":[]}", "name");
+    refused("{\"tenants\":[{\"name\":\"a\"}],\"windows\":[]}", "uids");
+    refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[\"5-4\"]}],\"windows\":[]}", "uids[0]");
+    refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[4294967295]}],\"windows\":[]}", "uids[0]");
+    refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"vqps\":1.5}],\"windows\":[]}", "vqps");
+    refused("{\"tenants\":[],\"windows\":[{\"name\":\"w\",\"scope\":\"rack\"}]}", "scope");
+    refused("{\"tenants\":[],\"windows\":[{\"name\":\"w\",\"scope\":\"tenant\"}]}", "tenant");
+}
+END_TEST
+
+START_TEST(there_may_be_no_more_than_fit)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 1 << 16);
+    kedge_text_printf(&t, "{\"revision\":1,\"windows\":[],\"tenants\":[");
+    for (int i = 0; i <= AGENTD_TENANTS; i++)
+        kedge_text_printf(&t, "%s{\"name\":\"t%d\",\"uids\":[]}", i == 0 ? "" : ",", i);
+    kedge_text_printf(&t, "]}");
+    refused(kedge_text_str(&t), "more than 64 tenants");
+    kedge_text_fini(&t);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_document_is_read)                                                                          \
+    T(what_makes_no_sense_is_refused_and_named)                                                    \
+    T(there_may_be_no_more_than_fit)
+KEDGE_CHECK_MAIN("settings", TESTS)
