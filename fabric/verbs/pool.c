@@ -27,10 +27,17 @@ static int balance_of(enum kedge_fab_ctl_kind kind)
     }
 }
 
+static void clear(struct verbs_queue *q)
+{
+    q->first = NULL;
+    q->end = &q->first;
+}
+
 int verbs_pool_init(struct verbs_pool *p)
 {
-    p->todo_tail = &p->todo;
-    p->over_tail = &p->over;
+    clear(&p->todo);
+    clear(&p->resolving_todo);
+    clear(&p->over);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->idle, NULL);
@@ -62,6 +69,25 @@ static bool collide(const struct verbs_needs *a, const struct verbs_needs *b)
     return (a->own != NULL && holds(b, a->own)) || (b->own != NULL && holds(a, b->own));
 }
 
+static struct verbs_needs needs_of(const struct verbs_pool *p, const struct kedge_fab_ctl *ctl)
+{
+    struct verbs_needs n = {.own = NULL};
+    p->needs(ctl, &n);
+    return n;
+}
+
+/* With the lock held. */
+static bool collides_with(const struct verbs_pool *p, const struct verbs_needs *n,
+                          const struct verbs_queue *q)
+{
+    for (const struct kedge_fab_ctl *ctl = q->first; ctl != NULL; ctl = ctl->next) {
+        struct verbs_needs other = needs_of(p, ctl);
+        if (collide(n, &other))
+            return true;
+    }
+    return false;
+}
+
 static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
                       const struct verbs_needs *earlier, int count)
 {
@@ -76,23 +102,25 @@ static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
     return true;
 }
 
-/* Takes out the first operation that may begin, or NULL when there is none for now. With the lock
+/* Takes out the first operation that may begin, or NULL when there is none for now. What stands in
+ * `before` and is needed too is of earlier: no later operation is put there (put()). With the lock
  * held. */
-static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
+static struct kedge_fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
+                                       const struct verbs_queue *before, struct verbs_needs *needs)
 {
     struct verbs_needs seen[VERBS_LOOKAHEAD];
-    struct kedge_fab_ctl **link = &p->todo;
-    for (int i = 0; i < VERBS_LOOKAHEAD && *link != NULL && !p->paused; i++) {
+    struct kedge_fab_ctl **link = &q->first;
+    for (int i = 0; i < VERBS_LOOKAHEAD && *link != NULL; i++) {
         struct kedge_fab_ctl *ctl = *link;
-        seen[i] = (struct verbs_needs){.own = NULL};
-        p->needs(ctl, &seen[i]);
-        if (!may_begin(p, &seen[i], seen, i)) {
+        seen[i] = needs_of(p, ctl);
+        if (!may_begin(p, &seen[i], seen, i) ||
+            (before != NULL && collides_with(p, &seen[i], before))) {
             link = &ctl->next;
             continue;
         }
         *link = ctl->next;
         if (*link == NULL)
-            p->todo_tail = link;
+            q->end = link;
         *needs = seen[i];
         needs->ctl = ctl;
         return ctl;
@@ -100,14 +128,30 @@ static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *
     return NULL;
 }
 
+static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *needs)
+{
+    if (p->paused)
+        return NULL;
+    struct kedge_fab_ctl *ctl = take_from(p, &p->todo, NULL, needs);
+    return ctl != NULL ? ctl : take_from(p, &p->resolving_todo, &p->todo, needs);
+}
+
 /* ---- the workers ---- */
 
 /* With the lock held. */
-static void append(struct kedge_fab_ctl ***tail, struct kedge_fab_ctl *ctl)
+static void append(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
 {
     ctl->next = NULL;
-    **tail = ctl;
-    *tail = &ctl->next;
+    *q->end = ctl;
+    q->end = &ctl->next;
+}
+
+/* To its queue. With the lock held. */
+static void put(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
+{
+    struct verbs_needs n = needs_of(p, ctl);
+    bool waits = n.resolves || collides_with(p, &n, &p->resolving_todo);
+    append(waits ? &p->resolving_todo : &p->todo, ctl);
 }
 
 /* With the lock held. */
@@ -141,8 +185,9 @@ static void *worker(void *arg)
         }
         p->running[p->busy++] = needs;
         p->resolving += needs.resolves;
-        if (p->todo != NULL) /* each wakes one more, and what waits for this one is its own to take:
-                                no thread is woken for nothing */
+        if (p->todo.first != NULL ||
+            p->resolving_todo.first != NULL) /* each wakes one more, and what waits for this one is
+       its own to take: no thread is woken for nothing */
             pthread_cond_signal(&p->work);
         pthread_mutex_unlock(&p->lock);
         int status = p->carry_out(p->of, ctl);
@@ -151,7 +196,7 @@ static void *worker(void *arg)
         ctl->status = status;
         if (status == 0)
             p->objects += (uint32_t)balance_of(ctl->kind);
-        append(&p->over_tail, ctl);
+        append(&p->over, ctl);
         signal_over(p);
         if (p->busy == 0)
             pthread_cond_broadcast(&p->idle);
@@ -187,7 +232,7 @@ int verbs_pool_start(struct verbs_pool *p)
 void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
 {
     pthread_mutex_lock(&p->lock);
-    append(&p->todo_tail, ctl);
+    put(p, ctl);
     pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
 }
@@ -200,9 +245,8 @@ int verbs_pool_run(struct verbs_pool *p)
         /* It was not signalled. */
     }
     pthread_mutex_lock(&p->lock);
-    struct kedge_fab_ctl *list = p->over;
-    p->over = NULL;
-    p->over_tail = &p->over;
+    struct kedge_fab_ctl *list = p->over.first;
+    clear(&p->over);
     pthread_mutex_unlock(&p->lock);
     for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
@@ -213,6 +257,17 @@ int verbs_pool_run(struct verbs_pool *p)
         ctl->done(ctl);
     }
     return completed;
+}
+
+/* With the lock held. */
+static void cancel(struct verbs_pool *p, struct verbs_queue *q)
+{
+    for (struct kedge_fab_ctl *ctl = q->first, *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        ctl->status = -ECANCELED;
+        append(&p->over, ctl);
+    }
+    clear(q);
 }
 
 int verbs_pool_stop(struct verbs_pool *p)
@@ -227,13 +282,8 @@ int verbs_pool_stop(struct verbs_pool *p)
         pthread_mutex_unlock(&p->lock);
         return -EBUSY;
     }
-    for (struct kedge_fab_ctl *ctl = p->todo, *next; ctl != NULL; ctl = next) {
-        next = ctl->next;
-        ctl->status = -ECANCELED;
-        append(&p->over_tail, ctl);
-    }
-    p->todo = NULL;
-    p->todo_tail = &p->todo;
+    cancel(p, &p->todo);
+    cancel(p, &p->resolving_todo);
     pthread_mutex_unlock(&p->lock);
     end_threads(p);
     (void)verbs_pool_run(p);

@@ -7,7 +7,8 @@
  * moved through its states by four operations submitted together, and destroyed before its CQ.
  * Operations that only share an object (two registrations in one PD) run side by side.
  *
- * Operations that may wait for a neighbour leave one worker to the others. */
+ * Operations that may wait for a neighbour leave one worker to the others, and wait in a queue of
+ * their own, with what has to follow them: however many there are, nothing else stands behind. */
 #ifndef VERBS_POOL_H
 #define VERBS_POOL_H
 
@@ -29,6 +30,10 @@ struct verbs_needs {
     const struct kedge_fab_ctl *ctl; /* the pool's: the operation */
 };
 
+struct verbs_queue {
+    struct kedge_fab_ctl *first, **end;
+};
+
 struct verbs_pool {
     /* Carries out an operation, and what it needs; of any worker, without the lock. */
     int (*carry_out)(void *of, struct kedge_fab_ctl *ctl);
@@ -39,8 +44,7 @@ struct verbs_pool {
     uint32_t threads;
     pthread_mutex_t lock;      /* what follows; never held over a call into libibverbs */
     pthread_cond_t work, idle; /* something may begin; nothing runs */
-    struct kedge_fab_ctl *todo, **todo_tail;
-    struct kedge_fab_ctl *over, **over_tail;
+    struct verbs_queue todo, resolving_todo, over;
     struct verbs_needs running[VERBS_WORKERS];
     uint32_t busy, resolving; /* entries of running, in no order; those that resolve */
     bool paused, stop;

@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(neighbours_that_do_not_answer_leave_a_worker_to_the_others)
 {
-    enum { HANDLES = 2 * VERBS_WORKERS, OTHERS = 20 };
+    enum { HANDLES = 3 * VERBS_LOOKAHEAD, OTHERS = 20 };
     struct kedge_fab_ctl ah[HANDLES] = {0}, other[OTHERS] = {0};
     bed_open();
     shut(KEDGE_FAB_CREATE_AH);
