@@ -95,7 +95,8 @@ struct session {
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
     uint32_t tenant, max_vqps, max_regions, vqps_used, regions_used, grants_used;
-    uint32_t wrong_keys;
+    uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
+    uint64_t wrong_ns;
     uint64_t worked_ns;           /* when it last had something for the lane */
     uint64_t turn_ns, turn_bytes; /* the present pass, and what was posted in it */
     uint32_t arenas;
@@ -108,6 +109,7 @@ struct session {
     uint32_t control_op, control_tag;
     struct kedge_lane_quota *quota;
     uint32_t fence_rkey; /* DEREG_MR: of the arena that the region was in */
+    uint32_t fence_tag;  /* and what the fence's answer has to carry */
     uint64_t due_ns;     /* when the lease of what was withdrawn is over; 0: not counted yet */
     struct session *next_dirty, *next_waiting, *next_due;
     uint8_t in_due,
@@ -151,6 +153,7 @@ enum cached_state { CACHED_FREE, CACHED_VALID, CACHED_UNKNOWN };
 struct cached {
     uint8_t state;   /* enum cached_state */
     uint8_t reading; /* the owner's record is being READ: anew, or to renew a valid one */
+    uint8_t guessed; /* what was READ last has cost a session of its budget */
     uint8_t tries;
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
@@ -222,6 +225,7 @@ struct kedge_lane {
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
     struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
     uint64_t no_metaserver_until_ns;                          /* lookups fail at once until then */
+    uint32_t fences;                                          /* asked for so far */
     struct kedge_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;

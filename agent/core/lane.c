@@ -347,8 +347,6 @@ static void housekeeping(struct kedge_lane *l)
         l->retry_ns = l->now_ns + RETRY_NS;
         vqps_retry(l);
     }
-    if (l->due != NULL)
-        sessions_due(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         lookups_due(l);
@@ -367,6 +365,8 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     l->now_ns = now_ns;
     l->did = 0;
     COUNT(l, passes, 1);
+    if (l->due != NULL)
+        sessions_due(l);
     take_commands(l);
     poll_sessions(l);
     housekeeping(l);

@@ -115,7 +115,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     struct kedge_mr_record record;
     const struct kedge_lane_config *c = &l->config;
     const uint64_t usable_ns = c->mr_lease_ns - c->bound_ns - c->slack_ns;
-    e->reading = 0;
+    e->reading = e->guessed = 0;
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         e->state = CACHED_FREE;
@@ -169,11 +169,16 @@ static uint16_t needed_flag(enum ibv_wr_opcode opcode)
                                          : KEDGE_RECORD_ATOMIC;
 }
 
-/* Another tenant's key is answered like an unknown one. */
-static enum remote_answer refuse_key(struct kedge_lane *l, struct wr *w, uint32_t *reason)
+/* Another tenant's key is answered like an unknown one. It is the READ that a guess costs, not the
+ * requests that are refused by what it brought. */
+static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, struct wr *w,
+                                     uint32_t *reason)
 {
     *reason = KEDGE_REASON_VKEY;
-    session_wrong_key(l, w->session);
+    if (!e->guessed) {
+        e->guessed = 1;
+        session_wrong_key(l, w->session);
+    }
     return REMOTE_REFUSED;
 }
 
@@ -193,9 +198,9 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         (void)start_read(l, f, e); /* no room: tried again with the next request */
     const struct kedge_mr_record *r = &e->record;
     if (e->state == CACHED_UNKNOWN)
-        return refuse_key(l, w, reason);
+        return refuse_key(l, e, w, reason);
     if (r->tenant != w->session->tenant && !has_grant(w->session, r))
-        return refuse_key(l, w, reason);
+        return refuse_key(l, e, w, reason);
     if (!(r->flags & needed_flag(w->fab.opcode))) {
         *reason = KEDGE_REASON_ACCESS;
         return REMOTE_REFUSED;

@@ -11,6 +11,9 @@
 #include "base/assert.h"
 #include "internal.h"
 
+/* A worker that lives for long meets keys that are gone: it is to be told from one that guesses. */
+static const uint64_t GUESS_REFILL_NS = 1000000000;
+
 /* ---- life
  * -------------------------------------------------------------------------------------------- */
 
@@ -174,14 +177,17 @@ static void session_over(struct kedge_lane *l, struct session *s)
 
 /* The lease is over: nothing begins any more. What a lane that stood still has begun is waited for
  * too, before the owner hears that the memory is his. */
-static void want_fence(struct kedge_lane *l, const struct session *s)
+/* Under a tag of the lane's own: the session may be another one's when the answer comes. */
+static void want_fence(struct kedge_lane *l, struct session *s)
 {
+    s->fence_tag = ++l->fences;
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
                                              .session = s->id,
-                                             .fence = {s->fence_rkey, s->control_tag}});
+                                             .fence = {s->fence_rkey, s->fence_tag}});
 }
 
-/* Deregistrations and ends whose time has come. */
+/* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
+ * clock was read after what was withdrawn in the one before. */
 void sessions_due(struct kedge_lane *l)
 {
     for (struct session **at = &l->due; *at != NULL;) {
@@ -205,7 +211,7 @@ void sessions_due(struct kedge_lane *l)
 
 void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
 {
-    if (s->state == SESSION_LIVE && s->control_op == KEDGE_OP_DEREG_MR && s->control_tag == tag)
+    if (s->state == SESSION_LIVE && s->control_op == KEDGE_OP_DEREG_MR && s->fence_tag == tag)
         session_reply(l, s, 0, 0, 0, 0, NULL);
 }
 
@@ -286,7 +292,10 @@ void sessions_publish(struct kedge_lane *l)
 
 void session_wrong_key(struct kedge_lane *l, struct session *s)
 {
+    const uint64_t seconds = (l->now_ns - s->wrong_ns) / GUESS_REFILL_NS;
     COUNT(l, wrong_keys, 1);
+    s->wrong_keys -= seconds < s->wrong_keys ? (uint32_t)seconds : s->wrong_keys;
+    s->wrong_ns += seconds * GUESS_REFILL_NS;
     if (++s->wrong_keys > l->config.guess_budget)
         session_end(l, s, KEDGE_REASON_GUESSES, true);
 }

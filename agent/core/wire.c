@@ -128,16 +128,16 @@ static struct vqp *vqp_of(const struct wr *w)
 
 /* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
  * that nothing came of it: all of it goes again, under leases that are looked at anew. */
-static bool is_late(enum ibv_wc_status status)
+static bool is_late(const struct kedge_lane *l, enum ibv_wc_status status)
 {
-    return status == IBV_WC_RESP_TIMEOUT_ERR;
+    return l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
 /* One request is to blame, and ends with the status. Not when what comes first was flushed: then
  * the device or the queue pair gave up, and nobody knows how far it was. */
-static bool has_culprit(enum ibv_wc_status status)
+static bool has_culprit(const struct kedge_lane *l, enum ibv_wc_status status)
 {
-    return !is_late(status) && status != IBV_WC_WR_FLUSH_ERR;
+    return !is_late(l, status) && status != IBV_WC_WR_FLUSH_ERR;
 }
 
 /* The peer has refused a request, and with it, since a connection keeps the order, all behind it.
@@ -156,13 +156,15 @@ static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ib
 {
     if (w->kind != WR_WORKER)
         return true; /* the lane asks again by itself */
-    if (is_late(status))
+    if (is_late(l, status))
         return false;
     if (failed == NULL)
         return w->fab.opcode != IBV_WR_RDMA_READ;
     if (vqp_of(w) == vqp_of(failed))
-        return true; /* a reliable connection ends with its first error */
-    if (w->flow != failed->flow || (l->config.rc && is_refusal(status)))
+        return true;             /* a reliable connection ends with its first error */
+    if (w->flow != failed->flow) /* with streams several targets are served at a time */
+        return l->config.streams && w->fab.opcode != IBV_WR_RDMA_READ;
+    if (l->config.rc && is_refusal(status))
         return false;
     return status == IBV_WC_RETRY_EXC_ERR || w->fab.opcode != IBV_WR_RDMA_READ;
 }
@@ -193,7 +195,7 @@ static void replace(struct kedge_lane *l, struct phys *p)
 
 static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
 {
-    struct wr *failed = has_culprit(status) ? *ring_at(l, p, p->head) : NULL;
+    struct wr *failed = has_culprit(l, status) ? *ring_at(l, p, p->head) : NULL;
     uint32_t from = p->head + (failed != NULL), end = p->tail;
     COUNT(l, qp_broken, 1);
     p->broken = 1;

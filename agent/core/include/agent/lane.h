@@ -31,11 +31,11 @@ enum {
 
 struct kedge_lane_config {
     uint32_t max_sessions;
-    uint32_t max_peers;     /* known endpoints */
-    uint32_t max_flows;     /* endpoints in use at one time */
-    uint32_t mr_cache;      /* remote regions known at one time, a power of two */
-    uint32_t sq_depth;      /* of each DCI */
-    uint32_t guess_budget;  /* wrong virtual keys of one session before it ends */
+    uint32_t max_peers;    /* known endpoints */
+    uint32_t max_flows;    /* endpoints in use at one time */
+    uint32_t mr_cache;     /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;     /* of each DCI */
+    uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t suspect_queue; /* requests that may wait for a suspect endpoint */
     uint32_t max_grants;    /* imports of one session */
     uint64_t spin_ns;       /* how long a silent session is polled before it goes to sleep: about
@@ -49,6 +49,7 @@ struct kedge_lane_config {
     bool rc;            /* peers are reached through RC connections, one each; else through DC */
     uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
     bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
+    bool streams;       /* a DCI serves several targets at a time */
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;

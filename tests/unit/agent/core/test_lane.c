@@ -251,6 +251,31 @@ START_TEST(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)
 }
 END_TEST
 
+START_TEST(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)
+{
+    struct world_worker owner, k;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    const uint64_t lease = w->node[1].config.mr_lease_ns;
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_DEREG_MR, .slots = 1, .dereg_mr = {.tag = ++owner.tag, .vkey = vkey}};
+    world_post(&owner, &d);
+    kedge_lane_doorbell(w->node[1].lane, 0);
+    world_run(w, 1);
+    ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
+    world_sleep(w, 2 * lease); /* the lane stood still: a peer may have READ the record just before
+                                  it went, at the end of that */
+    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_sleep(w, lease - 10000);
+    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_sleep(w, lease / 100);
+    world_run(w, 10);
+    ck_assert_uint_eq(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 {
     struct world_worker owner, k;
@@ -518,6 +543,7 @@ END_TEST
     T(another_tenants_key_is_answered_like_an_unknown_one_until_its_token_is_imported)             \
     T(too_many_wrong_keys_end_the_session)                                                         \
     T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
+    T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
     T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)                     \
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)                     \

@@ -35,16 +35,24 @@ START_TEST(one_guess_too_many_behind_a_request_that_is_out_ends_the_session_whol
     struct kedge_sq_desc good = pair(&owner, &k), wrong = good;
     wrong.post.vkey = WRONG_KEY;
     for (uint32_t i = 0; i < w->node[0].config.guess_budget; i++) {
-        ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-        world_post(&k, &wrong);
-        ck_assert(world_poll(w, &k, &e, 500));
-        ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+        for (int again = 0; again < 3; again++) { /* what is known to be unknown costs nothing */
+            ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+            world_post(&k, &wrong);
+            ck_assert(world_poll(w, &k, &e, 500));
+            ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+        }
+        wrong.post.vkey++;
     }
     ck_assert_uint_eq(k.r->ended, 0);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    world_post(&k, &good);
-    world_post(&k, &wrong); /* known to be unknown: refused while the good one is out */
+    ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+    good.vqp = 1;
+    world_post(&k, &wrong);
     kedge_lane_doorbell(w->node[0].lane, 0);
+    world_run(w,
+              1); /* its key is READ: refused in the next pass, after the good one has gone out */
+    world_post(&k, &good);
+    ck_assert_uint_eq(k.r->ended, 0);
     world_run(w, 50);
     ck_assert_uint_eq(k.r->ended, KEDGE_REASON_GUESSES);
     ck_assert_uint_eq(world_stats(w, 0).inflight, 0);
