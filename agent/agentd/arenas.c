@@ -327,6 +327,8 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
         kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
                   strerror(-status));
+        if (arena->tenant != 0)
+            a->tenants.at[arena->tenant - 1].arenas--;
         return;
     }
     arena->mr = NULL;

@@ -78,9 +78,11 @@ void connection_close(struct connection *c)
     (void)shutdown(c->fd, SHUT_RDWR);
     if (c->handles == 0) /* whoever has accepted it frees it */
         return;
-    uv_close((uv_handle_t *)&c->poll, handle_closed);
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
-    uv_close((uv_handle_t *)&c->process, handle_closed);
+    if (c->poll.data != NULL)
+        uv_close((uv_handle_t *)&c->poll, handle_closed);
+    if (c->process.data != NULL)
+        uv_close((uv_handle_t *)&c->process, handle_closed);
 }
 
 /* ---- answers
@@ -206,8 +208,9 @@ static void resolved(void *user, int status, const uint8_t gid[16], uint16_t poo
     }
     if (status != 0) {
         answer_error(c, c->resolve_tag, status,
-                     status == -ENOENT ? "no node has that name"
-                                       : "no metaserver could be asked for that name");
+                     status == -ENOENT   ? "no node has that name"
+                     : status == -EAGAIN ? "too many names are being asked for: try again"
+                                         : "no metaserver could be asked for that name");
         return;
     }
     struct kedge_control_resolved m = {.pool = pool};
@@ -357,6 +360,16 @@ static int connection_new(struct agent *a, int fd, struct connection **out)
     return 0;
 }
 
+/* False: the kernel watches as many as it may (fs.epoll.max_user_watches). */
+static bool poll_begin(struct connection *c, uv_poll_t *poll, int fd)
+{
+    if (uv_poll_init(&c->agent->loop, poll, fd) != 0)
+        return false;
+    poll->data = c;
+    c->handles++;
+    return true;
+}
+
 /* From now on what it sends and how it ends is noticed. */
 static void connection_watch(struct connection *c)
 {
@@ -366,11 +379,13 @@ static void connection_watch(struct connection *c)
         connection_close(c);
         return;
     }
-    c->poll.data = c->process.data = c->deadline.data = c;
-    c->handles = 3;
-    (void)uv_poll_init(&a->loop, &c->poll, c->fd);
-    (void)uv_poll_init(&a->loop, &c->process, c->pidfd);
     (void)uv_timer_init(&a->loop, &c->deadline);
+    c->deadline.data = c;
+    c->handles = 1;
+    if (!poll_begin(c, &c->poll, c->fd) || !poll_begin(c, &c->process, c->pidfd)) {
+        connection_close(c);
+        return;
+    }
     (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&c->process, UV_READABLE, on_process_end);
     if (!c->attached)

@@ -74,6 +74,8 @@ void paths_start(struct agent *a);
 void paths_event(struct agent *a, const struct kedge_lane_event *e);
 /* After anything that concerns connections. */
 void paths_step(struct agent *a);
+/* Now and then: tries again what could not be repaired. */
+void paths_tick(struct agent *a);
 /* Waits for what is under way, after the loop. */
 void paths_stop(struct agent *a);
 
@@ -90,7 +92,9 @@ struct reader {
         READER_OFFERED,  /* the metaserver is asked to connect to it */
         READER_RAISING,
         READER_UP, /* the lane's */
+        READER_FAILED,
     } state;
+    uint64_t again_ns; /* FAILED: when it is cleaned again */
     struct kedge_fab_qp *qp;
     uint32_t psn;
     uint8_t step; /* of what is under way */
@@ -115,6 +119,8 @@ struct reader *reader_offer(struct registration *r);
 void reader_withdraw(struct reader *reader);
 /* It did; reader_up() follows. */
 void reader_raise(struct reader *reader, const struct reader_peer *peer);
+/* Now and then: tries again what could not be repaired. */
+void readers_tick(struct agent *a);
 /* The lane is done with a queue pair. False: it is no reader's. */
 bool reader_done(struct agent *a, const struct kedge_fab_qp *qp);
 void readers_stop(struct agent *a);
@@ -139,8 +145,10 @@ struct registration {
     uint64_t lease_ms, backoff_ms;
     char why[160]; /* of the last failure; empty once registered */
     struct kedge_log_limit log;
-    uint8_t gid[16];                   /* of the metaserver's endpoint */
-    struct kedge_fab_ah *before;       /* of its address before this one, or NULL */
+    uint8_t gid[16];             /* of the metaserver's endpoint */
+    struct kedge_fab_ah *before; /* of its address before this one, or NULL */
+    bool resolving;              /* its address, by: */
+    struct kedge_fab_ctl resolve;
     struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
 };
 
@@ -353,6 +361,7 @@ struct agent {
     uv_poll_t http_poll;
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
     uint32_t unregistering; /* metaservers that have not answered yet */
+    uint32_t questions;     /* names that are being asked for */
     /* sessions.c */
     struct agent_session *sessions;
     struct arena *arenas_ahead; /* nobody's yet */
@@ -386,6 +395,8 @@ struct agent {
     struct kedge_text answer;
     uint32_t fab_ops; /* control operations of arenas, paths and readers that are under way */
     /* paths.c */
+    struct errand *unrepaired; /* tried again at: */
+    uint64_t repair_ns;
     uv_poll_t handshakes_poll;
     uv_timer_t handshakes_timer;
     /* main.c */

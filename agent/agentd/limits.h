@@ -31,6 +31,7 @@ enum {
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,         /* under way at a time; more wait */
+    REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired */
     HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
     HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */
     RESPONDER_IDLE_S = 60,   /* after which an initiator is asked whether it is still there */
@@ -39,6 +40,7 @@ enum {
     BACKOFF_MS = 100, /* of a registration that failed, doubled each time */
     BACKOFF_MAX_MS = 5000,
     CALL_MS = 10000,   /* one HTTP call: many register at once when a rack comes up */
+    QUESTIONS = 128,   /* names that workers ask for, at a time: renewals have room beside */
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
 
     /* The process. */

@@ -16,6 +16,7 @@ struct errand {
     struct agent *agent;
     struct kedge_command command;
     uint32_t step;
+    struct errand *next; /* of those that are tried again */
 };
 
 static struct errand *errand_new(struct agent *a)
@@ -88,13 +89,19 @@ static void on_raised(struct kedge_fab_ctl *ctl)
     struct agent *a = e->agent;
     struct kedge_fab_qp *qp = e->command.qp;
     a->fab_ops--;
-    if (ctl->status != 0)
-        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
+    if (ctl->status != 0 && !a->stopping && !a->device_lost) {
+        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
                   "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
-    else if (queues_dci_step(a, qp, ++e->step, ctl)) {
+        e->next = a->unrepaired;
+        a->unrepaired = e;
+        a->repair_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+        return;
+    }
+    if (ctl->status == 0 && queues_dci_step(a, qp, ++e->step, ctl)) {
         submit(e, on_raised);
         return;
-    } else if (a->lane != NULL && !a->stopping) {
+    }
+    if (ctl->status == 0 && a->lane != NULL && !a->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
         lane_thread_command(a, &e->command);
@@ -102,12 +109,31 @@ static void on_raised(struct kedge_fab_ctl *ctl)
     free(e);
 }
 
+static void begin_raising(struct errand *e)
+{
+    e->step = 0;
+    e->ctl = (struct kedge_fab_ctl){.status = 0};
+    (void)queues_dci_step(e->agent, e->command.qp, 0, &e->ctl);
+    submit(e, on_raised);
+}
+
 static void repair(struct agent *a, struct kedge_fab_qp *qp)
 {
     struct errand *e = errand_new(a);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY, .qp = qp};
-    (void)queues_dci_step(a, qp, 0, &e->ctl);
-    submit(e, on_raised);
+    begin_raising(e);
+}
+
+void paths_tick(struct agent *a)
+{
+    struct errand *e = a->unrepaired;
+    if (e == NULL || kedge_clock_ns() < a->repair_ns)
+        return;
+    a->unrepaired = NULL;
+    for (struct errand *next; e != NULL; e = next) {
+        next = e->next;
+        begin_raising(e);
+    }
 }
 
 /* ---- RC
@@ -203,4 +229,9 @@ void paths_stop(struct agent *a)
 {
     if (a->device.fab != NULL)
         device_settle(&a->device, &a->fab_ops);
+    for (struct errand *e = a->unrepaired, *next; e != NULL; e = next) {
+        next = e->next;
+        free(e);
+    }
+    a->unrepaired = NULL;
 }

@@ -31,6 +31,7 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
         {IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                           IBV_QP_MAX_QP_RD_ATOMIC},
     };
+    const uint32_t reads = a->device.fab->caps.max_rd_atomic;
     if (step >= sizeof steps / sizeof steps[0])
         return false;
     ctl->kind = KEDGE_FAB_MODIFY_QP;
@@ -41,7 +42,7 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
                                             .timeout = (uint8_t)a->config.ack_timeout,
                                             .retry_cnt = ACK_RETRIES,
                                             .rnr_retry = RNR_RETRIES,
-                                            .max_rd_atomic = 16};
+                                            .max_rd_atomic = reads < 16 ? (uint8_t)reads : 16};
     ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
     return true;
 }

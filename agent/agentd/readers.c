@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "daemon.h"
 
@@ -35,13 +36,15 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
     struct reader *reader = over(ctl);
     struct agent *a = reader->registration->agent;
     struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = a->device.fab->caps.port_num};
-    if (ctl->status != 0) {
-        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired and stays out of use",
-                  "qpn=%u error=\"%s\"", reader->qp->qpn, strerror(-ctl->status));
-        return;
-    }
     if (a->stopping)
         return;
+    if (ctl->status != 0) {
+        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+                  "qpn=%u error=\"%s\"", reader->qp->qpn, strerror(-ctl->status));
+        reader->state = READER_FAILED;
+        reader->again_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+        return;
+    }
     if (reader->step++ == 0)
         modify(reader, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
                on_cleaned);
@@ -178,6 +181,17 @@ bool reader_done(struct agent *a, const struct kedge_fab_qp *qp)
             return true;
         }
     return false;
+}
+
+void readers_tick(struct agent *a)
+{
+    const uint64_t now = kedge_clock_ns();
+    for (uint32_t i = 0; i < a->config.metaservers && !a->device_lost; i++)
+        for (int k = 0; k < 2; k++) {
+            struct reader *reader = &a->registration[i].reader[k];
+            if (reader->state == READER_FAILED && now >= reader->again_ns)
+                clean(reader);
+        }
 }
 
 void readers_stop(struct agent *a)

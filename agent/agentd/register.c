@@ -15,6 +15,8 @@
 #include "daemon.h"
 
 static void try_later(struct registration *r);
+static void complete(struct registration *r);
+static void lost(struct registration *r, const char *why);
 
 /* ---- what is said
  * ---------------------------------------------------------------------------------------- */
@@ -168,28 +170,49 @@ static void drop(struct agent *a, struct kedge_fab_ah *ah)
         (void)kedge_fab_call(a->device.fab, &c);
 }
 
+static void on_address(struct kedge_fab_ctl *ctl)
+{
+    struct registration *r = ctl->user;
+    struct agent *a = r->agent;
+    a->fab_ops--;
+    r->resolving = false;
+    if (ctl->status == 0) {
+        memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
+        drop(a, r->before);
+        r->before = r->lane.ah;
+        r->lane.ah = ctl->ah.x;
+    }
+    if (a->stopping)
+        return;
+    if (ctl->status == 0)
+        complete(r);
+    else
+        lost(r, "its endpoint's address cannot be resolved");
+}
+
 /* A handle per metaserver address; kept when it comes back with the same one. The one before stays
- * until the next change: the lane may be using it. */
-static int address(struct registration *r, const struct reader_peer *peer)
+ * until the next change: the lane may be using it. Resolving may take seconds. */
+static void address(struct registration *r, const struct reader_peer *peer)
 {
     struct agent *a = r->agent;
     const struct kedge_fab_caps *caps = &a->device.fab->caps;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = a->device.system_pd}};
-    if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0)
-        return 0;
-    c.ah.attr = (struct ibv_ah_attr){.is_global = 1,
-                                     .port_num = caps->port_num,
-                                     .dlid = peer->lid,
-                                     .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}};
-    memcpy(c.ah.attr.grh.dgid.raw, peer->gid, 16);
-    int status = kedge_fab_call(a->device.fab, &c);
-    if (status != 0)
-        return status;
-    memcpy(r->gid, peer->gid, 16);
-    drop(a, r->before);
-    r->before = r->lane.ah;
-    r->lane.ah = c.ah.x;
-    return 0;
+    if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
+        complete(r);
+        return;
+    }
+    r->resolve = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_CREATE_AH,
+        .done = on_address,
+        .user = r,
+        .ah = {.pd = a->device.system_pd,
+               .attr = {.is_global = 1,
+                        .port_num = caps->port_num,
+                        .dlid = peer->lid,
+                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
+    memcpy(r->resolve.ah.attr.grh.dgid.raw, peer->gid, 16);
+    r->resolving = true;
+    a->fab_ops++;
+    kedge_fab_submit(a->device.fab, &r->resolve);
 }
 
 static void lost(struct registration *r, const char *why)
@@ -307,10 +330,7 @@ static void registered(void *user, const struct kedge_http_answer *answer)
         reader_raise(offered, &peer);
         return;
     }
-    if (address(r, &peer) != 0)
-        lost(r, "its endpoint's address cannot be resolved");
-    else
-        complete(r);
+    address(r, &peer);
 }
 
 void registration_reader_up(struct registration *r, struct reader *reader, int status)
@@ -353,8 +373,8 @@ static void call(struct registration *r, const char *method, const char *tail, c
 
 static void put(struct registration *r)
 {
-    if (r->offered !=
-        NULL) /* several renewals may hear at once that the metaserver has forgotten */
+    /* Several renewals may hear at once that the metaserver has forgotten. */
+    if (r->offered != NULL || r->resolving)
         return;
     if (r->agent->device.rc) {
         r->offered = reader_offer(r);
@@ -485,6 +505,7 @@ static void ask(struct question *q);
 
 static void answer_question(struct question *q, int status, const uint8_t gid[16])
 {
+    q->agent->questions--;
     q->done(q->user, status, gid, (uint16_t)q->agent->config.pool_number);
     free(q);
 }
@@ -563,11 +584,12 @@ void registrations_resolve(struct agent *a, const char *name,
                            void *user)
 {
     static const uint8_t none[16];
-    struct question *q = is_name(name) ? calloc(1, sizeof *q) : NULL;
-    if (q == NULL) {
-        done(user, is_name(name) ? -ENOMEM : -ENOENT, none, 0);
+    struct question *q = NULL;
+    if (!is_name(name) || a->questions >= QUESTIONS || (q = calloc(1, sizeof *q)) == NULL) {
+        done(user, is_name(name) ? -EAGAIN : -ENOENT, none, 0);
         return;
     }
+    a->questions++;
     *q = (struct question){.agent = a,
                            .done = done,
                            .user = user,
