@@ -164,7 +164,8 @@ struct cached {
 
 struct lookup {
     uint8_t used, in_flight, tries, metaserver;
-    uint8_t over; /* answered already; only its READ has not come back */
+    uint8_t over;           /* answered already; only its READ has not come back */
+    uint8_t absent, behind; /* some metaserver does not know it, or an earlier life of it */
     uint8_t gid[16];
     uint32_t scratch;
     uint64_t deadline_ns, read_ns;

@@ -353,6 +353,9 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     uint32_t known_slot, known_gen;
     if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
         status = 0;
+    if (status == -ESTALE &&
+        (status = kedge_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
+        go_on_with(l, &l->peers[slot]);
     for (struct session *s = k->waiting, *next; s != NULL; s = next) {
         next = s->next_waiting;
         s->next_waiting = NULL;
@@ -398,6 +401,8 @@ static bool evict_peer(struct kedge_lane *l)
     return false;
 }
 
+/* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
+ * -EOPNOTSUPP; -ENOSPC. */
 static int learn(struct kedge_lane *l, const struct lookup *k,
                  const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
@@ -417,7 +422,7 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
     *gen = shared->gen;
     l->peer_hand = *slot + 1 == l->config.max_peers ? 0 : *slot + 1;
     if (r->incarnation != shared->incarnation)
-        return 0; /* an older one than we know: this metaserver is behind */
+        return -ESTALE;
     if (!p->used)
         COUNT(l, peers, 1);
     *p = (struct peer){.used = 1,
@@ -435,15 +440,22 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
     return 0;
 }
 
-/* The present metaserver gave nothing: the next one, or the end. */
+/* Nobody is left to ask: what those said that answered. */
+static void give_up(struct kedge_lane *l, struct lookup *k)
+{
+    if (!k->absent && !k->behind)
+        l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
+    conclude(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
+}
+
+/* The present metaserver gave nothing, or less than another one may know: the next one, or the end.
+ */
 static void ask_next(struct kedge_lane *l, struct lookup *k)
 {
     k->tries = 0;
     k->metaserver++;
-    if (l->now_ns < k->deadline_ns && post_somewhere(l, k))
-        return;
-    l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
-    conclude(l, k, -EHOSTUNREACH, 0, 0);
+    if (l->now_ns >= k->deadline_ns || !post_somewhere(l, k))
+        give_up(l, k);
 }
 
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
@@ -475,7 +487,12 @@ void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     }
     if (status == 0)
         status = learn(l, k, &record, &slot, &gen);
-    conclude(l, k, status, slot, gen);
+    k->absent |= status == -ENOENT;
+    k->behind |= status == -ESTALE;
+    if (status == -ENOENT || status == -ESTALE)
+        ask_next(l, k);
+    else
+        conclude(l, k, status, slot, gen);
 }
 
 static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t gid[16])
@@ -542,8 +559,7 @@ void lookups_due(struct kedge_lane *l)
         struct lookup *k = &l->lookups[i];
         if (!k->used || k->over || l->now_ns < k->deadline_ns)
             continue;
-        l->no_metaserver_until_ns = l->now_ns + l->config.lookup_timeout_ns;
-        conclude(l, k, -EHOSTUNREACH, 0, 0);
+        give_up(l, k);
     }
 }
 

@@ -134,6 +134,48 @@ START_TEST(the_first_read_after_a_restart_is_served_when_the_old_record_has_laps
 }
 END_TEST
 
+/* What the metaserver knows of node 1 is of the life before, and has been put back. */
+static void put_back(void)
+{
+    struct kedge_endpoint_record r;
+    const uint8_t *gid = w->node[1].fab->caps.gid;
+    const struct kedge_table_desc *d = &w->table.desc;
+    const uint32_t home = kedge_endpoint_home(d, gid, 1);
+    const uint8_t *window = w->table.slots + (size_t)home * KEDGE_RECORD_BYTES;
+    ck_assert_int_eq(kedge_endpoint_find(d, window, gid, 1, &r), 0);
+    ck_assert_int_ge(kedge_table_remove(&w->table, &r), 0);
+    r.incarnation--;
+    ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
+}
+
+START_TEST(a_metaserver_that_is_behind_keeps_nobody_from_a_node_that_lives)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    world_open(w);
+    world_restart_node(w, 1);
+    world_attach(w, &owner, 1, 0, TENANT);
+    world_attach(w, &k, 0, 0, TENANT);
+    uint32_t vkey = world_register(w, &owner, 0, 4096, ALL);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 500));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    put_back();
+    for (int i = 0; i < 3; i++) {
+        world_sleep(w, w->node[0].config.node_lease_ns + 1);
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 500));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_key_of_an_earlier_life_is_refused_and_reads_nothing)
 {
     struct world_worker owner, k, anew;
@@ -214,6 +256,7 @@ END_TEST
     T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)                      \
     T(the_first_read_after_a_restart_is_served_while_the_old_record_is_still_believed)             \
     T(the_first_read_after_a_restart_is_served_when_the_old_record_has_lapsed)                     \
+    T(a_metaserver_that_is_behind_keeps_nobody_from_a_node_that_lives)                             \
     T(a_key_of_an_earlier_life_is_refused_and_reads_nothing)                                       \
     T(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_it_is_back)             \
     T(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
