@@ -174,7 +174,7 @@ struct kedge_connector {
     uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;
-    struct kedge_connector_event *events; /* a ring of `wanted` + 1 */
+    struct kedge_connector_event *events; /* a ring of `wanted` */
     uint32_t event_head, event_tail, wanted;
     struct kedge_connector_stats stats;
 };

@@ -50,7 +50,6 @@ static int carry_out(void *of, struct kedge_fab_ctl *ctl)
     return -EINVAL;
 }
 
-/* The PD alone of all that makes or frees something in one. */
 static void needs_qp(const struct kedge_fab_qp *q, struct verbs_needs *out)
 {
     out->own = q;

@@ -115,7 +115,8 @@ KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct ked
 
 /* -EMFILE: the session's max_vqps are in use. No message, no system call. */
 KEDGE_API int kedge_vqp_create(struct kedge_session *s, void *user, struct kedge_vqp **out);
-/* Drops what is in flight, without completions. NULL is allowed. */
+/* What is in flight gets no completions, and may go on for a while: a READ into its buffer too.
+ * NULL is allowed. */
 KEDGE_API void kedge_vqp_destroy(struct kedge_vqp *q);
 KEDGE_API uint32_t kedge_vqp_num(const struct kedge_vqp *q); /* qp_num in completions */
 KEDGE_API void *kedge_vqp_user(const struct kedge_vqp *q);

@@ -7,8 +7,8 @@
  *
  * Two halves, because hardware has two:
  *   - control operations (create, modify, destroy, register, resolve) may block on hardware. They
- * are submitted from any thread, executed by kedge_fab_run() on the control thread, and completed
- * there by a callback.
+ * are submitted from any thread, executed by the provider (in kedge_fab_run(), or on threads of its
+ * own), and completed by a callback in kedge_fab_run(), on the control thread.
  *   - posting and polling never block, allocate or lock, and belong to the thread that owns the
  * queue (a lane). A queue pair with a control operation under way is not touched by its lane.
  *
