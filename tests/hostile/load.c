@@ -14,7 +14,14 @@
 #include "hostile.h"
 #include "schema/record.h"
 
-enum { ANSWER_MS = 20000, SESSIONS = 16, BIG = 64 << 20, SLEEPERS = 400, ARENAS = 64 };
+enum {
+    ANSWER_MS = 20000,
+    SESSIONS = 16,
+    BIG = 64 << 20,
+    LONGEST = 8 << 20, /* message that SoftRoCE's port takes; others take more */
+    SLEEPERS = 400,
+    ARENAS = 64
+};
 
 /* One more arena of at least so many bytes: its number, or -errno. */
 static int more_memory(struct raw *r, uint64_t bytes)
@@ -59,14 +66,15 @@ static void start_writer(struct hostile *h, struct writer *w, uint64_t bytes)
         .reg_mr = {.arena = (uint32_t)arena, .length = all / 2, .access = KEDGE_RECORD_WRITE}};
     if (raw_connect(&w->r) != 0 || raw_ask(&w->r, &reg, value) != 0)
         hostile_fail("registering own memory failed");
-    w->d = (struct kedge_sq_desc){.op = KEDGE_OP_WRITE,
-                                  .slots = 1,
-                                  .num_sge = 1,
-                                  .flags = KEDGE_OP_SIGNALED,
-                                  .post = {.vkey = (uint32_t)value[0],
-                                           .length = (uint32_t)(all / 2),
-                                           .offset = all / 2,
-                                           .arena = (uint32_t)arena}};
+    w->d =
+        (struct kedge_sq_desc){.op = KEDGE_OP_WRITE,
+                               .slots = 1,
+                               .num_sge = 1,
+                               .flags = KEDGE_OP_SIGNALED,
+                               .post = {.vkey = (uint32_t)value[0],
+                                        .length = (uint32_t)(all / 2 < LONGEST ? all / 2 : LONGEST),
+                                        .offset = all / 2,
+                                        .arena = (uint32_t)arena}};
 }
 
 /* The largest requests that there can be, as many as there can be at a time. */
