@@ -7,7 +7,11 @@
 #include "internal.h"
 #include "schema/peers.h"
 
-enum { LOOKUPS = 64, TRIES = 3 };
+enum {
+    LOOKUPS = 64,
+    TRIES = 3,
+    LOOKUPS_DOUBTED = 10, /* as long as so many lookups may take, a doubt lasts */
+};
 static const uint64_t DEAD_NS = 100000000; /* until a path is asked for again */
 
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
@@ -142,7 +146,7 @@ static void ask_for_path(struct kedge_lane *l, struct flow *f)
 static bool is_confirmed(struct kedge_lane *l, struct flow *f)
 {
     f->doubted = 0;
-    if (l->now_ns - f->doubted_ns > 2 * l->config.lookup_timeout_ns)
+    if (l->now_ns - f->doubted_ns > LOOKUPS_DOUBTED * l->config.lookup_timeout_ns)
         return false;
     f->dead_until_ns = l->now_ns + f->dead_ns;
     l->changed = 1;
