@@ -5,6 +5,8 @@
 
 #include "verbs/verbs.h"
 
+enum { MOST_TIMEOUT = 31 };
+
 /* The page of a number's entry exists from now on. 0 or -ENOMEM. */
 static int make_qpn(struct verbs_fab *f, uint32_t qpn)
 {
@@ -151,16 +153,26 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
+/* rxe takes 7 retries for "without end", as 7 RNR retries are: one less keeps within the bound that
+ * leases count on. And its time-outs are what their number says, where the bound allows for four
+ * times that, as RNICs may take: two more use it up, for where RDMA is the processor's work a host
+ * that is busy is silent for longer than an RNIC (in guests 0.5 s were seen). */
+static void suit_rxe(struct ibv_qp_attr *attr, int mask)
+{
+    if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt == 7)
+        attr->retry_cnt = 6;
+    if ((mask & IBV_QP_TIMEOUT) && attr->timeout != 0 && attr->timeout <= MOST_TIMEOUT - 2)
+        attr->timeout += 2;
+}
+
 int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->modify.x;
     struct ibv_qp_attr attr = ctl->modify.attr;
     if ((ctl->modify.mask & IBV_QP_AV) && !f->base.caps.is_ethernet && attr.ah_attr.dlid == 0)
         return -EINVAL;
-    /* rxe takes 7 retries for "without end", as 7 RNR retries are: one less keeps within the bound
-     * that leases count on. */
-    if (f->rxe && (ctl->modify.mask & IBV_QP_RETRY_CNT) && attr.retry_cnt == 7)
-        attr.retry_cnt = 6;
+    if (f->rxe)
+        suit_rxe(&attr, ctl->modify.mask);
     int status = -f->dc.calls.modify_qp(q->qp, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
