@@ -7,7 +7,9 @@
  *   watch                attaches, prints "attached", and then why the session ended
  *   connect NODE         by its name: "connected in N ms", or why not
  *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
- *                        keeps them until it is killed */
+ *                        keeps them until it is killed
+ *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
+ * again after each failure, until its key is refused; a line for each change of what came */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@
 #include "base/text.h"
 #include "schema/control.h"
 
-enum { PATIENCE_MS = 60000, REGION = 64, MOST = 4096 };
+enum { PATIENCE_MS = 60000, REGION = 64, MOST = 4096, PAUSE_US = 2000 };
 
 static int fail(const char *what, const char *why)
 {
@@ -148,6 +150,85 @@ static int vqps(struct kedge_session *s, unsigned wanted)
     return 0;
 }
 
+static const char *name_of(enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_SUCCESS:
+        return "served";
+    case IBV_WC_WR_FLUSH_ERR:
+        return "WR_FLUSH_ERR";
+    case IBV_WC_REM_ACCESS_ERR:
+        return "REM_ACCESS_ERR";
+    case IBV_WC_RETRY_EXC_ERR:
+        return "RETRY_EXC_ERR";
+    default:
+        return "another status";
+    }
+}
+
+static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct kedge_remote *from,
+                     struct ibv_sge *to, struct ibv_wc *wc)
+{
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .sg_list = to,
+                             .num_sge = 1,
+                             .wr.rdma = {.remote_addr = from->addr, .rkey = from->rkey}};
+    struct ibv_send_wr *bad;
+    int status = kedge_post_send(q, &wr, &bad);
+    if (status == 0)
+        status = kedge_wait(s, PATIENCE_MS);
+    return status < 0 ? status : kedge_poll(s, 1, wc) == 1 ? 0 : -ETIMEDOUT;
+}
+
+static unsigned long long since_ms(uint64_t begin)
+{
+    return (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+}
+
+/* Until the endpoint is there, or the session is over. */
+static void connect_patiently(struct kedge_session *s, struct kedge_vqp *q, const uint8_t gid[16],
+                              uint64_t begin)
+{
+    for (bool first = true; kedge_connect(q, gid) != 0 && kedge_session_status(s) == 0;
+         first = false) {
+        if (first)
+            printf("%llu ms: not connected, %s\n", since_ms(begin), kedge_last_error());
+        usleep(PAUSE_US);
+    }
+}
+
+static int reader(struct kedge_session *s, const char *token, const char *text)
+{
+    struct ibv_wc wc, last = {.status = IBV_WC_GENERAL_ERR};
+    struct kedge_remote from;
+    struct kedge_vqp *q;
+    uint64_t begin = kedge_clock_ns();
+    uint32_t lkey;
+    char *memory;
+    if (kedge_import(s, token, &from) != 0 || kedge_vqp_create(s, NULL, &q) != 0 ||
+        kedge_alloc(s, MOST + 1, (void **)&memory, &lkey) != 0 || from.length > MOST)
+        return fail("beginning", kedge_last_error());
+    struct ibv_sge to = {.addr = (uintptr_t)memory, .length = (uint32_t)from.length, .lkey = lkey};
+    do {
+        memset(memory, 0, MOST + 1);
+        if (last.status != IBV_WC_SUCCESS)
+            connect_patiently(s, q, from.gid, begin);
+        if (read_once(s, q, &from, &to, &wc) != 0)
+            return fail("ended", kedge_last_error());
+        if (wc.status == IBV_WC_SUCCESS && strcmp(memory, text) != 0)
+            return fail("OTHER BYTES", memory);
+        if (wc.status != last.status || wc.vendor_err != last.vendor_err)
+            printf("%llu ms: %s%s%s\n", since_ms(begin), name_of(wc.status),
+                   wc.vendor_err != 0 ? ", " : "",
+                   wc.vendor_err != 0 ? kedge_reason_str(wc.vendor_err) : "");
+        fflush(stdout);
+        last = wc;
+        usleep(PAUSE_US);
+    } while (wc.status != IBV_WC_REM_ACCESS_ERR);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char nonsense[] = "This is no message of the attach protocol.";
@@ -168,6 +249,8 @@ int main(int argc, char **argv)
         status = watch(s);
     else if (strcmp(what, "connect") == 0 && argc == 3)
         status = connect_node(s, argv[2]);
+    else if (strcmp(what, "reader") == 0 && argc == 4)
+        status = reader(s, argv[2], argv[3]);
     else if (counted)
         status = strcmp(what, "vqps") == 0 ? vqps(s, (unsigned)n) : regions(s, (unsigned)n);
     kedge_close(s);
