@@ -113,6 +113,7 @@ static int make_lane(struct agent *a)
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
         .max_flows = MAX_FLOWS,
+        .max_tenants = AGENTD_TENANTS,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .rc = d->rc,

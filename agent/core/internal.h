@@ -9,6 +9,7 @@
 #include "agent/lane.h"
 #include "base/spsc.h"
 #include "schema/peers.h"
+#include "window.h"
 
 enum {
     LANE_OWN_WRS = 256,
@@ -57,6 +58,7 @@ struct vqp {
     uint8_t lost;    /* only within break_phys() */
     uint8_t denied;  /* enum kedge_reason: why the last bind of a free one failed */
     uint8_t begun;   /* something was posted since it was bound */
+    uint8_t in;      /* how many windows its head is in, while that waits at the next */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -65,6 +67,10 @@ struct vqp {
     struct session *session;
     struct wr_queue queue;
     struct vqp *next_blocked;
+    struct window *window; /* where its head waits, instead */
+    struct turn turn;      /* there */
+    uint64_t wait_ns;      /* since when */
+    uint64_t wants;        /* bytes */
 };
 
 struct region {    /* a worker's own, in this node's MR table */
@@ -94,6 +100,8 @@ struct session {
     uint32_t sq_head, cq_tail; /* private: what counts */
     uint32_t cq_reserved;      /* completions that requests in the lane may still need */
     uint32_t inflight, max_inflight;
+    uint32_t tenant_slot;
+    struct window *window; /* its tenant's */
     uint32_t tenant, max_vqps, max_regions, vqps_used, regions_used, grants_used;
     uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
     uint64_t wrong_ns;
@@ -135,6 +143,7 @@ struct flow {
     uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
+    struct window *window;
 };
 
 /* What the lane knows of an endpoint beside what workers see. */
@@ -189,6 +198,7 @@ struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
         mr_reads, lookups_failed, wrong_keys, qp_broken, reposted, sessions, vqps, peers, flows,
         inflight, mrs, suspects, links, paths_failed, links_evicted;
+    _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
     atomic_store_explicit(&(lane)->counters.what,                                                  \
@@ -200,10 +210,11 @@ struct kedge_lane {
     struct kedge_lane_config config;
     struct kedge_lane_resources res;
     uint64_t now_ns;
-    uint32_t did;      /* in this pass */
-    uint8_t changed;   /* something happened that may let the blocked go on */
-    uint8_t starved;   /* one of them waits for room in a queue pair */
-    uint64_t retry_ns; /* when the blocked are tried again anyway */
+    uint32_t did;               /* in this pass */
+    uint8_t changed;            /* something happened that may let the blocked go on */
+    uint8_t starved;            /* one of them waits for room in a queue pair */
+    _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
+    uint64_t retry_ns;          /* when the blocked are tried again anyway */
     uint64_t housekeeping_ns;
     uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
@@ -232,6 +243,13 @@ struct kedge_lane {
     void *random_user;
     void (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
+    struct window *device_window, *tenant_windows, *flow_windows;
+    uint32_t windows_waiting;   /* VQPs, at all of them */
+    struct window *due_windows; /* where somebody may go on */
+    struct window *turn_window; /* only within windows_go_on(): whose turn it is there */
+    struct wr *turn_wr;
+    struct tenant_turn *turns;                   /* of all windows */
+    uint64_t destination_bytes, destination_ops; /* limits of each */
     struct lane_counters counters;
 };
 
@@ -239,6 +257,32 @@ struct kedge_lane {
 static inline struct phys *flow_phys(struct kedge_lane *l, const struct flow *f)
 {
     return l->config.rc ? f->link : &l->phys[l->dci[f->dci]];
+}
+
+static inline bool windows_enter(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    struct window *t = q->session->window, *f = q->flow->window, *d = l->device_window;
+    if (!WINDOW_GET(l->windows_on))
+        return true;
+    if (q->in != 0 || !window_passes(t, w->length) || !window_passes(f, w->length) ||
+        !window_passes(d, w->length))
+        return windows_enter_slowly(l, q, w);
+    window_count(t, w->length);
+    window_count(f, w->length);
+    window_count(d, w->length);
+    return true;
+}
+
+/* w, posted before, is over or waits anew. */
+static inline void windows_leave(struct kedge_lane *l, const struct wr *w)
+{
+    if (!WINDOW_GET(l->windows_on))
+        return;
+    window_uncount(w->session->window, w->length);
+    window_uncount(w->flow->window, w->length);
+    window_uncount(l->device_window, w->length);
+    if (l->windows_waiting > 0)
+        windows_left(l, w);
 }
 
 static inline void queue_push(struct wr_queue *q, struct wr *w)
@@ -313,7 +357,7 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
 void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);
 void vqp_go_on(struct kedge_lane *l, struct vqp *q);
-/* Its head waits: tried again when something changes. */
+/* Its head waits for something other than a window: tried again when something changes. */
 void vqp_block(struct kedge_lane *l, struct vqp *q);
 void vqps_retry(struct kedge_lane *l);
 void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,

@@ -22,7 +22,7 @@ static bool is_power_of_two(uint32_t n)
 static bool config_is_sound(const struct kedge_lane_config *c, const struct kedge_lane_resources *r)
 {
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
-           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 &&
+           c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= KEDGE_LANE_MAX_DCIS &&
            r->spares <= KEDGE_LANE_MAX_DCIS && c->mr_lease_ns > c->bound_ns + c->slack_ns &&
            r->scratch.size >= KEDGE_TABLE_WINDOW_BYTES;
@@ -117,6 +117,8 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
+    if (status == 0)
+        status = windows_new(l);
     if (status != 0) {
         kedge_lane_free(l);
         return status;
@@ -139,6 +141,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->flows);
     free(l->cache);
     free(l->scratch_free);
+    windows_free(l);
     kedge_spsc_free(l->commands);
     kedge_spsc_free(l->events);
     free(l);
@@ -317,6 +320,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_METASERVERS:
             take_metaservers(l, &c);
             break;
+        case KEDGE_COMMAND_WINDOW:
+            windows_set(l, &c);
+            break;
         }
     }
 }
@@ -354,6 +360,7 @@ static void housekeeping(struct kedge_lane *l)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
     }
+    windows_go_on(l);
 }
 
 uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
@@ -426,5 +433,7 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
     COPY(endpoint_reads), COPY(mr_reads), COPY(lookups_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
         COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects);
+    for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
+        COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY
 }

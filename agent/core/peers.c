@@ -57,6 +57,7 @@ static void flow_drop(struct kedge_lane *l, struct flow *f)
         l->peers[f->peer_slot].flow = NULL;
     if (f->suspect)
         COUNT(l, suspects, -1);
+    window_close(f);
     COUNT(l, flows, -1);
     *f = (struct flow){0};
 }
@@ -86,6 +87,7 @@ struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_ge
             return NULL;
         *f = (struct flow){.used = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
         f->dci = peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
+        window_open(l, f, peer_shared(l, peer_slot)->gid);
         p->flow = f;
         COUNT(l, flows, 1);
     }

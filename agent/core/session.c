@@ -76,7 +76,7 @@ void quota_give(_Atomic uint32_t *used)
 int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
-        l->sessions[add->id].state != SESSION_NONE)
+        add->tenant_slot >= l->config.max_tenants || l->sessions[add->id].state != SESSION_NONE)
         return -EINVAL;
     struct session *s = &l->sessions[add->id];
     *s = (struct session){
@@ -90,6 +90,8 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .cq_mask = add->ro->cq_slots - 1,
         .max_inflight = add->max_inflight,
         .tenant = add->tenant,
+        .tenant_slot = add->tenant_slot,
+        .window = &l->tenant_windows[add->tenant_slot],
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,
         .quota = add->quota,

@@ -43,6 +43,7 @@ static enum ibv_wc_status status_of(uint32_t reason)
 
 void vqp_block(struct kedge_lane *l, struct vqp *q)
 {
+    windows_desert(l, q);
     if (q->blocked)
         return;
     q->blocked = 1;
@@ -67,6 +68,7 @@ static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0 && q->state != VQP_FREE)
         return TRIED_WAIT;
+    windows_desert(l, q);
     COUNT(l, refused, 1);
     vqp_fail(l, q, w, status_of(reason), reason);
     return TRIED_DONE;
@@ -78,6 +80,7 @@ static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
 {
     if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
+    windows_desert(l, q);
     if (q->flow != NULL)
         flow_put(l, q->flow);
     q->flow = NULL;
@@ -104,22 +107,25 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
 }
 
 /* Who asks for much gets it in many passes, so that others have theirs in between: what is posted
- * in a pass takes the device a time, and on soft the lane itself. */
-static bool has_turn(struct kedge_lane *l, struct session *s, uint64_t bytes)
+ * in a pass takes the device a time, and on soft the lane itself. Not where the turns at a window
+ * see to that. */
+static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
 {
+    struct session *s = q->session;
     if (bytes <= LANE_TURN_FREE)
         return true;
     if (s->turn_ns != l->now_ns) {
         s->turn_ns = l->now_ns;
         s->turn_bytes = 0;
     }
-    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES) {
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES && !windows_are_full(l, q)) {
         l->changed = 1; /* by the next pass */
         return false;
     }
     return true;
 }
 
+/* TRIED_WAIT: at a window, and in those before, or else in none. */
 static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
     bool wait = false;
@@ -127,6 +133,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     if (q->state == VQP_ERROR) {
         if (q->outstanding > 0)
             return TRIED_WAIT;
+        windows_desert(l, q);
         session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return TRIED_DONE;
     }
@@ -145,7 +152,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
         l->starved = 1;
         return TRIED_WAIT;
     }
-    if (!has_turn(l, q->session, w->length))
+    if (!has_turn(l, q, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
     case REMOTE_WAIT:
@@ -159,6 +166,8 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
         l->starved = 1;
         return TRIED_WAIT;
     }
+    if (!windows_enter(l, q, w))
+        return TRIED_WAIT;
     const struct peer *peer = &l->peers[q->peer_slot];
     w->flow = q->flow;
     w->fab.ah = q->flow->ah;
@@ -179,7 +188,8 @@ void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
     if (q->queue.head == NULL && try_post(l, q, w) == TRIED_DONE)
         return;
     queue_push(&q->queue, w);
-    vqp_block(l, q);
+    if (q->window == NULL)
+        vqp_block(l, q);
 }
 
 void vqp_go_on(struct kedge_lane *l, struct vqp *q)
@@ -188,7 +198,8 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q)
         struct wr *w = queue_pop(&q->queue);
         if (try_post(l, q, w) == TRIED_WAIT) {
             queue_push_front(&q->queue, w);
-            vqp_block(l, q);
+            if (q->window == NULL)
+                vqp_block(l, q);
             return;
         }
         l->did++;
@@ -251,6 +262,7 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q)
     if (q->state == VQP_FREE)
         return;
     q->gen++; /* what is out completes unseen */
+    windows_desert(l, q);
     while (q->queue.head != NULL)
         session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
     if (q->flow != NULL)

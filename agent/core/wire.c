@@ -75,13 +75,15 @@ void wire_close(struct kedge_lane *l, struct phys *p)
 /* ---- completions
  * ------------------------------------------------------------------------------------ */
 
-/* A request has left the wire: its flow and its VQP no longer count it. */
+/* A request has left the wire: its windows, its flow and its VQP no longer count it. */
 static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
+    if (w->kind == WR_WORKER) {
+        windows_leave(l, w); /* first: that may be the end of its flow's connection */
+        w->session->vqps[w->vqp].outstanding--;
+    }
     if (w->flow != NULL)
         flow_completed(l, w->flow, sign);
-    if (w->kind == WR_WORKER)
-        w->session->vqps[w->vqp].outstanding--;
 }
 
 /* Most completions change nothing for those that wait, who may be many and wait for the dead. */
@@ -211,8 +213,8 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
             continue;
         *at = NULL;
         unpost(l, w, SIGN_NONE);
-        queue_push_front(&q->queue, w);
         vqp_block(l, q);
+        queue_push_front(&q->queue, w);
         COUNT(l, reposted, 1);
     }
     /* Marks go while every VQP is still as it was; then the lost end, oldest first. */

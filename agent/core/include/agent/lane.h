@@ -33,6 +33,7 @@ struct kedge_lane_config {
     uint32_t max_sessions;
     uint32_t max_peers;    /* known endpoints */
     uint32_t max_flows;    /* endpoints in use at one time */
+    uint32_t max_tenants;  /* of all sessions */
     uint32_t mr_cache;     /* remote regions known at one time, a power of two */
     uint32_t sq_depth;     /* of each DCI */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
@@ -141,6 +142,7 @@ struct kedge_lane_session {
     struct kedge_session_rw *rw;
     struct kedge_session_ro *ro; /* filled in: geometry, tenant, gid; doorbell set */
     uint32_t tenant;
+    uint32_t tenant_slot; /* below max_tenants: which window and whose turn it is */
     uint32_t max_vqps, max_inflight, max_mrs;
     struct kedge_lane_quota *quota;   /* the tenant's, borrowed */
     struct kedge_lane_memory *memory; /* for these numbers and the lane's max_grants */
@@ -157,7 +159,16 @@ enum kedge_command_kind {
                                 * does not have is left alone */
     KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
+    KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
 };
+
+/* What a window is of; each request is in one of each. */
+enum kedge_window_scope {
+    KEDGE_WINDOW_DEVICE,
+    KEDGE_WINDOW_DESTINATION, /* an endpoint */
+    KEDGE_WINDOW_TENANT,
+};
+enum { KEDGE_WINDOW_SCOPES = 3 };
 
 /* How to READ a metaserver's endpoint table. */
 struct kedge_lane_metaserver {
@@ -184,6 +195,12 @@ struct kedge_command {
         } path;
         struct kedge_fab_qp *qp;
         uint32_t tag;
+        struct {
+            enum kedge_window_scope scope;
+            uint32_t tenant;     /* TENANT: its slot; DESTINATION: it is for each of them */
+            uint64_t bytes, ops; /* 0: no limit */
+            bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
+        } window;
         struct {
             uint32_t count;
             struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
@@ -246,7 +263,26 @@ struct kedge_lane_stats {
     uint64_t qp_broken, reposted;
     uint64_t paths_failed, links_evicted;
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
+    /* By enum kedge_window_scope: requests that had to wait at such a window, and how long they
+     * did, of those that do no more. */
+    uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 void kedge_lane_stats(const struct kedge_lane *lane, struct kedge_lane_stats *out);
+
+/* How a window stands. Written as the counters are, so that one of these numbers may be a request
+ * ahead of another. */
+struct kedge_lane_window {
+    bool counted; /* false: no window of the lane has a limit, and nothing is counted */
+    uint64_t limit_bytes, limit_ops; /* 0: none */
+    uint64_t bytes, ops;             /* of workers' requests, in flight */
+    uint64_t most_bytes, most_ops;   /* in flight so far */
+    uint64_t waiting;                /* VQPs whose first request waits here now */
+    uint64_t waits, waited_ns;       /* as in the counters */
+    uint8_t gid[16];                 /* of a destination */
+};
+/* number: of a tenant, its slot; of a destination, any below max_flows; of the device, 0. False:
+ * no such destination is in use. Any thread. */
+bool kedge_lane_window(const struct kedge_lane *lane, enum kedge_window_scope scope,
+                       uint32_t number, struct kedge_lane_window *out);
 
 #endif

@@ -165,9 +165,10 @@ static void publish(struct world *w, struct world_node *n)
 static void configure(struct world *w, struct world_node *n)
 {
     n->quota.max_vqps = n->quota.max_mrs = UINT32_MAX;
-    n->config = (struct kedge_lane_config){.max_sessions = 8,
+    n->config = (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
                                            .max_peers = 8,
                                            .max_flows = 4,
+                                           .max_tenants = WORLD_TENANTS,
                                            .mr_cache = 16,
                                            .sq_depth = SQ_DEPTH,
                                            .spin_ns = 20000,
@@ -447,6 +448,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .rw = k->w,
                                       .ro = k->r,
                                       .tenant = tenant,
+                                      .tenant_slot = tenant % WORLD_TENANTS,
                                       .max_vqps = 8,
                                       .max_inflight = 32,
                                       .max_mrs = 4,

@@ -12,9 +12,10 @@ enum {
     WORLD_ARENA = 64 * 1024,
     WORLD_DCIS = 3,
     WORLD_SPARES = 2,
+    WORLD_TENANTS = 4,
     WORLD_LINKS = 2, /* rc */
     WORLD_SQ_DEPTH = 64,
-    WORLD_WORKERS = 8
+    WORLD_WORKERS = 136
 };
 
 struct world_worker {

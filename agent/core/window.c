@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "window.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+#define WINDOW_ADD(field, n)    WINDOW_PUT(field, WINDOW_GET(field) + (uint64_t)(n))
+#define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
+
+/* How many windows a request is in; they are entered in this order. */
+enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------- */
+
+/* A window's hot part is a cache line of its own. */
+static struct window *make(uint32_t count, enum kedge_window_scope scope, struct tenant_turn *turns,
+                           uint32_t tenants)
+{
+    struct window *n = aligned_alloc(_Alignof(struct window), count * sizeof *n);
+    if (n == NULL)
+        return NULL;
+    memset(n, 0, count * sizeof *n);
+    for (uint32_t i = 0; i < count; i++) {
+        n[i].scope = (uint8_t)scope;
+        n[i].tenant = &turns[(size_t)i * tenants];
+    }
+    return n;
+}
+
+int windows_new(struct kedge_lane *l)
+{
+    const uint32_t tenants = l->config.max_tenants, flows = l->config.max_flows;
+    /* For every tenant at the device, at its own, and at every destination. */
+    l->turns = calloc((size_t)tenants * (flows + 2), sizeof l->turns[0]);
+    if (l->turns == NULL)
+        return -ENOMEM;
+    l->device_window = make(1, KEDGE_WINDOW_DEVICE, l->turns, tenants);
+    l->tenant_windows = make(tenants, KEDGE_WINDOW_TENANT, l->turns + tenants, 1);
+    l->flow_windows =
+        make(flows, KEDGE_WINDOW_DESTINATION, l->turns + (size_t)2 * tenants, tenants);
+    return l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL
+               ? -ENOMEM
+               : 0;
+}
+
+void windows_free(struct kedge_lane *l)
+{
+    free(l->turns);
+    free(l->device_window);
+    free(l->tenant_windows);
+    free(l->flow_windows);
+}
+
+static uint64_t least_of(uint64_t limit, uint64_t most)
+{
+    return limit != 0 && limit < most ? limit : most;
+}
+
+static void look_again(struct window *n)
+{
+    bool wait = WINDOW_GET(n->waiting) > 0;
+    n->pass_bytes = wait ? 0 : least_of(WINDOW_GET(n->limit_bytes), WINDOW_GET(n->most_bytes));
+    n->pass_ops = wait ? 0 : least_of(WINDOW_GET(n->limit_ops), WINDOW_GET(n->most_ops));
+}
+
+static void become_due(struct kedge_lane *l, struct window *n)
+{
+    if (n->due || WINDOW_GET(n->waiting) == 0)
+        return;
+    n->due = 1;
+    n->next_due = l->due_windows;
+    l->due_windows = n;
+}
+
+static void set_limit(struct kedge_lane *l, struct window *n, uint64_t bytes, uint64_t ops)
+{
+    WINDOW_PUT(n->limit_bytes, bytes);
+    WINDOW_PUT(n->limit_ops, ops);
+    look_again(n);
+    become_due(l, n);
+}
+
+static void begin_anew(struct window *n)
+{
+    WINDOW_PUT(n->most_bytes, 0);
+    WINDOW_PUT(n->most_ops, 0);
+    WINDOW_PUT(n->waits, 0);
+    WINDOW_PUT(n->waited_ns, 0);
+}
+
+void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16])
+{
+    struct window *n = &l->flow_windows[f - l->flows];
+    uint64_t words[2];
+    memcpy(words, gid, sizeof words);
+    f->window = n;
+    begin_anew(n);
+    set_limit(l, n, l->destination_bytes, l->destination_ops);
+    WINDOW_PUT(n->gid[0], words[0]);
+    WINDOW_PUT(n->gid[1], words[1]);
+}
+
+void window_close(struct flow *f)
+{
+    struct window *n = f->window;
+    KEDGE_ASSERT(WINDOW_GET(n->ops) == 0 && WINDOW_GET(n->waiting) == 0);
+    WINDOW_PUT(n->gid[0], 0);
+    WINDOW_PUT(n->gid[1], 0);
+}
+
+/* ---- on and off
+ * --------------------------------------------------------------------------------------- */
+
+static bool is_limited(const struct window *n)
+{
+    return (WINDOW_GET(n->limit_bytes) | WINDOW_GET(n->limit_ops)) != 0;
+}
+
+static bool are_limited(const struct kedge_lane *l)
+{
+    bool any = is_limited(l->device_window) || (l->destination_bytes | l->destination_ops) != 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        any |= is_limited(&l->tenant_windows[i]);
+    return any;
+}
+
+/* What is out on a queue pair, counted for the first time. */
+static void count_posted(struct kedge_lane *l, const struct phys *p)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
+        if (w->kind != WR_WORKER)
+            continue;
+        window_count(w->session->window, w->length);
+        window_count(w->flow->window, w->length);
+        window_count(l->device_window, w->length);
+    }
+}
+
+static void forget_counts(struct window *n)
+{
+    KEDGE_ASSERT(WINDOW_GET(n->waiting) == 0);
+    WINDOW_PUT(n->bytes, 0);
+    WINDOW_PUT(n->ops, 0);
+}
+
+static void switch_on(struct kedge_lane *l)
+{
+    WINDOW_PUT(l->windows_on, 1);
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp != NULL)
+            count_posted(l, &l->phys[i]);
+}
+
+static void switch_off(struct kedge_lane *l)
+{
+    WINDOW_PUT(l->windows_on, 0);
+    forget_counts(l->device_window);
+    for (uint32_t i = 0; i < l->config.max_tenants; i++)
+        forget_counts(&l->tenant_windows[i]);
+    for (uint32_t i = 0; i < l->config.max_flows; i++)
+        forget_counts(&l->flow_windows[i]);
+}
+
+static void switch_as_needed(struct kedge_lane *l)
+{
+    bool on = WINDOW_GET(l->windows_on), wanted = are_limited(l);
+    if (wanted && !on)
+        switch_on(l);
+    if (!wanted && on && l->windows_waiting == 0)
+        switch_off(l);
+}
+
+void windows_set(struct kedge_lane *l, const struct kedge_command *c)
+{
+    const uint64_t bytes = c->window.bytes, ops = c->window.ops;
+    switch (c->window.scope) {
+    case KEDGE_WINDOW_DEVICE:
+        set_limit(l, l->device_window, bytes, ops);
+        break;
+    case KEDGE_WINDOW_TENANT:
+        KEDGE_ASSERT(c->window.tenant < l->config.max_tenants);
+        if (c->window.anew)
+            begin_anew(&l->tenant_windows[c->window.tenant]);
+        set_limit(l, &l->tenant_windows[c->window.tenant], bytes, ops);
+        break;
+    case KEDGE_WINDOW_DESTINATION:
+        l->destination_bytes = bytes;
+        l->destination_ops = ops;
+        for (uint32_t i = 0; i < l->config.max_flows; i++)
+            if (l->flows[i].used)
+                set_limit(l, l->flows[i].window, bytes, ops);
+        break;
+    }
+    switch_as_needed(l);
+}
+
+/* ---- waiting
+ * ------------------------------------------------------------------------------------------ */
+
+static struct tenant_turn *tenant_at(const struct window *n, const struct session *s)
+{
+    return &n->tenant[n->scope == KEDGE_WINDOW_TENANT ? 0 : s->tenant_slot];
+}
+
+static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
+{
+    struct tenant_turn *t = tenant_at(n, q->session);
+    q->window = n;
+    q->wait_ns = l->now_ns;
+    turns_join(&t->vqps, &q->turn);
+    if (!t->turn.waits)
+        turns_join(&n->turns, &t->turn);
+    WINDOW_ADD(n->waiting, 1);
+    l->windows_waiting++;
+    WINDOW_ADD(n->waits, 1);
+    COUNT(l, window_waits[n->scope], 1);
+    look_again(n);
+}
+
+static void quit(struct kedge_lane *l, struct vqp *q)
+{
+    struct window *n = q->window;
+    struct tenant_turn *t = tenant_at(n, q->session);
+    q->window = NULL;
+    turns_leave(&t->vqps, &q->turn);
+    if (t->vqps.first == NULL)
+        turns_leave(&n->turns, &t->turn);
+    WINDOW_ADD(n->waiting, -1);
+    l->windows_waiting--;
+    WINDOW_ADD(n->waited_ns, l->now_ns - q->wait_ns);
+    COUNT(l, window_waited_ns[n->scope], l->now_ns - q->wait_ns);
+    look_again(n);
+}
+
+/* ---- in and out
+ * --------------------------------------------------------------------------------------- */
+
+bool windows_are_full(const struct kedge_lane *l, const struct vqp *q)
+{
+    return l->windows_waiting > 0 &&
+           (WINDOW_GET(l->device_window->waiting) > 0 || WINDOW_GET(q->flow->window->waiting) > 0 ||
+            WINDOW_GET(q->session->window->waiting) > 0);
+}
+
+static bool fits(const struct window *n, uint64_t length)
+{
+    uint64_t limit_bytes = WINDOW_GET(n->limit_bytes), limit_ops = WINDOW_GET(n->limit_ops);
+    uint64_t bytes = WINDOW_GET(n->bytes);
+    return (limit_ops == 0 || WINDOW_GET(n->ops) < limit_ops) &&
+           (limit_bytes == 0 || bytes == 0 ||
+            (bytes < limit_bytes && length <= limit_bytes - bytes));
+}
+
+static void mark(struct window *n)
+{
+    uint64_t bytes = WINDOW_GET(n->bytes), ops = WINDOW_GET(n->ops);
+    if (bytes > WINDOW_GET(n->most_bytes))
+        WINDOW_PUT(n->most_bytes, bytes);
+    if (ops > WINDOW_GET(n->most_ops))
+        WINDOW_PUT(n->most_ops, ops);
+    look_again(n);
+}
+
+static void charge(struct window *n, struct vqp *q, uint64_t length)
+{
+    struct tenant_turn *t = tenant_at(n, q->session);
+    uint64_t cost = length + WINDOW_REQUEST_COST;
+    turns_serve(&n->turns, &t->turn, cost);
+    turns_serve(&t->vqps, &q->turn, cost);
+}
+
+bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    struct window *const in_order[IN_ALL] = {q->session->window, q->flow->window, l->device_window};
+    while (q->in < IN_ALL) {
+        struct window *n = in_order[q->in];
+        bool has_turn = l->turn_window == n && l->turn_wr == w;
+        if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits(n, w->length)) {
+            q->wants = w->length;
+            join(l, n, q);
+            return false;
+        }
+        if (has_turn)
+            charge(n, q, w->length);
+        window_count(n, w->length);
+        mark(n);
+        q->in++;
+    }
+    q->in = IN_NONE; /* it is not the first any more */
+    return true;
+}
+
+static void uncount(struct kedge_lane *l, struct window *n, uint64_t length)
+{
+    window_uncount(n, length);
+    become_due(l, n);
+}
+
+void windows_left(struct kedge_lane *l, const struct wr *w)
+{
+    become_due(l, w->session->window);
+    become_due(l, w->flow->window);
+    become_due(l, l->device_window);
+}
+
+void windows_desert(struct kedge_lane *l, struct vqp *q)
+{
+    if (q->window != NULL) {
+        become_due(l, q->window); /* who is next may be smaller */
+        quit(l, q);
+    }
+    if (q->in > IN_DESTINATION)
+        uncount(l, l->device_window, q->wants);
+    if (q->in > IN_TENANT)
+        uncount(l, q->flow->window, q->wants);
+    if (q->in > IN_NONE)
+        uncount(l, q->session->window, q->wants);
+    q->in = IN_NONE;
+}
+
+/* The least served tenant's least served VQP, while its request fits. What comes next may not
+ * overtake one that is larger: that would wait for ever. */
+static void go_on(struct kedge_lane *l, struct window *n)
+{
+    while (n->turns.first != NULL) {
+        struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
+        struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
+        if (!fits(n, q->wants))
+            return;
+        quit(l, q);
+        l->turn_window = n;
+        l->turn_wr = q->queue.head;
+        vqp_go_on(l, q);
+        l->turn_wr = NULL;
+    }
+}
+
+void windows_go_on(struct kedge_lane *l)
+{
+    if (l->due_windows == NULL)
+        return;
+    while (l->due_windows != NULL) {
+        struct window *n = l->due_windows;
+        l->due_windows = n->next_due;
+        n->due = 0;
+        go_on(l, n);
+    }
+    switch_as_needed(l); /* the last who waited has gone on */
+}
+
+bool kedge_lane_window(const struct kedge_lane *l, enum kedge_window_scope scope, uint32_t number,
+                       struct kedge_lane_window *out)
+{
+    const struct window *n = scope == KEDGE_WINDOW_DEVICE   ? l->device_window
+                             : scope == KEDGE_WINDOW_TENANT ? &l->tenant_windows[number]
+                                                            : &l->flow_windows[number];
+    uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
+    *out = (struct kedge_lane_window){.counted = WINDOW_GET(l->windows_on),
+                                      .limit_bytes = WINDOW_GET(n->limit_bytes),
+                                      .limit_ops = WINDOW_GET(n->limit_ops),
+                                      .bytes = WINDOW_GET(n->bytes),
+                                      .ops = WINDOW_GET(n->ops),
+                                      .most_bytes = WINDOW_GET(n->most_bytes),
+                                      .most_ops = WINDOW_GET(n->most_ops),
+                                      .waiting = WINDOW_GET(n->waiting),
+                                      .waits = WINDOW_GET(n->waits),
+                                      .waited_ns = WINDOW_GET(n->waited_ns)};
+    memcpy(out->gid, gid, sizeof gid);
+    return scope != KEDGE_WINDOW_DESTINATION || (gid[0] | gid[1]) != 0;
+}

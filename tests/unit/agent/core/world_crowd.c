@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world_crowd.h"
+
+#include <check.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { REGION = 16384, SLOT = 64, VQP = 0 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE;
+
+struct crowd_watch crowd_watch;
+static struct crowd *crowd;
+
+/* ---- the watch
+ * ---------------------------------------------------------------------------------------- */
+
+static void add(struct crowd_load *load, uint64_t bytes)
+{
+    load->bytes += bytes;
+    load->ops++;
+}
+
+static void take(struct crowd_load *load, uint64_t bytes)
+{
+    ck_assert_uint_ge(load->bytes, bytes);
+    ck_assert_uint_ge(load->ops, 1);
+    load->bytes -= bytes;
+    load->ops--;
+}
+
+/* After a post of so many bytes. One that is larger than all goes alone. */
+static void hold_to(const struct crowd_load *load, const struct crowd_load *max, uint64_t bytes)
+{
+    if (max->ops != 0)
+        ck_assert_uint_le(load->ops, max->ops);
+    if (max->bytes != 0 && load->bytes > max->bytes)
+        ck_assert_uint_eq(load->bytes, bytes);
+}
+
+/* Whose memory it is that the request READs into or WRITEs from. */
+static bool describe(const struct kedge_fab_wr *wr, struct crowd_posted *out)
+{
+    for (uint32_t i = 0; i < crowd->members; i++) {
+        const struct crowd_member *m = &crowd->member[i];
+        const uint8_t *from = m->k.arena.addr;
+        const uint8_t *at = (const uint8_t *)(uintptr_t)wr->sg_list[0].addr;
+        if (from == NULL || at < from || at >= from + WORLD_ARENA)
+            continue;
+        out->tenant = m->tenant;
+        out->node = m->node;
+        return true;
+    }
+    return false;
+}
+
+static void watch_one(const struct kedge_fab_wr *wr)
+{
+    struct crowd_watch *c = &crowd_watch;
+    uint64_t phys = wr->wr_id >> 32;
+    ck_assert_uint_lt(phys, CROWD_PHYS);
+    struct crowd_posted *p = &c->ring[phys][c->tail[phys]++ % WORLD_SQ_DEPTH];
+    *p = (struct crowd_posted){.wr_id = wr->wr_id};
+    p->own = wr->sg_list[0].lkey == c->w->node[0].res.scratch_lkey ||
+             wr->sg_list[0].lkey == c->w->node[0].res.scratch_system_lkey;
+    if (p->own)
+        return;
+    for (int i = 0; i < wr->num_sge; i++)
+        p->bytes += wr->sg_list[i].length;
+    ck_assert(describe(wr, p));
+    add(&c->device, p->bytes);
+    add(&c->tenant[p->tenant], p->bytes);
+    add(&c->node[p->node], p->bytes);
+    hold_to(&c->device, &c->max_device, p->bytes);
+    if (!c->over_tenant[p->tenant])
+        hold_to(&c->tenant[p->tenant], &c->max_tenant[p->tenant], p->bytes);
+    if (!c->over_node[p->node])
+        hold_to(&c->node[p->node], &c->max_node, p->bytes);
+    c->posts++;
+    c->full += c->max_device.ops != 0 && c->device.ops == c->max_device.ops;
+}
+
+static int post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    const bool lane = qp->send_cq == crowd_watch.w->node[0].cq; /* else a handshake, with rc */
+    for (const struct kedge_fab_wr *one = wr; lane && one != NULL; one = one->next)
+        watch_one(one);
+    int status = crowd_watch.real->post_send(qp, wr, bad);
+    ck_assert_int_eq(status, 0);
+    return status;
+}
+
+static void forget_oldest(uint64_t phys)
+{
+    struct crowd_watch *c = &crowd_watch;
+    const struct crowd_posted *p = &c->ring[phys][c->head[phys]++ % WORLD_SQ_DEPTH];
+    if (p->own)
+        return;
+    take(&c->device, p->bytes);
+    take(&c->tenant[p->tenant], p->bytes);
+    take(&c->node[p->node], p->bytes);
+}
+
+/* A completion stands for all before it; an error for all behind it too, for nothing of that is
+ * carried out any more. */
+static void watch_completion(const struct ibv_wc *wc)
+{
+    struct crowd_watch *c = &crowd_watch;
+    uint64_t phys = wc->wr_id >> 32;
+    bool known = false;
+    for (uint32_t i = c->head[phys]; i != c->tail[phys]; i++)
+        known |= c->ring[phys][i % WORLD_SQ_DEPTH].wr_id == wc->wr_id;
+    if (!known)
+        return;
+    while (c->ring[phys][c->head[phys] % WORLD_SQ_DEPTH].wr_id != wc->wr_id)
+        forget_oldest(phys);
+    forget_oldest(phys);
+    while (wc->status != IBV_WC_SUCCESS && c->head[phys] != c->tail[phys])
+        forget_oldest(phys);
+}
+
+static int poll_some(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    if (cq != crowd_watch.w->node[0].cq)
+        return crowd_watch.real->poll(cq, n, wc);
+    int most = (int)crowd_watch.per_poll;
+    int got = crowd_watch.real->poll(cq, most != 0 && most < n ? most : n, wc);
+    for (int i = 0; i < got; i++)
+        watch_completion(&wc[i]);
+    return got;
+}
+
+static void watch(struct world *w)
+{
+    struct crowd_watch *c = &crowd_watch;
+    *c = (struct crowd_watch){.fab = w->node[0].fab, .real = w->node[0].fab->ops, .w = w};
+    c->ops = *c->real;
+    c->ops.post_send = post;
+    c->ops.poll = poll_some;
+    c->fab->ops = &c->ops;
+}
+
+/* ---- the crowd
+ * ---------------------------------------------------------------------------------------- */
+
+void crowd_open(struct crowd *c, struct world *w)
+{
+    memset(c, 0, sizeof *c);
+    c->w = w;
+    crowd = c;
+    world_open(w);
+    for (uint32_t t = 0; t < WORLD_TENANTS; t++)
+        for (uint32_t n = 1; n < WORLD_NODES; n++) {
+            world_attach(w, &c->owner[t][n], n, t, t);
+            c->vkey[t][n] = world_register(w, &c->owner[t][n], 0, REGION, ALL);
+            ck_assert_uint_ne(c->vkey[t][n], 0);
+        }
+    watch(w);
+}
+
+struct crowd_member *crowd_join(struct crowd *c, uint32_t tenant, uint32_t node, uint32_t depth,
+                                uint32_t size)
+{
+    ck_assert_uint_lt(c->members, CROWD_MAX);
+    uint32_t id = c->members++;
+    struct crowd_member *m = &c->member[id];
+    *m = (struct crowd_member){.tenant = tenant, .node = node, .depth = depth};
+    for (int i = 0; i < CROWD_SIZES; i++)
+        m->sizes[i] = size;
+    world_attach(c->w, &m->k, 0, id, tenant);
+    ck_assert_int_eq(world_connect(c->w, &m->k, VQP, node), 0);
+    return m;
+}
+
+static void post_one(struct crowd *c, struct crowd_member *m)
+{
+    uint64_t wr_id = m->posted++;
+    uint32_t vkey = m->vkey != 0 ? m->vkey : c->vkey[m->tenant][m->node];
+    struct kedge_sq_desc d = world_rw(m->write ? KEDGE_OP_WRITE : KEDGE_OP_READ, wr_id, SLOT,
+                                      m->sizes[wr_id % CROWD_SIZES], vkey, 0);
+    if (m->signal_few && wr_id % 4 != 3)
+        d.flags &= (uint8_t)~KEDGE_OP_SIGNALED;
+    world_post(&m->k, &d);
+}
+
+/* Completions come in the order of posting, each once. */
+static void harvest(struct crowd_member *m)
+{
+    const struct kedge_cqe *ring = (const void *)((const uint8_t *)m->k.r + KEDGE_CQ_OFFSET);
+    while (m->k.cq_head != atomic_load(&m->k.r->cq_tail)) {
+        const struct kedge_cqe *e = &ring[m->k.cq_head++ & 63];
+        if (e->status == IBV_WC_SUCCESS) {
+            ck_assert_uint_ge(e->wr_id, m->done);
+            if (!m->signal_few)
+                ck_assert_uint_eq(e->wr_id, m->done);
+            for (; m->done <= e->wr_id; m->done++)
+                m->bytes += m->sizes[m->done % CROWD_SIZES];
+        } else {
+            m->failed++;
+            ck_assert_uint_ge(e->wr_id, m->done);
+            m->done = e->wr_id + 1;
+        }
+    }
+    atomic_store(&m->k.w->cq_head, m->k.cq_head);
+}
+
+static void run_member(struct crowd *c, struct crowd_member *m)
+{
+    if (m->k.r == NULL || m->k.r->ended != 0)
+        return;
+    harvest(m);
+    while (!m->quiet && m->posted - m->done < m->depth)
+        post_one(c, m);
+    kedge_lane_doorbell(c->w->node[0].lane, m->k.id);
+}
+
+void crowd_run(struct crowd *c, unsigned passes)
+{
+    for (unsigned i = 0; i < passes; i++) {
+        for (uint32_t k = 0; k < c->members; k++)
+            run_member(c, &c->member[k]);
+        world_run(c->w, 1);
+        crowd_check(c);
+    }
+}
+
+void crowd_leave(struct crowd *c, struct crowd_member *m)
+{
+    uint32_t over = c->w->node[0].over;
+    struct kedge_command end = {
+        .kind = KEDGE_COMMAND_SESSION_END, .session = m->k.id, .reason = KEDGE_REASON_CLOSED};
+    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &end), 0);
+    for (int i = 0; i < 5000 && c->w->node[0].over == over; i++)
+        crowd_run(c, 1);
+    world_detach(c->w, &m->k);
+    m->k = (struct world_worker){.r = NULL};
+}
+
+static bool is_empty(const struct kedge_lane_window *n)
+{
+    return n->bytes == 0 && n->ops == 0 && n->waiting == 0;
+}
+
+void crowd_settle(struct crowd *c)
+{
+    for (uint32_t i = 0; i < c->members; i++)
+        c->member[i].quiet = true;
+    for (int i = 0; i < 200000 && world_stats(c->w, 0).inflight > 0; i++)
+        crowd_run(c, 1);
+    crowd_run(c, 2);
+    ck_assert_uint_eq(world_stats(c->w, 0).inflight, 0);
+    ck_assert_uint_eq(crowd_watch.device.ops, 0);
+    for (uint32_t t = 0; t < WORLD_TENANTS; t++) {
+        struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_TENANT, t);
+        ck_assert(is_empty(&n));
+    }
+    struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_DEVICE, 0);
+    ck_assert(is_empty(&n));
+    for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
+        if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, &n))
+            ck_assert(is_empty(&n));
+}
+
+void crowd_limit(struct crowd *c, enum kedge_window_scope scope, uint32_t tenant, uint64_t bytes,
+                 uint64_t ops)
+{
+    struct kedge_command set = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = scope, .tenant = tenant, .bytes = bytes, .ops = ops}};
+    struct crowd_load *max = scope == KEDGE_WINDOW_DEVICE   ? &crowd_watch.max_device
+                             : scope == KEDGE_WINDOW_TENANT ? &crowd_watch.max_tenant[tenant]
+                                                            : &crowd_watch.max_node;
+    *max = (struct crowd_load){bytes, ops};
+    if (scope == KEDGE_WINDOW_TENANT)
+        crowd_watch.over_tenant[tenant] = true;
+    if (scope == KEDGE_WINDOW_DESTINATION)
+        memset(crowd_watch.over_node, true, sizeof crowd_watch.over_node);
+    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &set), 0);
+}
+
+struct kedge_lane_window crowd_window(const struct crowd *c, enum kedge_window_scope scope,
+                                      uint32_t number)
+{
+    struct kedge_lane_window n;
+    (void)kedge_lane_window(c->w->node[0].lane, scope, number, &n);
+    return n;
+}
+
+/* What is in a tenant's or destination's window is what the device has, or a little more: that
+ * waits at the device's. Returns whether that is within the limit. */
+static bool is_within(const struct kedge_lane_window *n, const struct crowd_load *seen)
+{
+    if (!n->counted)
+        return true;
+    ck_assert_uint_ge(n->bytes, seen->bytes);
+    ck_assert_uint_ge(n->ops, seen->ops);
+    return (n->limit_bytes == 0 || n->bytes <= n->limit_bytes) &&
+           (n->limit_ops == 0 || n->ops <= n->limit_ops);
+}
+
+void crowd_check(const struct crowd *c)
+{
+    struct crowd_watch *seen = &crowd_watch;
+    struct kedge_lane_window n = crowd_window(c, KEDGE_WINDOW_DEVICE, 0);
+    if (n.counted) {
+        ck_assert_uint_eq(n.bytes, seen->device.bytes);
+        ck_assert_uint_eq(n.ops, seen->device.ops);
+    }
+    for (uint32_t t = 0; t < WORLD_TENANTS; t++) {
+        n = crowd_window(c, KEDGE_WINDOW_TENANT, t);
+        if (is_within(&n, &seen->tenant[t]))
+            seen->over_tenant[t] = false;
+    }
+    for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
+        for (uint32_t i = 1; i < WORLD_NODES; i++)
+            if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, &n) &&
+                memcmp(n.gid, c->w->node[i].fab->caps.gid, 16) == 0 &&
+                is_within(&n, &seen->node[i]))
+                seen->over_node[i] = false;
+}
+
+void crowd_close(struct crowd *c)
+{
+    crowd_watch.fab->ops = crowd_watch.real;
+    for (uint32_t i = 0; i < c->members; i++)
+        if (c->member[i].k.r != NULL)
+            world_detach(c->w, &c->member[i].k);
+    for (uint32_t t = 0; t < WORLD_TENANTS; t++)
+        for (uint32_t n = 1; n < WORLD_NODES; n++)
+            world_detach(c->w, &c->owner[t][n]);
+    world_close(c->w);
+}
