@@ -178,6 +178,7 @@ static void status(struct agent *a, struct kedge_text *t)
         (unsigned long long)c->recycled);
     status_lane(a, t);
     status_connector(a, t);
+    windows_status(a, t);
     status_lists(a, t);
     kedge_text_printf(t, "}\n");
 }
@@ -259,6 +260,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
                a->qp_events);
     connector_metrics(a, t);
     tenant_metrics(a, t);
+    windows_metrics(a, t);
 }
 
 static bool is_registered(const struct agent *a)

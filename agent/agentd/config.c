@@ -82,6 +82,13 @@ static const struct option options[] = {
      "the CPU that the lane runs on; keep others off it (isolcpus)"},
     {"pool", "spin", A_TIME, AT(spin_ns), 0, 60000 * MS, "50us",
      "how long the lane polls for more work before it sleeps"},
+    {"pool", "window_bytes", A_SIZE, AT(window.bytes), 0, 1ull << 48, "0",
+     "in flight at a time, of all workers; 0: no limit"},
+    {"pool", "window_ops", A_COUNT, AT(window.ops), 0, 1 << 30, "0", "requests, of all workers"},
+    {"pool", "destination_window_bytes", A_SIZE, AT(destination_window.bytes), 0, 1ull << 48, "0",
+     "to any one endpoint"},
+    {"pool", "destination_window_ops", A_COUNT, AT(destination_window.ops), 0, 1 << 30, "0",
+     "requests to any one endpoint"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -91,6 +98,9 @@ static const struct option tenant_options[] = {
     {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
     {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
     {"tenant NAME", "mrs", A_COUNT, OF(mrs), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+    {"tenant NAME", "window_bytes", A_SIZE, OF(window.bytes), 0, 1ull << 48, "0",
+     "in flight at a time; 0: no limit"},
+    {"tenant NAME", "window_ops", A_COUNT, OF(window.ops), 0, 1 << 30, "0", "requests in flight"},
 };
 #define TENANT_OPTIONS (sizeof tenant_options / sizeof tenant_options[0])
 
@@ -281,6 +291,27 @@ int agentd_configure(const char *path, struct agentd_config *out, struct kedge_e
     defaults(out);
     int status = path != NULL ? kedge_ini_read(path, take, &r, err) : 0;
     return status != 0 ? status : finish(out, path, err);
+}
+
+static const struct agentd_tenant_config *same_name(const struct agentd_config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->tenants; i++)
+        if (strcmp(c->tenant[i].name, name) == 0)
+            return &c->tenant[i];
+    return NULL;
+}
+
+bool agentd_config_update(struct agentd_config *c, const struct agentd_config *from)
+{
+    c->window = from->window;
+    c->destination_window = from->destination_window;
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        const struct agentd_tenant_config *t = same_name(from, c->tenant[i].name);
+        if (t != NULL)
+            c->tenant[i].window = t->window;
+    }
+    /* Both were zeroed before they were filled in. */
+    return memcmp(c, from, sizeof *c) != 0;
 }
 
 void agentd_config_help(FILE *out)

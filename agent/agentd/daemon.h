@@ -323,11 +323,24 @@ void lane_thread_unwatch(struct agent *a, int doorbell);
 /* Gives the lane a command and wakes it; waits for room in the ring without end only in theory. */
 void lane_thread_command(struct agent *a, const struct kedge_command *command);
 
+/* ---- windows.c
+ * ------------------------------------------------------------------------------------- */
+
+/* Tells the lane what the settings say, and what is in force of each tenant. */
+void windows_apply(struct agent *a);
+/* A tenant (its index + 1) of which nothing is left: what was counted of it. */
+void windows_forget_tenant(struct agent *a, uint32_t tenant);
+/* Reads the file again; of what has changed in it the windows alone come into force. */
+void windows_reload(struct agent *a);
+
 /* ---- admin.c
  * --------------------------------------------------------------------------------------- */
 
 int admin_listen(struct agent *a, struct kedge_errbuf *err);
 void admin_stop(struct agent *a);
+/* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
+void windows_status(struct agent *a, struct kedge_text *t);
+void windows_metrics(struct agent *a, struct kedge_text *t);
 
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
@@ -337,6 +350,7 @@ struct kedge_http_server;
 
 struct agent {
     struct agentd_config config;
+    const char *config_path; /* NULL: there is none */
     uv_loop_t loop;
     uint32_t incarnation;
     uint32_t above;     /* an incarnation that ours must exceed; 0: none */
@@ -402,7 +416,7 @@ struct agent {
     /* main.c */
     uv_poll_t events_poll, control_poll, fabric_events_poll;
     uv_timer_t tick;
-    uv_signal_t term, interrupt;
+    uv_signal_t term, interrupt, hangup;
 };
 
 #endif

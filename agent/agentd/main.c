@@ -66,6 +66,12 @@ static void on_signal(uv_signal_t *sig, int number)
     uv_stop(&a->loop);
 }
 
+static void on_hangup(uv_signal_t *sig, int number)
+{
+    (void)number;
+    windows_reload(sig->data);
+}
+
 /* While it begins, or begins anew, nobody hears signals: they wait, and are not lost. Other threads
  * are made meanwhile and never get them. */
 static void hold_signals(int how)
@@ -74,6 +80,7 @@ static void hold_signals(int how)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
     (void)pthread_sigmask(how, &set, NULL);
 }
 
@@ -96,13 +103,17 @@ static void watch(struct agent *a)
     poll_fd(a, &a->events_poll, a->events_efd, on_lane_events);
     poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->device.fab), on_control);
     poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->device.fab), device_events);
-    a->tick.data = a->term.data = a->interrupt.data = a;
+    a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
     (void)uv_timer_init(&a->loop, &a->tick);
     (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
     (void)uv_signal_init(&a->loop, &a->term);
     (void)uv_signal_start(&a->term, on_signal, SIGTERM);
     (void)uv_signal_init(&a->loop, &a->interrupt);
     (void)uv_signal_start(&a->interrupt, on_signal, SIGINT);
+    if (a->config_path == NULL)
+        return;
+    (void)uv_signal_init(&a->loop, &a->hangup);
+    (void)uv_signal_start(&a->hangup, on_hangup, SIGHUP);
 }
 
 /* ---- starting and stopping
@@ -263,7 +274,10 @@ static int serve_above_others(struct agent *a)
     int status = serve(a);
     while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
         const struct agentd_config config = a->config;
-        *a = (struct agent){.config = config, .above = a->outrun_by, .heeded = a->heeded};
+        *a = (struct agent){.config = config,
+                            .config_path = a->config_path,
+                            .above = a->outrun_by,
+                            .heeded = a->heeded};
         status = serve(a);
     }
     close(lock);
@@ -323,6 +337,7 @@ int main(int argc, char **argv)
     }
     if (optind < argc)
         return fail("it takes no arguments but its options: see kedge-agentd --help");
+    agent.config_path = path;
     if (agentd_configure(path, &agent.config, &err) != 0)
         return fail(err.text);
     if (check)

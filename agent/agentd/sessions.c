@@ -152,6 +152,7 @@ void sessions_quotas(struct agent *a)
         a->quota[i].max_vqps = bound_of(a->tenants.at[i].config.vqps);
         a->quota[i].max_mrs = bound_of(a->tenants.at[i].config.mrs);
     }
+    windows_apply(a);
 }
 
 int sessions_start(struct agent *a, struct kedge_errbuf *err)
@@ -223,8 +224,10 @@ static void tenants_rest(struct agent *a)
             continue;
         arenas_forget(a, i + 1);
         agentd_tenant_rest(&a->tenants, i);
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE) {
             a->quota[i].refused = 0;
+            windows_forget_tenant(a, i + 1);
+        }
     }
 }
 
@@ -353,6 +356,7 @@ void session_begin(struct agent *a, uint32_t number)
                                             .rw = s->rw,
                                             .ro = s->ro,
                                             .tenant = s->ro->tenant,
+                                            .tenant_slot = s->tenant - 1,
                                             .max_vqps = s->ro->max_vqps,
                                             .max_inflight = s->ro->max_inflight,
                                             .max_mrs = MRS_PER_SESSION,

@@ -4,6 +4,7 @@
 #ifndef AGENTD_CONFIG_H
 #define AGENTD_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -26,6 +27,11 @@ struct agentd_uids {
     uid_t first, last;
 };
 
+/* How much may be in flight; 0: no limit. */
+struct agentd_limits {
+    uint64_t bytes, ops;
+};
+
 /* [tenant NAME] */
 struct agentd_tenant_config {
     char name[AGENTD_NAME];
@@ -34,6 +40,7 @@ struct agentd_tenant_config {
     uint32_t uid_ranges;
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
+    struct agentd_limits window;
 };
 
 struct agentd_config {
@@ -57,7 +64,8 @@ struct agentd_config {
     uint64_t connections, responders, queue_pairs_ahead; /* rc */
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
-    uint64_t spin_ns, lane_cpu; /* or AGENTD_ANY_CPU */
+    uint64_t spin_ns, lane_cpu;                      /* or AGENTD_ANY_CPU */
+    struct agentd_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */
     struct agentd_tenant_config tenant[AGENTD_TENANTS];
     uint32_t tenants;
@@ -66,6 +74,10 @@ struct agentd_config {
 /* The defaults, then what the file says (path NULL: no file). Without a tenant there is one,
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
 int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err);
+
+/* Takes what may change while the agent runs, the windows, from another configuration; a tenant's
+ * from that of the same name. Returns whether anything else differs. */
+bool agentd_config_update(struct agentd_config *config, const struct agentd_config *from);
 
 /* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
 void agentd_choose_times(struct agentd_config *config);

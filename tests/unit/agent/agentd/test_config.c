@@ -180,6 +180,36 @@ START_TEST(malformed_tenants_are_refused)
 }
 END_TEST
 
+START_TEST(of_another_file_windows_alone_come_into_force)
+{
+    static struct agentd_config fresh;
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\nwindow_bytes = 2MiB\nwindow_ops = 7\n"
+                               "[tenant a]\nwindow_ops = 3\n"),
+                     0);
+    ck_assert_uint_eq(config.window.bytes, 2 << 20);
+    ck_assert_uint_eq(config.window.ops, 7);
+    ck_assert_uint_eq(config.destination_window.bytes, 0);
+    ck_assert_uint_eq(config.tenant[0].window.ops, 3);
+    fresh = config;
+    ck_assert(!agentd_config_update(&fresh, &config));
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[pool]\ndestination_window_ops = 9\n"
+                               "[tenant a]\nwindow_bytes = 64KiB\n"),
+                     0);
+    ck_assert(!agentd_config_update(&fresh, &config));
+    ck_assert_uint_eq(fresh.window.bytes, 0);
+    ck_assert_uint_eq(fresh.destination_window.ops, 9);
+    ck_assert_uint_eq(fresh.tenant[0].window.ops, 0);
+    ck_assert_uint_eq(fresh.tenant[0].window.bytes, 65536);
+    ck_assert_int_eq(configure("[agent]\nnode = n2\n[pool]\nwindow_ops = 1\n[tenant b]\n"), 0);
+    ck_assert(agentd_config_update(&fresh, &config));
+    ck_assert_uint_eq(fresh.window.ops, 1);
+    ck_assert_str_eq(fresh.node, "n1");
+    ck_assert_str_eq(fresh.tenant[0].name, "a");
+    refused("[pool]\nwindow_bytes = much\n", "window_bytes must be a size");
+    refused("[tenant a]\nwindow_ops = -1\n", "window_ops must be a number");
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(an_empty_file_means_the_defaults)                                                            \
     T(an_unknown_key_is_named_with_its_line)                                                       \
@@ -193,6 +223,6 @@ END_TEST
     T(a_uid_finds_its_tenant)                                                                      \
     T(a_tenant_has_the_same_number_wherever_it_stands)                                             \
     T(without_tenants_our_own_user_is_one)                                                         \
-    T(malformed_tenants_are_refused)
-
+    T(malformed_tenants_are_refused)                                                               \
+    T(of_another_file_windows_alone_come_into_force)
 KEDGE_CHECK_MAIN("agentd_config", TESTS)

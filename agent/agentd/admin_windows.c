@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows, in the status and in the metrics. */
+#include <string.h>
+
+#include "base/metrics.h"
+#include "base/text.h"
+#include "daemon.h"
+
+enum { DESTINATIONS_SHOWN = 64 /* of those where something is in flight or has waited */ };
+
+/* Everything that there is of one window, named once for status and metrics. */
+enum field {
+    LIMIT_BYTES,
+    LIMIT_OPS,
+    IN_FLIGHT_BYTES,
+    IN_FLIGHT_OPS,
+    MOST_BYTES,
+    MOST_OPS,
+    WAITING,
+    WAITS,
+    WAITED,
+    FIELDS
+};
+static const struct {
+    const char *json, *metric, *help;
+} fields[FIELDS] = {
+    [LIMIT_BYTES] = {"limit_bytes", "kedge_agent_window_limit_bytes",
+                     "Most bytes that may be in flight; 0: no limit."},
+    [LIMIT_OPS] = {"limit_ops", "kedge_agent_window_limit_operations",
+                   "Most requests that may be in flight; 0: no limit."},
+    [IN_FLIGHT_BYTES] = {"in_flight_bytes", "kedge_agent_window_in_flight_bytes",
+                         "Bytes in flight; counted while any window has a limit."},
+    [IN_FLIGHT_OPS] = {"in_flight_ops", "kedge_agent_window_in_flight_operations",
+                       "Requests in flight; counted while any window has a limit."},
+    [MOST_BYTES] = {"most_bytes", "kedge_agent_window_most_bytes",
+                    "Most bytes that were in flight so far."},
+    [MOST_OPS] = {"most_ops", "kedge_agent_window_most_operations",
+                  "Most requests that were in flight so far."},
+    [WAITING] = {"waiting", "kedge_agent_window_waiting",
+                 "Virtual queue pairs whose first request waits for the window."},
+    [WAITS] = {"waits", "kedge_agent_window_waits_total", "Requests that waited for a window."},
+    [WAITED] = {"waited_ns", "kedge_agent_window_wait_seconds_total",
+                "How long requests waited for a window, first in their queue pair."},
+};
+
+static void values_of(const struct kedge_lane_window *n, uint64_t value[FIELDS])
+{
+    const uint64_t all[FIELDS] = {n->limit_bytes, n->limit_ops,  n->bytes,
+                                  n->ops,         n->most_bytes, n->most_ops,
+                                  n->waiting,     n->waits,      n->waited_ns};
+    memcpy(value, all, sizeof all);
+}
+
+/* No limit, and what is not counted, is null. */
+static void print_window(struct kedge_text *t, const struct kedge_lane_window *n)
+{
+    uint64_t value[FIELDS];
+    values_of(n, value);
+    for (int i = 0; i < FIELDS; i++) {
+        bool limit = i == LIMIT_BYTES || i == LIMIT_OPS;
+        bool counted = i == IN_FLIGHT_BYTES || i == IN_FLIGHT_OPS;
+        kedge_text_printf(t, "%s\"%s\":", i == 0 ? "" : ",", fields[i].json);
+        if ((limit && value[i] == 0) || (counted && !n->counted))
+            kedge_text_printf(t, "null");
+        else
+            kedge_text_printf(t, "%llu", (unsigned long long)value[i]);
+    }
+    kedge_text_printf(t, "}");
+}
+
+static bool is_worth_showing(const struct kedge_lane_window *n)
+{
+    return n->ops > 0 || n->waiting > 0 || n->waits > 0;
+}
+
+void windows_status(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_lane_window n;
+    char gid[KEDGE_GID_TEXT];
+    const char *comma = "";
+    kedge_text_printf(t, ",\"windows\":{\"device\":{");
+    (void)kedge_lane_window(a->lane, KEDGE_WINDOW_DEVICE, 0, &n);
+    print_window(t, &n);
+    kedge_text_printf(t, ",\"tenants\":[");
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            continue;
+        kedge_text_printf(t, "%s{\"tenant\":", comma);
+        kedge_text_json(t, a->tenants.at[i].config.name);
+        kedge_text_printf(t, ",");
+        (void)kedge_lane_window(a->lane, KEDGE_WINDOW_TENANT, i, &n);
+        print_window(t, &n);
+        comma = ",";
+    }
+    kedge_text_printf(t, "],\"destinations\":[");
+    comma = "";
+    for (uint32_t i = 0, shown = 0; i < MAX_FLOWS && shown < DESTINATIONS_SHOWN; i++) {
+        if (!kedge_lane_window(a->lane, KEDGE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
+            continue;
+        kedge_text_printf(t, "%s{\"gid\":\"%s\",", comma, kedge_gid_format(n.gid, gid));
+        print_window(t, &n);
+        comma = ",";
+        shown++;
+    }
+    kedge_text_printf(t, "]}");
+}
+
+static void sample(struct kedge_text *t, enum field field, const struct kedge_metric_label *labels,
+                   size_t count, uint64_t value)
+{
+    if (field == WAITED)
+        kedge_metric_double(t, fields[field].metric, labels, count, (double)value / 1e9);
+    else
+        kedge_metric_u64(t, fields[field].metric, labels, count, value);
+}
+
+/* Destinations are too many for a time series each: their limit, and what waits for all of them. */
+static bool destinations(struct agent *a, enum field field, uint64_t *out)
+{
+    struct kedge_lane_stats s;
+    struct kedge_lane_window n;
+    kedge_lane_stats(a->lane, &s);
+    *out = 0;
+    switch (field) {
+    case LIMIT_BYTES:
+        *out = a->config.destination_window.bytes;
+        return true;
+    case LIMIT_OPS:
+        *out = a->config.destination_window.ops;
+        return true;
+    case WAITING:
+        for (uint32_t i = 0; i < MAX_FLOWS; i++)
+            if (kedge_lane_window(a->lane, KEDGE_WINDOW_DESTINATION, i, &n))
+                *out += n.waiting;
+        return true;
+    case WAITS:
+        *out = s.window_waits[KEDGE_WINDOW_DESTINATION];
+        return true;
+    case WAITED:
+        *out = s.window_waited_ns[KEDGE_WINDOW_DESTINATION];
+        return true;
+    default:
+        return false;
+    }
+}
+
+void windows_metrics(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_lane_window n;
+    uint64_t value[FIELDS], sum;
+    for (int f = 0; f < FIELDS; f++) {
+        struct kedge_metric_label labels[] = {{"scope", "device"}, {"tenant", ""}};
+        kedge_metric_head(t, fields[f].metric,
+                          f == WAITS || f == WAITED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
+                          fields[f].help);
+        (void)kedge_lane_window(a->lane, KEDGE_WINDOW_DEVICE, 0, &n);
+        values_of(&n, value);
+        sample(t, f, labels, 1, value[f]);
+        labels[0].value = "destination";
+        if (destinations(a, f, &sum))
+            sample(t, f, labels, 1, sum);
+        labels[0].value = "tenant";
+        for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+            if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+                continue;
+            labels[1].value = a->tenants.at[i].config.name;
+            (void)kedge_lane_window(a->lane, KEDGE_WINDOW_TENANT, i, &n);
+            values_of(&n, value);
+            sample(t, f, labels, 2, value[f]);
+        }
+    }
+}

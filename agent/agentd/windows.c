@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows as the settings want them: told to the lane at the start, and again on SIGHUP. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+
+static void tell_lane(struct agent *a, enum kedge_window_scope scope, uint32_t tenant,
+                      const struct agentd_limits *window)
+{
+    struct kedge_command command = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
+    lane_thread_command(a, &command);
+}
+
+void windows_apply(struct agent *a)
+{
+    tell_lane(a, KEDGE_WINDOW_DEVICE, 0, &a->config.window);
+    tell_lane(a, KEDGE_WINDOW_DESTINATION, 0, &a->config.destination_window);
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+        tell_lane(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+}
+
+void windows_forget_tenant(struct agent *a, uint32_t tenant)
+{
+    struct kedge_command command = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = KEDGE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
+    lane_thread_command(a, &command);
+}
+
+/* What the metaservers say of a tenant stands above the file. */
+static void take_tenant(struct agentd_tenant *t, const struct agentd_config *fresh)
+{
+    for (uint32_t i = 0; i < fresh->tenants; i++)
+        if (strcmp(fresh->tenant[i].name, t->own.name) == 0)
+            t->own.window = fresh->tenant[i].window;
+    if (!t->central)
+        t->config.window = t->own.window;
+}
+
+void windows_reload(struct agent *a)
+{
+    struct agentd_config *fresh = malloc(sizeof *fresh);
+    struct kedge_errbuf err = {"out of memory"};
+    if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0) {
+        kedge_log(KEDGE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
+        free(fresh);
+        return;
+    }
+    if (agentd_config_update(&a->config, fresh))
+        kedge_log(KEDGE_LOG_WARN,
+                  "only windows change while the agent runs: restart it for the other settings",
+                  "file=\"%s\"", a->config_path);
+    for (int i = 0; i < AGENTD_TENANTS; i++)
+        if (a->tenants.at[i].own.name[0] != '\0')
+            take_tenant(&a->tenants.at[i], fresh);
+    free(fresh);
+    windows_apply(a);
+    kedge_log(KEDGE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
+              (unsigned long long)a->config.window.bytes, (unsigned long long)a->config.window.ops);
+}
