@@ -105,7 +105,7 @@ part_repair() {
     waits_for 120 "warming up" paused_or_over $pid
     before=$(objects)
     kill -CONT $pid || true
-    waits_for 600 "$rounds rounds of break and repair" paused_or_over $pid
+    waits_for 1800 "$rounds rounds of break and repair" paused_or_over $pid
     after=$(objects)
     kill -CONT $pid || true
     wait $pid || status=$?
