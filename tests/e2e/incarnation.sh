@@ -59,9 +59,11 @@ now=$(agent_number a incarnation)
 KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/watch.out" &
 watcher=$!
 for _ in $(seq 100); do grep -q attached "$work/watch.out" && break; sleep 0.05; done
+kill -STOP "${pids[a]}" # or it renews at the second one before that stands still
 register "$url2" $((now + 3000))
 kill -STOP "${pids[metad2]}"
 register "$url" $((now + 2000))
+kill -CONT "${pids[a]}"
 rises_above "$url" $((now + 2000))
 wait "$watcher" || true
 grep -q '^ended: .*the agent has restarted: open another' "$work/watch.out" || fail "the worker was told: $(cat "$work/watch.out")"
