@@ -192,6 +192,7 @@ struct phys {
     struct phys *next_chained;
     struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained;
+    uint32_t crowded; /* the round of retries in which somebody found no room */
 };
 
 struct lane_counters {
@@ -214,14 +215,15 @@ struct kedge_lane {
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for room in a queue pair */
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
+    uint32_t retries;           /* rounds of them */
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
     uint64_t housekeeping_ns;
     uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;
-    struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
-    struct vqp *blocked;
+    struct session *dirty, *due;        /* to publish; with a lease or a drain to wait for */
+    struct vqp *blocked, **blocked_end; /* in the order of coming */
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;

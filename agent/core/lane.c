@@ -114,6 +114,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     l->config = *config;
     l->res = *resources;
     l->wake = no_wake;
+    l->blocked_end = &l->blocked;
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);

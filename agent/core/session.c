@@ -156,6 +156,8 @@ static void unblock_all(struct kedge_lane *l, const struct session *s)
         else
             at = &(*at)->next_blocked;
     }
+    for (l->blocked_end = &l->blocked; *l->blocked_end != NULL;)
+        l->blocked_end = &(*l->blocked_end)->next_blocked;
 }
 
 static void session_over(struct kedge_lane *l, struct session *s)

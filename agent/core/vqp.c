@@ -47,8 +47,9 @@ void vqp_block(struct kedge_lane *l, struct vqp *q)
     if (q->blocked)
         return;
     q->blocked = 1;
-    q->next_blocked = l->blocked;
-    l->blocked = q;
+    q->next_blocked = NULL;
+    *l->blocked_end = q;
+    l->blocked_end = &q->next_blocked;
 }
 
 void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
@@ -125,8 +126,16 @@ static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
     return true;
 }
 
-/* TRIED_WAIT: at a window, and in those before, or else in none. */
-static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
+static enum tried no_room(struct kedge_lane *l, struct phys *p)
+{
+    l->starved = 1;
+    if (p != NULL)
+        p->crowded = l->retries;
+    return TRIED_WAIT;
+}
+
+/* fresh: it comes from the ring. TRIED_WAIT: at a window, and in those before, or else in none. */
+static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bool fresh)
 {
     bool wait = false;
     uint32_t reason = w->refused;
@@ -148,10 +157,10 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
                    ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
                    : TRIED_WAIT;
     struct phys *p = flow_phys(l, q->flow);
-    if (!wire_has_room(l, p)) {
-        l->starved = 1;
-        return TRIED_WAIT;
-    }
+    if (fresh && l->starved && p != NULL && p->crowded == l->retries)
+        return TRIED_WAIT; /* behind those who wait for room here */
+    if (!wire_has_room(l, p))
+        return no_room(l, p);
     if (!has_turn(l, q, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
@@ -162,10 +171,8 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     case REMOTE_OK:
         break;
     }
-    if (!wire_has_room(l, p)) { /* resolving may have taken the last slot */
-        l->starved = 1;
-        return TRIED_WAIT;
-    }
+    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
+        return no_room(l, p);
     if (!windows_enter(l, q, w))
         return TRIED_WAIT;
     const struct peer *peer = &l->peers[q->peer_slot];
@@ -185,7 +192,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
 
 void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
-    if (q->queue.head == NULL && try_post(l, q, w) == TRIED_DONE)
+    if (q->queue.head == NULL && try_post(l, q, w, true) == TRIED_DONE)
         return;
     queue_push(&q->queue, w);
     if (q->window == NULL)
@@ -196,7 +203,7 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q)
 {
     while (q->queue.head != NULL) {
         struct wr *w = queue_pop(&q->queue);
-        if (try_post(l, q, w) == TRIED_WAIT) {
+        if (try_post(l, q, w, false) == TRIED_WAIT) {
             queue_push_front(&q->queue, w);
             if (q->window == NULL)
                 vqp_block(l, q);
@@ -219,17 +226,33 @@ void vqps_retry(struct kedge_lane *l)
 {
     struct vqp *list = l->blocked;
     l->blocked = NULL;
+    l->blocked_end = &l->blocked;
     l->starved = 0;
+    l->retries++;
     for (struct vqp *q = list; q != NULL; q = q->next_blocked)
         if (q->flow != NULL)
             q->flow->waiting = 0;
     for (struct vqp *q = list; q != NULL; q = q->next_blocked)
         count_waiting(q);
+    struct vqp *served = NULL, **served_end = &served;
     for (struct vqp *q = list, *next; q != NULL; q = next) {
+        struct vqp **end = l->blocked_end;
+        uint32_t did = l->did;
         next = q->next_blocked;
         q->blocked = 0;
         if (q->session->state == SESSION_LIVE)
             vqp_go_on(l, q);
+        /* Who has had something waits behind those who have not. */
+        if (l->did != did && *end == q && q->next_blocked == NULL) {
+            *end = NULL;
+            l->blocked_end = end;
+            *served_end = q;
+            served_end = &q->next_blocked;
+        }
+    }
+    if (served != NULL) {
+        *l->blocked_end = served;
+        l->blocked_end = served_end;
     }
 }
 

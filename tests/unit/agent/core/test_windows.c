@@ -325,6 +325,28 @@ START_TEST(virtual_queue_pairs_of_one_tenant_share_its_window)
 }
 END_TEST
 
+/* Where no window is what limits them, queue pairs have no room for all. */
+START_TEST(who_waits_for_room_in_a_queue_pair_is_not_starved)
+{
+    static const uint32_t sizes[] = {64, 16000}; /* of the large ones a pass takes a part */
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        uint64_t most = 0;
+        crowd_open(c, &world);
+        for (int i = 0; i < 30; i++)
+            crowd_join(c, 1, 1, 30, sizes[k]);
+        crowd_watch.per_poll = 4;
+        crowd_run(c, 6000);
+        for (int i = 0; i < 30; i++)
+            most = c->member[i].done > most ? c->member[i].done : most;
+        for (int i = 0; i < 30; i++)
+            ck_assert_uint_gt(c->member[i].done * 2, most);
+        crowd_watch.per_poll = 0;
+        crowd_settle(c);
+        crowd_close(c);
+    }
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(windows_hold_exactly_under_a_hundred_workers)                                                \
     T(windows_change_under_load_and_hold_from_that_pass_on)                                        \
@@ -335,5 +357,6 @@ END_TEST
     T(requests_that_wait_for_a_node_that_died_fail_and_hold_up_no_other)                           \
     T(a_tenant_with_64_workers_gets_no_more_than_one_with_1)                                       \
     T(who_asks_for_less_than_its_share_gets_all_of_it_at_once)                                     \
-    T(virtual_queue_pairs_of_one_tenant_share_its_window)
+    T(virtual_queue_pairs_of_one_tenant_share_its_window)                                          \
+    T(who_waits_for_room_in_a_queue_pair_is_not_starved)
 KEDGE_CHECK_MAIN("windows", TESTS)
