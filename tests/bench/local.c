@@ -77,9 +77,14 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     const unsigned long long peers = o->test != PERF_MEMORY ? strangers + 1024
                                      : which == 1           ? strangers
                                                             : 1;
-    const bool many = o->test == PERF_MESH || o->test == PERF_STORM;
+    const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS;
     const uint32_t workers = many ? o->workers : 16;
-    char transport[32] = "";
+    char transport[32] = "", windows[96] = "", other[64] = "";
+    if (o->window_ops != 0 || o->window_bytes != 0)
+        snprintf(windows, sizeof windows, "window_ops = %u\nwindow_bytes = %llu\n", o->window_ops,
+                 (unsigned long long)o->window_bytes);
+    if (o->test == PERF_FAIRNESS)
+        snprintf(other, sizeof other, "[tenant other]\nuids = %d\n", PERF_OTHER_UID);
     if (o->transport != NULL)
         snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
@@ -94,11 +99,12 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  "state_dir = %s/%s\nmetaservers = %s\n"
                  "[fabric]\nprovider = soft\ndevice = %s\n%s"
                  "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
-                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n"
-                 "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n",
+                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s"
+                 "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
                  l->server, l->device, transport, lane_cpu, peers, workers > 256 ? workers : 256,
-                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, (unsigned)geteuid());
+                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, windows,
+                 (unsigned)geteuid(), other);
     return write_file(path, text, err);
 }
 
@@ -231,6 +237,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
                              .work = "/tmp/kedge-perf-XXXXXX"};
     if (mkdtemp(l->device) == NULL || mkdtemp(l->work) == NULL)
         return kedge_err(err, -errno, "directories in /dev/shm and /tmp: %s", strerror(errno));
+    if (o->test == PERF_FAIRNESS && chmod(l->work, 0711) != 0) /* for the other tenant's worker */
+        return kedge_err(err, -errno, "%s: %s", l->work, strerror(errno));
     int status = 0;
     choose_cpus(l, o);
     const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : 0);

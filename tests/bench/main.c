@@ -26,6 +26,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_first_read(o, r, err);
     case PERF_STORM:
         return perf_storm(o, r, err);
+    case PERF_FAIRNESS:
+        return perf_fairness(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

@@ -26,17 +26,22 @@ static const char help[] =
     "                            peer, step by step: medians in a fresh process and in one that\n"
     "                            keeps its device open; needs an RDMA device\n"
     "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
+    "  fairness --workers N      two tenants READ, one with N workers and one with 1: which part\n"
+    "                            each gets; needs --local and root\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
     "                            but for mesh and storm, worker and lanes get CPUs\n"
     "                            of their own\n"
     "  --transport dc|rc         of --local's agents (dc)\n"
-    "  --size BYTES              of an operation (8)\n"
-    "  --depth N                 operations under way at a time (1)\n"
+    "  --size BYTES              of an operation (8; fairness: 65536)\n"
+    "  --depth N                 operations under way at a time (1; fairness: 64)\n"
     "  --count N                 how many are measured\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
+    "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
+    "                            limit)\n"
+    "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
     "  --wrong-keys              isolation: the other worker guesses keys of the live node "
     "instead\n"
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
@@ -68,13 +73,22 @@ static const struct {
     {"verbs-connect", PERF_VERBS_CONNECT, 5},
     {"first-read", PERF_FIRST_READ, 20},
     {"storm", PERF_STORM, 0},
+    {"fairness", PERF_FAIRNESS, 0},
 };
 
 #define TESTS                                                                                      \
-    "attach, connect, read, write, mesh, storm, memory, isolation, cores, first-read, "            \
+    "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, first-read, "  \
     "verbs-connect"
 
-enum { UNCACHED = 1000, CACHED = 1000000, MESH = 16, STORM = 240 };
+enum {
+    UNCACHED = 1000,
+    CACHED = 1000000,
+    MESH = 16,
+    STORM = 240,
+    FAIRNESS = 64,
+    WINDOW_OPS = 16,
+    MANY_OPS = 1 << 20
+};
 
 static int number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out,
                   struct kedge_errbuf *err)
@@ -111,6 +125,9 @@ static int check_local(const struct perf_options *o, bool uncached, struct kedge
         return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
     if (o->test == PERF_ISOLATION && !o->local)
         return kedge_err(err, -EINVAL, "isolation needs --local: it kills agents");
+    if (o->test == PERF_FAIRNESS && !o->local)
+        return kedge_err(err, -EINVAL,
+                         "fairness needs --local: it is about two tenants of its own");
     if (o->transport == NULL)
         return 0;
     if (!o->local || o->direct || o->test == PERF_CORES)
@@ -142,8 +159,17 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
                          "--local knows its agent's socket: leave out --admin-socket");
     if (o->test != PERF_STORM && o->admin_socket != NULL)
         return kedge_err(err, -EINVAL, "--admin-socket is for storm");
+    if (o->windows && (!o->local || o->direct))
+        return kedge_err(err, -EINVAL,
+                         "--window-ops and --window-bytes are for --local, which starts agents");
+    if (o->test == PERF_FAIRNESS && !o->windows)
+        o->window_ops = WINDOW_OPS;
+    if (o->size == 0)
+        o->size = o->test == PERF_FAIRNESS ? 65536 : 8;
+    if (o->depth == 0)
+        o->depth = o->test == PERF_FAIRNESS ? 64 : 1;
     if (o->workers == 0)
-        o->workers = o->test == PERF_STORM ? STORM : MESH;
+        o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
     o->cached = cached;
     int status = check_local(o, uncached, err);
     return status != 0 ? status : check_fresh(o, err);
@@ -157,6 +183,8 @@ static const struct option long_options[] = {
     {"workers", required_argument, NULL, 'w'},
     {"dead", required_argument, NULL, 'k'},
     {"silent", required_argument, NULL, 'i'},
+    {"window-ops", required_argument, NULL, 'o'},
+    {"window-bytes", required_argument, NULL, 'B'},
     {"wrong-keys", no_argument, NULL, 'W'},
     {"socket", required_argument, NULL, 'a'},
     {"peer-socket", required_argument, NULL, 'p'},
@@ -210,6 +238,8 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
                  : c == 'd' ? number("depth", optarg, 1, PERF_MAX_DEPTH, &value, err)
                  : c == 'n' ? number("count", optarg, 1, UINT32_MAX, &value, err)
                  : c == 'k' ? number("dead", optarg, 1, PERF_MAX_DEAD, &value, err)
+                 : c == 'o' ? number("window-ops", optarg, 0, MANY_OPS, &value, err)
+                 : c == 'B' ? number("window-bytes", optarg, 0, 1ull << 48, &value, err)
                  : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
                             : number("workers", optarg, 2, PERF_MAX_WORKERS, &value, err);
     if (status != 0)
@@ -226,6 +256,14 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
         break;
     case 'k':
         o->dead = (uint32_t)value;
+        break;
+    case 'o':
+        o->windows = true;
+        o->window_ops = (uint32_t)value;
+        break;
+    case 'B':
+        o->windows = true;
+        o->window_bytes = value;
         break;
     case 'i':
         o->silent = (uint32_t)value;
@@ -282,11 +320,8 @@ static int parse_test(int argc, char **argv, struct perf_options *o, struct kedg
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err)
 {
     const char *server = getenv("KEDGE_SERVER");
-    struct perf_options o = {.size = 8,
-                             .depth = 1,
-                             .dead = 4,
-                             .silent = 4,
-                             .server = server != NULL ? server : "http://127.0.0.1:7480"};
+    struct perf_options o = {
+        .dead = 4, .silent = 4, .server = server != NULL ? server : "http://127.0.0.1:7480"};
     bool cached = false, uncached = false;
     int c, status = 0;
     while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
@@ -297,6 +332,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
         case 'w':
         case 'k':
         case 'i':
+        case 'o':
+        case 'B':
             status = set_number(&o, c, err);
             break;
         case 'r':

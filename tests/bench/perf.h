@@ -20,6 +20,7 @@ enum {
     PERF_MAX_DEAD = 8,           /* agents that isolation kills */
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
+    PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
     PERF_SIGNATURE = 0x5a,       /* where the pattern in a target's memory begins */
 };
 
@@ -34,7 +35,8 @@ enum perf_test {
     PERF_CORES,
     PERF_VERBS_CONNECT,
     PERF_FIRST_READ,
-    PERF_STORM
+    PERF_STORM,
+    PERF_FAIRNESS
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -49,6 +51,9 @@ struct perf_options {
     const char *transport;    /* of --local's agents; NULL: theirs by default */
     uint64_t count;
     uint32_t size, depth, workers, dead, silent;
+    uint32_t window_ops; /* of --local's agents; 0: none */
+    uint64_t window_bytes;
+    bool windows; /* one of them was said */
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     struct bench_choice verbs; /* verbs-connect: device and GIDs */
@@ -165,6 +170,9 @@ void perf_verbs_report(const struct perf_options *o, const struct perf_result *r
 int perf_first_read(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 void perf_first_report(const struct perf_options *o, const struct perf_result *r);
 int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+/* hist: of the many; alone: of the one. */
+int perf_fairness(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+void perf_fairness_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 

@@ -144,6 +144,10 @@ void perf_report(const struct perf_options *o, const struct perf_result *r)
         perf_verbs_report(o, r);
         return;
     }
+    if (o->test == PERF_FAIRNESS) {
+        perf_fairness_report(o, r);
+        return;
+    }
     if (o->test == PERF_FIRST_READ) {
         perf_first_report(o, r);
         return;

@@ -24,6 +24,11 @@ else
 fi
 measure '.test == "memory" and .peers == 300 and .bytes_with > .bytes_without' memory --count 300
 measure '.test == "isolation" and .alone_p99_ns > 0 and .bad_failed > 0' isolation --count 20000
+if ((EUID == 0)); then
+    measure '.test == "fairness" and .many_bytes_per_second > 0 and .share_of_one > 0.05' fairness --workers 8
+else
+    skip "kedge-perf fairness (two tenants are two uids: not root)"
+fi
 measure '.test == "mesh" and .verified and .count == 56' mesh --workers 8
 measure '.test == "storm" and .verified and .workers == 240 and .worked == 240 and .connections == null' storm
 measure '.test == "storm" and .verified and .worked == 40 and .connections == 1' storm --workers 40 --transport rc

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two tenants of one agent, one with many workers and one with a single one, all of which READ from
+ * one node as fast as they may: which part each gets. */
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "hall.h"
+#include "reader.h"
+
+enum { READY, WARM_MS = 500, MEASURE_MS = 3000, WAIT_MS = 1000, BATCH = 64 };
+
+struct fairness {
+    const struct perf_options *o;
+    char token[KEDGE_TOKEN_MAX];
+};
+
+/* A worker that keeps so many READs out. */
+struct flood {
+    struct perf_reader reader;
+    uint32_t size, depth;
+    uint64_t posted_ns[PERF_MAX_DEPTH];
+};
+
+static int post(struct flood *f, uint64_t slot, struct kedge_errbuf *err)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)f->reader.memory + slot * f->size,
+                          .length = f->size,
+                          .lkey = f->reader.lkey};
+    struct ibv_send_wr wr = {.wr_id = slot,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {.remote_addr = f->reader.remote.addr,
+                                         .rkey = f->reader.remote.rkey}},
+                       *bad;
+    f->posted_ns[slot] = kedge_clock_ns();
+    int status = kedge_post_send(f->reader.q, &wr, &bad);
+    return status == 0 ? 0 : perf_failed(status, "posting", err);
+}
+
+/* Sleeps while nothing completes: the workers share a processor. */
+static int go_on(struct flood *f, uint64_t from_ns, uint64_t to_ns, struct perf_seat *seat)
+{
+    struct ibv_wc wc[BATCH];
+    int n = kedge_poll(f->reader.s, BATCH, wc), status = 0;
+    if (n == 0 && (n = kedge_wait(f->reader.s, WAIT_MS)) >= 0)
+        n = kedge_poll(f->reader.s, BATCH, wc);
+    if (n < 0)
+        return perf_failed(n, "waiting", &seat->err);
+    uint64_t now_ns = kedge_clock_ns();
+    for (int i = 0; i < n && status == 0; i++) {
+        if (wc[i].status != IBV_WC_SUCCESS)
+            return kedge_err(&seat->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
+                             kedge_reason_str(wc[i].vendor_err));
+        if (now_ns >= from_ns && now_ns < to_ns)
+            kedge_hist_record(&seat->hist, now_ns - f->posted_ns[wc[i].wr_id]);
+        status = post(f, wc[i].wr_id, &seat->err);
+    }
+    return status;
+}
+
+static int attach(struct flood *f, struct kedge_errbuf *err)
+{
+    struct perf_reader *r = &f->reader;
+    int status = perf_reader_attach(r, err);
+    if (status != 0)
+        return status;
+    status = kedge_alloc(r->s, (size_t)f->size * f->depth, &r->memory, &r->lkey);
+    if (status != 0)
+        return perf_failed(status, "memory", err);
+    status = perf_reader_import(r, err);
+    return status == 0 ? perf_reader_connect(r, err) : status;
+}
+
+/* The other tenant's worker. The scheduler would share the processor that all workers have between
+ * processes, 64 to 1: it comes first there, since what is measured is the agent's doing. */
+static int become_other(struct kedge_errbuf *err)
+{
+    if (setpriority(PRIO_PROCESS, 0, -20) != 0 || setgroups(0, NULL) != 0 ||
+        setgid(PERF_OTHER_UID) != 0 || setuid(PERF_OTHER_UID) != 0)
+        return kedge_err(err, -errno, "becoming uid %d: %s", PERF_OTHER_UID, strerror(errno));
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of uid has cleared it */
+    return 0;
+}
+
+static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
+{
+    static struct flood f;
+    const struct fairness *all = user;
+    struct perf_seat *seat = &hall->seat[me];
+    f.reader = (struct perf_reader){.socket = all->o->socket, .token = all->token};
+    f.size = all->o->size;
+    f.depth = all->o->depth;
+    int status = me == hall->workers - 1 ? become_other(&seat->err) : 0;
+    if (status == 0)
+        status = attach(&f, &seat->err);
+    seat->retries = f.reader.retries;
+    if (status == 0 && (status = perf_hall_meet(hall, READY)) != 0)
+        kedge_err(&seat->err, status, "not all workers came");
+    uint64_t from_ns = atomic_load(&hall->met_ns[READY]) + WARM_MS * KEDGE_NS_PER_MS;
+    uint64_t to_ns = from_ns + MEASURE_MS * KEDGE_NS_PER_MS;
+    for (uint32_t i = 0; i < f.depth && status == 0; i++)
+        status = post(&f, i, &seat->err);
+    while (status == 0 && kedge_clock_ns() < to_ns)
+        status = go_on(&f, from_ns, to_ns, seat);
+    perf_reader_close(&f.reader);
+    return status;
+}
+
+static int share_out(const struct perf_hall *hall, struct perf_result *r, struct kedge_errbuf *err)
+{
+    int status;
+    kedge_hist_reset(&r->hist);
+    kedge_hist_reset(&r->alone);
+    (void)perf_hall_judge(hall, &status, err);
+    if (status != 0)
+        return status;
+    for (uint32_t i = 0; i < hall->workers; i++) {
+        const struct perf_seat *seat = &hall->seat[i];
+        kedge_hist_merge(i + 1 == hall->workers ? &r->alone : &r->hist, &seat->hist);
+        r->retries += seat->retries;
+    }
+    r->elapsed_ns = MEASURE_MS * KEDGE_NS_PER_MS;
+    return 0;
+}
+
+static int open_target(const struct perf_options *o, struct kedge_session **s,
+                       char token[KEDGE_TOKEN_MAX], struct kedge_errbuf *err)
+{
+    uint64_t retries = 0;
+    struct kedge_mr *mr;
+    uint32_t lkey;
+    void *memory;
+    int status = perf_open(o->peer_socket, s, &retries, err);
+    if (status != 0)
+        return status;
+    status = kedge_alloc(*s, o->size, &memory, &lkey);
+    if (status == 0)
+        status = kedge_reg_mr(*s, memory, o->size, IBV_ACCESS_REMOTE_READ, &mr);
+    if (status == 0)
+        status = kedge_mr_export(mr, token, KEDGE_TOKEN_MAX);
+    return status == 0 ? 0 : perf_failed(status, "exporting the target's memory", err);
+}
+
+int perf_fairness(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
+{
+    struct fairness all = {.o = o};
+    struct kedge_session *target = NULL;
+    struct perf_hall *hall;
+    if (geteuid() != 0)
+        return kedge_err(err, -EPERM,
+                         "fairness is of two tenants, which are two uids: run it as root");
+    int status = open_target(o, &target, all.token, err);
+    if (status == 0 && (status = perf_hall_new(o->workers + 1, &hall, err)) == 0) {
+        perf_hall_run(hall, worker_run, &all);
+        status = share_out(hall, r, err);
+        perf_hall_free(hall);
+    }
+    kedge_close(target);
+    return status;
+}
+
+static double per_second(const struct perf_options *o, const struct kedge_hist *h,
+                         const struct perf_result *r)
+{
+    return (double)h->count * o->size / ((double)r->elapsed_ns / 1e9);
+}
+
+static void as_json(const struct perf_options *o, const struct perf_result *r, double many,
+                    double one)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 4096);
+    kedge_text_printf(&t,
+                      "{\"test\":\"fairness\",\"workers\":%u,\"size\":%u,\"depth\":%u,"
+                      "\"window_ops\":%u,\"window_bytes\":%llu,\"many_bytes_per_second\":%.0f,"
+                      "\"one_bytes_per_second\":%.0f,\"share_of_one\":%.4f,"
+                      "\"many_p50_ns\":%llu,\"many_p99_ns\":%llu,\"one_p50_ns\":%llu,"
+                      "\"one_p99_ns\":%llu,",
+                      o->workers, o->size, o->depth, o->window_ops,
+                      (unsigned long long)o->window_bytes, many, one, one / (many + one),
+                      (unsigned long long)kedge_hist_percentile(&r->hist, 50),
+                      (unsigned long long)kedge_hist_percentile(&r->hist, 99),
+                      (unsigned long long)kedge_hist_percentile(&r->alone, 50),
+                      (unsigned long long)kedge_hist_percentile(&r->alone, 99));
+    perf_report_machine(&t);
+    kedge_text_printf(&t, "}");
+    puts(kedge_text_str(&t));
+    kedge_text_fini(&t);
+}
+
+void perf_fairness_report(const struct perf_options *o, const struct perf_result *r)
+{
+    double many = per_second(o, &r->hist, r), one = per_second(o, &r->alone, r);
+    if (o->json) {
+        as_json(o, r, many, one);
+        return;
+    }
+    printf(
+        "fairness: READs of %u bytes, depth %u, windows of %u requests and %llu bytes (0: none): "
+        "%u workers of one tenant %.0f MB/s, 1 of another %.0f MB/s, which is %.1f %% of all; "
+        "p50 of the many %.0f us, of the one %.0f us\n",
+        o->size, o->depth, o->window_ops, (unsigned long long)o->window_bytes, o->workers,
+        many / 1e6, one / 1e6, 100 * one / (many + one),
+        (double)kedge_hist_percentile(&r->hist, 50) / 1e3,
+        (double)kedge_hist_percentile(&r->alone, 50) / 1e3);
+}
