@@ -183,14 +183,20 @@ static void as_json(const struct perf_options *o, const struct perf_result *r, d
                       "{\"test\":\"fairness\",\"workers\":%u,\"size\":%u,\"depth\":%u,"
                       "\"window_ops\":%u,\"window_bytes\":%llu,\"many_bytes_per_second\":%.0f,"
                       "\"one_bytes_per_second\":%.0f,\"share_of_one\":%.4f,"
-                      "\"many_p50_ns\":%llu,\"many_p99_ns\":%llu,\"one_p50_ns\":%llu,"
-                      "\"one_p99_ns\":%llu,",
+                      "\"one_p50_ns\":%llu,\"one_p99_ns\":%llu,",
                       o->workers, o->size, o->depth, o->window_ops,
                       (unsigned long long)o->window_bytes, many, one, one / (many + one),
-                      (unsigned long long)kedge_hist_percentile(&r->hist, 50),
-                      (unsigned long long)kedge_hist_percentile(&r->hist, 99),
                       (unsigned long long)kedge_hist_percentile(&r->alone, 50),
                       (unsigned long long)kedge_hist_percentile(&r->alone, 99));
+    /* As of all tests: here of the many. */
+    kedge_text_printf(&t,
+                      "\"count\":%llu,\"retries\":%llu,\"p50_ns\":%llu,\"p99_ns\":%llu,"
+                      "\"elapsed_ns\":%llu,\"per_second\":%.0f,\"pinned\":%s,",
+                      (unsigned long long)r->hist.count, (unsigned long long)r->retries,
+                      (unsigned long long)kedge_hist_percentile(&r->hist, 50),
+                      (unsigned long long)kedge_hist_percentile(&r->hist, 99),
+                      (unsigned long long)r->elapsed_ns, many / o->size,
+                      o->pinned ? "true" : "false");
     perf_report_machine(&t);
     kedge_text_printf(&t, "}");
     puts(kedge_text_str(&t));
