@@ -27,6 +27,7 @@ struct connection {
     uv_timer_t deadline; /* to attach by */
     int handles;         /* that are not closed yet; 0 until it is watched */
     bool closing, attached, resolving;
+    bool ended; /* by us: nothing that it sends is heard any more */
     struct kedge_peer_process peer;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
@@ -83,6 +84,12 @@ void connection_close(struct connection *c)
         uv_close((uv_handle_t *)&c->poll, handle_closed);
     if (c->process.data != NULL)
         uv_close((uv_handle_t *)&c->process, handle_closed);
+}
+
+void connection_end(struct connection *c)
+{
+    c->ended = true;
+    (void)shutdown(c->fd, SHUT_WR);
 }
 
 /* ---- answers
@@ -187,7 +194,7 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
 
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
 {
-    if (c->closing)
+    if (c->closing || c->ended)
         return;
     if (status != 0) {
         answer_error(c, c->arena_tag, status, "this session has all the arenas that it can have");
@@ -206,6 +213,8 @@ static void resolved(void *user, int status, const uint8_t gid[16], uint16_t poo
             free(c);
         return;
     }
+    if (c->ended)
+        return;
     if (status != 0) {
         answer_error(c, c->resolve_tag, status,
                      status == -ENOENT   ? "no node has that name"
@@ -296,11 +305,16 @@ static void take_next(struct connection *c)
     int got = receive(c, packet, &bytes);
     if (got == -EAGAIN || got == -EINTR)
         return;
+    const bool flood = got == 0 && is_flood(c);
     if (got == -EMSGSIZE || got == -EPROTO)
         refuse(c, 0, -EPROTO, "malformed message");
     else if (got != 0)
         connection_close(c);
-    else if (is_flood(c))
+    else if (flood && c->ended)
+        connection_close(c);
+    else if (c->ended)
+        return;
+    else if (flood)
         refuse(c, 0, -EAGAIN, "too many messages: the rings are for that");
     else
         take_message(c, packet, bytes);

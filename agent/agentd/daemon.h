@@ -219,6 +219,7 @@ struct agent_session {
     uid_t uid;
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
+    bool held;                     /* over, but for its worker, which has not closed it yet */
     uv_work_t work;                /* while MAKING or UNMAKING */
     int status;                    /* of the work */
 };
@@ -243,6 +244,7 @@ void session_begin(struct agent *a, uint32_t number);
 int session_more(struct agent *a, uint32_t number, uint64_t bytes);
 /* The arena that a session asked for is made, or is not. */
 void session_arena(struct agent *a, struct arena *arena, int status);
+/* Its worker is gone, or all of this ends. */
 void session_release(struct agent *a, uint32_t number, uint32_t reason);
 /* Events of the lane, and refilling what is kept ahead. */
 void sessions_event(struct agent *a, const struct kedge_lane_event *e);
@@ -297,8 +299,10 @@ void follow_fini(struct agent *a);
 
 int attach_listen(struct agent *a, struct kedge_errbuf *err);
 void attach_stop(struct agent *a);
-/* The session was ended by the lane: the worker's socket closes. */
 void connection_close(struct connection *c);
+/* We have ended the session: the worker is told by its socket, and closes it when it is done with
+ * what it got. */
+void connection_end(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
 /* ---- interrupt.c

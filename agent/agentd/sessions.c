@@ -193,19 +193,6 @@ void sessions_refill(struct agent *a)
         trim_memory(a);
 }
 
-void sessions_end_tenant(struct agent *a, uint32_t tenant)
-{
-    for (uint32_t i = 0; i < a->config.max_sessions; i++) {
-        struct agent_session *s = &a->sessions[i];
-        if (s->stage != STAGE_LIVE || s->tenant != tenant)
-            continue;
-        struct connection *c = s->connection;
-        session_release(a, i, KEDGE_REASON_TENANT);
-        if (c != NULL)
-            connection_close(c);
-    }
-}
-
 static bool has_sessions(const struct agent *a, uint32_t tenant)
 {
     for (uint64_t i = 0; i < a->config.max_sessions; i++)
@@ -272,7 +259,7 @@ static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
         const struct agent_session *s = &a->sessions[i];
         if ((s->stage != STAGE_LIVE && s->stage != STAGE_ENDING) || s->tenant != tenant)
             continue;
-        sessions += s->stage == STAGE_LIVE;
+        sessions += s->stage == STAGE_LIVE || s->held;
         for (uint32_t n = 0; n < s->arenas; n++)
             bytes += s->arena[n]->bytes;
         bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
@@ -402,25 +389,6 @@ void session_arena(struct agent *a, struct arena *arena, int status)
         connection_arena(s->connection, status, NULL, 0);
 }
 
-static void end(struct agent *a, struct agent_session *s)
-{
-    s->stage = STAGE_ENDING;
-    s->connection = NULL;
-    a->count.live--;
-    a->count.ending++;
-}
-
-void session_release(struct agent *a, uint32_t number, uint32_t reason)
-{
-    struct agent_session *s = &a->sessions[number];
-    if (s->stage != STAGE_LIVE)
-        return;
-    end(a, s);
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = number, .reason = reason};
-    lane_thread_command(a, &command);
-}
-
 static void give_arenas(struct agent_session *s)
 {
     for (uint32_t i = 0; i < s->arenas; i++)
@@ -431,6 +399,52 @@ static void give_arenas(struct agent_session *s)
     s->arena_asked = NULL;
 }
 
+/* All that it had. */
+static void take_back(struct agent *a, struct agent_session *s)
+{
+    s->held = false;
+    give_arenas(s);
+    a->count.ending--;
+    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+}
+
+static void end(struct agent *a, struct agent_session *s)
+{
+    s->stage = STAGE_ENDING;
+    a->count.live--;
+    a->count.ending++;
+}
+
+static void tell_end(struct agent *a, uint32_t number, uint32_t reason)
+{
+    struct kedge_command command = {
+        .kind = KEDGE_COMMAND_SESSION_END, .session = number, .reason = reason};
+    end(a, &a->sessions[number]);
+    lane_thread_command(a, &command);
+}
+
+void session_release(struct agent *a, uint32_t number, uint32_t reason)
+{
+    struct agent_session *s = &a->sessions[number];
+    s->connection = NULL;
+    if (s->stage == STAGE_LIVE)
+        tell_end(a, number, reason);
+    else if (s->held)
+        take_back(a, s);
+}
+
+void sessions_end_tenant(struct agent *a, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < a->config.max_sessions; i++) {
+        struct agent_session *s = &a->sessions[i];
+        if (s->stage != STAGE_LIVE || s->tenant != tenant)
+            continue;
+        tell_end(a, i, KEDGE_REASON_TENANT);
+        if (s->connection != NULL)
+            connection_end(s->connection);
+    }
+}
+
 static void over(struct agent *a, struct agent_session *s)
 {
     lane_thread_unwatch(a, s->doorbell);
@@ -439,11 +453,11 @@ static void over(struct agent *a, struct agent_session *s)
     /* The lane was given an arena and owes an answer, which must not meet the number's next
      * owner. */
     s->over = s->arena_asked != NULL && !s->arena_asked->busy;
-    if (s->over)
-        return;
-    give_arenas(s);
-    a->count.ending--;
-    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+    /* We have ended it, and its worker may still look at what has completed: what is lent again is
+     * zeroed. */
+    s->held = !s->over && s->connection != NULL;
+    if (!s->over && !s->held)
+        take_back(a, s);
 }
 
 static void arena_answered(struct agent *a, struct agent_session *s,
@@ -513,7 +527,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     case KEDGE_EVENT_SESSION_FAULT:
         log_fault(a, s, e);
         if (s->connection != NULL)
-            connection_close(s->connection);
+            connection_end(s->connection);
         if (s->stage == STAGE_LIVE)
             end(a, s);
         return;

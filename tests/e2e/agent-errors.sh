@@ -19,7 +19,7 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
 }
 
 "$agentd" --version | grep -qE '^kedge-agentd [0-9]+\.[0-9]+' || fail "--version"
-"$agentd" --help | grep -q mr_lease || fail "--help does not name the settings"
+"$agentd" --help | grep mr_lease >/dev/null || fail "--help does not name the settings"
 "$agentd" --config "$work/a.conf" --check-config || fail "--check-config refuses what is right"
 ok "--version, --help and --check-config answer"
 if "$agentd" --config /nonexistent.conf 2>"$work/err"; then fail "a missing configuration is accepted"; fi
