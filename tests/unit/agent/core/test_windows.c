@@ -316,6 +316,8 @@ START_TEST(virtual_queue_pairs_of_one_tenant_share_its_window)
     uint64_t small = 0, large = 0;
     for (int i = 0; i < 8; i++)
         *(i < 4 ? &small : &large) += c->member[i].bytes;
+    for (int i = 0; i < 8; i++) /* each its part, whatever the size of its requests */
+        ck_assert_uint_gt(c->member[i].bytes * 10, small + large);
     ck_assert_uint_gt(small * 5, large * 4);
     ck_assert_uint_gt(large * 5, small * 4);
     ck_assert_uint_gt(other->bytes, 0);
