@@ -13,7 +13,7 @@ refuses() { # pattern sentence arguments...
 }
 
 "$metad" --version | grep -qE '^kedge-metad [0-9]+\.[0-9]+' || fail "--version"
-"$metad" --help | grep -q max_endpoints || fail "--help does not name the settings"
+"$metad" --help | grep max_endpoints >/dev/null || fail "--help does not name the settings"
 ok "--version and --help answer"
 refuses "see --help" "an unknown option is refused" --bogus
 refuses "/nonexistent.conf" "a missing configuration is named" --config /nonexistent.conf
