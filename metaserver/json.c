@@ -10,7 +10,7 @@
 
 /* Where the decoder is: what is written before a field's name. */
 struct at {
-    struct kedge_json_fault *fault;
+    struct kedge_fault *fault;
     char prefix[40];
 };
 
@@ -269,7 +269,7 @@ static int decode_reader(struct at *at, json_t *root, struct kedge_reader_peer *
 
 int kedge_json_registration(const char *id, const void *body, size_t bytes,
                             struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
-                            struct kedge_json_fault *fault)
+                            struct kedge_fault *fault)
 {
     static const char *const names[] = {"incarnation", "endpoints", "reader", NULL};
     struct kedge_reader_peer peer = {.qpn = 0};
@@ -302,7 +302,7 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
 }
 
 int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
-                       struct kedge_json_fault *fault)
+                       struct kedge_fault *fault)
 {
     static const char *const names[] = {"incarnation", NULL};
     struct at at = {.fault = fault};

@@ -187,7 +187,7 @@ void rest_put_node(struct call *c)
 {
     struct kedge_meta_registration r;
     struct kedge_reader_peer reader;
-    struct kedge_json_fault fault;
+    struct kedge_fault fault;
     if (!rest_has_json(c))
         return;
     if (kedge_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &reader,

@@ -109,7 +109,7 @@ static uint64_t in_ms(uint64_t ns)
 
 static void renew_node(struct call *c)
 {
-    struct kedge_json_fault fault;
+    struct kedge_fault fault;
     uint32_t incarnation, known;
     if (!rest_has_json(c))
         return;

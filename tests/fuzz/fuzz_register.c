@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct kedge_meta_registration r;
     struct kedge_reader_peer reader;
-    struct kedge_json_fault fault = {.field = ""};
+    struct kedge_fault fault = {.field = ""};
     uint32_t incarnation = 0;
     if (kedge_json_registration("n", data, size, &r, &reader, &fault) == 0) {
         KEDGE_ASSERT(r.incarnation > 0 && strcmp(r.id, "n") == 0);

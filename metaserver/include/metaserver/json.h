@@ -8,15 +8,10 @@
 #include <stddef.h>
 
 #include "metaserver/core.h"
+#include "metaserver/fault.h"
 #include "metaserver/readers.h"
 
 #define KEDGE_JSON_MAX_BYTES 65536 /* of a body */
-
-/* What is wrong with a body, and where ("endpoints[2].dc_key"; empty: the whole of it). */
-struct kedge_json_fault {
-    char field[64];
-    char detail[192];
-};
 
 /* [a-z0-9][a-z0-9.-]{0,62} */
 bool kedge_json_is_id(const char *id);
@@ -26,9 +21,9 @@ bool kedge_json_is_id(const char *id);
  * wrong type or out of bounds. */
 int kedge_json_registration(const char *id, const void *body, size_t bytes,
                             struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
-                            struct kedge_json_fault *fault);
+                            struct kedge_fault *fault);
 /* POST /v1/nodes/{id}/renew. As above. */
 int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
-                       struct kedge_json_fault *fault);
+                       struct kedge_fault *fault);
 
 #endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators set: tenants and windows, and the trail of who changed what.
+ *
+ * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
+ * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
+ * never used twice, also across restarts. Invariants: no uid belongs to two tenants, no window
+ * names a tenant that is not there, and the trail holds the newest changes without a gap. */
+#ifndef METASERVER_SETTINGS_H
+#define METASERVER_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "metaserver/fault.h"
+
+enum {
+    KEDGE_SETTING_NAME_BYTES = 64, /* with the NUL */
+    KEDGE_SETTING_WHO_BYTES = 64,
+    KEDGE_TENANT_NAME_MAX = 31, /* characters: an agent keeps no more */
+    KEDGE_TENANT_UIDS = 32,     /* ranges of one tenant */
+    KEDGE_TENANTS_MAX = 64,     /* as many as an agent has room for */
+    KEDGE_WINDOWS_MAX = 256,
+    KEDGE_SETTING_TAGS = 8, /* that an If-Match may list */
+};
+#define KEDGE_SETTING_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
+#define KEDGE_TENANT_MEMORY_MIN  65536               /* bytes; less is no arena */
+
+/* Those that others refer to come first: so they are restored. */
+enum kedge_setting_kind { KEDGE_TENANT, KEDGE_WINDOW, KEDGE_SETTING_KINDS };
+
+/* Both included. */
+struct kedge_uid_range {
+    uint32_t first, last;
+};
+
+/* Numbers are bounds; 0: none of its own. */
+struct kedge_tenant {
+    uint32_t uid_count;
+    struct kedge_uid_range uids[KEDGE_TENANT_UIDS]; /* ascending, apart */
+    uint64_t sessions, vqps, mrs, memory_bytes;
+    uint64_t window_bytes, window_ops; /* in flight */
+};
+
+enum kedge_window_scope { KEDGE_WINDOW_DEVICE, KEDGE_WINDOW_DESTINATION, KEDGE_WINDOW_TENANT };
+
+/* What may be in flight; 0: no bound. */
+struct kedge_window {
+    enum kedge_window_scope scope;
+    char tenant[KEDGE_SETTING_NAME_BYTES]; /* "" unless that is the scope */
+    uint64_t bytes, ops;
+};
+
+struct kedge_setting {
+    enum kedge_setting_kind kind;
+    char name[KEDGE_SETTING_NAME_BYTES];
+    uint64_t revision; /* of its last change */
+    union {
+        struct kedge_tenant tenant;
+        struct kedge_window window;
+    };
+};
+
+/* One entry of the trail. */
+struct kedge_setting_change {
+    uint64_t revision; /* 0: there is nothing to change */
+    uint64_t time_ms;  /* since 1970 */
+    char who[KEDGE_SETTING_WHO_BYTES];
+    enum kedge_setting_kind kind;
+    char name[KEDGE_SETTING_NAME_BYTES];
+    bool had, has; /* whether there was one, whether there is one now */
+    struct kedge_setting from, to;
+};
+
+/* What a client believes to be there. */
+struct kedge_setting_match {
+    bool absent; /* nothing (If-None-Match: *) */
+    bool any;    /* something (If-Match: *) */
+    bool listed; /* one of these revisions (If-Match); none at all matches nothing */
+    uint32_t count;
+    uint64_t revision[KEDGE_SETTING_TAGS];
+};
+
+struct kedge_settings;
+
+/* trail: changes that are kept, at least 1. NULL: no memory. */
+struct kedge_settings *kedge_settings_new(uint32_t trail);
+void kedge_settings_free(struct kedge_settings *s); /* NULL is allowed */
+
+/* "tenant", "device": literals. */
+const char *kedge_setting_kind_name(enum kedge_setting_kind kind);
+const char *kedge_window_scope_name(enum kedge_window_scope scope);
+/* 0 or -EINVAL. */
+int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out);
+int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out);
+
+/* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
+bool kedge_setting_is_name(const char *name, uint32_t max);
+
+/* Whether a setting is right by itself. Puts a tenant's uids in order. 0; or -EINVAL and *fault. */
+int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault);
+
+/* What it takes to have `to` (whose revision is ignored), and why not: 0 and *out, of which the
+ * caller fills time_ms and who; -EINVAL as above; -EREMCHG: what is there does not match; -EEXIST:
+ * another tenant has one of its uids; -ENOENT: its tenant is not there; -ENOSPC: too many. */
+int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
+                            const struct kedge_setting_match *match,
+                            struct kedge_setting_change *out, struct kedge_fault *fault);
+/* Likewise to be rid of one. -EREMCHG; -ENOENT; -EBUSY: a window refers to it. */
+int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                               const char *name, const struct kedge_setting_match *match,
+                               struct kedge_setting_change *out, struct kedge_fault *fault);
+/* Carries out the last plan, if it is to change something. */
+void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change);
+/* What of the trail goes when `change` comes: every revision up to this one; 0: none. */
+uint64_t kedge_settings_forgets(const struct kedge_settings *s,
+                                const struct kedge_setting_change *change);
+
+/* At start: what the store knows; tenants before windows. 0, or as a plan fails. */
+int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting *setting,
+                           struct kedge_fault *fault);
+/* And the trail, oldest first. 0; -EINVAL: its revision does not follow the one before. */
+int kedge_settings_restore_change(struct kedge_settings *s,
+                                  const struct kedge_setting_change *change);
+
+/* Of the last change; 0: there was none yet. */
+uint64_t kedge_settings_revision(const struct kedge_settings *s);
+uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting_kind kind);
+/* All are borrowed until the next change. NULL: there is none. */
+const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
+                                                enum kedge_setting_kind kind, const char *name);
+/* The first one whose name is greater than `after` ("" for the first). */
+const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
+                                                 enum kedge_setting_kind kind, const char *after);
+/* The first change of the trail above `revision`. */
+const struct kedge_setting_change *kedge_settings_change_after(const struct kedge_settings *s,
+                                                               uint64_t revision);
+/* Whether every change above `revision` is in the trail. */
+bool kedge_settings_trail_has(const struct kedge_settings *s, uint64_t revision);
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+struct kedge_settings {
+    uint64_t revision;
+    struct {
+        struct kedge_setting *item; /* by name */
+        uint32_t count;
+    } of[KEDGE_SETTING_KINDS];
+    struct kedge_setting_change *trail; /* a ring */
+    uint32_t trail_size, trail_first, trail_count;
+};
+
+static const uint32_t room[] = {
+    [KEDGE_TENANT] = KEDGE_TENANTS_MAX, [KEDGE_WINDOW] = KEDGE_WINDOWS_MAX};
+static const char *const kinds[] = {[KEDGE_TENANT] = "tenant", [KEDGE_WINDOW] = "window"};
+static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
+                                     [KEDGE_WINDOW_DESTINATION] = "destination",
+                                     [KEDGE_WINDOW_TENANT] = "tenant"};
+
+const char *kedge_setting_kind_name(enum kedge_setting_kind kind)
+{
+    return kinds[kind];
+}
+
+const char *kedge_window_scope_name(enum kedge_window_scope scope)
+{
+    return scopes[scope];
+}
+
+static int find_name(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
+int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out)
+{
+    int i = find_name(kinds, sizeof kinds / sizeof kinds[0], name);
+    if (i >= 0)
+        *out = (enum kedge_setting_kind)i;
+    return i < 0 ? i : 0;
+}
+
+int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out)
+{
+    int i = find_name(scopes, sizeof scopes / sizeof scopes[0], name);
+    if (i >= 0)
+        *out = (enum kedge_window_scope)i;
+    return i < 0 ? i : 0;
+}
+
+struct kedge_settings *kedge_settings_new(uint32_t trail)
+{
+    struct kedge_settings *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    KEDGE_ASSERT(trail >= 1);
+    s->trail_size = trail;
+    s->trail = calloc(trail, sizeof *s->trail);
+    bool all = s->trail != NULL;
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
+        s->of[kind].item = calloc(room[kind], sizeof *s->of[kind].item);
+        all &= s->of[kind].item != NULL;
+    }
+    if (all)
+        return s;
+    kedge_settings_free(s);
+    return NULL;
+}
+
+void kedge_settings_free(struct kedge_settings *s)
+{
+    if (s == NULL)
+        return;
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+        free(s->of[kind].item);
+    free(s->trail);
+    free(s);
+}
+
+uint64_t kedge_settings_revision(const struct kedge_settings *s)
+{
+    return s->revision;
+}
+
+uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting_kind kind)
+{
+    return s->of[kind].count;
+}
+
+/* How many names are below this one: its place, or where it belongs. */
+static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                      const char *name)
+{
+    uint32_t at = 0;
+    while (at < s->of[kind].count && strcmp(s->of[kind].item[at].name, name) < 0)
+        at++;
+    return at;
+}
+
+const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
+                                                enum kedge_setting_kind kind, const char *name)
+{
+    uint32_t at = place(s, kind, name);
+    const struct kedge_setting *found = &s->of[kind].item[at];
+    return at < s->of[kind].count && strcmp(found->name, name) == 0 ? found : NULL;
+}
+
+const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
+                                                 enum kedge_setting_kind kind, const char *after)
+{
+    uint32_t at = place(s, kind, after);
+    if (at < s->of[kind].count && strcmp(s->of[kind].item[at].name, after) == 0)
+        at++;
+    return at < s->of[kind].count ? &s->of[kind].item[at] : NULL;
+}
+
+/* ---- what is right by itself ---------------------------------------------------------------- */
+
+static int bad(struct kedge_fault *fault, int status, const char *field, const char *detail)
+{
+    snprintf(fault->field, sizeof fault->field, "%s", field);
+    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    return status;
+}
+
+bool kedge_setting_is_name(const char *name, uint32_t max)
+{
+    static const char first[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    size_t length = strlen(name);
+    return length >= 1 && length <= max && strchr(first, name[0]) != NULL &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct kedge_uid_range *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int validate_tenant(struct kedge_tenant *t, struct kedge_fault *fault)
+{
+    char field[64];
+    KEDGE_ASSERT(t->uid_count <= KEDGE_TENANT_UIDS);
+    for (uint32_t i = 0; i < t->uid_count; i++) {
+        snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
+        /* (uid_t)-1 means nobody in particular in every system call. */
+        if (t->uids[i].first > t->uids[i].last || t->uids[i].last == UINT32_MAX)
+            return bad(fault, -EINVAL, field,
+                       "must be a uid below 4294967295, or a range of them such as "
+                       "\"1000-1999\"");
+        for (uint32_t k = 0; k < i; k++)
+            if (t->uids[i].first <= t->uids[k].last && t->uids[k].first <= t->uids[i].last)
+                return bad(fault, -EINVAL, field, "has a uid that an earlier one has");
+    }
+    qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
+    if (t->memory_bytes != 0 && t->memory_bytes < KEDGE_TENANT_MEMORY_MIN)
+        return bad(fault, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {{"sessions", t->sessions},
+                   {"vqps", t->vqps},
+                   {"mrs", t->mrs},
+                   {"memory_bytes", t->memory_bytes},
+                   {"window_bytes", t->window_bytes},
+                   {"window_ops", t->window_ops}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].value > KEDGE_SETTING_NUMBER_MAX)
+            return bad(fault, -EINVAL, numbers[i].name, "must be at most 9007199254740992");
+    return 0;
+}
+
+static int validate_window(const struct kedge_window *w, struct kedge_fault *fault)
+{
+    if (w->scope == KEDGE_WINDOW_TENANT && w->tenant[0] == '\0')
+        return bad(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
+    if (w->scope != KEDGE_WINDOW_TENANT && w->tenant[0] != '\0')
+        return bad(fault, -EINVAL, "tenant", "is for the scope tenant alone");
+    if (w->tenant[0] != '\0' && !kedge_setting_is_name(w->tenant, KEDGE_TENANT_NAME_MAX))
+        return bad(fault, -EINVAL, "tenant", "is no tenant's name");
+    if (w->bytes > KEDGE_SETTING_NUMBER_MAX)
+        return bad(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
+    if (w->ops > KEDGE_SETTING_NUMBER_MAX)
+        return bad(fault, -EINVAL, "ops", "must be at most 9007199254740992");
+    return 0;
+}
+
+int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    bool tenant = setting->kind == KEDGE_TENANT;
+    if (!kedge_setting_is_name(setting->name,
+                               tenant ? KEDGE_TENANT_NAME_MAX : KEDGE_SETTING_NAME_BYTES - 1))
+        return bad(fault, -EINVAL, "name",
+                   tenant ? "a tenant's name is 1 to 31 of a-z, 0-9, '.' and '-', and begins with "
+                            "a letter or digit"
+                          : "a window's name is 1 to 63 of a-z, 0-9, '.' and '-', and begins with "
+                            "a letter or digit");
+    return tenant ? validate_tenant(&setting->tenant, fault)
+                  : validate_window(&setting->window, fault);
+}
+
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+static bool same_tenant(const struct kedge_tenant *a, const struct kedge_tenant *b)
+{
+    bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
+                a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
+                a->window_bytes == b->window_bytes && a->window_ops == b->window_ops;
+    for (uint32_t i = 0; same && i < a->uid_count; i++)
+        same = a->uids[i].first == b->uids[i].first && a->uids[i].last == b->uids[i].last;
+    return same;
+}
+
+static bool same_window(const struct kedge_window *a, const struct kedge_window *b)
+{
+    return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 && a->bytes == b->bytes &&
+           a->ops == b->ops;
+}
+
+static bool same(const struct kedge_setting *a, const struct kedge_setting *b)
+{
+    return a->kind == KEDGE_TENANT ? same_tenant(&a->tenant, &b->tenant)
+                                   : same_window(&a->window, &b->window);
+}
+
+static int check_match(const struct kedge_setting *there, const struct kedge_setting_match *match,
+                       struct kedge_fault *fault)
+{
+    char detail[128];
+    bool found = false;
+    if (match->absent && there != NULL)
+        return bad(fault, -EREMCHG, "If-None-Match", "there is one of that name already");
+    if (!match->any && !match->listed)
+        return 0;
+    if (there == NULL)
+        return bad(fault, -EREMCHG, "If-Match", "there is none of that name");
+    for (uint32_t i = 0; i < match->count; i++)
+        found |= match->revision[i] == there->revision;
+    if (match->any || found)
+        return 0;
+    snprintf(detail, sizeof detail,
+             "it has been changed: its revision is %" PRIu64 "; get it, and change that one",
+             there->revision);
+    return bad(fault, -EREMCHG, "If-Match", detail);
+}
+
+/* Whose is a uid of t: a tenant other than `name`. */
+static int check_uids(const struct kedge_settings *s, const struct kedge_setting *to,
+                      struct kedge_fault *fault)
+{
+    char field[64], detail[128];
+    for (uint32_t n = 0; n < s->of[KEDGE_TENANT].count; n++) {
+        const struct kedge_setting *other = &s->of[KEDGE_TENANT].item[n];
+        if (strcmp(other->name, to->name) == 0)
+            continue;
+        for (uint32_t i = 0; i < to->tenant.uid_count; i++)
+            for (uint32_t k = 0; k < other->tenant.uid_count; k++) {
+                const struct kedge_uid_range *a = &to->tenant.uids[i], *b = &other->tenant.uids[k];
+                if (a->first > b->last || b->first > a->last)
+                    continue;
+                snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
+                snprintf(detail, sizeof detail,
+                         "uid %" PRIu32 " belongs to tenant %.31s: take it from that one first",
+                         a->first > b->first ? a->first : b->first, other->name);
+                return bad(fault, -EEXIST, field, detail);
+            }
+    }
+    return 0;
+}
+
+static int check_references(const struct kedge_settings *s, const struct kedge_setting *to,
+                            struct kedge_fault *fault)
+{
+    if (to->kind == KEDGE_TENANT)
+        return check_uids(s, to, fault);
+    if (to->window.scope == KEDGE_WINDOW_TENANT &&
+        kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
+        return bad(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
+    return 0;
+}
+
+static void begin_change(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                         const char *name, const struct kedge_setting *there,
+                         struct kedge_setting_change *out)
+{
+    *out = (struct kedge_setting_change){.revision = s->revision + 1, .kind = kind};
+    snprintf(out->name, sizeof out->name, "%s", name);
+    out->had = there != NULL;
+    if (there != NULL)
+        out->from = *there;
+}
+
+int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
+                            const struct kedge_setting_match *match,
+                            struct kedge_setting_change *out, struct kedge_fault *fault)
+{
+    struct kedge_setting wanted = *to;
+    int status = kedge_setting_validate(&wanted, fault);
+    if (status != 0)
+        return status;
+    const struct kedge_setting *there = kedge_settings_find(s, to->kind, to->name);
+    status = check_match(there, match, fault);
+    if (status == 0)
+        status = check_references(s, to, fault); /* in the order that the client knows */
+    if (status == 0 && there == NULL && s->of[to->kind].count == room[to->kind]) {
+        char detail[64];
+        snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
+                 room[to->kind]);
+        status = bad(fault, -ENOSPC, "", detail);
+    }
+    if (status != 0)
+        return status;
+    begin_change(s, to->kind, to->name, there, out);
+    out->has = true;
+    out->to = wanted;
+    if (there != NULL && same(there, &wanted))
+        out->revision = 0;
+    out->to.revision = out->revision != 0 ? out->revision : there->revision;
+    return 0;
+}
+
+int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                               const char *name, const struct kedge_setting_match *match,
+                               struct kedge_setting_change *out, struct kedge_fault *fault)
+{
+    char detail[160];
+    const struct kedge_setting *there = kedge_settings_find(s, kind, name);
+    int status = check_match(there, match, fault);
+    if (status != 0)
+        return status;
+    if (there == NULL)
+        return bad(fault, -ENOENT, "", "");
+    for (uint32_t i = 0; kind == KEDGE_TENANT && i < s->of[KEDGE_WINDOW].count; i++) {
+        const struct kedge_setting *w = &s->of[KEDGE_WINDOW].item[i];
+        if (strcmp(w->window.tenant, name) != 0)
+            continue;
+        snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
+                 w->name);
+        return bad(fault, -EBUSY, "", detail);
+    }
+    begin_change(s, kind, name, there, out);
+    return 0;
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+static void set(struct kedge_settings *s, const struct kedge_setting *to)
+{
+    uint32_t at = place(s, to->kind, to->name), *count = &s->of[to->kind].count;
+    struct kedge_setting *item = s->of[to->kind].item;
+    if (at == *count || strcmp(item[at].name, to->name) != 0) {
+        KEDGE_ASSERT(*count < room[to->kind]);
+        memmove(&item[at + 1], &item[at], (*count - at) * sizeof item[0]);
+        ++*count;
+    }
+    item[at] = *to;
+}
+
+static void unset(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
+{
+    uint32_t at = place(s, kind, name), *count = &s->of[kind].count;
+    struct kedge_setting *item = s->of[kind].item;
+    KEDGE_ASSERT(at < *count && strcmp(item[at].name, name) == 0);
+    --*count;
+    memmove(&item[at], &item[at + 1], (*count - at) * sizeof item[0]);
+}
+
+static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_change *change)
+{
+    if (s->trail_count == s->trail_size) {
+        s->trail_first = (s->trail_first + 1) % s->trail_size;
+        s->trail_count--;
+    }
+    s->trail[(s->trail_first + s->trail_count++) % s->trail_size] = *change;
+    s->revision = change->revision;
+}
+
+void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change)
+{
+    if (change->revision == 0)
+        return;
+    KEDGE_ASSERT(change->revision == s->revision + 1);
+    if (change->has)
+        set(s, &change->to);
+    else
+        unset(s, change->kind, change->name);
+    add_to_trail(s, change);
+}
+
+uint64_t kedge_settings_forgets(const struct kedge_settings *s,
+                                const struct kedge_setting_change *change)
+{
+    return change->revision > s->trail_size ? change->revision - s->trail_size : 0;
+}
+
+int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting *setting,
+                           struct kedge_fault *fault)
+{
+    const struct kedge_setting_match match = {.absent = true};
+    struct kedge_setting_change change;
+    int status = kedge_settings_plan_put(s, setting, &match, &change, fault);
+    if (status != 0)
+        return status;
+    change.to.revision = setting->revision;
+    set(s, &change.to);
+    if (setting->revision > s->revision)
+        s->revision = setting->revision;
+    return 0;
+}
+
+int kedge_settings_restore_change(struct kedge_settings *s,
+                                  const struct kedge_setting_change *change)
+{
+    uint64_t last = s->trail_count == 0
+                        ? change->revision - 1
+                        : s->trail[(s->trail_first + s->trail_count - 1) % s->trail_size].revision;
+    uint64_t revision = s->revision;
+    if (change->revision == 0 || change->revision != last + 1)
+        return -EINVAL;
+    add_to_trail(s, change);
+    s->revision = revision > change->revision ? revision : change->revision;
+    return 0;
+}
+
+/* ---- the trail ------------------------------------------------------------------------------ */
+
+const struct kedge_setting_change *kedge_settings_change_after(const struct kedge_settings *s,
+                                                               uint64_t revision)
+{
+    if (s->trail_count == 0)
+        return NULL;
+    uint64_t oldest = s->trail[s->trail_first].revision;
+    uint64_t at = revision < oldest ? 0 : revision - oldest + 1;
+    return at < s->trail_count ? &s->trail[(s->trail_first + at) % s->trail_size] : NULL;
+}
+
+bool kedge_settings_trail_has(const struct kedge_settings *s, uint64_t revision)
+{
+    if (revision >= s->revision)
+        return revision == s->revision;
+    return s->trail_count > 0 && revision + 1 >= s->trail[s->trail_first].revision;
+}
