@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
+
 enum {
     CONNECT_TIMEOUT_MS = 2000,
     TIMEOUT_MS = 10000,
@@ -14,22 +16,44 @@ enum {
     KEEPALIVE_S = 15,
 };
 
+/* Gives every line that is whole now; body holds the begin of the one that is not. Returns 0, or
+ * why no more is wanted. */
+static int take_lines(struct http_call *c, const char *bytes, size_t length)
+{
+    while (length > 0 && !c->cancelled) {
+        const char *end = memchr(bytes, '\n', length);
+        size_t part = end == NULL ? length : (size_t)(end - bytes);
+        int status = kedge_text_append(&c->body, bytes, part);
+        if (status != 0)
+            return status;
+        if (end == NULL)
+            return 0;
+        if (c->on_line(c->user, kedge_text_str(&c->body), c->body.length) != 0)
+            return -ECANCELED;
+        kedge_text_reset(&c->body);
+        bytes += part + 1;
+        length -= part + 1;
+    }
+    return 0;
+}
+
 static size_t take_data(char *bytes, size_t one, size_t length, void *arg)
 {
     (void)one; /* always 1 */
     struct http_call *c = arg;
+    long status = 0;
     if (c->cancelled)
         return CURL_WRITEFUNC_ERROR;
-    if (c->on_data == NULL) {
-        c->error = kedge_text_append(&c->body, bytes, length);
-        return c->error == 0 ? length : CURL_WRITEFUNC_ERROR;
-    }
-    long status = 0;
+    if (c->silence_ns != 0)
+        c->heard_at_ns = kedge_clock_ns();
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-    int stop = c->on_data(c->user, (int)status, bytes, length);
-    if (stop != 0)
-        c->error = -ECANCELED;
-    return stop == 0 && !c->cancelled ? length : CURL_WRITEFUNC_ERROR;
+    if (c->on_data != NULL)
+        c->error = c->on_data(c->user, (int)status, bytes, length) != 0 ? -ECANCELED : 0;
+    else if (c->on_line != NULL && status >= 200 && status < 300)
+        c->error = take_lines(c, bytes, length);
+    else
+        c->error = kedge_text_append(&c->body, bytes, length);
+    return c->error == 0 && !c->cancelled ? length : CURL_WRITEFUNC_ERROR;
 }
 
 static int add_header(struct http_call *c, const char *line)
@@ -121,6 +145,9 @@ int http_call_new(const struct kedge_http_call *call, void *user, struct http_ca
     size_t most = call->max_response_bytes != 0 ? call->max_response_bytes : RESPONSE_BYTES;
     kedge_text_init(&c->body, most);
     c->on_data = call->on_data;
+    c->on_line = call->on_line;
+    c->silence_ns = call->silence_timeout_ms * KEDGE_NS_PER_MS;
+    c->heard_at_ns = kedge_clock_ns();
     c->user = user;
     c->easy = curl_easy_init();
     int status = c->easy == NULL ? -ENOMEM : set_options(c, call);
@@ -188,6 +215,8 @@ static const char *reason(const struct http_call *c, CURLcode code, int status)
         return "the answer is larger than expected";
     if (status == -ECANCELED)
         return "it was given up";
+    if (c->error == -ETIMEDOUT)
+        return "nothing came for too long";
     return c->why[0] != '\0' ? c->why : curl_easy_strerror(code);
 }
 
@@ -202,6 +231,8 @@ struct kedge_http_answer http_call_answer(struct http_call *c, CURLcode code)
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);
+    if (c->on_line != NULL && status >= 200 && status < 300)
+        kedge_text_reset(&c->body); /* the begin of a line that has no end */
     return (struct kedge_http_answer){.status = (int)status,
                                       .why = "",
                                       .body = kedge_text_str(&c->body),
@@ -217,7 +248,8 @@ int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result
     int status;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return kedge_err(err, -ENOMEM, "cannot start an HTTP client: out of memory");
-    status = call->on_data != NULL ? -EINVAL : http_call_new(call, NULL, &c);
+    status =
+        call->on_data != NULL || call->on_line != NULL ? -EINVAL : http_call_new(call, NULL, &c);
     if (status != 0) {
         kedge_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
                   status == -ENOMEM ? "out of memory" : "a malformed method or header");

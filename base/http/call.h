@@ -18,6 +18,9 @@ struct http_call {
     bool cancelled;         /* nobody is told any more */
     bool added;             /* to the client's multi handle */
     int (*on_data)(void *user, int status, const char *bytes, size_t length);
+    int (*on_line)(void *user, const char *line, size_t length);
+    uint64_t silence_ns;  /* 0: no bound */
+    uint64_t heard_at_ns; /* when something came last, or it began */
     kedge_http_done done;
     void *user;
     uint64_t id;

@@ -25,7 +25,8 @@ TAILQ_HEAD(http_calls, http_call);
 struct kedge_http_client {
     CURLM *multi;
     int epoll, timer;
-    uint64_t due_ns; /* when libcurl wants to be called; UINT64_MAX: never */
+    uint64_t due_ns;   /* when libcurl wants to be called; UINT64_MAX: never */
+    unsigned silences; /* calls that end when they hear nothing */
     uint64_t last_id;
     unsigned count;
     bool kick; /* there is a call to start or to remove */
@@ -33,12 +34,28 @@ struct kedge_http_client {
     struct http_calls calls;
 };
 
+/* When the first call has heard nothing for too long. */
+static uint64_t silence_ends(const struct kedge_http_client *c)
+{
+    const struct http_call *call;
+    uint64_t end = UINT64_MAX;
+    if (c->silences == 0)
+        return end;
+    TAILQ_FOREACH(call, &c->calls, link)
+    {
+        if (call->silence_ns != 0 && call->heard_at_ns + call->silence_ns < end)
+            end = call->heard_at_ns + call->silence_ns;
+    }
+    return end;
+}
+
 static void arm_timer(struct kedge_http_client *c)
 {
     struct itimerspec t = {0};
-    uint64_t now = kedge_clock_ns();
-    uint64_t wait_ns = c->kick || c->due_ns <= now ? 1 : c->due_ns - now;
-    if (c->kick || c->due_ns != UINT64_MAX) {
+    uint64_t now = kedge_clock_ns(), due = silence_ends(c);
+    due = c->due_ns < due ? c->due_ns : due;
+    uint64_t wait_ns = c->kick || due <= now ? 1 : due - now;
+    if (c->kick || due != UINT64_MAX) {
         t.it_value.tv_sec = (time_t)(wait_ns / KEDGE_NS_PER_S);
         t.it_value.tv_nsec = (long)(wait_ns % KEDGE_NS_PER_S);
     }
@@ -119,6 +136,7 @@ static void detach(struct kedge_http_client *c, struct http_call *call)
         curl_multi_remove_handle(c->multi, call->easy);
     TAILQ_REMOVE(&c->calls, call, link);
     c->count--;
+    c->silences -= call->silence_ns != 0;
 }
 
 static void finish(struct kedge_http_client *c, struct http_call *call, CURLcode code)
@@ -168,6 +186,7 @@ int kedge_http_client_call(struct kedge_http_client *c, const struct kedge_http_
     call->id = ++c->last_id;
     TAILQ_INSERT_TAIL(&c->calls, call, link);
     c->count++;
+    c->silences += call->silence_ns != 0;
     c->kick = true;
     arm_timer(c);
     if (id != NULL)
@@ -212,6 +231,22 @@ static void start_and_remove(struct kedge_http_client *c)
     }
 }
 
+/* One at a time: its `done` may cancel others. */
+static void end_silent(struct kedge_http_client *c)
+{
+    while (silence_ends(c) <= kedge_clock_ns()) {
+        struct http_call *call = TAILQ_FIRST(&c->calls);
+        uint64_t now = kedge_clock_ns();
+        while (call != NULL &&
+               (call->silence_ns == 0 || call->heard_at_ns + call->silence_ns > now))
+            call = TAILQ_NEXT(call, link);
+        if (call == NULL)
+            return;
+        call->error = -ETIMEDOUT;
+        finish(c, call, CURLE_OPERATION_TIMEDOUT);
+    }
+}
+
 static void finish_ended(struct kedge_http_client *c)
 {
     CURLMsg *m;
@@ -247,6 +282,7 @@ void kedge_http_client_run(struct kedge_http_client *c)
         }
         finish_ended(c);
     }
+    end_silent(c);
     start_and_remove(c);
     arm_timer(c);
 }

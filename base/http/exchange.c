@@ -116,6 +116,7 @@ void http_request_free(struct http_request *r)
         if (s->config.abandon != NULL)
             s->config.abandon(s->config.user, &r->public);
     }
+    http_stream_forget(r);
     if (r->response != NULL)
         MHD_destroy_response(r->response);
     s->bodies_bytes -= r->capacity;
@@ -175,10 +176,17 @@ static struct MHD_Response *make_response(const struct kedge_http_response *resp
     struct MHD_Response *m = MHD_create_response_from_buffer(
         length, (void *)(length == 0 ? "" : response->body),
         length == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
+    return http_add_headers(m, response, length > 0);
+}
+
+struct MHD_Response *http_add_headers(struct MHD_Response *m,
+                                      const struct kedge_http_response *response, bool has_body)
+{
     if (m == NULL)
         return NULL;
     const char *type = response->content_type != NULL ? response->content_type : "application/json";
-    bool ok = length == 0 || MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    bool ok =
+        !has_body || MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES;
     for (int i = 0; ok && i < KEDGE_HTTP_EXTRA_HEADERS && response->headers[i].name != NULL; i++)
         ok = MHD_add_response_header(m, response->headers[i].name, response->headers[i].value) ==
              MHD_YES;
@@ -209,8 +217,7 @@ static void prepare_problem(struct http_request *r, int status, const char *titl
     kedge_text_fini(&t);
 }
 
-/* The handler's part is over: sends at once, or when libmicrohttpd asks again. */
-static void answered(struct http_request *r)
+void http_request_answered(struct http_request *r)
 {
     bool was_deferred = r->stage == HTTP_DEFERRED;
     r->stage = HTTP_ANSWERED;
@@ -233,10 +240,17 @@ int kedge_http_reply(struct kedge_http_request *request, const struct kedge_http
     else if ((r->response = make_response(response)) == NULL)
         status = -EINVAL;
     r->status = response->status;
-    if (status != 0)
-        prepare_problem(r, 500, title_of(500), "the answer could not be sent");
-    answered(r);
+    if (status == 0)
+        http_request_answered(r);
+    else
+        http_request_fail(r);
     return status;
+}
+
+void http_request_fail(struct http_request *r)
+{
+    prepare_problem(r, 500, title_of(500), "the answer could not be sent");
+    http_request_answered(r);
 }
 
 void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail)
@@ -245,7 +259,7 @@ void kedge_http_reply_error(struct kedge_http_request *request, int errnum, cons
     const struct kedge_error *row = kedge_error_of(errnum);
     KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
     prepare_problem(r, row->http, row->title, detail);
-    answered(r);
+    http_request_answered(r);
 }
 
 void http_request_abandon(struct http_request *r)
@@ -254,7 +268,7 @@ void http_request_abandon(struct http_request *r)
     if (s->config.abandon != NULL)
         s->config.abandon(s->config.user, &r->public);
     prepare_problem(r, 503, "stopping", "the server stops");
-    answered(r);
+    http_request_answered(r);
 }
 
 static enum MHD_Result send_answer(struct http_request *r)

@@ -29,8 +29,10 @@ enum {
 
 static uint64_t timeout_ns(const struct kedge_http_server *s, enum http_wait wait)
 {
-    return KEDGE_NS_PER_MS *
-           (wait == HTTP_WAIT_IDLE ? s->config.idle_timeout_ms : s->config.request_timeout_ms);
+    const unsigned ms[HTTP_WAITS_TIMED] = {[HTTP_WAIT_IDLE] = s->config.idle_timeout_ms,
+                                           [HTTP_WAIT_REQUEST] = s->config.request_timeout_ms,
+                                           [HTTP_WAIT_STREAM] = s->config.stream_timeout_ms};
+    return KEDGE_NS_PER_MS * ms[wait];
 }
 
 void http_connection_wait(struct http_connection *c, enum http_wait wait, bool idle)
@@ -241,6 +243,7 @@ static void set_defaults(struct kedge_http_server_config *c)
     c->header_bytes = c->header_bytes != 0 ? c->header_bytes : 32 << 10;
     c->idle_timeout_ms = c->idle_timeout_ms != 0 ? c->idle_timeout_ms : 60000;
     c->request_timeout_ms = c->request_timeout_ms != 0 ? c->request_timeout_ms : 10000;
+    c->stream_timeout_ms = c->stream_timeout_ms != 0 ? c->stream_timeout_ms : 10000;
     c->listen = c->unix_path = c->program = c->setting = NULL; /* borrowed for new() alone */
 }
 
@@ -318,6 +321,7 @@ int kedge_http_server_new(const struct kedge_http_server_config *config,
     for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++)
         TAILQ_INIT(&s->waiting[wait]);
     TAILQ_INIT(&s->deferred);
+    TAILQ_INIT(&s->streams);
     int status = make_descriptors(s);
     if (status == 0)
         status = start_daemon(s);
@@ -352,6 +356,8 @@ void kedge_http_server_free(struct kedge_http_server *s)
     /* libmicrohttpd may not be stopped while a connection is suspended. */
     while ((r = TAILQ_FIRST(&s->deferred)) != NULL)
         http_request_abandon(r);
+    TAILQ_FOREACH(r, &s->streams, stream.link)
+    http_stream_end(r);
     if (s->daemon != NULL) {
         for (int i = 0; i < ROUNDS_PER_RUN; i++)
             MHD_run(s->daemon);

@@ -12,9 +12,10 @@
 enum http_wait {
     HTTP_WAIT_IDLE,    /* for a request, or for the client to take an answer: idle_timeout_ms */
     HTTP_WAIT_REQUEST, /* for the rest of a request: request_timeout_ms */
-    HTTP_WAIT_NOTHING, /* the handler has it, or it is being closed: no deadline */
+    HTTP_WAIT_STREAM,  /* for the client to take a piece of a stream: stream_timeout_ms */
+    HTTP_WAIT_NOTHING, /* the handler has it, a stream has no more yet, or it is being closed */
 };
-enum { HTTP_WAITS_TIMED = 2 };
+enum { HTTP_WAITS_TIMED = 3 };
 
 struct http_request;
 
@@ -35,6 +36,16 @@ TAILQ_HEAD(http_connections, http_connection);
 
 enum http_stage { HTTP_RECEIVING, HTTP_HANDLING, HTTP_DEFERRED, HTTP_ANSWERED };
 
+/* Of an answer that is a stream. */
+struct http_stream {
+    struct kedge_http_stream calls; /* next NULL: the answer is no stream, or it is over */
+    const char *bytes;              /* of the piece that is being sent: what is left of it */
+    size_t length;
+    bool asleep; /* the connection is suspended until there is more */
+    bool ending;
+    TAILQ_ENTRY(http_request) link; /* in server->streams */
+};
+
 struct http_request {
     struct kedge_http_request public; /* first: handlers see this */
     struct http_connection *connection;
@@ -48,6 +59,7 @@ struct http_request {
     struct MHD_Response *response; /* owned until queued */
     int status;
     TAILQ_ENTRY(http_request) link; /* in server->deferred */
+    struct http_stream stream;
 };
 TAILQ_HEAD(http_requests, http_request);
 
@@ -60,7 +72,7 @@ struct kedge_http_server {
     int epoll, timer, tcp, local; /* -1: none */
     int spare;                    /* given up for a moment when descriptors run out */
     struct http_connections waiting[HTTP_WAITS_TIMED];
-    struct http_requests deferred;
+    struct http_requests deferred, streams;
     size_t bodies_bytes;
     bool resumed; /* libmicrohttpd does not say by itself that it has to run for this */
     struct kedge_http_server_stats stats;
@@ -84,6 +96,19 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                        enum MHD_RequestTerminationCode code);
 
 void http_request_free(struct http_request *r);
+
+/* Sends what is there already, then ends it. */
+void http_stream_end(struct http_request *r);
+/* Its request ends: forgets it and says so, if it is there. */
+void http_stream_forget(struct http_request *r);
+/* Adds the headers of `response` to m, and its type if it has a body. NULL: one cannot be sent, or
+ * m is NULL; m is gone then. */
+struct MHD_Response *http_add_headers(struct MHD_Response *m,
+                                      const struct kedge_http_response *response, bool has_body);
+/* The handler's part is over: sends at once, or when libmicrohttpd asks again. */
+void http_request_answered(struct http_request *r);
+/* The same with a 500, for an answer that cannot be sent. */
+void http_request_fail(struct http_request *r);
 
 /* Answers a deferred request with 503 and lets its owner know. */
 void http_request_abandon(struct http_request *r);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -30,10 +31,57 @@ struct harness {
     unsigned handled;
     size_t body_length; /* of the last request */
     int reply_status;   /* of the last kedge_http_reply() */
+    /* /stream: pieces[0 .. told) are there; after the last one it ends. */
+    const char *const *pieces;
+    unsigned told, count;
+    size_t piece_bytes; /* of each, instead of up to its NUL */
+    unsigned streams, over;
+    struct kedge_http_request *stream; /* the last one */
 };
 
+/* One of those that read a stream: each begins at the first piece. */
+struct harness_reader {
+    struct harness *h;
+    unsigned at;
+};
+
+static inline int harness_next(void *data, const char **bytes, size_t *length)
+{
+    struct harness_reader *r = data;
+    if (r->at == r->h->count)
+        return -ECANCELED;
+    if (r->at >= r->h->told)
+        return 0;
+    *bytes = r->h->pieces[r->at++];
+    *length = r->h->piece_bytes != 0 ? r->h->piece_bytes : strlen(*bytes);
+    return 0;
+}
+
+static inline void harness_over(void *data)
+{
+    struct harness_reader *r = data;
+    r->h->over++;
+    free(r);
+}
+
+static inline enum kedge_http_verdict harness_stream(struct harness *h,
+                                                     struct kedge_http_request *r)
+{
+    struct harness_reader *reader = calloc(1, sizeof *reader);
+    struct kedge_http_response response = {.status = 200, .content_type = "application/jsonl"};
+    const struct kedge_http_stream stream = {harness_next, harness_over, reader};
+    ck_assert_ptr_nonnull(reader);
+    reader->h = h;
+    h->streams++;
+    h->stream = r;
+    if (kedge_http_query(r, "bad") != NULL)
+        response.status = 99;
+    h->reply_status = kedge_http_stream(r, &response, &stream);
+    return KEDGE_HTTP_REPLIED;
+}
+
 /* /echo: the body. /defer: later. /wake: answers the last deferred, too. /none: forgets to answer.
- * /bad-header, /bad-status, /big, /error. Everything else: what was asked. */
+ * /bad-header, /bad-status, /big, /error, /stream, /tell. Everything else: what was asked. */
 static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_http_request *r)
 {
     struct harness *h = user;
@@ -46,6 +94,12 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
         ck_assert_uint_lt(h->deferred_count, HARNESS_DEFERRED_MAX);
         h->deferred[h->deferred_count++] = r;
         return KEDGE_HTTP_DEFER;
+    }
+    if (strcmp(r->path, "/stream") == 0)
+        return harness_stream(h, r);
+    if (strcmp(r->path, "/tell") == 0) { /* one more piece, from inside a handler */
+        h->told++;
+        kedge_http_stream_wake(h->stream);
     }
     if (strcmp(r->path, "/wake") == 0 && h->deferred_count > 0)
         kedge_http_reply_error(h->deferred[--h->deferred_count], -EBUSY, "woken");

@@ -26,7 +26,7 @@ struct kedge_http_call {
     size_t body_length;
     uint32_t connect_timeout_ms; /* (2000) */
     uint32_t timeout_ms;         /* of it all (10000; UINT32_MAX: none, for streams) */
-    size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for streams */
+    size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for on_data */
     const char *ca_file;         /* HTTPS: whom to believe (the system's) */
     const char *cert_file;       /* and our own, with its key */
     const char *key_file;
@@ -34,6 +34,13 @@ struct kedge_http_call {
      * end the call with -ECANCELED. Streams are for clients, not for kedge_http_call(). status is
      * the HTTP status. */
     int (*on_data)(void *user, int status, const char *bytes, size_t length);
+    /* Likewise, but of an answer that is 2xx, and line by line: without their ends, NUL-terminated,
+     * empty ones too; the last one counts only if it has its end. Of other answers `done` gets the
+     * body. max_response_bytes is then of a line. */
+    int (*on_line)(void *user, const char *line, size_t length);
+    uint32_t silence_timeout_ms; /* a call to which nothing comes for so long, from its start on,
+                                  * ends with -ETIMEDOUT (0: that is no reason). Not for
+                                  * kedge_http_call() */
 };
 
 /* Borrowed by the callback. */

@@ -8,7 +8,7 @@
  * longest then goes), 408 for a request that is not whole in time, 413 for a body that is too
  * large, 400 for a malformed URI: all as application/problem+json. What is no HTTP at all, or has
  * too many headers, libmicrohttpd answers. Idle connections are closed. A deferred request has no
- * time limit but its owner's. */
+ * time limit but its owner's; nor has a stream whose client takes what it is given. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
 
@@ -75,6 +75,7 @@ struct kedge_http_server_config {
     size_t header_bytes;         /* memory of a connection: headers and buffers (32 KiB) */
     unsigned idle_timeout_ms;    /* a connection without a request, or taking an answer (60000) */
     unsigned request_timeout_ms; /* from a request's first line to its last byte (10000) */
+    unsigned stream_timeout_ms;  /* a stream's client that takes nothing is cut off (10000) */
     kedge_http_handler handle;
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
@@ -101,7 +102,7 @@ void kedge_http_server_run(struct kedge_http_server *server);
 /* The TCP port in host order, 0 without one. */
 uint16_t kedge_http_server_port(const struct kedge_http_server *server);
 
-/* Counted since new(), except `open` and `deferred`, which are now. */
+/* Counted since new(), except the last three, which are now. */
 struct kedge_http_server_stats {
     uint64_t accepted;
     uint64_t refused;  /* connections above a bound */
@@ -109,6 +110,7 @@ struct kedge_http_server_stats {
     uint64_t rejected; /* answered by the server itself: 400, 408, 413, 503 */
     uint32_t open;
     uint32_t deferred;
+    uint32_t streams;
 };
 void kedge_http_server_stats(const struct kedge_http_server *server,
                              struct kedge_http_server_stats *out);
@@ -127,6 +129,26 @@ int kedge_http_reply(struct kedge_http_request *request,
 /* Answers with an error's row of the table: its status, its title and detail (a sentence that says
  * what to do; NULL: none) as application/problem+json. errnum: of either sign. */
 void kedge_http_reply_error(struct kedge_http_request *request, int errnum, const char *detail);
+
+/* An answer that comes piece by piece (chunked) and may never end. */
+struct kedge_http_stream {
+    /* What comes next: 0 and *length bytes, borrowed until the next call or `over`; *length 0:
+     * there is nothing yet, call again after kedge_http_stream_wake(). Anything else than 0: the
+     * stream is at its end. Called when the piece before was taken. May not call wake(). */
+    int (*next)(void *data, const char **bytes, size_t *length);
+    /* The stream is over: at its end, cut off, or the server is freed. Called exactly once, also
+     * when kedge_http_stream() fails. */
+    void (*over)(void *data);
+    void *data;
+};
+
+/* Answers with a stream (response->body is not looked at), as kedge_http_reply() does; the request
+ * stays until `over`. 0; -EINVAL or -ENOMEM: then a 500 is sent instead. */
+int kedge_http_stream(struct kedge_http_request *request,
+                      const struct kedge_http_response *response,
+                      const struct kedge_http_stream *stream);
+/* There may be more to send. */
+void kedge_http_stream_wake(struct kedge_http_request *request);
 
 /* Whether the client of a deferred request has gone (or sends no more, which no client of ours
  * does). Nothing tells the owner: look now and then, and answer to be rid of it. */

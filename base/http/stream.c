@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An answer that comes piece by piece. libmicrohttpd asks for bytes when the socket takes some;
+ * when there are none yet the connection is suspended, since it would ask again at once. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/assert.h"
+#include "base/http/server.h"
+#include "server_private.h"
+
+enum { BLOCK_BYTES = 16 << 10 };
+
+static void fetch(struct http_stream *s)
+{
+    s->length = 0;
+    if (s->ending)
+        return;
+    if (s->calls.next(s->calls.data, &s->bytes, &s->length) == 0)
+        return;
+    s->length = 0;
+    s->ending = true;
+}
+
+static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
+{
+    struct http_request *r = cls;
+    struct http_stream *s = &r->stream;
+    (void)position;
+    if (s->length == 0)
+        fetch(s);
+    if (s->length > 0) {
+        size_t n = s->length < max ? s->length : max;
+        memcpy(out, s->bytes, n);
+        s->bytes += n;
+        s->length -= n;
+        http_connection_wait(r->connection, HTTP_WAIT_STREAM, false);
+        return (ssize_t)n;
+    }
+    if (s->ending)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    s->asleep = true;
+    http_connection_wait(r->connection, HTTP_WAIT_NOTHING, false);
+    MHD_suspend_connection(r->mhd);
+    return 0;
+}
+
+static void wake(struct http_request *r)
+{
+    if (!r->stream.asleep)
+        return;
+    r->stream.asleep = false;
+    http_connection_wait(r->connection, HTTP_WAIT_STREAM, false);
+    MHD_resume_connection(r->mhd);
+    http_server_kick(r->connection->server);
+}
+
+void kedge_http_stream_wake(struct kedge_http_request *request)
+{
+    wake((struct http_request *)request);
+}
+
+void http_stream_end(struct http_request *r)
+{
+    r->stream.ending = true;
+    wake(r);
+}
+
+void http_stream_forget(struct http_request *r)
+{
+    struct kedge_http_server *s = r->connection->server;
+    if (r->stream.calls.next == NULL)
+        return;
+    r->stream.calls.next = NULL;
+    TAILQ_REMOVE(&s->streams, r, stream.link);
+    s->stats.streams--;
+    r->stream.calls.over(r->stream.calls.data);
+}
+
+int kedge_http_stream(struct kedge_http_request *request,
+                      const struct kedge_http_response *response,
+                      const struct kedge_http_stream *stream)
+{
+    struct http_request *r = (struct http_request *)request;
+    struct kedge_http_server *s = r->connection->server;
+    unsigned timeout_ms = s->config.stream_timeout_ms;
+    KEDGE_ASSERT(r->stage == HTTP_HANDLING || r->stage == HTTP_DEFERRED);
+    if (response->status >= 200 && response->status <= 599)
+        r->response = http_add_headers(
+            MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, r, NULL),
+            response, true);
+    r->status = response->status;
+    if (r->response == NULL) {
+        stream->over(stream->data);
+        http_request_fail(r);
+        return -EINVAL;
+    }
+    r->stream.calls = *stream;
+    TAILQ_INSERT_TAIL(&s->streams, r, stream.link);
+    s->stats.streams++;
+    /* Heartbeats fit into the socket's buffer for hours: so it must be told when nobody
+     * acknowledges them. A Unix socket does not know this, and its peers do not vanish. */
+    (void)setsockopt(r->connection->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+                     sizeof timeout_ms);
+    http_request_answered(r);
+    return 0;
+}
