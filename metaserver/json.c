@@ -2,28 +2,11 @@
 #include "metaserver/json.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-
-/* Where the decoder is: what is written before a field's name. */
-struct at {
-    struct kedge_fault *fault;
-    char prefix[40];
-};
-
-static int bad(const struct at *at, const char *field, const char *detail)
-{
-    size_t prefix = strlen(at->prefix);
-    if (field[0] == '\0' && prefix > 0 && at->prefix[prefix - 1] == '.')
-        prefix--;
-    snprintf(at->fault->field, sizeof at->fault->field, "%.*s%.20s", (int)prefix, at->prefix,
-             field);
-    snprintf(at->fault->detail, sizeof at->fault->detail, "%s", detail);
-    return -EINVAL;
-}
+#include "json_read.h"
 
 bool kedge_json_is_id(const char *id)
 {
@@ -33,94 +16,42 @@ bool kedge_json_is_id(const char *id)
            strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
-static int parse(const void *body, size_t bytes, const struct at *at, json_t **out)
-{
-    json_error_t error;
-    char text[sizeof at->fault->detail];
-    if (bytes > KEDGE_JSON_MAX_BYTES)
-        return bad(at, "", "the body is too large");
-    *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (*out == NULL) {
-        snprintf(text, sizeof text, "not JSON: line %d, column %d: %.120s", error.line,
-                 error.column, error.text);
-        return bad(at, "", text);
-    }
-    if (json_is_object(*out))
-        return 0;
-    json_decref(*out);
-    return bad(at, "", "must be an object");
-}
-
-/* Refuses what is not among names (NULL-terminated). */
-static int only(const struct at *at, json_t *object, const char *const *names)
-{
-    const char *key;
-    json_t *value;
-    if (!json_is_object(object))
-        return bad(at, "", "must be an object");
-    json_object_foreach(object, key, value)
-    {
-        const char *const *name = names;
-        while (*name != NULL && strcmp(*name, key) != 0)
-            name++;
-        if (*name == NULL)
-            return bad(at, key, "unknown field");
-    }
-    return 0;
-}
-
-/* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
-static int number(const struct at *at, json_t *object, const char *name, bool required,
-                  uint64_t min, uint64_t max, uint64_t *out)
-{
-    json_t *value = json_object_get(object, name);
-    char text[80];
-    if (value == NULL)
-        return required ? bad(at, name, "is missing") : 0;
-    if (json_is_integer(value) && json_integer_value(value) >= 0 &&
-        (uint64_t)json_integer_value(value) >= min && (uint64_t)json_integer_value(value) <= max) {
-        *out = (uint64_t)json_integer_value(value);
-        return 0;
-    }
-    snprintf(text, sizeof text, "must be an integer from %llu to %llu", (unsigned long long)min,
-             (unsigned long long)max);
-    return bad(at, name, text);
-}
-
 /* A number as `digits` hexadecimal digits in a string, since JSON's numbers are not 64 bits wide.
  */
-static int hex(const struct at *at, json_t *object, const char *name, bool required, uint64_t *out)
+static int hex(const struct json_at *at, json_t *object, const char *name, bool required,
+               uint64_t *out)
 {
     json_t *value = json_object_get(object, name);
     uint8_t bytes[8];
     if (value == NULL)
-        return required ? bad(at, name, "is missing") : 0;
+        return required ? json_bad(at, name, "is missing") : 0;
     if (!json_is_string(value) || kedge_hex_decode(json_string_value(value), bytes, 8) != 0)
-        return bad(at, name, "must be a string of 16 hexadecimal digits");
+        return json_bad(at, name, "must be a string of 16 hexadecimal digits");
     *out = 0;
     for (int i = 0; i < 8; i++)
         *out = *out << 8 | bytes[i];
     return 0;
 }
 
-static int decode_gid(const struct at *at, json_t *object, uint8_t gid[16])
+static int decode_gid(const struct json_at *at, json_t *object, uint8_t gid[16])
 {
     static const uint8_t none[16];
     json_t *value = json_object_get(object, "gid");
     if (value == NULL)
-        return bad(at, "gid", "is missing");
+        return json_bad(at, "gid", "is missing");
     if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
         memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
-        return bad(at, "gid", "must be a unicast IPv6 address");
+        return json_bad(at, "gid", "must be a unicast IPv6 address");
     return 0;
 }
 
-static int decode_transports(const struct at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_transports(const struct json_at *at, json_t *object,
+                             struct kedge_endpoint_record *r)
 {
     json_t *value = json_object_get(object, "transports"), *one;
     size_t i;
     if (value == NULL)
-        return bad(at, "transports", "is missing");
+        return json_bad(at, "transports", "is missing");
     json_array_foreach(value, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "";
@@ -128,46 +59,47 @@ static int decode_transports(const struct at *at, json_t *object, struct kedge_e
                         : strcmp(name, "rc") == 0 ? KEDGE_RECORD_RC
                                                   : 0;
         if (flag == 0 || r->flags & flag)
-            return bad(at, "transports", "must be \"dc\", \"rc\" or both, each once");
+            return json_bad(at, "transports", "must be \"dc\", \"rc\" or both, each once");
         r->flags |= flag;
     }
     if (r->flags == 0)
-        return bad(at, "transports", "must be an array with \"dc\", \"rc\" or both");
+        return json_bad(at, "transports", "must be an array with \"dc\", \"rc\" or both");
     return 0;
 }
 
-static int decode_mtu(const struct at *at, json_t *object, enum ibv_mtu *out)
+static int decode_mtu(const struct json_at *at, json_t *object, enum ibv_mtu *out)
 {
     uint64_t mtu = 0;
-    int status = number(at, object, "mtu", true, 256, 4096, &mtu);
+    int status = json_number(at, object, "mtu", true, 256, 4096, &mtu);
     if (status != 0)
         return status;
     if ((mtu & (mtu - 1)) != 0)
-        return bad(at, "mtu", "must be 256, 512, 1024, 2048 or 4096");
+        return json_bad(at, "mtu", "must be 256, 512, 1024, 2048 or 4096");
     *out = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7); /* 256 is 1 ... 4096 is 5 */
     return 0;
 }
 
-static int decode_mr_table(const struct at *at, json_t *endpoint, struct kedge_endpoint_record *r)
+static int decode_mr_table(const struct json_at *at, json_t *endpoint,
+                           struct kedge_endpoint_record *r)
 {
     static const char *const names[] = {"addr", "rkey", "log2_slots", NULL};
     json_t *object = json_object_get(endpoint, "mr_table");
-    struct at inner = {.fault = at->fault};
+    struct json_at inner = {.fault = at->fault};
     uint64_t addr = 0, rkey = 0, log2_slots = 0;
     if (object == NULL)
         return 0;
     snprintf(inner.prefix, sizeof inner.prefix, "%.20smr_table.", at->prefix);
-    int status = only(&inner, object, names);
+    int status = json_only(&inner, object, names);
     if (status == 0)
         status = hex(&inner, object, "addr", true, &addr);
     if (status == 0)
-        status = number(&inner, object, "rkey", true, 0, UINT32_MAX, &rkey);
+        status = json_number(&inner, object, "rkey", true, 0, UINT32_MAX, &rkey);
     if (status == 0)
-        status = number(&inner, object, "log2_slots", true, 1, 30, &log2_slots);
+        status = json_number(&inner, object, "log2_slots", true, 1, 30, &log2_slots);
     if (status != 0)
         return status;
     if (addr >> 48 != 0)
-        return bad(&inner, "addr", "must be an address below 2^48");
+        return json_bad(&inner, "addr", "must be an address below 2^48");
     r->mr_table_addr_hi = (uint16_t)(addr >> 32);
     r->mr_table_addr_lo = (uint32_t)addr;
     r->mr_table_rkey = (uint32_t)rkey;
@@ -175,21 +107,21 @@ static int decode_mr_table(const struct at *at, json_t *endpoint, struct kedge_e
     return 0;
 }
 
-static int decode_numbers(const struct at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_numbers(const struct json_at *at, json_t *object, struct kedge_endpoint_record *r)
 {
     bool dc = r->flags & KEDGE_RECORD_DC, rc = r->flags & KEDGE_RECORD_RC;
     uint64_t pool = 0, dct = 0, ud_qpn = 0, ud_qkey = 0, lid = 0, dc_key = 0;
-    int status = number(at, object, "pool", true, 0, UINT16_MAX, &pool);
+    int status = json_number(at, object, "pool", true, 0, UINT16_MAX, &pool);
     if (status == 0)
-        status = number(at, object, "dct_number", dc, dc ? 1 : 0, 0xffffff, &dct);
+        status = json_number(at, object, "dct_number", dc, dc ? 1 : 0, 0xffffff, &dct);
     if (status == 0)
         status = hex(at, object, "dc_key", dc, &dc_key);
     if (status == 0)
-        status = number(at, object, "ud_qpn", rc, rc ? 1 : 0, 0xffffff, &ud_qpn);
+        status = json_number(at, object, "ud_qpn", rc, rc ? 1 : 0, 0xffffff, &ud_qpn);
     if (status == 0)
-        status = number(at, object, "ud_qkey", rc, 0, UINT32_MAX, &ud_qkey);
+        status = json_number(at, object, "ud_qkey", rc, 0, UINT32_MAX, &ud_qkey);
     if (status == 0)
-        status = number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+        status = json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
     r->pool = (uint16_t)pool;
     r->dctn_mtu |= (uint32_t)dct;
     r->dc_key = dc_key;
@@ -199,13 +131,14 @@ static int decode_numbers(const struct at *at, json_t *object, struct kedge_endp
     return status;
 }
 
-static int decode_endpoint(const struct at *at, json_t *object, struct kedge_endpoint_record *r)
+static int decode_endpoint(const struct json_at *at, json_t *object,
+                           struct kedge_endpoint_record *r)
 {
     static const char *const names[] = {"gid",    "pool",     "transports", "dct_number",
                                         "dc_key", "mtu",      "ud_qpn",     "ud_qkey",
                                         "lid",    "mr_table", NULL};
     enum ibv_mtu mtu = 0;
-    int status = only(at, object, names);
+    int status = json_only(at, object, names);
     if (status == 0)
         status = decode_gid(at, object, r->gid);
     if (status == 0)
@@ -221,11 +154,11 @@ static int decode_endpoint(const struct at *at, json_t *object, struct kedge_end
     return status;
 }
 
-static int decode_endpoints(struct at *at, json_t *array, struct kedge_meta_registration *out)
+static int decode_endpoints(struct json_at *at, json_t *array, struct kedge_meta_registration *out)
 {
     size_t count = json_array_size(array); /* 0 of what is no array */
     if (count < 1 || count > KEDGE_STORE_NODE_ENDPOINTS)
-        return bad(at, "endpoints", "must be an array of 1 to 16 endpoints");
+        return json_bad(at, "endpoints", "must be an array of 1 to 16 endpoints");
     for (size_t i = 0; i < count; i++) {
         struct kedge_endpoint_record *r = &out->endpoint[i];
         snprintf(at->prefix, sizeof at->prefix, "endpoints[%u].", (unsigned)i);
@@ -236,13 +169,13 @@ static int decode_endpoints(struct at *at, json_t *array, struct kedge_meta_regi
         for (size_t k = 0; k < i; k++)
             if (r->pool == out->endpoint[k].pool &&
                 memcmp(r->gid, out->endpoint[k].gid, sizeof r->gid) == 0)
-                return bad(at, "", "has the same gid and pool as an earlier one");
+                return json_bad(at, "", "has the same gid and pool as an earlier one");
     }
     out->endpoint_count = (uint32_t)count;
     return 0;
 }
 
-static int decode_reader(struct at *at, json_t *root, struct kedge_reader_peer *out)
+static int decode_reader(struct json_at *at, json_t *root, struct kedge_reader_peer *out)
 {
     static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", NULL};
     json_t *object = json_object_get(root, "reader");
@@ -250,17 +183,17 @@ static int decode_reader(struct at *at, json_t *root, struct kedge_reader_peer *
     if (object == NULL)
         return 0;
     snprintf(at->prefix, sizeof at->prefix, "reader.");
-    int status = only(at, object, names);
+    int status = json_only(at, object, names);
     if (status == 0)
         status = decode_gid(at, object, out->gid);
     if (status == 0)
-        status = number(at, object, "qpn", true, 1, 0xffffff, &qpn);
+        status = json_number(at, object, "qpn", true, 1, 0xffffff, &qpn);
     if (status == 0)
-        status = number(at, object, "psn", true, 0, 0xffffff, &psn);
+        status = json_number(at, object, "psn", true, 0, 0xffffff, &psn);
     if (status == 0)
         status = decode_mtu(at, object, &out->mtu);
     if (status == 0)
-        status = number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+        status = json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
     out->qpn = (uint32_t)qpn;
     out->psn = (uint32_t)psn;
     out->lid = (uint16_t)lid;
@@ -274,20 +207,20 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
     static const char *const names[] = {"incarnation", "endpoints", "reader", NULL};
     struct kedge_reader_peer peer = {.qpn = 0};
     struct kedge_meta_registration r = {.incarnation = 0};
-    struct at at = {.fault = fault};
+    struct json_at at = {.fault = fault};
     uint64_t incarnation = 0;
     json_t *root;
     if (!kedge_json_is_id(id))
-        return bad(&at, "id",
-                   "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
-                   "digit");
-    int status = parse(body, bytes, &at, &root);
+        return json_bad(&at, "id",
+                        "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
+                        "digit");
+    int status = json_parse(body, bytes, &at, &root);
     if (status != 0)
         return status;
     memcpy(r.id, id, strlen(id));
-    status = only(&at, root, names);
+    status = json_only(&at, root, names);
     if (status == 0)
-        status = number(&at, root, "incarnation", true, 1, UINT32_MAX, &incarnation);
+        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &incarnation);
     r.incarnation = (uint32_t)incarnation;
     if (status == 0)
         status = decode_endpoints(&at, json_object_get(root, "endpoints"), &r);
@@ -305,15 +238,15 @@ int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
                        struct kedge_fault *fault)
 {
     static const char *const names[] = {"incarnation", NULL};
-    struct at at = {.fault = fault};
+    struct json_at at = {.fault = fault};
     uint64_t value = 0;
     json_t *root;
-    int status = parse(body, bytes, &at, &root);
+    int status = json_parse(body, bytes, &at, &root);
     if (status != 0)
         return status;
-    status = only(&at, root, names);
+    status = json_only(&at, root, names);
     if (status == 0)
-        status = number(&at, root, "incarnation", true, 1, UINT32_MAX, &value);
+        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &value);
     json_decref(root);
     if (status == 0)
         *incarnation = (uint32_t)value;

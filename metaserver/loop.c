@@ -2,6 +2,7 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,25 @@ struct metad {
     const char *lost;       /* the device, and why; NULL: it is there */
 };
 
+/* ---- streams -------------------------------------------------------------------------------- */
+
+static int next_piece(void *data, const char **bytes, size_t *length)
+{
+    return kedge_watch_next(data, kedge_clock_ns(), bytes, length);
+}
+
+static void stream_over(void *data)
+{
+    kedge_watch_free(data);
+}
+
+static void wake(void *token)
+{
+    kedge_http_stream_wake(token);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
 static void reply(struct kedge_http_request *request, const struct kedge_service_answer *answer,
                   const struct kedge_text *body)
 {
@@ -42,9 +62,18 @@ static void reply(struct kedge_http_request *request, const struct kedge_service
                                            .content_type = answer->content_type,
                                            .body = body->length > 0 ? body->data : NULL,
                                            .body_length = body->length};
+    const struct kedge_http_stream stream = {next_piece, stream_over, answer->watch};
+    struct kedge_http_header *header = response.headers;
+    char tag[24];
+    snprintf(tag, sizeof tag, "\"%" PRIu64 "\"", answer->revision);
     if (answer->allow != NULL)
-        response.headers[0] = (struct kedge_http_header){"Allow", answer->allow};
-    (void)kedge_http_reply(request, &response);
+        *header++ = (struct kedge_http_header){"Allow", answer->allow};
+    if (answer->revision != 0)
+        *header++ = (struct kedge_http_header){"ETag", tag};
+    if (answer->watch != NULL)
+        (void)kedge_http_stream(request, &response, &stream);
+    else
+        (void)kedge_http_reply(request, &response);
 }
 
 static void reply_later(void *token, const struct kedge_service_answer *answer,
@@ -62,17 +91,25 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
 {
     struct metad *m = user;
     struct kedge_service_answer answer;
+    char who[KEDGE_SETTING_WHO_BYTES];
+    if (request->local)
+        snprintf(who, sizeof who, "uid %u", (unsigned)request->peer_uid);
+    else
+        snprintf(who, sizeof who, "%s", request->peer);
     struct kedge_service_request asked = {
         .method = request->method,
         .path = request->path,
         .content_type = kedge_http_header(request, "Content-Type"),
-        .limit = kedge_http_query(request, "limit"),
-        .cursor = kedge_http_query(request, "cursor"),
-        .incarnation = kedge_http_query(request, "incarnation"),
+        .if_match = kedge_http_header(request, "If-Match"),
+        .if_none_match = kedge_http_header(request, "If-None-Match"),
+        .wall_ms = kedge_clock_wall_ms(),
+        .who = who,
         .body = request->body,
         .body_bytes = request->body_length,
         .token = request,
     };
+    for (int i = 0; i < KEDGE_QUERIES; i++)
+        asked.query[i] = kedge_http_query(request, kedge_service_queries[i]);
     kedge_text_reset(&m->body);
     kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
     if (answer.status == KEDGE_SERVICE_LATER)
@@ -236,6 +273,7 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     kedge_text_init(&m.body, ANSWER_MAX);
     service->answer = reply_later;
     service->gone = is_gone;
+    service->wake = wake;
     status = listen_http(&m, config, config_path, err);
     if (status == 0) {
         status = watch(&m);

@@ -73,6 +73,10 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     service->meta = kedge_meta_new(&limits, e->mem.addr, random[0], random[1]);
     if (service->meta == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
+    service->settings = kedge_settings_new((uint32_t)config->events);
+    if (service->settings == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory: lower events");
+    service->max_watches = (uint32_t)config->max_watches;
     service->endpoint = kedge_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
     return 0;
@@ -111,6 +115,7 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
         status = metad_serve(config, path, &service, endpoint.fab, err);
     kedge_readers_free(service.readers);
     kedge_meta_free(service.meta);
+    kedge_settings_free(service.settings);
     kedge_table_endpoint_fini(&endpoint);
     kedge_store_close(service.store);
     return status;

@@ -25,9 +25,16 @@ static const struct {
     [REST_NO_ROUTE] = {"unknown-route", 404, "there is nothing at this path"},
     [REST_NO_NODE] = {"unknown-node", 404, "no such node"},
     [REST_REGISTER_AGAIN] = {"register-again", 404, "the node has to register again"},
+    [REST_NO_TENANT] = {"unknown-tenant", 404, "no such tenant"},
+    [REST_NO_WINDOW] = {"unknown-window", 404, "no such window"},
     [REST_METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
     [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
     [REST_TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
+    [REST_UID_TAKEN] = {"uid-taken", 409, "a uid belongs to another tenant"},
+    [REST_DANGLING] = {"dangling-reference", 409, "it refers to what is not there"},
+    [REST_IN_USE] = {"in-use", 409, "something refers to it"},
+    [REST_GONE] = {"revision-gone", 410, "that revision is not in the trail"},
+    [REST_CHANGED] = {"changed", 412, "what is there is not what was expected"},
     [REST_TOO_LARGE] = {"too-large", 413, "the body is too large"},
     [REST_MEDIA_TYPE] = {"unsupported-media-type", 415, "the body must be application/json"},
     [REST_READER] = {"wrong-reader", 422, "the registration needs another `reader`"},
@@ -35,6 +42,11 @@ static const struct {
     [REST_STORE] = {"store-failed", 503, "the store cannot be used: nothing was changed"},
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
+    [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},
+};
+
+const char *const kedge_service_queries[KEDGE_QUERIES] = {
+    "limit", "cursor", "incarnation", "uid", "scope", "tenant", "kind", "name", "watch", "revision",
 };
 
 void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
@@ -71,7 +83,7 @@ void rest_problem_of(struct call *c, enum rest_problem p, const char *field, con
     rest_end_problem(c);
 }
 
-static void malformed(struct call *c, const char *field, const char *detail)
+void rest_malformed(struct call *c, const char *field, const char *detail)
 {
     rest_problem_of(c, REST_MALFORMED, field, detail);
 }
@@ -114,7 +126,7 @@ static void renew_node(struct call *c)
     if (!rest_has_json(c))
         return;
     if (kedge_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &fault) != 0) {
-        malformed(c, fault.field, fault.detail);
+        rest_malformed(c, fault.field, fault.detail);
         return;
     }
     switch (kedge_meta_renew(c->s->meta, c->id, incarnation, c->now, &known)) {
@@ -177,9 +189,10 @@ static void delete_node(struct call *c)
     struct kedge_meta_view view;
     struct kedge_errbuf err;
     uint64_t incarnation = UINT32_MAX;
-    if (c->request->incarnation != NULL &&
-        kedge_parse_u64(c->request->incarnation, 1, UINT32_MAX, &incarnation) != 0) {
-        malformed(c, "incarnation", "must be a number from 1 to 4294967295");
+    if (c->request->query[KEDGE_QUERY_INCARNATION] != NULL &&
+        kedge_parse_u64(c->request->query[KEDGE_QUERY_INCARNATION], 1, UINT32_MAX, &incarnation) !=
+            0) {
+        rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
         return;
     }
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) == 0 && view.incarnation > incarnation) {
@@ -199,38 +212,51 @@ static void delete_node(struct call *c)
     }
 }
 
+bool rest_read_page(struct call *c, struct rest_page *out)
+{
+    const char *limit = c->request->query[KEDGE_QUERY_LIMIT];
+    const char *cursor = c->request->query[KEDGE_QUERY_CURSOR];
+    size_t length;
+    *out = (struct rest_page){.limit = DEFAULT_LIMIT};
+    if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0) {
+        rest_malformed(c, "limit", "must be a number from 1 to 1000");
+        return false;
+    }
+    if (cursor == NULL)
+        return true;
+    if (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), out->after,
+                            sizeof out->after - 1, &length) == 0) {
+        out->after[length] = '\0';
+        if (kedge_json_is_id(out->after) && strlen(out->after) == length)
+            return true;
+    }
+    rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
+    return false;
+}
+
+void rest_next_cursor(struct call *c, const char *last)
+{
+    char cursor[KEDGE_BASE64_TEXT(KEDGE_STORE_ID_BYTES)];
+    kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
+    kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
+}
+
 static void list_nodes(struct call *c)
 {
-    struct kedge_meta_view view = {.id = ""};
-    char cursor[KEDGE_BASE64_TEXT(KEDGE_STORE_ID_BYTES)];
-    uint64_t limit = DEFAULT_LIMIT, n = 0;
-    size_t length;
-    if (c->request->limit != NULL &&
-        kedge_parse_u64(c->request->limit, 1, MAX_LIMIT, &limit) != 0) {
-        malformed(c, "limit", "must be a number from 1 to 1000");
+    struct kedge_meta_view view;
+    struct rest_page page;
+    uint64_t n = 0;
+    if (!rest_read_page(c, &page))
         return;
-    }
-    if (c->request->cursor != NULL) {
-        if (kedge_base64_decode(KEDGE_BASE64URL, c->request->cursor, strlen(c->request->cursor),
-                                view.id, sizeof view.id - 1, &length) != 0 ||
-            (view.id[length] = '\0', !kedge_json_is_id(view.id)) || strlen(view.id) != length) {
-            malformed(c, "cursor", "must be the next_cursor of an earlier answer");
-            return;
-        }
-    }
     kedge_text_printf(c->body, "{\"nodes\":[");
-    char last[KEDGE_STORE_ID_BYTES];
-    memcpy(last, view.id, sizeof last);
-    while (n < limit && kedge_meta_after(c->s->meta, last, c->now, &view) == 0) {
+    while (n < page.limit && kedge_meta_after(c->s->meta, page.after, c->now, &view) == 0) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         write_node(c->body, &view);
-        memcpy(last, view.id, sizeof last);
+        memcpy(page.after, view.id, sizeof page.after);
     }
     kedge_text_printf(c->body, "]");
-    if (n == limit && kedge_meta_after(c->s->meta, last, c->now, &view) == 0) {
-        kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
-        kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
-    }
+    if (n == page.limit && kedge_meta_after(c->s->meta, page.after, c->now, &view) == 0)
+        rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }
 
@@ -265,6 +291,8 @@ static void get_version(struct call *c)
 
 /* ---- routes --------------------------------------------------------------------------------- */
 
+#define METHODS 4
+
 struct route {
     const char *prefix; /* what stands before the id, or the whole path */
     const char *suffix; /* what stands after the id; NULL: there is no id */
@@ -272,20 +300,37 @@ struct route {
     struct {
         const char *method;
         void (*handle)(struct call *c);
-    } methods[4];
+    } methods[METHODS];
+    enum kedge_setting_kind kind;
 };
 
+/* A collection of what operators set, and one of them. */
+#define SETTINGS(path, of_kind)                                                                    \
+    {path, NULL, "GET, HEAD", {{"GET", rest_list_settings}}, of_kind},                             \
+    {                                                                                              \
+        path "/", "", "GET, HEAD, PUT, DELETE",                                                    \
+            {{"GET", rest_get_setting},                                                            \
+             {"PUT", rest_put_setting},                                                            \
+             {"DELETE", rest_delete_setting}},                                                     \
+            of_kind                                                                                \
+    }
+
 static const struct route routes[] = {
-    {"/v1/nodes", NULL, "GET, HEAD", {{"GET", list_nodes}}},
-    {"/v1/nodes/", "/renew", "POST", {{"POST", renew_node}}},
+    {"/v1/nodes", NULL, "GET, HEAD", {{"GET", list_nodes}}, 0},
+    {"/v1/nodes/", "/renew", "POST", {{"POST", renew_node}}, 0},
+    {"/v1/nodes/", "/configuration", "GET, HEAD", {{"GET", rest_get_configuration}}, 0},
     {"/v1/nodes/",
      "",
      "GET, HEAD, PUT, DELETE",
-     {{"GET", get_node}, {"PUT", rest_put_node}, {"DELETE", delete_node}}},
-    {"/healthz", NULL, "GET, HEAD", {{"GET", get_health}}},
-    {"/readyz", NULL, "GET, HEAD", {{"GET", get_ready}}},
-    {"/metrics", NULL, "GET, HEAD", {{"GET", get_metrics}}},
-    {"/version", NULL, "GET, HEAD", {{"GET", get_version}}},
+     {{"GET", get_node}, {"PUT", rest_put_node}, {"DELETE", delete_node}},
+     0},
+    SETTINGS("/v1/tenants", KEDGE_TENANT),
+    SETTINGS("/v1/windows", KEDGE_WINDOW),
+    {"/v1/events", NULL, "GET, HEAD", {{"GET", rest_list_events}}, 0},
+    {"/healthz", NULL, "GET, HEAD", {{"GET", get_health}}, 0},
+    {"/readyz", NULL, "GET, HEAD", {{"GET", get_ready}}, 0},
+    {"/metrics", NULL, "GET, HEAD", {{"GET", get_metrics}}, 0},
+    {"/version", NULL, "GET, HEAD", {{"GET", get_version}}, 0},
 };
 
 /* Whether path is of route; the id, if it has one, is [*id, *id + *length). */
@@ -307,7 +352,7 @@ static bool matches(const struct route *route, const char *path, const char **id
 static void dispatch(struct call *c, const struct route *route)
 {
     const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
-    for (size_t i = 0; i < 4 && route->methods[i].method != NULL; i++) {
+    for (size_t i = 0; i < METHODS && route->methods[i].method != NULL; i++) {
         if (strcmp(route->methods[i].method, method) == 0) {
             route->methods[i].handle(c);
             return;
@@ -331,12 +376,13 @@ static void answer(struct call *c)
             if (fits)
                 memcpy(c->id, id, length);
             if (!fits || !kedge_json_is_id(c->id)) {
-                malformed(c, "id",
-                          "a node's id is 1 to 63 of a-z, 0-9, '.' and '-', and begins "
-                          "with a letter or digit");
+                rest_malformed(c, "id",
+                               "an id is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a "
+                               "letter or digit");
                 return;
             }
         }
+        c->kind = routes[i].kind;
         dispatch(c, &routes[i]);
         return;
     }

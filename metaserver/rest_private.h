@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between rest.c (routes, and most of what is said) and put.c (registering, which may be answered
- * later). */
+/* Between rest.c (routes, nodes), put.c (registering, which may be answered later), rest_settings.c
+ * (what operators set) and rest_watch.c (what agents are told of it, and the trail). */
 #ifndef METASERVER_REST_PRIVATE_H
 #define METASERVER_REST_PRIVATE_H
 
@@ -13,6 +13,7 @@ struct call {
     uint64_t now;
     struct kedge_text *body;
     struct kedge_service_answer *answer;
+    enum kedge_setting_kind kind;  /* of the route, if it is about settings */
     char id[KEDGE_STORE_ID_BYTES]; /* of the path; "" if the route has none */
 };
 
@@ -21,15 +22,23 @@ enum rest_problem {
     REST_NO_ROUTE,
     REST_NO_NODE,
     REST_REGISTER_AGAIN,
+    REST_NO_TENANT,
+    REST_NO_WINDOW,
     REST_METHOD,
     REST_STALE,
     REST_TAKEN,
+    REST_UID_TAKEN,
+    REST_DANGLING,
+    REST_IN_USE,
+    REST_GONE,
+    REST_CHANGED,
     REST_TOO_LARGE,
     REST_MEDIA_TYPE,
     REST_READER,
     REST_FULL,
     REST_STORE,
     REST_NO_QUEUE_PAIR,
+    REST_WATCHES,
 };
 
 /* Opens the problem; more members may follow, then rest_end_problem(). detail may be NULL. */
@@ -41,6 +50,28 @@ void rest_problem_of(struct call *c, enum rest_problem p, const char *field, con
 void rest_stale(struct call *c, uint32_t known);
 /* Whether there is a JSON body; else the answer has been given. */
 bool rest_has_json(struct call *c);
+
+/* REST_MALFORMED. */
+void rest_malformed(struct call *c, const char *field, const char *detail);
+
+/* What every list has: how many at most, and after which name it goes on ("" for the first). Else
+ * the answer has been given. */
+struct rest_page {
+    uint64_t limit;
+    char after[KEDGE_STORE_ID_BYTES];
+};
+bool rest_read_page(struct call *c, struct rest_page *out);
+/* Appends the cursor of a page that ended with `last`. */
+void rest_next_cursor(struct call *c, const char *last);
+
+/* Of c->kind. */
+void rest_list_settings(struct call *c);
+void rest_get_setting(struct call *c);
+void rest_put_setting(struct call *c);
+void rest_delete_setting(struct call *c);
+
+void rest_get_configuration(struct call *c);
+void rest_list_events(struct call *c);
 
 /* PUT /v1/nodes/{id}. */
 void rest_put_node(struct call *c);

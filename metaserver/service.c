@@ -35,7 +35,7 @@ int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbu
     if (status == -EEXIST)
         return kedge_err(err, status,
                          "the store names one endpoint twice: restore it from a backup");
-    return status;
+    return status == 0 && s->settings != NULL ? kedge_service_load_settings(s, err) : status;
 }
 
 /* A write that nobody asked for has failed: said once, tried again later. */
@@ -70,6 +70,7 @@ void kedge_service_tick(struct kedge_service *s, uint64_t now)
     const char *ids[BATCH];
     struct kedge_errbuf err;
     kedge_service_lapse(s, now);
+    kedge_watches_beat(s, now);
     if (now < s->store_retry_at)
         return;
     uint32_t n = kedge_meta_lapsed(s->meta, ids, BATCH);
@@ -91,14 +92,14 @@ void kedge_service_tick(struct kedge_service *s, uint64_t now)
 
 /* ---- what clients ask for ------------------------------------------------------------------- */
 
-static int store_failed(struct kedge_service *s, const char *what, const char *id, uint64_t now,
-                        const struct kedge_errbuf *err)
+int kedge_service_store_failed(struct kedge_service *s, const char *what, const char *name,
+                               uint64_t now, const struct kedge_errbuf *err)
 {
     uint32_t suppressed;
     s->count.store_errors++;
     if (kedge_log_allow(&s->store_log, now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_ERROR, "the store failed",
-                  "while=%s node=%s error=\"%s\" suppressed=%u", what, id, err->text, suppressed);
+                  "while=%s name=%s error=\"%s\" suppressed=%u", what, name, err->text, suppressed);
     return -EROFS;
 }
 
@@ -107,7 +108,7 @@ static int evict(struct kedge_service *s, const char *id, uint64_t now, struct k
 {
     int status = kedge_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return store_failed(s, "forgetting", id, now, err);
+        return kedge_service_store_failed(s, "forgetting", id, now, err);
     kedge_meta_remove(s->meta, id);
     return 0;
 }
@@ -136,7 +137,7 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
         kedge_meta_durable(r, &durable);
         status = kedge_store_put(s->store, &durable, err);
         if (status != 0)
-            return store_failed(s, "registering", r->id, now, err);
+            return kedge_service_store_failed(s, "registering", r->id, now, err);
     }
     kedge_meta_apply(s->meta, r, now);
     s->count.registrations++;
@@ -155,7 +156,7 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
         return status;
     status = kedge_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return store_failed(s, "removing", id, now, err);
+        return kedge_service_store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
     if (s->readers != NULL)
         kedge_readers_drop(s->readers, id);
@@ -193,6 +194,20 @@ static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out
     labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
 }
 
+static void setting_metrics(const struct kedge_service *s, struct kedge_text *out)
+{
+    kedge_metric_head(out, "kedge_metad_settings", KEDGE_METRIC_GAUGE, "What operators have set.");
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+        labelled(out, "kedge_metad_settings", "kind",
+                 kedge_setting_kind_name((enum kedge_setting_kind)kind),
+                 kedge_settings_count(s->settings, (enum kedge_setting_kind)kind));
+    one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE, "Of the last change.",
+        kedge_settings_revision(s->settings));
+    one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER, "Changes by operators.",
+        s->count.changes);
+    one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.", s->watch_count);
+}
+
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
 {
     const struct kedge_service_counters *c = &s->count;
@@ -223,6 +238,8 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
     if (s->readers != NULL)
         reader_metrics(kedge_readers_count(s->readers), out);
+    if (s->settings != NULL)
+        setting_metrics(s, out);
     one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
         "Writes that the store refused.", c->store_errors);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,

@@ -21,5 +21,13 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
 /* 0, -ENOENT, or -EROFS as above. */
 int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
                          struct kedge_errbuf *err);
+/* Stores and applies what was planned, and tells those who watch. 0, or -EROFS as above. */
+int kedge_service_change(struct kedge_service *s, const struct kedge_setting_change *change,
+                         uint64_t now, struct kedge_errbuf *err);
+/* Fills s->settings from the store. */
+int kedge_service_load_settings(struct kedge_service *s, struct kedge_errbuf *err);
+/* A write that a client asked for has failed: counted and logged. Returns -EROFS. */
+int kedge_service_store_failed(struct kedge_service *s, const char *what, const char *name,
+                               uint64_t now, const struct kedge_errbuf *err);
 
 #endif

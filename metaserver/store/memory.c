@@ -4,16 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metaserver/store.h"
+#include "memory_private.h"
 
-struct memory {
-    struct kedge_store base;
-    struct kedge_store_node *nodes; /* sorted by id */
-    uint32_t count, room;
-    const int *fail;
-};
-
-static int failing(const struct memory *s, struct kedge_errbuf *err)
+int memory_failing(const struct memory *s, struct kedge_errbuf *err)
 {
     if (s->fail == NULL || *s->fail == 0)
         return 0;
@@ -34,6 +27,7 @@ static void memory_close(struct kedge_store *store)
 {
     struct memory *s = (struct memory *)store;
     free(s->nodes);
+    memory_free_settings(s);
     free(s);
 }
 
@@ -74,7 +68,7 @@ static int memory_put(struct kedge_store *store, const struct kedge_store_node *
     struct memory *s = (struct memory *)store;
     bool found;
     uint32_t at = place(s, node->id, &found);
-    int status = failing(s, err);
+    int status = memory_failing(s, err);
     if (status != 0)
         return status;
     if (found && s->nodes[at].incarnation > node->incarnation)
@@ -100,7 +94,7 @@ static int memory_expire(struct kedge_store *store, const char *const *ids, uint
                          struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
-    int status = failing(s, err);
+    int status = memory_failing(s, err);
     for (uint32_t i = 0; i < n && status == 0; i++) {
         bool found;
         uint32_t at = place(s, ids[i], &found);
@@ -117,7 +111,7 @@ static int memory_remove(struct kedge_store *store, const char *id, struct kedge
     struct memory *s = (struct memory *)store;
     bool found;
     uint32_t at = place(s, id, &found);
-    int status = failing(s, err);
+    int status = memory_failing(s, err);
     if (status != 0)
         return status;
     if (!found)
@@ -129,7 +123,7 @@ static int memory_remove(struct kedge_store *store, const char *id, struct kedge
 
 static int memory_check(struct kedge_store *store, struct kedge_errbuf *err)
 {
-    return failing((const struct memory *)store, err);
+    return memory_failing((const struct memory *)store, err);
 }
 
 static const struct kedge_store_ops memory_ops = {
@@ -140,6 +134,8 @@ static const struct kedge_store_ops memory_ops = {
     .expire = memory_expire,
     .remove = memory_remove,
     .check = memory_check,
+    .change = memory_change,
+    .load_settings = memory_load_settings,
 };
 
 struct kedge_store *kedge_store_memory(const int *fail)

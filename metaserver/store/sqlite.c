@@ -6,32 +6,17 @@
  * others (a backup by `sqlite3 FILE .backup` is fine while the metaserver runs). */
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "metaserver/store.h"
 #include "schema/sql.h"
+#include "sqlite_private.h"
 
 #define APPLICATION_ID 0x4b4d4554
 #define BUSY_MS        250 /* the longest wait for somebody else's transaction */
-
-enum statement {
-    BEGIN,
-    COMMIT,
-    ROLLBACK,
-    PUT_NODE,
-    DROP_ENDPOINTS,
-    PUT_ENDPOINT,
-    EXPIRE_NODE,
-    REMOVE_NODE,
-    LOAD_NODES,
-    LOAD_ENDPOINTS,
-    STATEMENTS,
-};
 
 static const char *const sql[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
@@ -47,18 +32,18 @@ static const char *const sql[STATEMENTS] = {
     [REMOVE_NODE] = "DELETE FROM nodes WHERE id = ?1",
     [LOAD_NODES] = "SELECT id, incarnation, identity, expired FROM nodes ORDER BY id",
     [LOAD_ENDPOINTS] = "SELECT gid, pool FROM endpoints WHERE node = ?1 ORDER BY gid, pool",
+    [PUT_SETTING] = "INSERT OR REPLACE INTO settings (kind, name, revision, body) "
+                    "VALUES (?1, ?2, ?3, ?4)",
+    [DROP_SETTING] = "DELETE FROM settings WHERE kind = ?1 AND name = ?2",
+    [PUT_EVENT] = "INSERT INTO events (revision, time_ms, who, kind, name, before, after) "
+                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [FORGET_EVENTS] = "DELETE FROM events WHERE revision <= ?1",
+    [LOAD_SETTINGS] = "SELECT kind, name, revision, body FROM settings ORDER BY kind, name",
+    [LOAD_EVENTS] = "SELECT revision, time_ms, who, kind, name, before, after FROM events "
+                    "ORDER BY revision",
 };
 
-struct sqlite {
-    struct kedge_store base;
-    sqlite3 *db;
-    sqlite3_stmt *statement[STATEMENTS];
-    int lock_fd;
-    char path[512];
-};
-
-/* What SQLite says, as an errno and a sentence with the way out. */
-static int failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
+int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
 {
     bool full = (rc & 0xff) == SQLITE_FULL ||
                 ((rc & 0xff) == SQLITE_IOERR && sqlite3_system_errno(s->db) == ENOSPC);
@@ -92,30 +77,28 @@ static int failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
     }
 }
 
-/* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
-static int run(struct sqlite *s, enum statement which)
+int sqlite_run(struct sqlite *s, enum sqlite_statement which)
 {
     int rc = sqlite3_step(s->statement[which]);
     sqlite3_reset(s->statement[which]);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int run_with_id(struct sqlite *s, enum statement which, const char *id)
+static int run_with_id(struct sqlite *s, enum sqlite_statement which, const char *id)
 {
     int rc = sqlite3_bind_text(s->statement[which], 1, id, -1, SQLITE_STATIC);
-    return rc == SQLITE_OK ? run(s, which) : rc;
+    return rc == SQLITE_OK ? sqlite_run(s, which) : rc;
 }
 
-/* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
-static int finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
+int sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
 {
     if (rc == SQLITE_OK)
-        rc = run(s, COMMIT);
+        rc = sqlite_run(s, COMMIT);
     if (rc == SQLITE_OK)
         return 0;
-    int status = failed(s, rc, err);
+    int status = sqlite_failed(s, rc, err);
     if (!sqlite3_get_autocommit(s->db))
-        run(s, ROLLBACK);
+        sqlite_run(s, ROLLBACK);
     return status;
 }
 
@@ -138,51 +121,51 @@ static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *
 {
     struct sqlite *s = (struct sqlite *)store;
     sqlite3_stmt *put = s->statement[PUT_NODE];
-    int rc = run(s, BEGIN);
+    int rc = sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     sqlite3_bind_int64(put, 2, node->incarnation);
     sqlite3_bind_int64(put, 3, node->identity);
     sqlite3_bind_int(put, 4, node->expired);
     rc = run_with_id(s, PUT_NODE, node->id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
-        run(s, ROLLBACK);
+        sqlite_run(s, ROLLBACK);
         return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     }
     if (rc == SQLITE_OK)
         rc = put_endpoints(s, node);
-    return finish(s, rc, err);
+    return sqlite_finish(s, rc, err);
 }
 
 static int sqlite_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
                          struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = run(s, BEGIN);
+    int rc = sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     for (uint32_t i = 0; i < n && rc == SQLITE_OK; i++) {
         rc = run_with_id(s, EXPIRE_NODE, ids[i]);
         if (rc == SQLITE_OK)
             rc = run_with_id(s, DROP_ENDPOINTS, ids[i]);
     }
-    return finish(s, rc, err);
+    return sqlite_finish(s, rc, err);
 }
 
 static int sqlite_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = run(s, BEGIN);
+    int rc = sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     rc = run_with_id(s, DROP_ENDPOINTS, id);
     if (rc == SQLITE_OK)
         rc = run_with_id(s, REMOVE_NODE, id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
-        run(s, ROLLBACK);
+        sqlite_run(s, ROLLBACK);
         return kedge_err(err, -ENOENT, "no node %s is stored", id);
     }
-    return finish(s, rc, err);
+    return sqlite_finish(s, rc, err);
 }
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
@@ -232,10 +215,10 @@ static int sqlite_load(struct kedge_store *store, kedge_store_visit *visit, void
     while (status == 0 && (rc = sqlite3_step(load)) == SQLITE_ROW) {
         struct kedge_store_node node;
         rc = load_node(s, &node);
-        status = rc == SQLITE_OK ? visit(user, &node) : failed(s, rc, err);
+        status = rc == SQLITE_OK ? visit(user, &node) : sqlite_failed(s, rc, err);
     }
     if (status == 0 && rc != SQLITE_DONE)
-        status = failed(s, rc, err);
+        status = sqlite_failed(s, rc, err);
     sqlite3_reset(load);
     return status;
 }
@@ -245,7 +228,7 @@ static int sqlite_check(struct kedge_store *store, struct kedge_errbuf *err)
     struct sqlite *s = (struct sqlite *)store;
     int rc = sqlite3_step(s->statement[LOAD_NODES]);
     sqlite3_reset(s->statement[LOAD_NODES]);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : failed(s, rc, err);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sqlite_failed(s, rc, err);
 }
 
 static void sqlite_close(struct kedge_store *store)
@@ -267,6 +250,8 @@ static const struct kedge_store_ops sqlite_ops = {
     .expire = sqlite_expire,
     .remove = sqlite_remove,
     .check = sqlite_check,
+    .change = sqlite_change,
+    .load_settings = sqlite_load_settings,
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -335,7 +320,7 @@ static int migrate(struct sqlite *s, struct kedge_errbuf *err)
     if (rc == SQLITE_OK)
         rc = read_pragma(s->db, "PRAGMA application_id", &application);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     if (version != 0 && application != APPLICATION_ID)
         return kedge_err(err, -EINVAL,
                          "%s is another program's database: name another data directory", s->path);
@@ -353,7 +338,7 @@ static int migrate(struct sqlite *s, struct kedge_errbuf *err)
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(s->db, set, NULL, NULL, NULL);
         if (rc != SQLITE_OK)
-            return failed(s, rc, err);
+            return sqlite_failed(s, rc, err);
     }
     return 0;
 }
@@ -363,20 +348,20 @@ static int open_database(struct sqlite *s, struct kedge_errbuf *err)
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     sqlite3_busy_timeout(s->db, BUSY_MS);
     rc = sqlite3_exec(s->db,
                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                       "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
                       NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        return failed(s, rc, err);
+        return sqlite_failed(s, rc, err);
     int status = migrate(s, err);
     for (int i = 0; i < STATEMENTS && status == 0; i++) {
         rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
                                 NULL);
         if (rc != SQLITE_OK)
-            status = failed(s, rc, err);
+            status = sqlite_failed(s, rc, err);
     }
     return status;
 }

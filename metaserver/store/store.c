@@ -40,3 +40,17 @@ int kedge_store_check(struct kedge_store *store, struct kedge_errbuf *err)
 {
     return store->ops->check(store, err);
 }
+
+int kedge_store_change(struct kedge_store *store, const struct kedge_store_change *change,
+                       struct kedge_errbuf *err)
+{
+    KEDGE_ASSERT(change->revision > change->forget);
+    KEDGE_ASSERT(change->before != NULL || change->after != NULL);
+    return store->ops->change(store, change, err);
+}
+
+int kedge_store_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
+                              struct kedge_errbuf *err)
+{
+    return store->ops->load_settings(store, visitor, err);
+}

@@ -28,6 +28,14 @@ static inline uint64_t kedge_clock_wall_s(void)
     return (uint64_t)time(NULL);
 }
 
+/* Milliseconds since 1970, for what people read. */
+static inline uint64_t kedge_clock_wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / KEDGE_NS_PER_MS;
+}
+
 /* A clock for measuring latencies inside one process, and for nothing else: it stands still while
  * the machine sleeps, and its zero is arbitrary. The counter of the processor where that is
  * invariant and two calibrations agree, else CLOCK_MONOTONIC. The caller's; read-only after init,

@@ -7,10 +7,13 @@
 #ifndef METASERVER_SERVICE_H
 #define METASERVER_SERVICE_H
 
+#include <sys/queue.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "metaserver/core.h"
 #include "metaserver/readers.h"
+#include "metaserver/watch.h"
 
 /* How agents reach the table: given to them when they register. */
 struct kedge_service_endpoint {
@@ -33,20 +36,29 @@ struct kedge_service_counters {
     uint64_t full;       /* refused: no room */
     uint64_t readerless; /* refused: no reader, or one of no use */
     uint64_t store_errors;
+    uint64_t changes;   /* of settings */
     uint64_t http[600]; /* answers by status */
 };
 
 struct kedge_service_answer;
 
 struct kedge_service {
-    struct kedge_meta *meta;       /* borrowed */
-    struct kedge_store *store;     /* borrowed */
-    struct kedge_readers *readers; /* borrowed; NULL: the device has no RC */
+    struct kedge_meta *meta;         /* borrowed */
+    struct kedge_store *store;       /* borrowed */
+    struct kedge_settings *settings; /* borrowed */
+    struct kedge_readers *readers;   /* borrowed; NULL: the device has no RC */
     /* Says what a request with that token, which was to be answered later, is answered. The answer
      * and its body are borrowed for the call. Called by kedge_service_advance(). */
     void (*answer)(void *token, const struct kedge_service_answer *answer,
                    const struct kedge_text *body);
     bool (*gone)(void *token); /* nobody waits for that answer; NULL: somebody does */
+    /* The watch with that token may have more: kedge_watch_next() will be called soon, but not
+     * inside this. Needed as soon as there is a watch. */
+    void (*wake)(void *token);
+    uint32_t max_watches;
+    uint32_t watch_count;
+    LIST_HEAD(, kedge_watch) watches;
+    struct kedge_watch_document *document; /* the newest that is being sent, or NULL */
     struct kedge_service_endpoint endpoint;
     uint64_t node_lease_ns;
     struct kedge_service_counters count;
@@ -54,7 +66,7 @@ struct kedge_service {
     struct kedge_log_limit store_log, reader_log;
 };
 
-/* Fills the core from the store. -errno and a sentence. */
+/* Fills the cores from the store. -errno and a sentence. */
 int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err);
 
 /* What has to happen with time: leases end, the store is told, old nodes are forgotten. Call it
@@ -63,12 +75,31 @@ void kedge_service_tick(struct kedge_service *s, uint64_t now);
 
 /* ---- REST ----------------------------------------------------------------------------------- */
 
+enum kedge_service_query {
+    KEDGE_QUERY_LIMIT,
+    KEDGE_QUERY_CURSOR,
+    KEDGE_QUERY_INCARNATION,
+    KEDGE_QUERY_UID,
+    KEDGE_QUERY_SCOPE,
+    KEDGE_QUERY_TENANT,
+    KEDGE_QUERY_KIND,
+    KEDGE_QUERY_NAME,
+    KEDGE_QUERY_WATCH,
+    KEDGE_QUERY_REVISION,
+    KEDGE_QUERIES,
+};
+/* "limit", ...: what they are called. */
+extern const char *const kedge_service_queries[KEDGE_QUERIES];
+
 /* Strings are borrowed for the call; NULL: absent. */
 struct kedge_service_request {
     const char *method;
     const char *path; /* decoded, without the query */
     const char *content_type;
-    const char *limit, *cursor, *incarnation; /* of the query */
+    const char *if_match, *if_none_match;
+    const char *query[KEDGE_QUERIES];
+    const char *who;  /* for the trail */
+    uint64_t wall_ms; /* since 1970, likewise */
     const void *body;
     size_t body_bytes;
     void *token; /* the caller's, for an answer that comes later; kept until then */
@@ -80,6 +111,9 @@ struct kedge_service_answer {
     int status;               /* or KEDGE_SERVICE_LATER: through s->answer(), body is not used */
     const char *content_type; /* a literal */
     const char *allow;        /* a literal: value of the Allow header; or NULL */
+    uint64_t revision;        /* of what is shown, for the ETag header; or 0 */
+    /* Not NULL: the body comes from this, which is the caller's now, and the token is kept. */
+    struct kedge_watch *watch;
 };
 
 /* Answers; body is initialised by the caller and is appended to. */

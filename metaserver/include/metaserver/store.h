@@ -2,8 +2,9 @@
 /* What of a metaserver survives its restart, behind one interface with several implementations.
  *
  * One thread. A call that returns 0 is durable; one that fails has changed nothing. Everything
- * blocks: a store is written when a node registers, leaves or lapses, never when it renews. Every
- * implementation passes tests/unit/metaserver/test_store.c. */
+ * blocks: a store is written when a node registers, leaves or lapses, never when it renews, and
+ * when an operator changes something. Every implementation passes
+ * tests/unit/metaserver/test_store.c. */
 #ifndef METASERVER_STORE_H
 #define METASERVER_STORE_H
 
@@ -28,6 +29,30 @@ struct kedge_store_node {
     } endpoint[KEDGE_STORE_NODE_ENDPOINTS];
 };
 
+/* A change of a setting, with its entry in the trail. Bodies are texts that the caller understands;
+ * NULL: there was none, there is none now. Strings are borrowed. */
+struct kedge_store_change {
+    uint64_t revision; /* above every one that is stored */
+    uint64_t time_ms;  /* since 1970 */
+    const char *who, *kind, *name;
+    const char *before, *after;
+    uint64_t forget; /* entries up to this revision leave the trail */
+};
+
+struct kedge_store_setting {
+    const char *kind, *name; /* together its key */
+    uint64_t revision;
+    const char *body;
+};
+
+/* Called for each setting in the order of their kinds, then names, then for each entry of the
+ * trail, oldest first (`forget` is 0). What is given is borrowed. Not 0: stop, and return that. */
+struct kedge_store_visitor {
+    int (*setting)(void *user, const struct kedge_store_setting *setting);
+    int (*change)(void *user, const struct kedge_store_change *change);
+    void *user;
+};
+
 struct kedge_store {
     const struct kedge_store_ops *ops;
 };
@@ -47,6 +72,10 @@ struct kedge_store_ops {
                   struct kedge_errbuf *err);
     int (*remove)(struct kedge_store *store, const char *id, struct kedge_errbuf *err);
     int (*check)(struct kedge_store *store, struct kedge_errbuf *err);
+    int (*change)(struct kedge_store *store, const struct kedge_store_change *change,
+                  struct kedge_errbuf *err);
+    int (*load_settings)(struct kedge_store *store, const struct kedge_store_visitor *visitor,
+                         struct kedge_errbuf *err);
 };
 
 /* Frees; NULL is allowed. */
@@ -67,6 +96,13 @@ int kedge_store_expire(struct kedge_store *store, const char *const *ids, uint32
 int kedge_store_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err);
 /* 0: it can be read (for /readyz). */
 int kedge_store_check(struct kedge_store *store, struct kedge_errbuf *err);
+
+/* Sets or removes a setting and adds to the trail, both or neither. Errors as put. */
+int kedge_store_change(struct kedge_store *store, const struct kedge_store_change *change,
+                       struct kedge_errbuf *err);
+/* Visits every setting and the trail. 0, -errno, or what a visit returned. */
+int kedge_store_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
+                              struct kedge_errbuf *err);
 
 /* In memory, for tests. While *fail is not 0, writes and checks fail with that errno; borrowed, may
  * be NULL. */

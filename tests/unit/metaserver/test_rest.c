@@ -367,8 +367,9 @@ START_TEST(a_list_is_read_page_by_page)
     for (int page = 0; page < 3; page++) {
         struct kedge_service_request request = {.method = "GET",
                                                 .path = "/v1/nodes",
-                                                .limit = "2",
-                                                .cursor = page == 0 ? NULL : cursor};
+                                                .query[KEDGE_QUERY_LIMIT] = "2",
+                                                .query[KEDGE_QUERY_CURSOR] =
+                                                    page == 0 ? NULL : cursor};
         kedge_text_reset(&f.body);
         kedge_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_int_eq(f.answer.status, 200);
@@ -387,8 +388,8 @@ START_TEST(a_list_is_read_page_by_page)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct kedge_service_request request = {.method = "GET",
                                                 .path = "/v1/nodes",
-                                                .limit = wrong[i].limit,
-                                                .cursor = wrong[i].cursor};
+                                                .query[KEDGE_QUERY_LIMIT] = wrong[i].limit,
+                                                .query[KEDGE_QUERY_CURSOR] = wrong[i].cursor};
         kedge_text_reset(&f.body);
         kedge_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_msg(f.answer.status == 400, "case %zu", i);

@@ -184,6 +184,73 @@ static void stops_loading_when_told(struct kedge_store *s)
     ck_assert_int_eq(kedge_store_check(s, &err), 0);
 }
 
+/* Settings and the trail, as one line. */
+static int list_setting(void *user, const struct kedge_store_setting *x)
+{
+    struct listing *l = user;
+    l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s/%s:%llu:%s ",
+                                x->kind, x->name, (unsigned long long)x->revision, x->body);
+    return 0;
+}
+
+static int list_change(void *user, const struct kedge_store_change *x)
+{
+    struct listing *l = user;
+    l->used += (size_t)snprintf(
+        l->text + l->used, sizeof l->text - l->used, "%llu@%llu:%s:%s/%s:%s>%s ",
+        (unsigned long long)x->revision, (unsigned long long)x->time_ms, x->who, x->kind, x->name,
+        x->before != NULL ? x->before : "-", x->after != NULL ? x->after : "-");
+    return x->revision == 99 ? -EXDEV : 0;
+}
+
+static int list_settings(struct kedge_store *store, struct listing *l)
+{
+    const struct kedge_store_visitor visitor = {list_setting, list_change, l};
+    struct kedge_errbuf err;
+    *l = (struct listing){.text = ""};
+    return kedge_store_load_settings(store, &visitor, &err);
+}
+
+static void expect_settings(struct kedge_store *store, const char *text)
+{
+    struct listing l;
+    ck_assert_int_eq(list_settings(store, &l), 0);
+    ck_assert_str_eq(l.text, text);
+}
+
+static int change(struct kedge_store *store, uint64_t revision, const char *kind, const char *name,
+                  const char *before, const char *after, uint64_t forget)
+{
+    struct kedge_errbuf err;
+    const struct kedge_store_change c = {.revision = revision,
+                                         .time_ms = revision * 10,
+                                         .who = "me",
+                                         .kind = kind,
+                                         .name = name,
+                                         .before = before,
+                                         .after = after,
+                                         .forget = forget};
+    return kedge_store_change(store, &c, &err);
+}
+
+static void keeps_settings_and_the_newest_of_their_changes(struct kedge_store *s)
+{
+    struct listing l;
+    expect_settings(s, "");
+    ck_assert_int_eq(change(s, 1, "window", "a", NULL, "{1}", 0), 0);
+    ck_assert_int_eq(change(s, 2, "tenant", "b", NULL, "{2}", 0), 0);
+    ck_assert_int_eq(change(s, 3, "tenant", "a", NULL, "{3}", 0), 0);
+    ck_assert_int_eq(change(s, 4, "window", "a", "{1}", "{4}", 0), 0);
+    expect_settings(s, "tenant/a:3:{3} tenant/b:2:{2} window/a:4:{4} 1@10:me:window/a:->{1} "
+                       "2@20:me:tenant/b:->{2} 3@30:me:tenant/a:->{3} 4@40:me:window/a:{1}>{4} ");
+    ck_assert_int_eq(change(s, 5, "tenant", "a", "{3}", NULL, 3), 0);
+    expect_settings(s, "tenant/b:2:{2} window/a:4:{4} 4@40:me:window/a:{1}>{4} "
+                       "5@50:me:tenant/a:{3}>- ");
+    ck_assert_int_eq(change(s, 99, "tenant", "b", "{2}", NULL, 98), 0);
+    ck_assert_int_eq(list_settings(s, &l), -EXDEV);
+    expect(s, "");
+}
+
 START_TEST(every_store_keeps_the_contract)
 {
     static void (*const rules[])(struct kedge_store *) = {
@@ -195,6 +262,7 @@ START_TEST(every_store_keeps_the_contract)
         removes_a_node_with_its_endpoints,
         holds_the_longest_names_and_most_endpoints,
         stops_loading_when_told,
+        keeps_settings_and_the_newest_of_their_changes,
     };
     for (enum kind kind = MEMORY; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -220,8 +288,9 @@ START_TEST(sqlite_keeps_everything_over_closing_and_killing)
         struct kedge_errbuf err;
         struct kedge_store *store = NULL;
         struct kedge_store_node n = node("b", 2, 1, 2);
-        int bad =
-            kedge_store_sqlite(f.path, &store, &err) != 0 || kedge_store_put(store, &n, &err) != 0;
+        int bad = kedge_store_sqlite(f.path, &store, &err) != 0 ||
+                  kedge_store_put(store, &n, &err) != 0 ||
+                  change(store, 1, "tenant", "t", NULL, "{1}", 0) != 0;
         _exit(bad); /* without closing: as killed */
     }
     int status;
@@ -229,6 +298,7 @@ START_TEST(sqlite_keeps_everything_over_closing_and_killing)
     ck_assert_int_eq(status, 0);
     f.store = open_sqlite(f.path);
     expect(f.store, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 ");
+    expect_settings(f.store, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
     teardown(&f);
 }
 END_TEST
@@ -272,10 +342,27 @@ START_TEST(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)
     ck_assert_int_eq(kedge_store_put(f.store, &n, &err), -EBUSY);
     ck_assert_ptr_nonnull(strstr(err.text, "locked by another program"));
     ck_assert_int_eq(kedge_store_remove(f.store, "a", &err), -EBUSY);
+    ck_assert_int_eq(change(f.store, 1, "tenant", "t", NULL, "{1}", 0), -EBUSY);
+    expect_settings(f.store, "");
     expect(f.store, "a:1:fedcba98:fd.01/7 ");
     ck_assert_int_eq(write(done[1], &byte, 1), 1);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     put(f.store, n);
+    teardown(&f);
+}
+END_TEST
+
+/* A revision that is there already makes the trail's half of a change fail. */
+START_TEST(sqlite_changes_a_setting_with_its_entry_or_not_at_all)
+{
+    struct fixture f;
+    setup(&f, SQLITE);
+    ck_assert_int_eq(change(f.store, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", "{2}", 0), 0);
+    ck_assert_int_lt(change(f.store, 1, "tenant", "t", "{1}", NULL, 0), 0);
+    expect_settings(f.store, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+    ck_assert_int_eq(change(f.store, 2, "tenant", "t", "{1}", NULL, 1), 0);
+    expect_settings(f.store, "2@20:me:tenant/t:{1}>- ");
     teardown(&f);
 }
 END_TEST
@@ -322,6 +409,7 @@ END_TEST
     T(sqlite_keeps_everything_over_closing_and_killing)                                            \
     T(sqlite_keeps_a_second_metaserver_out)                                                        \
     T(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)                                   \
+    T(sqlite_changes_a_setting_with_its_entry_or_not_at_all)                                       \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
     T(sqlite_says_what_is_wrong_with_its_file)
 KEDGE_CHECK_MAIN("metaserver store", TESTS)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators set, as JSON: in the REST interface and in the store. schema/openapi.yaml
+ * describes it. Any thread. */
+#ifndef METASERVER_SETTINGS_JSON_H
+#define METASERVER_SETTINGS_JSON_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+#include "metaserver/settings.h"
+
+/* PUT /v1/tenants/{name}, /v1/windows/{name}: a body without name and revision. 0, and *out is
+ * right by itself; -EINVAL and *fault: not JSON (duplicate keys, NUL, bad UTF-8, too deep), an
+ * unknown field, or a value that is missing, of the wrong type or out of bounds. */
+int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault);
+
+/* Appends such a body; what kedge_json_setting() makes of it is the same setting. */
+void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting);
+/* Appends a setting as it is shown: with name and revision. */
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting);
+/* Appends an entry of the trail. */
+void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
+/* Appends all of it, as an agent is told. */
+void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of the REST interface, without their sockets: what comes next for who watches the
+ * configuration or the trail of changes.
+ *
+ * A watch is asked for its next piece when the one before was taken. So one that is slow holds one
+ * piece, and of the configuration it gets the newest alone. One thread. */
+#ifndef METASERVER_WATCH_H
+#define METASERVER_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metaserver/settings.h"
+
+#define KEDGE_WATCH_BEAT_NS                                                                        \
+    UINT64_C(3000000000) /* what is silent for so long gets an empty line                          \
+                          */
+
+struct kedge_service;
+struct kedge_watch;
+
+/* What of the trail is wanted. */
+struct kedge_watch_filter {
+    bool of_kind;
+    enum kedge_setting_kind kind;
+    char name[KEDGE_SETTING_NAME_BYTES]; /* "": whatever */
+};
+
+/* Whether an entry of the trail is wanted. */
+bool kedge_watch_wants(const struct kedge_watch_filter *filter,
+                       const struct kedge_setting_change *change);
+
+/* The configuration of a node: at once unless `known` and its revision is this one, then whenever
+ * it changes. token: what s->wake() is called with when there may be more. 0 and *out; -EAGAIN:
+ * there are s->max_watches; -ENOMEM. */
+int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
+                              uint64_t revision, void *token, uint64_t now,
+                              struct kedge_watch **out);
+/* The trail above a revision that it has. */
+int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
+                       uint64_t revision, void *token, uint64_t now, struct kedge_watch **out);
+
+/* The next piece: whole lines of JSON, or an empty line when nothing came for long. 0 and *length,
+ * 0 if there is nothing yet; *bytes is borrowed until the next call or free. -ECANCELED: the node
+ * is gone, or the watcher fell behind the trail; -ENOMEM. Then nothing comes any more. */
+int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length);
+void kedge_watch_free(struct kedge_watch *w);
+
+/* Wakes all: something has changed. */
+void kedge_watches_wake(struct kedge_service *s);
+/* Wakes those that have been silent for long. */
+void kedge_watches_beat(struct kedge_service *s, uint64_t now);
+
+#endif

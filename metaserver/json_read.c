@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "metaserver/json.h"
+
+int json_bad(const struct json_at *at, const char *field, const char *detail)
+{
+    size_t prefix = strlen(at->prefix);
+    if (field[0] == '\0' && prefix > 0 && at->prefix[prefix - 1] == '.')
+        prefix--;
+    snprintf(at->fault->field, sizeof at->fault->field, "%.*s%.20s", (int)prefix, at->prefix,
+             field);
+    snprintf(at->fault->detail, sizeof at->fault->detail, "%s", detail);
+    return -EINVAL;
+}
+
+int json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out)
+{
+    json_error_t error;
+    char text[sizeof at->fault->detail];
+    if (bytes > KEDGE_JSON_MAX_BYTES)
+        return json_bad(at, "", "the body is too large");
+    *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (*out == NULL) {
+        snprintf(text, sizeof text, "not JSON: line %d, column %d: %.120s", error.line,
+                 error.column, error.text);
+        return json_bad(at, "", text);
+    }
+    if (json_is_object(*out))
+        return 0;
+    json_decref(*out);
+    return json_bad(at, "", "must be an object");
+}
+
+int json_only(const struct json_at *at, json_t *object, const char *const *names)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object))
+        return json_bad(at, "", "must be an object");
+    json_object_foreach(object, key, value)
+    {
+        const char *const *name = names;
+        while (*name != NULL && strcmp(*name, key) != 0)
+            name++;
+        if (*name == NULL)
+            return json_bad(at, key, "unknown field");
+    }
+    return 0;
+}
+
+int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
+                uint64_t min, uint64_t max, uint64_t *out)
+{
+    json_t *value = json_object_get(object, name);
+    char text[80];
+    if (value == NULL)
+        return required ? json_bad(at, name, "is missing") : 0;
+    if (json_is_integer(value) && json_integer_value(value) >= 0 &&
+        (uint64_t)json_integer_value(value) >= min && (uint64_t)json_integer_value(value) <= max) {
+        *out = (uint64_t)json_integer_value(value);
+        return 0;
+    }
+    snprintf(text, sizeof text, "must be an integer from %llu to %llu", (unsigned long long)min,
+             (unsigned long long)max);
+    return json_bad(at, name, text);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading JSON objects strictly, and saying where they are wrong: what json.c and settings_json.c
+ * share. */
+#ifndef METASERVER_JSON_READ_H
+#define METASERVER_JSON_READ_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metaserver/fault.h"
+
+/* Where the decoder is: what is written before a field's name. */
+struct json_at {
+    struct kedge_fault *fault;
+    char prefix[40];
+};
+
+/* -EINVAL, with the sentence about that field. */
+int json_bad(const struct json_at *at, const char *field, const char *detail);
+/* An object, whole, without duplicate keys. 0 and *out (json_decref() it), or as json_bad(). */
+int json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out);
+/* Refuses what is not among names (NULL-terminated). */
+int json_only(const struct json_at *at, json_t *object, const char *const *names);
+/* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
+int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
+                uint64_t min, uint64_t max, uint64_t *out);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/settings_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "json_read.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* "1000-1999" */
+static int parse_range(const char *text, struct kedge_uid_range *out)
+{
+    char first[16];
+    const char *dash = strchr(text, '-');
+    uint64_t a, b;
+    if (dash == NULL || (size_t)(dash - text) >= sizeof first)
+        return -EINVAL;
+    memcpy(first, text, (size_t)(dash - text));
+    first[dash - text] = '\0';
+    if (kedge_parse_u64(first, 0, UINT32_MAX, &a) != 0 ||
+        kedge_parse_u64(dash + 1, 0, UINT32_MAX, &b) != 0)
+        return -EINVAL;
+    *out = (struct kedge_uid_range){(uint32_t)a, (uint32_t)b};
+    return 0;
+}
+
+static int decode_uid(const struct json_at *at, json_t *value, size_t i,
+                      struct kedge_uid_range *out)
+{
+    char field[16];
+    json_int_t uid = json_integer_value(value);
+    snprintf(field, sizeof field, "uids[%zu]", i);
+    if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
+        *out = (struct kedge_uid_range){(uint32_t)uid, (uint32_t)uid};
+        return 0;
+    }
+    if (json_is_string(value) && parse_range(json_string_value(value), out) == 0)
+        return 0;
+    return json_bad(at, field,
+                    "must be a uid below 4294967295, or a range of them such as \"1000-1999\"");
+}
+
+static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+{
+    json_t *array = json_object_get(root, "uids");
+    size_t count = json_array_size(array); /* 0 of what is no array */
+    if (array == NULL)
+        return json_bad(at, "uids", "is missing");
+    if (!json_is_array(array) || count > KEDGE_TENANT_UIDS)
+        return json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
+    for (size_t i = 0; i < count; i++) {
+        int status = decode_uid(at, json_array_get(array, i), i, &t->uids[i]);
+        if (status != 0)
+            return status;
+    }
+    t->uid_count = (uint32_t)count;
+    return 0;
+}
+
+static int bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
+{
+    return json_number(at, root, name, false, 0, KEDGE_SETTING_NUMBER_MAX, out);
+}
+
+static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+{
+    static const char *const names[] = {"uids",         "sessions",     "vqps",       "mrs",
+                                        "memory_bytes", "window_bytes", "window_ops", NULL};
+    int status = json_only(at, root, names);
+    if (status == 0)
+        status = decode_uids(at, root, t);
+    if (status == 0)
+        status = bound(at, root, "sessions", &t->sessions);
+    if (status == 0)
+        status = bound(at, root, "vqps", &t->vqps);
+    if (status == 0)
+        status = bound(at, root, "mrs", &t->mrs);
+    if (status == 0)
+        status = bound(at, root, "memory_bytes", &t->memory_bytes);
+    if (status == 0)
+        status = bound(at, root, "window_bytes", &t->window_bytes);
+    return status == 0 ? bound(at, root, "window_ops", &t->window_ops) : status;
+}
+
+static int decode_window(const struct json_at *at, json_t *root, struct kedge_window *w)
+{
+    static const char *const names[] = {"scope", "tenant", "bytes", "ops", NULL};
+    json_t *tenant = json_object_get(root, "tenant");
+    const char *scope = json_string_value(json_object_get(root, "scope"));
+    int status = json_only(at, root, names);
+    if (status == 0 && (scope == NULL || kedge_window_scope_parse(scope, &w->scope) != 0))
+        status = json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
+    if (status == 0 && tenant != NULL) {
+        const char *name = json_string_value(tenant);
+        if (name == NULL || !kedge_setting_is_name(name, KEDGE_TENANT_NAME_MAX))
+            return json_bad(at, "tenant", "must be a tenant's name");
+        snprintf(w->tenant, sizeof w->tenant, "%s", name);
+    }
+    if (status == 0)
+        status = bound(at, root, "bytes", &w->bytes);
+    return status == 0 ? bound(at, root, "ops", &w->ops) : status;
+}
+
+int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
+{
+    struct kedge_setting s = {.kind = kind};
+    struct json_at at = {.fault = fault};
+    json_t *root;
+    int status = json_parse(body, bytes, &at, &root);
+    if (status != 0)
+        return status;
+    if ((size_t)snprintf(s.name, sizeof s.name, "%s", name) >= sizeof s.name)
+        status = json_bad(&at, "name", "has at most 63 characters");
+    if (status == 0)
+        status = kind == KEDGE_TENANT ? decode_tenant(&at, root, &s.tenant)
+                                      : decode_window(&at, root, &s.window);
+    json_decref(root);
+    if (status == 0) {
+        struct kedge_setting checked = s; /* which puts uids in order */
+        status = kedge_setting_validate(&checked, fault);
+    }
+    if (status == 0)
+        *out = s;
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void write_members(struct kedge_text *out, const struct kedge_setting *s)
+{
+    if (s->kind == KEDGE_WINDOW) {
+        const struct kedge_window *w = &s->window;
+        kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
+        if (w->tenant[0] != '\0')
+            kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+        kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
+        return;
+    }
+    const struct kedge_tenant *t = &s->tenant;
+    kedge_text_printf(out, "\"uids\":[");
+    for (uint32_t i = 0; i < t->uid_count; i++) {
+        const char *comma = i == 0 ? "" : ",";
+        if (t->uids[i].first == t->uids[i].last)
+            kedge_text_printf(out, "%s%" PRIu32, comma, t->uids[i].first);
+        else
+            kedge_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
+                              t->uids[i].last);
+    }
+    kedge_text_printf(out, "],\"sessions\":%" PRIu64 ",\"vqps\":%" PRIu64 ",\"mrs\":%" PRIu64,
+                      t->sessions, t->vqps, t->mrs);
+    kedge_text_printf(
+        out, ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64 ",\"window_ops\":%" PRIu64,
+        t->memory_bytes, t->window_bytes, t->window_ops);
+}
+
+void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, "{");
+    write_members(out, setting);
+    kedge_text_printf(out, "}");
+}
+
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", setting->name,
+                      setting->revision);
+    write_members(out, setting);
+    kedge_text_printf(out, "}");
+}
+
+static void write_side(struct kedge_text *out, const char *name, bool there,
+                       const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, ",\"%s\":", name);
+    if (there)
+        kedge_json_write_body(out, setting);
+    else
+        kedge_text_printf(out, "null");
+}
+
+void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change)
+{
+    char when[32] = "";
+    struct tm tm;
+    time_t seconds = (time_t)(change->time_ms / 1000);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    kedge_text_printf(out,
+                      "{\"revision\":%" PRIu64 ",\"time\":\"%s.%03uZ\",\"who\":", change->revision,
+                      when, (unsigned)(change->time_ms % 1000));
+    kedge_text_json(out, change->who);
+    kedge_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"",
+                      kedge_setting_kind_name(change->kind), change->name);
+    write_side(out, "from", change->had, &change->from);
+    write_side(out, "to", change->has, &change->to);
+    kedge_text_printf(out, "}");
+}
+
+void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s)
+{
+    kedge_text_printf(out, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
+        const struct kedge_setting *item = NULL;
+        const char *after = "";
+        kedge_text_printf(out, ",\"%ss\":[",
+                          kedge_setting_kind_name((enum kedge_setting_kind)kind));
+        while ((item = kedge_settings_after(s, (enum kedge_setting_kind)kind, after)) != NULL) {
+            kedge_text_printf(out, "%s", after[0] == '\0' ? "" : ",");
+            kedge_json_write_setting(out, item);
+            after = item->name;
+        }
+        kedge_text_printf(out, "]");
+    }
+    kedge_text_printf(out, "}");
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between sqlite.c (opening, nodes) and sqlite_settings.c (settings and the trail). */
+#ifndef METASERVER_STORE_SQLITE_PRIVATE_H
+#define METASERVER_STORE_SQLITE_PRIVATE_H
+
+#include <sqlite3.h>
+
+#include "metaserver/store.h"
+
+enum sqlite_statement {
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    PUT_NODE,
+    DROP_ENDPOINTS,
+    PUT_ENDPOINT,
+    EXPIRE_NODE,
+    REMOVE_NODE,
+    LOAD_NODES,
+    LOAD_ENDPOINTS,
+    PUT_SETTING,
+    DROP_SETTING,
+    PUT_EVENT,
+    FORGET_EVENTS,
+    LOAD_SETTINGS,
+    LOAD_EVENTS,
+    STATEMENTS,
+};
+
+struct sqlite {
+    struct kedge_store base;
+    sqlite3 *db;
+    sqlite3_stmt *statement[STATEMENTS];
+    int lock_fd;
+    char path[512];
+};
+
+/* What SQLite says, as an errno and a sentence with the way out. */
+int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err);
+/* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
+int sqlite_run(struct sqlite *s, enum sqlite_statement which);
+/* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
+int sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err);
+
+int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
+                  struct kedge_errbuf *err);
+int sqlite_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
+                         struct kedge_errbuf *err);
+
+#endif

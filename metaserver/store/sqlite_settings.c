@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings and the trail of their changes, in SQLite. */
+#include <errno.h>
+
+#include "sqlite_private.h"
+
+/* Binding fails for want of memory alone, and NULL is bound as NULL. */
+static int bind_text(struct sqlite *s, enum sqlite_statement which, int at, const char *text)
+{
+    return sqlite3_bind_text(s->statement[which], at, text, -1, SQLITE_STATIC);
+}
+
+static int bind_number(struct sqlite *s, enum sqlite_statement which, int at, uint64_t number)
+{
+    return sqlite3_bind_int64(s->statement[which], at, (sqlite3_int64)number);
+}
+
+static int put_or_drop(struct sqlite *s, const struct kedge_store_change *c)
+{
+    enum sqlite_statement which = c->after != NULL ? PUT_SETTING : DROP_SETTING;
+    int rc = bind_text(s, which, 1, c->kind) | bind_text(s, which, 2, c->name);
+    if (c->after != NULL)
+        rc |= bind_number(s, which, 3, c->revision) | bind_text(s, which, 4, c->after);
+    return rc == SQLITE_OK ? sqlite_run(s, which) : SQLITE_NOMEM;
+}
+
+static int add_event(struct sqlite *s, const struct kedge_store_change *c)
+{
+    int rc = bind_number(s, PUT_EVENT, 1, c->revision) | bind_number(s, PUT_EVENT, 2, c->time_ms) |
+             bind_text(s, PUT_EVENT, 3, c->who) | bind_text(s, PUT_EVENT, 4, c->kind) |
+             bind_text(s, PUT_EVENT, 5, c->name) | bind_text(s, PUT_EVENT, 6, c->before) |
+             bind_text(s, PUT_EVENT, 7, c->after) | bind_number(s, FORGET_EVENTS, 1, c->forget);
+    rc = rc == SQLITE_OK ? sqlite_run(s, PUT_EVENT) : SQLITE_NOMEM;
+    return rc == SQLITE_OK && c->forget > 0 ? sqlite_run(s, FORGET_EVENTS) : rc;
+}
+
+int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
+                  struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int rc = sqlite_run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return sqlite_failed(s, rc, err);
+    rc = put_or_drop(s, change);
+    if (rc == SQLITE_OK)
+        rc = add_event(s, change);
+    return sqlite_finish(s, rc, err);
+}
+
+static const char *text(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+
+static uint64_t number(sqlite3_stmt *row, int column)
+{
+    sqlite3_int64 value = sqlite3_column_int64(row, column);
+    return value < 0 ? 0 : (uint64_t)value;
+}
+
+static int give_setting(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
+{
+    struct kedge_store_setting setting = {.kind = text(row, 0),
+                                          .name = text(row, 1),
+                                          .revision = number(row, 2),
+                                          .body = text(row, 3)};
+    if (setting.kind == NULL || setting.name == NULL || setting.body == NULL)
+        return -ENOMEM; /* the schema has no NULL there */
+    return visitor->setting(visitor->user, &setting);
+}
+
+static int give_change(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
+{
+    struct kedge_store_change change = {.revision = number(row, 0),
+                                        .time_ms = number(row, 1),
+                                        .who = text(row, 2),
+                                        .kind = text(row, 3),
+                                        .name = text(row, 4),
+                                        .before = text(row, 5),
+                                        .after = text(row, 6)};
+    if (change.who == NULL || change.kind == NULL || change.name == NULL)
+        return -ENOMEM;
+    return visitor->change(visitor->user, &change);
+}
+
+static int visit_rows(struct sqlite *s, enum sqlite_statement which,
+                      int (*give)(sqlite3_stmt *row, const struct kedge_store_visitor *visitor),
+                      const struct kedge_store_visitor *visitor, struct kedge_errbuf *err)
+{
+    sqlite3_stmt *load = s->statement[which];
+    int rc, status = 0;
+    while (status == 0 && (rc = sqlite3_step(load)) == SQLITE_ROW)
+        status = give(load, visitor);
+    if (status == 0 && rc != SQLITE_DONE)
+        status = sqlite_failed(s, rc, err);
+    sqlite3_reset(load);
+    return status;
+}
+
+int sqlite_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
+                         struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int status = visit_rows(s, LOAD_SETTINGS, give_setting, visitor, err);
+    return status != 0 ? status : visit_rows(s, LOAD_EVENTS, give_change, visitor, err);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metaserver/service.h"
+#include "metaserver/settings_json.h"
+
+enum {
+    EVENTS_PER_PIECE = 16,
+    DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
+    PIECE_BYTES = 1 << 16,
+};
+
+/* The configuration as of one revision, shared by all that are being sent it. */
+struct kedge_watch_document {
+    struct kedge_service *s;
+    unsigned users;
+    uint64_t revision;
+    struct kedge_text text;
+};
+
+struct kedge_watch {
+    struct kedge_service *s;
+    void *token;
+    bool trail;                            /* watches the trail; else the configuration */
+    bool known;                            /* the client has something */
+    uint64_t revision;                     /* which is this */
+    char node[KEDGE_STORE_ID_BYTES];       /* of the configuration */
+    struct kedge_watch_filter filter;      /* of the trail */
+    struct kedge_watch_document *document; /* that is being sent */
+    struct kedge_text piece;               /* of the trail, likewise */
+    uint64_t beat_at;
+    LIST_ENTRY(kedge_watch) link;
+};
+
+bool kedge_watch_wants(const struct kedge_watch_filter *filter,
+                       const struct kedge_setting_change *change)
+{
+    return (!filter->of_kind || filter->kind == change->kind) &&
+           (filter->name[0] == '\0' || strcmp(filter->name, change->name) == 0);
+}
+
+static int add(struct kedge_service *s, void *token, uint64_t now, struct kedge_watch **out)
+{
+    if (s->watch_count >= s->max_watches)
+        return -EAGAIN;
+    struct kedge_watch *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return -ENOMEM;
+    w->s = s;
+    w->token = token;
+    w->beat_at = now + KEDGE_WATCH_BEAT_NS;
+    kedge_text_init(&w->piece, PIECE_BYTES);
+    LIST_INSERT_HEAD(&s->watches, w, link);
+    s->watch_count++;
+    *out = w;
+    return 0;
+}
+
+int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
+                              uint64_t revision, void *token, uint64_t now,
+                              struct kedge_watch **out)
+{
+    struct kedge_watch *w;
+    int status = add(s, token, now, &w);
+    if (status != 0)
+        return status;
+    w->known = known;
+    w->revision = revision;
+    snprintf(w->node, sizeof w->node, "%s", node);
+    *out = w;
+    return 0;
+}
+
+int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
+                       uint64_t revision, void *token, uint64_t now, struct kedge_watch **out)
+{
+    struct kedge_watch *w;
+    int status = add(s, token, now, &w);
+    if (status != 0)
+        return status;
+    w->trail = true;
+    w->revision = revision;
+    w->filter = *filter;
+    *out = w;
+    return 0;
+}
+
+static void release(struct kedge_watch *w)
+{
+    struct kedge_watch_document *d = w->document;
+    w->document = NULL;
+    kedge_text_fini(&w->piece);
+    kedge_text_init(&w->piece, PIECE_BYTES);
+    if (d == NULL || --d->users > 0)
+        return;
+    if (d->s->document == d)
+        d->s->document = NULL;
+    kedge_text_fini(&d->text);
+    free(d);
+}
+
+void kedge_watch_free(struct kedge_watch *w)
+{
+    release(w);
+    LIST_REMOVE(w, link);
+    w->s->watch_count--;
+    free(w);
+}
+
+/* The document as of now, with one more user; NULL: no memory. */
+static struct kedge_watch_document *present(struct kedge_service *s)
+{
+    struct kedge_watch_document *d = s->document;
+    if (d != NULL && d->revision == kedge_settings_revision(s->settings)) {
+        d->users++;
+        return d;
+    }
+    d = calloc(1, sizeof *d);
+    if (d == NULL)
+        return NULL;
+    *d = (struct kedge_watch_document){
+        .s = s, .users = 1, .revision = kedge_settings_revision(s->settings)};
+    kedge_text_init(&d->text, DOCUMENT_BYTES);
+    kedge_json_write_document(&d->text, s->settings);
+    kedge_text_append(&d->text, "\n", 1);
+    if (d->text.error != 0) {
+        kedge_text_fini(&d->text);
+        free(d);
+        return NULL;
+    }
+    s->document = d;
+    return d;
+}
+
+static int next_configuration(struct kedge_watch *w, const char **bytes, size_t *length)
+{
+    struct kedge_meta_view view;
+    if (kedge_meta_show(w->s->meta, w->node, 0, &view) != 0)
+        return -ECANCELED;
+    if (w->known && w->revision == kedge_settings_revision(w->s->settings))
+        return 0;
+    w->document = present(w->s);
+    if (w->document == NULL)
+        return -ENOMEM;
+    w->known = true;
+    w->revision = w->document->revision;
+    *bytes = w->document->text.data;
+    *length = w->document->text.length;
+    return 0;
+}
+
+static int next_events(struct kedge_watch *w, const char **bytes, size_t *length)
+{
+    const struct kedge_setting_change *change;
+    int count = 0;
+    if (!kedge_settings_trail_has(w->s->settings, w->revision))
+        return -ECANCELED;
+    while (count < EVENTS_PER_PIECE &&
+           (change = kedge_settings_change_after(w->s->settings, w->revision)) != NULL) {
+        w->revision = change->revision;
+        if (!kedge_watch_wants(&w->filter, change))
+            continue;
+        kedge_json_write_change(&w->piece, change);
+        kedge_text_append(&w->piece, "\n", 1);
+        count++;
+    }
+    *bytes = w->piece.data;
+    *length = w->piece.length;
+    return w->piece.error;
+}
+
+int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length)
+{
+    *length = 0;
+    release(w);
+    int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
+    if (status != 0)
+        return status;
+    if (*length == 0 && now >= w->beat_at) {
+        *bytes = "\n";
+        *length = 1;
+    }
+    if (*length > 0)
+        w->beat_at = now + KEDGE_WATCH_BEAT_NS;
+    return 0;
+}
+
+void kedge_watches_wake(struct kedge_service *s)
+{
+    struct kedge_watch *w;
+    LIST_FOREACH(w, &s->watches, link)
+    s->wake(w->token);
+}
+
+void kedge_watches_beat(struct kedge_service *s, uint64_t now)
+{
+    struct kedge_watch *w;
+    LIST_FOREACH(w, &s->watches, link)
+    {
+        if (now >= w->beat_at)
+            s->wake(w->token);
+    }
+}

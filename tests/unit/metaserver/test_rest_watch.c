@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trail of changes, and the streams of it and of the configuration, without sockets. */
+#include "settings_world.h"
+
+START_TEST(the_trail_says_who_changed_what)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"device\",\"ops\":1}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"device\",\"ops\":2}"), 200);
+    ck_assert_int_eq(ask("DELETE", "/v1/windows/w", ""), 204);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/w", "{\"uids\":[]}"), 201);
+    query(KEDGE_QUERY_KIND, "window");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert_str_eq(
+        kedge_text_str(&body),
+        "{\"revision\":4,\"events\":[\n"
+        "{\"revision\":1,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"window\",\"name\":\"w\",\"from\":null,"
+        "\"to\":{\"scope\":\"device\",\"bytes\":0,\"ops\":1}},\n"
+        "{\"revision\":2,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"window\",\"name\":\"w\",\"from\":{\"scope\":\"device\",\"bytes\":0,\"ops\":1},"
+        "\"to\":{\"scope\":\"device\",\"bytes\":0,\"ops\":2}},\n"
+        "{\"revision\":3,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"window\",\"name\":\"w\",\"from\":{\"scope\":\"device\",\"bytes\":0,\"ops\":2},"
+        "\"to\":null}]}\n");
+    query(KEDGE_QUERY_LIMIT, "2");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert(says("\"next_cursor\":\"Mg\"") && !says("\"revision\":3"));
+    query(KEDGE_QUERY_CURSOR, "Mg");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert(says("[\n{\"revision\":3") && !says("next_cursor"));
+    query(KEDGE_QUERY_KIND, "planet");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+    query(KEDGE_QUERY_NAME, "W");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+    query(KEDGE_QUERY_CURSOR, "d2Vi"); /* web */
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+    teardown();
+}
+END_TEST
+
+static struct kedge_watch *watch(const char *path, const char *revision)
+{
+    query(KEDGE_QUERY_WATCH, "1");
+    query(KEDGE_QUERY_REVISION, revision);
+    ck_assert_int_eq(ask("GET", path, ""), 200);
+    ck_assert_str_eq(answer.content_type, "application/jsonl");
+    ck_assert_ptr_nonnull(answer.watch);
+    return answer.watch;
+}
+
+/* What comes next, as a text; "" for nothing. */
+static const char *piece(struct kedge_watch *w)
+{
+    static char text[1 << 16];
+    const char *bytes = NULL;
+    size_t length;
+    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+    ck_assert_uint_lt(length, sizeof text);
+    snprintf(text, sizeof text, "%.*s", (int)length, length > 0 ? bytes : "");
+    return text;
+}
+
+static void register_node(void)
+{
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1",
+                         "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
+                         "\"transports\":[\"dc\"],\"dct_number\":77,"
+                         "\"dc_key\":\"00000000000000aa\",\"mtu\":4096}]}"),
+                     201);
+}
+
+START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
+{
+    setup();
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 404);
+    register_node();
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert_str_eq(kedge_text_str(&body), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    struct kedge_watch *fresh = watch("/v1/nodes/n1/configuration", NULL);
+    struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "0");
+    struct kedge_watch *strays = watch("/v1/nodes/n1/configuration", "7");
+    ck_assert_str_eq(piece(fresh), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    ck_assert_str_eq(piece(fresh), "");
+    ck_assert_str_eq(piece(knows), "");
+    ck_assert_str_eq(piece(strays), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    query(KEDGE_QUERY_WATCH, "1");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 503);
+    ck_assert(says("too-many-watches") && says("max_watches"));
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    ck_assert_int_eq(woken, 3);
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"device\",\"ops\":1}"), 201);
+    const char *newest = "{\"revision\":2,\"tenants\":[{\"name\":\"web\",\"revision\":1,"
+                         "\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,\"memory_bytes\":0,"
+                         "\"window_bytes\":0,\"window_ops\":0}],\"windows\":[{\"name\":\"w\","
+                         "\"revision\":2,\"scope\":\"device\",\"bytes\":0,\"ops\":1}]}\n";
+    ck_assert_str_eq(piece(knows), newest);
+    ck_assert_str_eq(piece(fresh), newest);
+    ck_assert_int_eq(ask("DELETE", "/v1/windows/w", ""), 204); /* while those are being sent */
+    ck_assert_ptr_nonnull(strstr(piece(strays), "{\"revision\":3,"));
+    ck_assert_ptr_nonnull(strstr(piece(knows), "{\"revision\":3,"));
+    ck_assert_str_eq(piece(knows), "");
+    kedge_watch_free(fresh);
+    kedge_watch_free(strays);
+    const char *bytes;
+    size_t length;
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
+    ck_assert_int_eq(kedge_watch_next(knows, now, &bytes, &length), -ECANCELED);
+    kedge_watch_free(knows);
+    teardown();
+}
+END_TEST
+
+START_TEST(who_hears_nothing_for_long_gets_an_empty_line)
+{
+    setup();
+    register_node();
+    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
+    kedge_service_tick(&s, now);
+    ck_assert_int_eq(woken, 0);
+    now += KEDGE_WATCH_BEAT_NS;
+    kedge_service_tick(&s, now);
+    ck_assert_int_eq(woken, 1);
+    ck_assert_str_eq(piece(w), "\n");
+    ck_assert_str_eq(piece(w), "");
+    kedge_service_tick(&s, now + KEDGE_WATCH_BEAT_NS - 1);
+    ck_assert_int_eq(woken, 1);
+    kedge_watch_free(w);
+    teardown();
+}
+END_TEST
+
+START_TEST(the_trail_is_watched_from_a_revision_that_it_has)
+{
+    char path[32];
+    const char *bytes;
+    size_t length;
+    setup();
+    struct kedge_watch *slow = watch("/v1/events", "0");
+    query(KEDGE_QUERY_KIND, "tenant");
+    struct kedge_watch *tenants = watch("/v1/events", NULL);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    for (int i = 0; i < TRAIL; i++) {
+        snprintf(path, sizeof path, "/v1/windows/w%d", i);
+        ck_assert_int_eq(ask("PUT", path, "{\"scope\":\"device\"}"), 201);
+        if (i == 0)
+            ck_assert_ptr_nonnull(strstr(piece(tenants), "{\"revision\":1,"));
+    }
+    ck_assert_str_eq(piece(tenants), "");
+    ck_assert_int_eq(kedge_watch_next(slow, now, &bytes, &length), -ECANCELED);
+    kedge_watch_free(slow);
+    query(KEDGE_QUERY_WATCH, "1");
+    query(KEDGE_QUERY_REVISION, "0");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 410);
+    ck_assert(says("urn:kedge:problem:revision-gone") && says("begins with 2 and ends with 17"));
+    query(KEDGE_QUERY_WATCH, "1");
+    query(KEDGE_QUERY_REVISION, "18");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 410);
+    struct kedge_watch *all = watch("/v1/events", "1");
+    int lines = 0;
+    for (const char *text = piece(all); *text != '\0'; text = piece(all))
+        for (; (text = strchr(text, '\n')) != NULL; text++)
+            lines++;
+    ck_assert_int_eq(lines, TRAIL);
+    kedge_watch_free(all);
+    kedge_watch_free(tenants);
+    static const struct {
+        const char *watch, *revision;
+    } wrong[] = {{"0", NULL}, {"", NULL}, {"1", "x"}, {"1", "-1"}, {NULL, "1"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        query(KEDGE_QUERY_WATCH, wrong[i].watch);
+        query(KEDGE_QUERY_REVISION, wrong[i].revision);
+        ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+    }
+    teardown();
+}
+END_TEST
+
+START_TEST(the_most_that_can_be_set_fits_into_one_document)
+{
+    char path[80], json[1024];
+    setup();
+    register_node();
+    for (int i = 0; i < KEDGE_TENANTS_MAX; i++) {
+        size_t used = (size_t)snprintf(json, sizeof json, "{\"uids\":[");
+        for (int k = 0; k < KEDGE_TENANT_UIDS; k++) {
+            unsigned first = 4000000000u + (unsigned)(i * KEDGE_TENANT_UIDS + k) * 4;
+            used += (size_t)snprintf(json + used, sizeof json - used, "%s\"%u-%u\"", k ? "," : "",
+                                     first, first + 2);
+        }
+        snprintf(json + used, sizeof json - used,
+                 "],\"sessions\":9007199254740992,\"vqps\":9007199254740992}");
+        snprintf(path, sizeof path, "/v1/tenants/a-name-of-thirty-one-letters-%02d", i);
+        ck_assert_int_eq(ask("PUT", path, json), 201);
+    }
+    for (int i = 0; i < KEDGE_WINDOWS_MAX; i++) {
+        snprintf(path, sizeof path, "/v1/windows/%060d%03d", 0, i);
+        ck_assert_int_eq(ask("PUT", path,
+                             "{\"scope\":\"tenant\",\"bytes\":9007199254740992,\"tenant\":"
+                             "\"a-name-of-thirty-one-letters-00\",\"ops\":9007199254740992}"),
+                         201);
+    }
+    ck_assert_int_eq(ask("PUT", "/v1/windows/more", "{\"scope\":\"device\"}"), 507);
+    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
+    const char *bytes;
+    size_t length;
+    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+    ck_assert_uint_gt(length, 100000);
+    ck_assert_uint_lt(length, 200000);
+    kedge_watch_free(w);
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(the_trail_says_who_changed_what)                                                             \
+    T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
+    T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
+    T(the_trail_is_watched_from_a_revision_that_it_has)                                            \
+    T(the_most_that_can_be_set_fits_into_one_document)
+KEDGE_CHECK_MAIN("metaserver rest watch", TESTS)
