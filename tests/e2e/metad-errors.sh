@@ -63,6 +63,8 @@ mount -o remount,rw "$work/small"
 start
 send PUT /v1/nodes/n1 "$(node 5 1)"
 expect 201 "a node registers while there is room"
+send PUT /v1/tenants/early '{"uids":[5]}'
+expect 201 "a tenant is created while there is room"
 dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
 seen=
 for n in $(seq 2 60); do
@@ -74,6 +76,14 @@ expect 503 "a full disk is 503"
 jq -r .detail "$work/body" | grep -q "is full: make room" || fail "the full disk is not named"
 ask "/v1/nodes/$seen"
 expect 404 "what was refused did not happen"
+send PUT /v1/tenants/late '{"uids":[7]}'
+expect 503 "a change of settings on a full disk is 503"
+ask /v1/tenants/late
+expect 404 "and did not happen"
+ask /v1/events
+[[ $(jq '.events | length' "$work/body") == 1 ]] || fail "the trail has an entry of it"
+ask /v1/tenants/early
+expect 200 "settings are read while the disk is full"
 send POST /v1/nodes/n1/renew '{"incarnation":5}'
 expect 200 "leases are renewed while the disk is full"
 ask /v1/nodes/n1
@@ -81,6 +91,9 @@ expect 200 "nodes are read while the disk is full"
 rm "$work/small/fill"
 send PUT "/v1/nodes/$seen" "$(node 5 99)"
 expect 201 "with room again, the node registers"
+send PUT /v1/tenants/late '{"uids":[7]}'
+expect 201 "and the change is made"
+[[ $(jq .revision "$work/body") == 2 ]] || fail "a revision is missing"
 stop
 dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
 rm -f "$work"/small/metad.db*

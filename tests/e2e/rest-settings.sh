@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Tenants, windows, events and configurations over real sockets: each example of schema/openapi.yaml that is JSON, the
+# conventions that real clients meet, and kill -9 between and during writes.
+source "$(dirname "$0")/lib-metad.sh"
+rounds=${KEDGE_KILL_ROUNDS:-8}
+openapi=$(dirname "$0")/../../schema/openapi.yaml
+configure "unix_socket = $work/metad.sock" "node_lease = 1h"
+start
+
+# Each example as a line: path, method, "request" or the answer's status, JSON.
+examples() {
+    awk '
+        /^[a-z]/ {path = ""}
+        /^paths:/ {inside = 1}
+        /^components:/ {inside = 0}
+        inside && /^  \// {path = $1; sub(/:$/, "", path)}
+        inside && /^    (get|put|post|delete):/ {method = toupper($1); sub(/:$/, "", method)}
+        inside && /^      requestBody:/ {which = "request"}
+        inside && /^        "[0-9]+":/ {which = substr($1, 2, 3)}
+        inside && /^ +example: \{"/ {json = ""; sub(/^ +example: /, ""); open = 1}
+        open {
+            json = json $0
+            copy = json
+            if (gsub(/\{/, "", copy) == gsub(/\}/, "", copy)) {
+                print path "\t" method "\t" which "\t" json
+                open = 0
+            }
+        }' "$openapi"
+}
+mapfile -t lines < <(examples)
+count=0
+# The example's JSON: path in the document, method, "request" or status.
+told() {
+    local line path method which json
+    for line in "${lines[@]}"; do
+        IFS=$'\t' read -r path method which json <<<"$line"
+        [[ $path != "$1" || $method != "$2" || $which != "$3" ]] || { jq -S . <<<"$json"; return; }
+    done
+    fail "there is no such example of JSON: $*"
+}
+# Compares the last answer with the example; who and when are others each time.
+compare() { # path in the document, method, status
+    local plain='walk(if type == "object" then del(.who, .time) else . end)' example
+    example=$(told "$@")
+    expect "$3" "the example of $2 $1 is answered with $3"
+    diff <(jq -S "$plain" <<<"$example") <(jq -S "$plain" "$work/body") >"$work/diff" ||
+        fail "the answer to $2 $1 is not as the example says: $(cat "$work/diff")"
+    count=$((count + 1))
+}
+example() { # path in the document, method, status, path
+    if [[ $2 == PUT ]]; then
+        send PUT "$4" "$(told "$1" PUT request)"
+    else
+        ask -X "$2" "$4"
+    fi
+    compare "$1" "$2" "$3"
+}
+example '/v1/tenants/{name}' PUT 201 /v1/tenants/web
+grep -qi '^etag: "1"' "$work/headers" || fail "there is no ETag"
+example '/v1/windows/{name}' PUT 201 /v1/windows/to-one-host
+example /v1/tenants GET 200 /v1/tenants
+example '/v1/tenants/{name}' GET 200 /v1/tenants/web
+example /v1/windows GET 200 /v1/windows
+example '/v1/windows/{name}' GET 200 /v1/windows/to-one-host
+example /v1/events GET 200 /v1/events
+send PUT /v1/nodes/host-17 "$(node 5 1)"
+example '/v1/nodes/{id}/configuration' GET 200 /v1/nodes/host-17/configuration
+example /v1/events GET 410 '/v1/events?watch=1&revision=9'
+example '/v1/tenants/{name}' PUT 409 /v1/tenants/db
+send PUT /v1/windows/of-web '{"scope":"tenant","tenant":"web"}'
+expect 201 "a window of a tenant is created"
+example '/v1/tenants/{name}' DELETE 409 /v1/tenants/web
+ask -X DELETE /v1/windows/of-web
+expect 204 "it is deleted"
+send PUT /v1/windows/none '{"scope":"tenant","tenant":"nobody"}'
+compare '/v1/windows/{name}' PUT 409
+documented=$(printf '%s\n' "${lines[@]}" | grep -cv $'\trequest\t')
+((count == documented)) || fail "$count of the $documented examples were tried"
+ok "$count examples are true"
+
+# Conventions.
+ask /v1/tenants/web
+revision=$(sed -n 's/^etag: "\([0-9]*\)".*/\1/ip' "$work/headers")
+[[ $revision == "$(jq .revision "$work/body")" ]] || fail "the ETag is not the revision"
+put() { ask -X PUT -H 'Content-Type: application/json' --data-binary "$1" "${@:2}" /v1/tenants/web; }
+put '{"uids":[1000],"sessions":1}' -H "If-Match: \"$revision\""
+expect 200 "a change with the present ETag is made"
+put '{"uids":[1000],"sessions":2}' -H "If-Match: \"$revision\""
+expect 412 "one with an older ETag is 412"
+put '{"uids":[1000],"sessions":2}' -H 'If-None-Match: *'
+expect 412 "creating what is there is 412"
+put '{"uids":[1000],"sessions":2,"colour":1}'
+expect 400 "an unknown field is 400"
+[[ $(jq -r .field "$work/body") == colour ]] || fail "the field is not named"
+put '{"uids":[1000,{}]}'
+[[ $status == 400 && $(jq -r .field "$work/body") == 'uids[1]' ]] || fail "the path of the field is not named"
+ok "the path of the offending field is named"
+ask -X DELETE -H 'If-Match: "1"' /v1/tenants/web
+expect 412 "deleting keeps to If-Match"
+ask -X PATCH /v1/tenants/web
+expect 405 "a wrong method is 405"
+send PUT /v1/tenants/x '{"uids":[]}' text/plain
+expect 415 "a wrong content type is 415"
+head -c 70000 /dev/zero | tr '\0' ' ' >"$work/large"
+send PUT /v1/tenants/x "@$work/large"
+expect 413 "a body that is too large is 413"
+head -c 60000 /dev/zero | tr '\0' '[' >"$work/deep"
+send PUT /v1/windows/x "@$work/deep"
+expect 400 "deep nesting is 400"
+ask '/v1/events?kind=tenant&limit=1'
+cursor=$(jq -r .next_cursor "$work/body")
+ask "/v1/events?kind=tenant&limit=1&cursor=$cursor"
+[[ $(jq -r '.events[0].kind' "$work/body") == tenant && $(jq '.events | length' "$work/body") == 1 ]] || fail "the next page"
+ok "events are filtered and paged"
+ask -X DELETE --unix-socket "$work/metad.sock" /v1/windows/to-one-host
+expect 204 "a change over the Unix socket"
+ask /v1/events
+[[ $(jq -r '.events[-1].who' "$work/body") == "uid $EUID" ]] || fail "the trail does not say whose"
+ok "the trail says whose"
+ask /metrics
+grep -q '^kedge_metad_settings{kind="tenant"} 1$' "$work/body" || fail "tenants are not counted"
+ok "metrics count what is set"
+stop
+
+# Killed between and during writes: what was acknowledged is there, with its entry; nothing else than that, and what was
+# under way at a kill.
+change() { # counts up the sessions of one tenant, and notes each revision that was acknowledged
+    local n=$1 got
+    while :; do
+        got=$(curl -s --max-time 5 -w ' %{http_code}' -X PUT -H 'Content-Type: application/json' \
+            --data-binary "{\"uids\":[7],\"sessions\":$n}" "$url/v1/tenants/counted") || return 0
+        [[ $got != *' '20? ]] || echo "$(jq .revision <<<"${got% *}") $n" >>"$work/acknowledged"
+        n=$((n + 1))
+    done
+}
+: >"$work/acknowledged"
+for round in $(seq "$rounds"); do
+    start
+    change $((round * 10000)) &
+    client=$!
+    sleep "0.$((RANDOM % 400 + 100))"
+    kill -KILL "$metad_pid"
+    wait "$metad_pid" 2>/dev/null || true
+    wait "$client" || true
+done
+start
+ask '/v1/tenants/counted'
+now=$(jq .revision "$work/body") sessions=$(jq .sessions "$work/body")
+read -r last value < <(tail -n 1 "$work/acknowledged")
+((now == last && sessions == value || now == last + 1)) ||
+    fail "revision $now with $sessions is there, but $last with $value was acknowledged"
+ask '/v1/events?limit=1000'
+jq -r '.events[] | select(.name == "counted") | "\(.revision) \(.to.sessions)"' "$work/body" | sort >"$work/trail"
+oldest=$(jq '.events[0].revision' "$work/body")
+lost=$(comm -23 <(awk -v o="$oldest" '$1 >= o' "$work/acknowledged" | sort) "$work/trail")
+[[ -z $lost ]] || fail "acknowledged, but not in the trail: $lost"
+extra=$(comm -13 <(sort "$work/acknowledged") "$work/trail" | wc -l)
+((extra <= rounds)) || fail "$extra entries are in the trail that were not acknowledged"
+[[ $(jq '[.events[].revision] as $r | [range($r[0]; $r[-1] + 1)] == $r' "$work/body") == true ]] || fail "the trail has a gap"
+ok "$(wc -l <"$work/acknowledged") changes between $rounds kills: none is lost, $extra of those under way are there"
+stop
