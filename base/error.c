@@ -30,6 +30,7 @@ static const struct kedge_error table[] = {
     {EEXIST, 409, 5, "conflict"},
     {ESTALE, 409, 5, "stale incarnation"},
     {EBUSY, 409, 5, "busy"},
+    {EIDRM, 410, 3, "it is there no longer"},
     {EREMCHG, 412, 5, "it was changed meanwhile"},
     {EMSGSIZE, 413, 2, "too large"},
     {EMEDIUMTYPE, 415, 2, "unsupported media type"},

@@ -222,10 +222,14 @@ const char *ctl_pairs_find(const struct ctl_pairs *pairs, const char *path)
 
 void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size)
 {
+    char line[512];
     json_t *root = json_loadb(body, bytes, 0, NULL);
     const char *text = json_string_value(json_object_get(root, "detail"));
+    const char *field = json_string_value(json_object_get(root, "field"));
     if (text == NULL)
         text = json_string_value(json_object_get(root, "title"));
-    copy(out, size, text != NULL ? text : "");
+    snprintf(line, sizeof line, "%.60s%s%s", text != NULL && field != NULL ? field : "",
+             text != NULL && field != NULL ? ": " : "", text != NULL ? text : "");
+    copy(out, size, line);
     json_decref(root);
 }

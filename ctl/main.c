@@ -18,6 +18,20 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_agent_status(o, err);
     case CTL_DOCTOR:
         return ctl_doctor(o, err);
+    case CTL_SETTING_LIST:
+        return ctl_setting_list(o, err);
+    case CTL_SETTING_GET:
+        return ctl_setting_get(o, err);
+    case CTL_SETTING_SET:
+        return ctl_setting_set(o, err);
+    case CTL_SETTING_DELETE:
+        return ctl_setting_delete(o, err);
+    case CTL_EVENT_LIST:
+        return ctl_event_list(o, err);
+    case CTL_EVENT_WATCH:
+        return ctl_event_watch(o, err);
+    case CTL_APPLY:
+        return ctl_apply(o, err);
     case CTL_HELP:
         fputs(ctl_help, stdout);
         return 0;

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 const char ctl_help[] =
     "usage: rdmactl [OPTIONS] COMMAND\n"
@@ -14,10 +17,20 @@ const char ctl_help[] =
     "  node list           the nodes that the metaserver knows\n"
     "  node get ID         one of them, with its endpoints\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
+    "  tenant|window list  what operators have set\n"
+    "  tenant|window get NAME\n"
+    "  tenant|window set NAME KEY=VALUE...\n"
+    "                      changes what is named, and makes it if it is not there\n"
+    "  tenant|window delete NAME\n"
+    "  event list          who changed what\n"
+    "  event|tenant|window watch\n"
+    "                      each change when it happens\n"
+    "  apply -f FILE       sets what an array of JSON objects with kind and name says\n"
     "  doctor              what this host can do, what is missing, and what to do about it\n"
     "\n"
     "options:\n"
-    "  -o, --output table|json   (table)\n"
+    "  -o, --output table|wide|json\n"
+    "                            (table)\n"
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
     "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
     "                            " CTL_DEFAULT_AGENT_SOCKET ")\n"
@@ -25,6 +38,8 @@ const char ctl_help[] =
     "                            if it is there)\n"
     "  --provider NAME, --device NAME\n"
     "                            doctor: try this one, whatever the settings say\n"
+    "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
+    "  -f, --file FILE           apply: this file; - is standard input\n"
     "  -h, --help, --version\n"
     "\n"
     "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong command\n"
@@ -38,44 +53,114 @@ static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'},
     {"provider", required_argument, NULL, 'p'},
     {"device", required_argument, NULL, 'd'},
+    {"revision", required_argument, NULL, 'r'},
+    {"file", required_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
-static const struct {
+enum takes { NOTHING, AN_ID, WORDS }; /* WORDS: an id, and one or more */
+
+static const struct command {
     const char *word[2];
-    bool takes_id;
+    enum takes takes;
     enum ctl_command command;
+    const char *kind;
 } commands[] = {
-    {{"status", NULL}, false, CTL_STATUS}, {{"node", "list"}, false, CTL_NODE_LIST},
-    {{"node", "get"}, true, CTL_NODE_GET}, {{"agent", "status"}, false, CTL_AGENT_STATUS},
-    {{"doctor", NULL}, false, CTL_DOCTOR},
+    {{"status", NULL}, NOTHING, CTL_STATUS, NULL},
+    {{"node", "list"}, NOTHING, CTL_NODE_LIST, NULL},
+    {{"node", "get"}, AN_ID, CTL_NODE_GET, NULL},
+    {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
+    {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},
+    {{"tenant", "get"}, AN_ID, CTL_SETTING_GET, "tenant"},
+    {{"tenant", "set"}, WORDS, CTL_SETTING_SET, "tenant"},
+    {{"tenant", "delete"}, AN_ID, CTL_SETTING_DELETE, "tenant"},
+    {{"tenant", "watch"}, NOTHING, CTL_EVENT_WATCH, "tenant"},
+    {{"window", "list"}, NOTHING, CTL_SETTING_LIST, "window"},
+    {{"window", "get"}, AN_ID, CTL_SETTING_GET, "window"},
+    {{"window", "set"}, WORDS, CTL_SETTING_SET, "window"},
+    {{"window", "delete"}, AN_ID, CTL_SETTING_DELETE, "window"},
+    {{"window", "watch"}, NOTHING, CTL_EVENT_WATCH, "window"},
+    {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
+    {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
+    {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
+    {{"doctor", NULL}, NOTHING, CTL_DOCTOR, NULL},
 };
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* Says which second words the first one has. */
+static int wrong_verb(const char *word, struct kedge_errbuf *err)
+{
+    char verbs[200];
+    size_t used = 0;
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(word, commands[i].word[0]) == 0)
+            used += (size_t)snprintf(verbs + used, sizeof verbs - used, "%s%s %s%s",
+                                     used > 0 ? ", or " : "", word, commands[i].word[1],
+                                     commands[i].takes != NOTHING ? " NAME" : "");
+    if (used == 0)
+        return kedge_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
+    return kedge_err(err, -EINVAL, "say rdmactl %s", verbs);
+}
+
+static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
+                      struct kedge_errbuf *err)
+{
+    int own = c->word[1] == NULL ? 1 : 2, wanted = own + (c->takes == NOTHING ? 0 : 1);
+    if (words < wanted)
+        return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
+                         c->word[0], c->word[1], c->word[0]);
+    if (c->takes == WORDS && words == wanted)
+        return kedge_err(err, -EINVAL, "%s set %.60s needs what to set, as KEY=VALUE", c->word[0],
+                         word[own]);
+    if (c->takes != WORDS && words > wanted)
+        return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
+    o->command = c->command;
+    o->kind = c->kind;
+    o->id = c->takes != NOTHING ? word[own] : NULL;
+    o->words = (const char *const *)word + wanted;
+    o->word_count = (size_t)(words - wanted);
+    return 0;
+}
 
 static int parse_command(int words, char **word, struct ctl_options *o, struct kedge_errbuf *err)
 {
     if (words == 0)
-        return kedge_err(err, -EINVAL, "name a command: status, node, agent or doctor");
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        int own = commands[i].word[1] == NULL ? 1 : 2;
-        if (strcmp(word[0], commands[i].word[0]) != 0 ||
-            (own == 2 && (words < 2 || strcmp(word[1], commands[i].word[1]) != 0)))
-            continue;
-        int wanted = own + (commands[i].takes_id ? 1 : 0);
-        if (words < wanted)
-            return kedge_err(err, -EINVAL, "node get needs the node's id: see rdmactl node list");
-        if (words > wanted)
-            return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
-        o->command = commands[i].command;
-        o->id = commands[i].takes_id ? word[own] : NULL;
-        return 0;
+        return kedge_err(err, -EINVAL,
+                         "name a command: status, node, agent, tenant, window, event, apply or "
+                         "doctor");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const struct command *c = &commands[i];
+        if (strcmp(word[0], c->word[0]) == 0 &&
+            (c->word[1] == NULL || (words >= 2 && strcmp(word[1], c->word[1]) == 0)))
+            return take_words(c, words, word, o, err);
     }
-    if (strcmp(word[0], "node") == 0)
-        return kedge_err(err, -EINVAL, "say rdmactl node list, or rdmactl node get ID");
-    if (strcmp(word[0], "agent") == 0)
-        return kedge_err(err, -EINVAL, "say rdmactl agent status");
-    return kedge_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word[0]);
+    return wrong_verb(word[0], err);
+}
+
+/* Options that only some commands have. */
+static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    if (o->command != CTL_DOCTOR && (o->config != NULL || o->provider != NULL || o->device != NULL))
+        return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
+    if (o->command != CTL_EVENT_WATCH && o->from_revision)
+        return kedge_err(err, -EINVAL, "--revision is for watch alone");
+    if ((o->command == CTL_APPLY) != (o->file != NULL))
+        return kedge_err(err, -EINVAL, "%s",
+                         o->file != NULL ? "--file is for apply alone"
+                                         : "apply needs a file: -f FILE, or -f - for standard "
+                                           "input");
+    return 0;
+}
+
+static int take_output(const char *name, struct ctl_options *o, struct kedge_errbuf *err)
+{
+    o->json = strcmp(name, "json") == 0;
+    o->wide = strcmp(name, "wide") == 0;
+    if (o->json || o->wide || strcmp(name, "table") == 0)
+        return 0;
+    return kedge_err(err, -EINVAL, "--output must be table, wide or json, not \"%.40s\"", name);
 }
 
 static const char *setting(const char *variable, const char *otherwise)
@@ -91,13 +176,20 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
     int c;
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "o:h", long_options, NULL)) != -1)
+    while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1)
         switch (c) {
         case 'o':
-            if (strcmp(optarg, "json") != 0 && strcmp(optarg, "table") != 0)
-                return kedge_err(err, -EINVAL, "--output must be table or json, not \"%.40s\"",
+            if (take_output(optarg, &o, err) != 0)
+                return -EINVAL;
+            break;
+        case 'r':
+            o.from_revision = true;
+            if (kedge_parse_u64(optarg, 0, UINT64_MAX, &o.revision) != 0)
+                return kedge_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"",
                                  optarg);
-            o.json = strcmp(optarg, "json") == 0;
+            break;
+        case 'f':
+            o.file = optarg;
             break;
         case 's':
             o.server = optarg;
@@ -132,9 +224,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                          "--server must be a URL such as " CTL_DEFAULT_SERVER ", not \"%.60s\"",
                          o.server);
     int status = parse_command(argc - optind, argv + optind, &o, err);
-    if (status == 0 && o.command != CTL_DOCTOR &&
-        (o.config != NULL || o.provider != NULL || o.device != NULL))
-        return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
+    if (status == 0)
+        status = check_options(&o, err);
     if (status == 0)
         *out = o;
     return status;

@@ -5,9 +5,10 @@
  * row. Where errno's own words are vague, this is what they mean here:
  *   EINVAL malformed, EACCES and EPERM not permitted, EKEYREJECTED no valid token, ENOENT unknown,
  *   ENOTSUP not that method, EEXIST conflict, ESTALE a lower incarnation than the known one,
- *   EREMCHG changed meanwhile (If-Match), EMSGSIZE too large, EMEDIUMTYPE not that content type,
- *   EDQUOT a quota, EAGAIN too much at once, ENOSPC full, EHOSTUNREACH no metaserver,
- *   EROFS the store takes no writes, ETIMEDOUT too late, EBADMSG an answer that makes no sense. */
+ *   EIDRM no longer there, EREMCHG changed meanwhile (If-Match), EMSGSIZE too large,
+ *   EMEDIUMTYPE not that content type, EDQUOT a quota, EAGAIN too much at once, ENOSPC full,
+ *   EHOSTUNREACH no metaserver, EROFS the store takes no writes, ETIMEDOUT too late,
+ *   EBADMSG an answer that makes no sense. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 

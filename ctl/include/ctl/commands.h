@@ -9,6 +9,17 @@ int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
+/* Of o->kind. */
+int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err);
+/* Returns only when the stream has ended: never 0. */
+int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err);
+/* -EINVAL also when the file cannot be read. What stands before the object that failed is applied.
+ */
+int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err);
 /* -EIO when something that the soft provider needs is broken. */
 int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What servers answer, from JSON to plain structs: the one place of rdmactl that knows jansson.
- * Any thread. Fields that are unknown are ignored, so that newer servers can be asked. */
+/* What servers answer, from JSON to plain structs. With decode_settings.c and
+ * decode_probe.c the one place of rdmactl that knows jansson. Any thread. Fields that are unknown
+ * are ignored, so that newer servers can be asked. */
 #ifndef CTL_DECODE_H
 #define CTL_DECODE_H
 
@@ -61,7 +62,8 @@ void ctl_pairs_fini(struct ctl_pairs *pairs);
 /* The value at a path, or NULL. Borrowed. */
 const char *ctl_pairs_find(const struct ctl_pairs *pairs, const char *path);
 
-/* The sentence of a problem+json: its detail, else its title; "" when the body is none. */
+/* The sentence of a problem+json: its field if it has one, and its detail, else its title; "" when
+ * the body is none. */
 void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size);
 
 #endif

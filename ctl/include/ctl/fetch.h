@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GETs from the metaserver and from the local agent. Blocks, 5 s at most. */
+/* Asks the metaserver and the local agent. Blocks, 5 s at most. */
 #ifndef CTL_FETCH_H
 #define CTL_FETCH_H
 
@@ -10,6 +10,23 @@
  * what to do; an HTTP error becomes the errno of its row. */
 int ctl_fetch_server(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
                      struct kedge_errbuf *err);
+enum { CTL_URL_BYTES = 1024 };
+
+/* Borrowed. */
+struct ctl_request {
+    const char *method, *path;
+    const char *header; /* one more, "Name: value"; or NULL */
+    const char *body;   /* JSON; or NULL */
+};
+/* Any request to the metaserver, otherwise as above. */
+int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
+                    struct kedge_http_result *out, struct kedge_errbuf *err);
+/* The URL of a path there. 0 or -EINVAL. */
+int ctl_server_url(const struct ctl_options *o, const char *path, char *out, size_t size,
+                   struct kedge_errbuf *err);
+/* 0 for a 2xx; else the errno of the HTTP status' row, and a sentence with what the body says. */
+int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err);
+
 /* The same from the agent's admin socket. */
 int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
                     struct kedge_errbuf *err);

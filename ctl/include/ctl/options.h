@@ -4,6 +4,8 @@
 #define CTL_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -18,6 +20,13 @@ enum ctl_command {
     CTL_NODE_GET,
     CTL_AGENT_STATUS,
     CTL_DOCTOR,
+    CTL_SETTING_LIST,
+    CTL_SETTING_GET,
+    CTL_SETTING_SET,
+    CTL_SETTING_DELETE,
+    CTL_EVENT_LIST,
+    CTL_EVENT_WATCH,
+    CTL_APPLY,
     CTL_HELP,
     CTL_VERSION,
 };
@@ -25,11 +34,17 @@ enum ctl_command {
 /* Strings are argv's, the environment's, or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id; /* of NODE_GET */
+    const char *id;           /* of NODE_GET, SETTING_GET, _SET and _DELETE */
+    const char *kind;         /* of SETTING_*: "tenant", "window"; of EVENT_WATCH, or NULL: all */
+    const char *const *words; /* of SETTING_SET: KEY=VALUE, argv's */
+    size_t word_count;
+    const char *file; /* of APPLY; "-": standard input */
+    bool from_revision;
+    uint64_t revision; /* of EVENT_WATCH: begin after this one */
     const char *server;
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
-    bool json;
+    bool json, wide;
 };
 
 /* Options may stand before, between and after the command's words. 0, or -EINVAL. */

@@ -36,6 +36,24 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(o.command, CTL_AGENT_STATUS);
     ck_assert_int_eq(PARSE(&o, "doctor"), 0);
     ck_assert_int_eq(o.command, CTL_DOCTOR);
+    ck_assert_int_eq(PARSE(&o, "window", "set", "w", "ops=5", "bytes=0", "-owide"), 0);
+    ck_assert_int_eq(o.command, CTL_SETTING_SET);
+    ck_assert_str_eq(o.kind, "window");
+    ck_assert_str_eq(o.id, "w");
+    ck_assert_uint_eq(o.word_count, 2);
+    ck_assert_str_eq(o.words[0], "ops=5");
+    ck_assert_str_eq(o.words[1], "bytes=0");
+    ck_assert(o.wide && !o.json);
+    ck_assert_int_eq(PARSE(&o, "tenant", "delete", "t"), 0);
+    ck_assert_int_eq(o.command, CTL_SETTING_DELETE);
+    ck_assert_int_eq(PARSE(&o, "tenant", "watch", "--revision", "12"), 0);
+    ck_assert_int_eq(o.command, CTL_EVENT_WATCH);
+    ck_assert(o.from_revision);
+    ck_assert_uint_eq(o.revision, 12);
+    ck_assert_int_eq(PARSE(&o, "event", "watch"), 0);
+    ck_assert_ptr_null(o.kind);
+    ck_assert_int_eq(PARSE(&o, "apply", "-f", "-"), 0);
+    ck_assert_str_eq(o.file, "-");
 }
 END_TEST
 
@@ -86,11 +104,22 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node", "get"}, "id"},
         {{"agent"}, "agent status"},
         {{"status", "now"}, "one word too many"},
-        {{"status", "-o", "xml"}, "table or json"},
+        {{"status", "-o", "xml"}, "table, wide or json"},
         {{"status", "--server", "localhost"}, "URL"},
         {{"status", "--server"}, "--help"},
         {{"status", "--frob"}, "--help"},
         {{"status", "--config", "/c"}, "doctor alone"},
+        {{"tenant"}, "tenant list, or tenant get NAME, or tenant set NAME"},
+        {{"window", "frob"}, "window delete NAME"},
+        {{"event", "get"}, "event list, or event watch"},
+        {{"tenant", "get"}, "tenant get needs an id or a name: see rdmactl tenant list"},
+        {{"tenant", "set"}, "tenant set needs"},
+        {{"tenant", "set", "web"}, "KEY=VALUE"},
+        {{"window", "delete", "w", "x"}, "one word too many"},
+        {{"event", "list", "--revision", "4"}, "watch alone"},
+        {{"event", "watch", "--revision", "-4"}, "must be a number"},
+        {{"apply"}, "needs a file"},
+        {{"status", "-f", "x"}, "apply alone"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ctl_kind kinds[] = {
+    {"tenant",
+     "tenants",
+     7,
+     {{"uids", "UIDS", CTL_UIDS, false},
+      {"sessions", "SESSIONS", CTL_NUMBER, false},
+      {"vqps", "VQPS", CTL_NUMBER, false},
+      {"mrs", "MRS", CTL_NUMBER, false},
+      {"memory_bytes", "MEMORY", CTL_SIZE, false},
+      {"window_bytes", "WINDOW BYTES", CTL_SIZE, true},
+      {"window_ops", "WINDOW OPS", CTL_NUMBER, true}}},
+    {"window",
+     "windows",
+     4,
+     {{"scope", "SCOPE", CTL_WORD, false},
+      {"tenant", "TENANT", CTL_WORD, false},
+      {"bytes", "BYTES", CTL_SIZE, false},
+      {"ops", "OPS", CTL_NUMBER, false}}},
+};
+
+const struct ctl_kind *ctl_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+/* ---- showing -------------------------------------------------------------------------------- */
+
+/* Texts go to terminals: what is not printable becomes '?'. */
+static void copy(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text != NULL ? text : "");
+    for (char *c = out; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+}
+
+static void show_size(uint64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (unit < 4 && bytes != 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
+}
+
+/* A value as it is shown; an array is a list with commas. */
+static void show(json_t *value, enum ctl_type type, char *out, size_t size)
+{
+    size_t i, used = 0;
+    json_t *one;
+    if (json_is_string(value)) {
+        copy(out, size, json_string_value(value));
+    } else if (json_is_integer(value) && json_integer_value(value) == 0 && type != CTL_UIDS) {
+        snprintf(out, size, "-"); /* no bound */
+    } else if (json_is_integer(value) && type == CTL_SIZE) {
+        show_size((uint64_t)json_integer_value(value), out, size);
+    } else if (json_is_integer(value)) {
+        snprintf(out, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else if (json_array_size(value) > 0) {
+        json_array_foreach(value, i, one)
+        {
+            if (used >= size - 1)
+                return;
+            used += (size_t)snprintf(out + used, size - used, "%s", i > 0 ? "," : "");
+            if (used < size - 1)
+                show(one, CTL_UIDS, out + used, size - used);
+            used = strlen(out);
+        }
+    } else {
+        snprintf(out, size, "-");
+    }
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+{
+    json_error_t error;
+    *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(*out))
+        return 0;
+    json_decref(*out);
+    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+}
+
+static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_setting *out,
+                        struct kedge_errbuf *err)
+{
+    struct ctl_setting s = {.json = NULL};
+    const char *name = json_string_value(json_object_get(object, "name"));
+    json_int_t revision = json_integer_value(json_object_get(object, "revision"));
+    if (name == NULL || revision < 1)
+        return kedge_err(err, -EBADMSG, "the answer holds a %s without name or revision",
+                         kind->name);
+    copy(s.name, sizeof s.name, name);
+    s.revision = (uint64_t)revision;
+    for (size_t i = 0; i < kind->keys; i++)
+        show(json_object_get(object, kind->key[i].name), kind->key[i].type, s.value[i],
+             sizeof s.value[i]);
+    s.json = json_dumps(object, JSON_COMPACT);
+    if (s.json == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    *out = s;
+    return 0;
+}
+
+void ctl_setting_fini(struct ctl_setting *setting)
+{
+    free(setting->json);
+    setting->json = NULL;
+}
+
+void ctl_settings_fini(struct ctl_settings *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        ctl_setting_fini(&all->item[i]);
+    free(all->item);
+    *all = (struct ctl_settings){.item = NULL};
+}
+
+int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
+                       struct ctl_setting *out, struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = setting_from(kind, root, out, err);
+    json_decref(root);
+    return status;
+}
+
+/* The array of a page, and its cursor. The page is the caller's to json_decref(). */
+static int load_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
+                     char *next, size_t size, struct kedge_errbuf *err)
+{
+    int status = load(body, bytes, root, err);
+    if (status != 0)
+        return status;
+    const char *cursor = json_string_value(json_object_get(*root, "next_cursor"));
+    *array = json_object_get(*root, of);
+    if (json_is_array(*array) && (cursor == NULL || strlen(cursor) < size)) {
+        snprintf(next, size, "%s", cursor != NULL ? cursor : "");
+        return 0;
+    }
+    json_decref(*root);
+    return kedge_err(err, -EBADMSG, "the answer is no page of %s", of);
+}
+
+int ctl_decode_settings(const struct ctl_kind *kind, const char *body, size_t bytes,
+                        struct ctl_settings *all, char *next, size_t size, struct kedge_errbuf *err)
+{
+    json_t *root, *array;
+    int status = load_page(body, bytes, kind->plural, &root, &array, next, size, err);
+    if (status != 0)
+        return status;
+    size_t count = json_array_size(array);
+    struct ctl_setting *grown = realloc(all->item, (all->count + count + 1) * sizeof *grown);
+    if (grown == NULL)
+        status = kedge_err(err, -ENOMEM, "out of memory");
+    else
+        all->item = grown;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        status = setting_from(kind, json_array_get(array, i), &all->item[all->count], err);
+        all->count += status == 0;
+    }
+    json_decref(root);
+    return status;
+}
+
+/* ---- editing -------------------------------------------------------------------------------- */
+
+static json_t *read_uids(const char *text)
+{
+    json_t *array = json_array();
+    while (*text != '\0') {
+        char one[32];
+        uint64_t uid;
+        size_t length = strcspn(text, ",");
+        if (length == 0 || length >= sizeof one ||
+            (text[length] == ',' && text[length + 1] == '\0')) {
+            json_decref(array);
+            return NULL;
+        }
+        memcpy(one, text, length);
+        one[length] = '\0';
+        bool plain = kedge_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
+        json_array_append_new(array, plain ? json_integer((json_int_t)uid) : json_string(one));
+        text += length + (text[length] == ',');
+    }
+    return array;
+}
+
+/* NULL: the value is no such. What it may be beyond that, the server knows. */
+static json_t *read_value(enum ctl_type type, const char *text)
+{
+    uint64_t number;
+    switch (type) {
+    case CTL_UIDS:
+        return read_uids(text);
+    case CTL_WORD:
+        return json_string(text);
+    case CTL_SIZE:
+        return kedge_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
+    case CTL_NUMBER:
+        return kedge_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
+                                                                 : NULL;
+    }
+    return NULL;
+}
+
+static int no_such_key(const struct ctl_kind *kind, const char *word, struct kedge_errbuf *err)
+{
+    char names[200];
+    size_t used = 0;
+    for (size_t i = 0; i < kind->keys; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 kind->key[i].name);
+    return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing of a %s: say KEY=VALUE, with one of %s",
+                     word, kind->name, names);
+}
+
+static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
+                struct kedge_errbuf *err)
+{
+    static const char *const forms[] = {[CTL_NUMBER] = "a number such as 64, or 0 for no bound",
+                                        [CTL_SIZE] = "a size such as 4GiB, or 0 for no bound",
+                                        [CTL_UIDS] = "uids and ranges such as 1000,2000-2999",
+                                        [CTL_WORD] = "a word"};
+    size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
+        const struct ctl_key *key = &kind->key[i];
+        const char *text = word + length + 1;
+        if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
+            continue;
+        if (key->type == CTL_WORD && text[0] == '\0') {
+            json_object_del(root, key->name);
+            return 0;
+        }
+        json_t *value = read_value(key->type, text);
+        if (value == NULL || json_object_set_new(root, key->name, value) != 0)
+            return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name,
+                             forms[key->type], text);
+        return 0;
+    }
+    return no_such_key(kind, word, err);
+}
+
+static int dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err)
+{
+    char *text = json_dumps(object, JSON_COMPACT);
+    if (text != NULL)
+        kedge_text_append(out, text, strlen(text));
+    free(text);
+    return text != NULL && out->error == 0 ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
+                     const char *const *words, size_t count, struct kedge_text *out,
+                     uint64_t *revision, struct kedge_errbuf *err)
+{
+    json_t *root = NULL;
+    int status = 0;
+    *revision = 0;
+    if (body != NULL)
+        status = load(body, bytes, &root, err);
+    else
+        root = json_object();
+    if (status != 0)
+        return status;
+    json_int_t known = json_integer_value(json_object_get(root, "revision"));
+    if (body != NULL && known < 1)
+        status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+    *revision = known > 0 ? (uint64_t)known : 0;
+    json_object_del(root, "name");
+    json_object_del(root, "revision");
+    if (body == NULL && kind->key[0].type == CTL_UIDS)
+        json_object_set_new(root, kind->key[0].name, json_array()); /* nobody, until it is said */
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = edit(kind, root, words[i], err);
+    if (status == 0)
+        status = dump(root, out, err);
+    json_decref(root);
+    return status;
+}
+
+int ctl_decode_manifest(const char *text, size_t bytes,
+                        int (*each)(void *user, const struct ctl_kind *kind, const char *name,
+                                    const char *body),
+                        void *user, struct kedge_errbuf *err)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error), *object;
+    size_t i;
+    int status = 0;
+    if (root == NULL)
+        return kedge_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
+                         error.column, error.text);
+    if (!json_is_array(root))
+        status = kedge_err(err, -EINVAL, "it must be an array of objects with kind and name");
+    json_array_foreach(root, i, object)
+    {
+        struct kedge_text body;
+        const char *of = json_string_value(json_object_get(object, "kind"));
+        const char *name = json_string_value(json_object_get(object, "name"));
+        const struct ctl_kind *kind = of != NULL ? ctl_kind_find(of) : NULL;
+        if (status != 0)
+            break;
+        if (kind == NULL || name == NULL) {
+            status = kedge_err(err, -EINVAL,
+                               "[%zu] needs a kind, which is tenant or window, and a name", i);
+            break;
+        }
+        json_t *rest = json_copy(object);
+        json_object_del(rest, "kind");
+        json_object_del(rest, "name");
+        json_object_del(rest, "revision"); /* as lists show it */
+        kedge_text_init(&body, CTL_BODY_BYTES);
+        status = dump(rest, &body, err);
+        if (status == 0)
+            status = each(user, kind, name, kedge_text_str(&body));
+        kedge_text_fini(&body);
+        json_decref(rest);
+    }
+    json_decref(root);
+    return status;
+}
+
+/* ---- the trail ------------------------------------------------------------------------------ */
+
+static enum ctl_type type_of(const char *kind, const char *key)
+{
+    const struct ctl_kind *k = ctl_kind_find(kind);
+    for (size_t i = 0; k != NULL && i < k->keys; i++)
+        if (strcmp(k->key[i].name, key) == 0)
+            return k->key[i].type;
+    return CTL_WORD;
+}
+
+/* Appends "key: old -> new" for each that differs; from may be NULL. */
+static void describe(const char *kind, json_t *from, json_t *to, char *out, size_t size)
+{
+    const char *key;
+    json_t *value;
+    size_t used = (size_t)snprintf(out, size, "%s", from == NULL ? "created" : "");
+    json_object_foreach(to, key, value)
+    {
+        char old[96], new[96];
+        json_t *before = json_object_get(from, key);
+        if (used >= size || (before != NULL && json_equal(before, value)))
+            continue;
+        show(before, type_of(kind, key), old, sizeof old);
+        show(value, type_of(kind, key), new, sizeof new);
+        if (strcmp(old, new) == 0)
+            continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%.40s: ", used > 0 ? ", " : "", key);
+        if (used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s%s", from != NULL ? old : "",
+                                     from != NULL ? " -> " : "", new);
+    }
+    json_object_foreach(from, key, value)
+    {
+        if (json_object_get(to, key) == NULL && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%.40s: none any more",
+                                     used > 0 ? ", " : "", key);
+    }
+}
+
+static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf *err)
+{
+    struct ctl_event e = {.json = NULL};
+    json_t *from = json_object_get(object, "from"), *to = json_object_get(object, "to");
+    json_int_t revision = json_integer_value(json_object_get(object, "revision"));
+    if (revision < 1)
+        return kedge_err(err, -EBADMSG, "the answer holds an event without a revision");
+    e.revision = (uint64_t)revision;
+    copy(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
+    copy(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
+    copy(e.kind, sizeof e.kind, json_string_value(json_object_get(object, "kind")));
+    copy(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
+    if (json_is_object(to))
+        describe(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
+    else
+        snprintf(e.what, sizeof e.what, "deleted");
+    e.json = json_dumps(object, JSON_COMPACT);
+    if (e.json == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    *out = e;
+    return 0;
+}
+
+void ctl_event_fini(struct ctl_event *event)
+{
+    free(event->json);
+    event->json = NULL;
+}
+
+int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
+                     struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = event_from(root, out, err);
+    json_decref(root);
+    return status;
+}
+
+int ctl_decode_events(const char *body, size_t bytes,
+                      void (*each)(void *user, const struct ctl_event *event), void *user,
+                      char *next, size_t size, struct kedge_errbuf *err)
+{
+    json_t *root, *array;
+    int status = load_page(body, bytes, "events", &root, &array, next, size, err);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; i < json_array_size(array) && status == 0; i++) {
+        struct ctl_event event;
+        status = event_from(json_array_get(array, i), &event, err);
+        if (status != 0)
+            break;
+        each(user, &event);
+        ctl_event_fini(&event);
+    }
+    json_decref(root);
+    return status;
+}

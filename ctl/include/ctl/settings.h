@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators set, and the trail of their changes, as rdmactl reads and writes them. Plain
+ * structs; decode_settings.c alone knows that they are JSON. Any thread. */
+#ifndef CTL_SETTINGS_H
+#define CTL_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ctl/decode.h"
+
+enum {
+    CTL_KEYS_MAX = 8,
+    CTL_VALUE_BYTES = 800, /* 32 ranges of uids fit */
+    CTL_BODY_BYTES = 65536,
+};
+
+enum ctl_type {
+    CTL_NUMBER,
+    CTL_SIZE, /* bytes, with a unit or without */
+    CTL_UIDS, /* 1000,2000-2999 */
+    CTL_WORD,
+};
+
+struct ctl_key {
+    const char *name; /* of the REST interface, and of `set` */
+    const char *heading;
+    enum ctl_type type;
+    bool wide; /* a column of -o wide alone */
+};
+
+struct ctl_kind {
+    const char *name;   /* "tenant" */
+    const char *plural; /* of its path and its lists */
+    size_t keys;
+    struct ctl_key key[CTL_KEYS_MAX];
+};
+
+/* "tenant" or "window"; NULL: there is no such kind. */
+const struct ctl_kind *ctl_kind_find(const char *name);
+
+struct ctl_setting {
+    char name[CTL_ID_BYTES];
+    uint64_t revision;
+    char value[CTL_KEYS_MAX][CTL_VALUE_BYTES]; /* as it is shown; "-": none */
+    char *json;                                /* owned: what the server said */
+};
+
+/* Owns its settings. */
+struct ctl_settings {
+    struct ctl_setting *item;
+    size_t count;
+};
+
+/* One page: appends; next is the next page's cursor, "" at the end. 0, or -EBADMSG, -ENOMEM. */
+int ctl_decode_settings(const struct ctl_kind *kind, const char *body, size_t bytes,
+                        struct ctl_settings *all, char *next, size_t size,
+                        struct kedge_errbuf *err);
+void ctl_settings_fini(struct ctl_settings *all);
+/* One, the caller's to ctl_setting_fini(). */
+int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
+                       struct ctl_setting *out, struct kedge_errbuf *err);
+void ctl_setting_fini(struct ctl_setting *setting);
+
+/* What to PUT for `key=value` words: the setting of `body` (NULL: there is none yet) with those
+ * changed; what else it has stays. *revision is that of body, 0 without. 0; -EINVAL: a word that is
+ * no key of this kind, or a value that is no such; -EBADMSG; -ENOMEM. */
+int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
+                     const char *const *words, size_t count, struct kedge_text *out,
+                     uint64_t *revision, struct kedge_errbuf *err);
+
+/* One entry of the trail. */
+struct ctl_event {
+    uint64_t revision;
+    char time[CTL_WORD_BYTES], who[CTL_WORD_BYTES], kind[CTL_WORD_BYTES], name[CTL_ID_BYTES];
+    char what[512]; /* "created with ...", "sessions: 3 -> 4", "deleted" */
+    char *json;     /* owned */
+};
+
+int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
+                     struct kedge_errbuf *err);
+void ctl_event_fini(struct ctl_event *event);
+/* One page, as ctl_decode_settings(): `each` is called with every event, borrowed. */
+int ctl_decode_events(const char *body, size_t bytes,
+                      void (*each)(void *user, const struct ctl_event *event), void *user,
+                      char *next, size_t size, struct kedge_errbuf *err);
+
+/* What `apply` reads: an array of objects with a kind, a name, and what is set. `each` is called
+ * with every one and the body to PUT; not 0: stop, and return that. -EINVAL: the text is no such.
+ */
+int ctl_decode_manifest(const char *text, size_t bytes,
+                        int (*each)(void *user, const struct ctl_kind *kind, const char *name,
+                                    const char *body),
+                        void *user, struct kedge_errbuf *err);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl tenant|window list|get|set|delete, and apply. */
+#include "ctl/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/table.h"
+
+enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, PATH_BYTES = 512, HEADER_BYTES = 64 };
+
+static int path_of(const struct ctl_kind *kind, const char *name, char out[PATH_BYTES],
+                   struct kedge_errbuf *err)
+{
+    char encoded[3 * CTL_ID_BYTES + 1];
+    if (name[0] == '\0' || ctl_percent_encode(name, encoded, sizeof encoded) != 0)
+        return kedge_err(err, -EINVAL, "a %s's name has 1 to %d characters", kind->name,
+                         CTL_ID_BYTES - 1);
+    snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+    return 0;
+}
+
+static int no_such(const struct ctl_kind *kind, const char *name, struct kedge_errbuf *err)
+{
+    return kedge_err(err, -ENOENT, "there is no %s \"%.70s\": see rdmactl %s list", kind->name,
+                     name, kind->name);
+}
+
+/* ---- showing -------------------------------------------------------------------------------- */
+
+static int print_table(const struct ctl_options *o, const struct ctl_kind *kind,
+                       const struct ctl_settings *all, struct kedge_errbuf *err)
+{
+    const char *cells[CTL_KEYS_MAX + 2] = {"NAME"};
+    struct ctl_table *table;
+    size_t shown[CTL_KEYS_MAX], columns = 0;
+    for (size_t i = 0; i < kind->keys; i++) {
+        if (kind->key[i].wide && !o->wide)
+            continue;
+        shown[columns++] = i;
+        cells[columns] = kind->key[i].heading;
+    }
+    cells[columns + 1] = "REVISION";
+    int status = ctl_table_new(cells, columns + 1 + (o->wide ? 1 : 0), &table);
+    for (size_t n = 0; n < all->count && status == 0; n++) {
+        char revision[24];
+        snprintf(revision, sizeof revision, "%" PRIu64, all->item[n].revision);
+        cells[0] = all->item[n].name;
+        for (size_t i = 0; i < columns; i++)
+            cells[i + 1] = all->item[n].value[shown[i]];
+        cells[columns + 1] = revision;
+        ctl_table_row(table, cells);
+    }
+    if (status == 0) {
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+}
+
+static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
+                     struct ctl_settings *all, struct kedge_errbuf *err)
+{
+    char path[PATH_BYTES + 3 * CURSOR_BYTES], next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES];
+    int status = 0;
+    snprintf(path, sizeof path, "/v1/%s?limit=1000", kind->plural);
+    for (unsigned page = 0; page < MAX_PAGES; page++) {
+        struct kedge_http_result result;
+        status = ctl_fetch_server(o, path, &result, err);
+        if (status != 0)
+            break;
+        status =
+            ctl_decode_settings(kind, result.body, result.body_length, all, next, sizeof next, err);
+        kedge_http_result_fini(&result);
+        if (status != 0 || next[0] == '\0')
+            break;
+        (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
+        snprintf(path, sizeof path, "/v1/%s?limit=1000&cursor=%s", kind->plural, encoded);
+    }
+    return status;
+}
+
+int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    struct ctl_settings all = {.item = NULL};
+    int status = fetch_all(o, kind, &all, err);
+    if (status == 0 && o->json) {
+        printf("{\"%s\":[", kind->plural);
+        for (size_t i = 0; i < all.count; i++)
+            printf("%s%s", i > 0 ? "," : "", all.item[i].json);
+        puts("]}");
+    } else if (status == 0 && all.count == 0) {
+        printf("there is no %s yet: rdmactl %s set NAME KEY=VALUE... makes one\n", kind->name,
+               kind->name);
+    } else if (status == 0) {
+        status = print_table(o, kind, &all, err);
+    }
+    ctl_settings_fini(&all);
+    return status;
+}
+
+static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
+                     const struct kedge_http_result *result, struct kedge_errbuf *err)
+{
+    struct ctl_setting setting;
+    int status = ctl_decode_setting(kind, result->body, result->body_length, &setting, err);
+    if (status != 0)
+        return status;
+    if (o->json) {
+        puts(setting.json);
+    } else {
+        printf("%-14s %s\n%-14s %" PRIu64 "\n", "name", setting.name, "revision", setting.revision);
+        for (size_t i = 0; i < kind->keys; i++)
+            printf("%-14s %s\n", kind->key[i].name, setting.value[i]);
+    }
+    ctl_setting_fini(&setting);
+    return 0;
+}
+
+int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    struct kedge_http_result result;
+    char path[PATH_BYTES];
+    int status = path_of(kind, o->id, path, err);
+    if (status == 0)
+        status = ctl_fetch_server(o, path, &result, err);
+    if (status == -ENOENT)
+        return no_such(kind, o->id, err);
+    if (status != 0)
+        return status;
+    status = print_one(o, kind, &result, err);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+/* What is there now: 0 and *out, or -ENOENT. */
+static int put(const struct ctl_options *o, const char *path, uint64_t revision, const char *body,
+               struct kedge_http_result *out, struct kedge_errbuf *err)
+{
+    char header[HEADER_BYTES] = "If-None-Match: *";
+    const struct ctl_request request = {
+        .method = "PUT", .path = path, .header = header, .body = body};
+    if (revision != 0)
+        snprintf(header, sizeof header, "If-Match: \"%" PRIu64 "\"", revision);
+    int status = ctl_call_server(o, &request, out, err);
+    if (status == -EREMCHG)
+        return kedge_err(err, status,
+                         "somebody else has changed it at the same moment: look, and try again");
+    return status;
+}
+
+int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    struct kedge_http_result there = {.body = NULL}, result;
+    struct kedge_text body;
+    char path[PATH_BYTES];
+    uint64_t revision;
+    int status = path_of(kind, o->id, path, err);
+    if (status == 0)
+        status = ctl_fetch_server(o, path, &there, err);
+    if (status != 0 && status != -ENOENT)
+        return status;
+    kedge_text_init(&body, CTL_BODY_BYTES);
+    status = ctl_edit_setting(kind, status == 0 ? there.body : NULL, there.body_length, o->words,
+                              o->word_count, &body, &revision, err);
+    if (status == 0)
+        status = put(o, path, revision, kedge_text_str(&body), &result, err);
+    kedge_text_fini(&body);
+    kedge_http_result_fini(&there);
+    if (status != 0)
+        return status;
+    if (!o->json)
+        printf("%s %s is set:\n", kind->name, o->id);
+    status = print_one(o, kind, &result, err);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    struct kedge_http_result result;
+    char path[PATH_BYTES];
+    const struct ctl_request request = {.method = "DELETE", .path = path};
+    int status = path_of(kind, o->id, path, err);
+    if (status == 0)
+        status = ctl_call_server(o, &request, &result, err);
+    if (status == -ENOENT)
+        return no_such(kind, o->id, err);
+    if (status != 0)
+        return status;
+    kedge_http_result_fini(&result);
+    if (!o->json)
+        printf("%s %s is deleted\n", kind->name, o->id);
+    return 0;
+}
+
+/* ---- apply ---------------------------------------------------------------------------------- */
+
+struct applying {
+    const struct ctl_options *o;
+    struct kedge_errbuf *err;
+    size_t done;
+};
+
+static int apply_one(void *user, const struct ctl_kind *kind, const char *name, const char *body)
+{
+    struct applying *a = user;
+    struct kedge_http_result result;
+    struct kedge_errbuf why;
+    char path[PATH_BYTES];
+    const struct ctl_request request = {.method = "PUT", .path = path, .body = body};
+    int status = path_of(kind, name, path, &why);
+    if (status == 0)
+        status = ctl_call_server(a->o, &request, &result, &why);
+    if (status != 0)
+        return kedge_err(a->err, status, "%s %.64s: %.300s (%zu before it %s applied)", kind->name,
+                         name, why.text, a->done, a->done == 1 ? "is" : "are");
+    if (!a->o->json)
+        printf("%s %s is %s\n", kind->name, name, result.status == 201 ? "created" : "set");
+    kedge_http_result_fini(&result);
+    a->done++;
+    return 0;
+}
+
+/* All of a file ("-": standard input) up to a bound, owned; NULL: err says why. */
+static char *read_file(const char *path, size_t *length, struct kedge_errbuf *err)
+{
+    enum { MOST = 1 << 20 };
+    bool input = strcmp(path, "-") == 0;
+    FILE *file = input ? stdin : fopen(path, "r");
+    char *text = malloc(MOST + 1);
+    if (file == NULL || text == NULL) {
+        kedge_err(err, -EINVAL, "%.200s cannot be read: %s", path, strerror(errno));
+    } else {
+        *length = fread(text, 1, MOST + 1, file);
+        if (!ferror(file) && *length <= MOST) {
+            if (!input)
+                fclose(file);
+            return text;
+        }
+        kedge_err(err, -EINVAL, "%.200s %s", path,
+                  ferror(file) ? "cannot be read" : "is larger than 1 MiB");
+    }
+    if (file != NULL && !input)
+        fclose(file);
+    free(text);
+    return NULL;
+}
+
+int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct applying a = {.o = o, .err = err};
+    struct kedge_errbuf why = {.text = ""};
+    size_t length;
+    char *text = read_file(o->file, &length, err);
+    if (text == NULL)
+        return -EINVAL;
+    err->text[0] = '\0';
+    int status = ctl_decode_manifest(text, length, apply_one, &a, &why);
+    if (status != 0 && err->text[0] == '\0')
+        kedge_err(err, status, "%.100s: %.300s", o->file, why.text);
+    free(text);
+    return status;
+}

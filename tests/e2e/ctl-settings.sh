@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# rdmactl against a metaserver: tenants, windows and events are listed, set, watched and deleted; what is wrong has its
+# exit code, and a sentence that says what to do.
+source "$(dirname "$0")/lib-metad.sh"
+rdmactl=$1/bin/rdmactl
+[[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
+configure "unix_socket = $work/metad.sock" "events = 16"
+start
+export KEDGE_SERVER=$url
+: >"$work/body"
+
+ctl() { timeout 60 "$rdmactl" "$@" >"$work/out" 2>"$work/err"; }
+does() { # sentence, arguments...
+    local sentence=$1
+    shift
+    ctl "$@" || fail "$sentence: rdmactl $* ended with $?: $(cat "$work/err")"
+    ok "$sentence"
+}
+shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
+refuses() { # exit code, pattern, arguments...
+    local wanted=$1 pattern=$2 code=0
+    shift 2
+    ctl "$@" || code=$?
+    [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
+    grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
+    ok "rdmactl $* ends with $code: $(cat "$work/err")"
+}
+
+does "an empty list says how to go on" tenant list
+shows 'rdmactl tenant set NAME'
+does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
+shows '^memory_bytes +4GiB$'
+does "and changed in part" tenant set web vqps=4096
+does "it has both" tenant get web -o json
+[[ $(jq -c '[.sessions, .vqps, .memory_bytes, .uids]' "$work/out") == '[64,4096,4294967296,[1000,"2000-2999"]]' ]] ||
+    fail "$(cat "$work/out")"
+does "a window of it" window set of-web scope=tenant tenant=web bytes=1MiB ops=128
+does "the list of tenants" tenant list
+shows '^NAME +UIDS +SESSIONS +VQPS +MRS +MEMORY$'
+shows '^web +1000,2000-2999 +64 +4096 +- +4GiB$'
+does "a wide one" tenant list -o wide
+shows 'WINDOW OPS +REVISION$'
+does "one for programs" window list -o json
+[[ $(jq -r '.windows[0].tenant' "$work/out") == web ]] || fail "$(cat "$work/out")"
+does "the trail" event list
+shows '^3 +.*window of-web +created, scope: tenant'
+shows 'tenant web +vqps: - -> 4096$'
+does "the trail for programs" event list -o json
+[[ $(jq '.events | length' "$work/out") == 3 ]] || fail "$(cat "$work/out")"
+
+refuses 2 'KEY=VALUE, with one of uids' tenant set web colour=red
+refuses 2 'a size such as 4GiB' tenant set web memory_bytes=much
+refuses 2 'memory_bytes: must be 0 or at least' tenant set web memory_bytes=1
+refuses 2 'scope: must be' window set w ops=1
+refuses 2 'tenant list, or tenant get NAME' tenant
+refuses 3 'see rdmactl tenant list' tenant get nobody
+refuses 3 'see rdmactl window list' window delete nobody
+refuses 5 'uids\[0\]: uid 1000 belongs to tenant web' tenant set db uids=1000
+refuses 5 'window of-web refers to it' tenant delete web
+refuses 3 'revision: it begins with' event watch --revision 99
+refuses 2 'needs a file' apply
+
+# Watching: what happens meanwhile is shown, until the metaserver ends.
+timeout 120 "$rdmactl" event watch --revision 2 >"$work/watched" 2>"$work/watch.err" &
+all=$!
+timeout 120 "$rdmactl" window watch -o json >"$work/windows" 2>/dev/null &
+windows=$!
+for _ in $(seq 300); do
+    ask /metrics
+    [[ $(sed -n 's/^kedge_metad_watches //p' "$work/body") != 2 ]] || break
+    sleep 0.1
+done
+does "a tenant is changed while somebody watches" tenant set web sessions=65
+does "a window too" window set of-web ops=129
+does "and deleted" window delete of-web
+for _ in $(seq 300); do
+    if [[ $(wc -l <"$work/watched") == 4 && $(wc -l <"$work/windows") == 2 ]]; then break; fi
+    sleep 0.1
+done
+grep -q '4  tenant web  sessions: 64 -> 65' "$work/watched" || fail "watched: $(cat "$work/watched")"
+[[ $(jq -s -c 'map(.revision)' "$work/windows") == '[5,6]' ]] || fail "watched: $(cat "$work/windows")"
+ok "watchers are shown what concerns them"
+
+# A file of them, with what is wrong in it.
+cat >"$work/set.json" <<'JSON'
+[{"kind": "tenant", "name": "db", "uids": [5]}, {"kind": "window", "name": "all", "scope": "device", "ops": 1000}]
+JSON
+does "a file is applied" apply -f "$work/set.json"
+shows '^tenant db is created$'
+does "again, from standard input" apply -f - <"$work/set.json"
+shows '^window all is set$'
+sed 's/"device"/"planet"/' "$work/set.json" >"$work/wrong.json"
+refuses 2 'window all: .*scope: must be .*\(1 before it is applied\)' apply -f "$work/wrong.json"
+echo '[' >"$work/wrong.json"
+refuses 2 'not JSON: line' apply -f "$work/wrong.json"
+refuses 2 'cannot be read: No such file' apply -f "$work/nothing.json"
+
+stop
+code=0
+wait "$all" || code=$?
+[[ $code == 7 ]] || fail "the watcher ended with $code"
+grep -q 'the stream has ended; go on with --revision 8' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
+wait "$windows" || true
+ok "a watcher whose metaserver ends says how to go on"
+refuses 7 'is kedge-metad running' tenant list
+refuses 7 'cannot be watched' event watch

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rdmactl makes of tenants, windows and events, and what it sends. */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/settings.h"
+
+static struct kedge_errbuf err;
+static struct kedge_text out;
+static uint64_t revision;
+
+#define TENANT                                                                                     \
+    "{\"name\":\"web\",\"revision\":7,\"uids\":[5,\"10-12\"],\"sessions\":3,\"vqps\":0,"           \
+    "\"memory_bytes\":4294967296,\"window_bytes\":1000,\"colour\":{\"red\":1}}"
+
+START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
+{
+    const struct ctl_kind *kind = ctl_kind_find("tenant");
+    struct ctl_settings all = {.item = NULL};
+    char next[32];
+    const char *page = "{\"revision\":9,\"tenants\":[" TENANT "],\"next_cursor\":\"abc\"}";
+    ck_assert_int_eq(ctl_decode_settings(kind, page, strlen(page), &all, next, sizeof next, &err),
+                     0);
+    ck_assert_str_eq(next, "abc");
+    page = "{\"tenants\":[{\"name\":\"x\\u001b[2J\",\"revision\":8,\"uids\":[]}]}";
+    ck_assert_int_eq(ctl_decode_settings(kind, page, strlen(page), &all, next, sizeof next, &err),
+                     0);
+    ck_assert_str_eq(next, "");
+    ck_assert_uint_eq(all.count, 2);
+    ck_assert_str_eq(all.item[0].name, "web");
+    ck_assert_uint_eq(all.item[0].revision, 7);
+    const char *const shown[] = {"5,10-12", "3", "-", "-", "4GiB", "1000", "-"};
+    for (size_t i = 0; i < kind->keys; i++)
+        ck_assert_str_eq(all.item[0].value[i], shown[i]);
+    ck_assert_str_eq(all.item[0].json, TENANT);
+    ck_assert_str_eq(all.item[1].name, "x?[2J");
+    ck_assert_str_eq(all.item[1].value[0], "-");
+    static const char *const wrong[] = {"",
+                                        "[]",
+                                        "{}",
+                                        "{\"tenants\":{}}",
+                                        "{\"tenants\":[1]}",
+                                        "{\"tenants\":[{\"name\":\"x\"}]}",
+                                        "{\"tenants\":[{\"revision\":1}]}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_int_eq(
+            ctl_decode_settings(kind, wrong[i], strlen(wrong[i]), &all, next, sizeof next, &err),
+            -EBADMSG);
+    ck_assert_uint_eq(all.count, 2);
+    ctl_settings_fini(&all);
+}
+END_TEST
+
+static int edit(const char *kind, const char *body, const char *const words[4])
+{
+    size_t count = 0;
+    while (count < 4 && words[count] != NULL)
+        count++;
+    kedge_text_reset(&out);
+    return ctl_edit_setting(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, words,
+                            count, &out, &revision, &err);
+}
+#define EDIT(kind, body, ...) edit(kind, body, (const char *const[4]){__VA_ARGS__})
+
+START_TEST(set_changes_what_is_named_and_keeps_the_rest)
+{
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    ck_assert_int_eq(EDIT("tenant", TENANT, "sessions=64", "memory_bytes=2MiB"), 0);
+    ck_assert_uint_eq(revision, 7);
+    ck_assert_str_eq(kedge_text_str(&out),
+                     "{\"uids\":[5,\"10-12\"],\"sessions\":64,\"vqps\":0,\"memory_bytes\":2097152,"
+                     "\"window_bytes\":1000,\"colour\":{\"red\":1}}");
+    ck_assert_int_eq(EDIT("tenant", NULL, "vqps=9"), 0);
+    ck_assert_uint_eq(revision, 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"uids\":[],\"vqps\":9}");
+    ck_assert_int_eq(EDIT("tenant", NULL, "uids=1,20-30,5"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"uids\":[1,\"20-30\",5]}");
+    ck_assert_int_eq(EDIT("tenant", TENANT, "uids="), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"uids\":[]"));
+    ck_assert_int_eq(EDIT("window", NULL, "scope=tenant", "tenant=web", "bytes=0"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"scope\":\"tenant\",\"tenant\":\"web\",\"bytes\":0}");
+    ck_assert_int_eq(EDIT("window", "{\"revision\":1,\"scope\":\"tenant\",\"tenant\":\"web\"}",
+                          "scope=device", "tenant="),
+                     0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"scope\":\"device\"}");
+    kedge_text_fini(&out);
+}
+END_TEST
+
+START_TEST(what_cannot_be_set_says_what_can)
+{
+    const struct {
+        const char *word, *says;
+    } wrong[] = {
+        {"colour=red", "uids, sessions, vqps, mrs, memory_bytes"},
+        {"sessions", "KEY=VALUE"},
+        {"=5", "KEY=VALUE"},
+        {"sessions=many", "a number such as 64"},
+        {"sessions=-1", "a number such as 64"},
+        {"sessions=", "a number such as 64"},
+        {"memory_bytes=4GB", "a size such as 4GiB"},
+        {"uids=5,", "uids and ranges such as"},
+        {"uids=,5", "uids and ranges such as"},
+    };
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(EDIT("tenant", NULL, wrong[i].word), -EINVAL);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
+                      wrong[i].says);
+    }
+    ck_assert_int_eq(EDIT("tenant", "{\"name\":\"web\"}", "sessions=1"), -EBADMSG);
+    kedge_text_fini(&out);
+}
+END_TEST
+
+static int describe(const char *json, const char *what)
+{
+    struct ctl_event e;
+    int status = ctl_decode_event(json, strlen(json), &e, &err);
+    if (status == 0) {
+        ck_assert_str_eq(e.what, what);
+        ctl_event_fini(&e);
+    }
+    return status;
+}
+
+START_TEST(events_say_what_has_changed)
+{
+#define EVENT(from, to)                                                                            \
+    "{\"revision\":3,\"time\":\"t\",\"who\":\"me\",\"kind\":\"tenant\",\"name\":\"web\","          \
+    "\"from\":" from ",\"to\":" to "}"
+    ck_assert_int_eq(
+        describe(EVENT("null", "{\"uids\":[5],\"vqps\":0,\"mrs\":4}"), "created, uids: 5, mrs: 4"),
+        0);
+    ck_assert_int_eq(describe(EVENT("{\"uids\":[5],\"mrs\":4,\"memory_bytes\":0}",
+                                    "{\"uids\":[5],\"mrs\":5,\"memory_bytes\":1048576}"),
+                              "mrs: 4 -> 5, memory_bytes: - -> 1MiB"),
+                     0);
+    ck_assert_int_eq(describe(EVENT("{\"a\":\"x\"}", "{}"), "a: none any more"), 0);
+    ck_assert_int_eq(describe(EVENT("{\"uids\":[]}", "null"), "deleted"), 0);
+    ck_assert_int_eq(describe("{}", ""), -EBADMSG);
+    ck_assert_int_eq(describe("x", ""), -EBADMSG);
+}
+END_TEST
+
+static int on_object(void *user, const struct ctl_kind *kind, const char *name, const char *body)
+{
+    char *text = user;
+    snprintf(text + strlen(text), 256 - strlen(text), "%s/%s%s ", kind->name, name, body);
+    return strcmp(name, "stop") == 0 ? -EXDEV : 0;
+}
+
+START_TEST(a_manifest_is_an_array_of_objects_with_kind_and_name)
+{
+    const struct {
+        const char *text;
+        int status;
+        const char *done;
+    } cases[] = {
+        {"[]", 0, ""},
+        {"[{\"kind\":\"tenant\",\"name\":\"a\",\"revision\":4,\"uids\":[1]},"
+         "{\"name\":\"b\",\"kind\":\"window\"}]",
+         0, "tenant/a{\"uids\":[1]} window/b{} "},
+        {"[{\"kind\":\"window\",\"name\":\"stop\"},{\"kind\":\"window\",\"name\":\"b\"}]", -EXDEV,
+         "window/stop{} "},
+        {"[{\"kind\":\"window\",\"name\":\"b\"},{\"kind\":\"planet\",\"name\":\"c\"}]", -EINVAL,
+         "window/b{} "},
+        {"[{\"kind\":\"window\"}]", -EINVAL, ""},
+        {"[5]", -EINVAL, ""},
+        {"{}", -EINVAL, ""},
+        {"[", -EINVAL, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char done[256] = "";
+        ck_assert_int_eq(
+            ctl_decode_manifest(cases[i].text, strlen(cases[i].text), on_object, done, &err),
+            cases[i].status);
+        ck_assert_str_eq(done, cases[i].done);
+    }
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(settings_are_read_page_by_page_and_kept_as_they_were)                                        \
+    T(set_changes_what_is_named_and_keeps_the_rest)                                                \
+    T(what_cannot_be_set_says_what_can)                                                            \
+    T(events_say_what_has_changed)                                                                 \
+    T(a_manifest_is_an_array_of_objects_with_kind_and_name)
+KEDGE_CHECK_MAIN("ctl.settings", TESTS)
