@@ -25,6 +25,9 @@ declare -A left_out=(
     [metad-errors]="$by_hand"
     [metad-kill]="$by_hand"
     [rest]="$by_hand"
+    [rest-settings]="$by_hand"
+    [rest-watch]="$by_hand"
+    [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
 )
 short=(conformance readers perftest verbs-connect main-job recovery hostile)
 parts=("$@")

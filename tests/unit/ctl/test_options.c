@@ -11,12 +11,14 @@ static struct kedge_errbuf err;
 /* Parses up to six words. */
 static int parse(struct ctl_options *o, const char *const words[6])
 {
-    char *argv[8] = {(char *)(uintptr_t) "rdmactl"};
+    static char *argv[8]; /* which `words` points into */
+    argv[0] = (char *)(uintptr_t) "rdmactl";
     int argc = 1;
     while (argc < 7 && words[argc - 1] != NULL) {
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
         argc++;
     }
+    argv[argc] = NULL;
     err.text[0] = '\0';
     return ctl_options_parse(argc, argv, o, &err);
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the REST interface about tenants, windows, events and configurations, without
+ * sockets: lines of method, path, If-Match, If-None-Match, and each query parameter ("-": absent),
+ * then the body. What one changes, the next one finds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "metaserver/service.h"
+
+enum { LINES = 4 + KEDGE_QUERIES, LINE_BYTES = 256 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct kedge_service s;
+
+static void on_wake(void *token)
+{
+    KEDGE_ASSERT(token != NULL);
+}
+
+static void begin(void)
+{
+    const struct kedge_meta_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
+    size_t bytes = kedge_table_bytes(kedge_table_log2_slots(16));
+    void *memory = aligned_alloc(64, bytes);
+    KEDGE_ASSERT(memory != NULL);
+    memset(memory, 0, bytes);
+    kedge_log_init("fuzz", KEDGE_LOG_ERROR);
+    s.meta = kedge_meta_new(&limits, memory, 1, 2);
+    s.settings = kedge_settings_new(16);
+    s.store = kedge_store_memory(NULL);
+    s.node_lease_ns = KEDGE_NS_PER_S;
+    s.endpoint.dct_number = 1;
+    s.max_watches = 2;
+    s.wake = on_wake;
+    KEDGE_ASSERT(s.meta != NULL && s.settings != NULL && s.store != NULL);
+}
+
+/* The next line as a string; NULL if it is "-" or there is none. */
+static const char *take_line(const uint8_t **data, size_t *size, char out[LINE_BYTES])
+{
+    const uint8_t *end = memchr(*data, '\n', *size);
+    size_t length = end == NULL ? *size : (size_t)(end - *data);
+    size_t kept = length < LINE_BYTES - 1 ? length : LINE_BYTES - 1;
+    memcpy(out, *data, kept);
+    out[kept] = '\0';
+    *data += end == NULL ? length : length + 1;
+    *size -= end == NULL ? length : length + 1;
+    return strcmp(out, "-") == 0 ? NULL : out;
+}
+
+static void drain(struct kedge_watch *watch)
+{
+    const char *bytes = NULL;
+    size_t length = 0;
+    for (int i = 0; i < 3 && kedge_watch_next(watch, 0, &bytes, &length) == 0 && length > 0; i++)
+        KEDGE_ASSERT(bytes[length - 1] == '\n');
+    kedge_watch_free(watch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char line[LINES][LINE_BYTES];
+    const char *text[LINES];
+    struct kedge_service_answer answer;
+    struct kedge_text body;
+    if (s.meta == NULL)
+        begin();
+    for (int i = 0; i < LINES; i++)
+        text[i] = take_line(&data, &size, line[i]);
+    struct kedge_service_request request = {.method = text[0] != NULL ? text[0] : "GET",
+                                            .path = text[1] != NULL ? text[1] : "/",
+                                            .if_match = text[2],
+                                            .if_none_match = text[3],
+                                            .content_type = "application/json",
+                                            .body = data,
+                                            .body_bytes = size,
+                                            .who = "fuzz",
+                                            .token = &s};
+    for (int i = 0; i < KEDGE_QUERIES; i++)
+        request.query[i] = text[4 + i];
+    uint64_t revision = kedge_settings_revision(s.settings);
+    kedge_text_init(&body, 4 << 20);
+    kedge_service_handle(&s, &request, 1, &body, &answer);
+    KEDGE_ASSERT(answer.status >= 200 && answer.status < 600 && body.error == 0);
+    if (answer.status >= 400) {
+        KEDGE_ASSERT(strcmp(answer.content_type, "application/problem+json") == 0);
+        KEDGE_ASSERT(answer.watch == NULL && kedge_settings_revision(s.settings) == revision);
+    }
+    KEDGE_ASSERT(kedge_settings_revision(s.settings) - revision <= 1);
+    if (answer.watch != NULL)
+        drain(answer.watch);
+    kedge_text_fini(&body);
+    return 0;
+}
