@@ -33,6 +33,10 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
     int status = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, &leave, why);
     if (status != 0)
         return status;
+    const struct agentd_window device = agentd_settings_window(s, AGENTD_DEVICE, ""),
+                               each = agentd_settings_window(s, AGENTD_DESTINATION, "");
+    a->follow.window = (struct agentd_limits){.bytes = device.bytes, .ops = device.ops};
+    a->follow.destination_window = (struct agentd_limits){.bytes = each.bytes, .ops = each.ops};
     sessions_quotas(a);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         if (leave & UINT64_C(1) << i)

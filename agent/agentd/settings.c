@@ -193,5 +193,10 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
     if (status == 0)
         status = decode_array(root, "windows", decode_window, out, why);
     json_decref(root);
+    for (uint32_t i = 0; i < out->tenants && status == 0; i++) {
+        const struct agentd_window w =
+            agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);
+        out->tenant[i].window = (struct agentd_limits){.bytes = w.bytes, .ops = w.ops};
+    }
     return status;
 }

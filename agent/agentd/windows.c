@@ -14,10 +14,25 @@ static void tell_lane(struct agent *a, enum kedge_window_scope scope, uint32_t t
     lane_thread_command(a, &command);
 }
 
+static uint64_t narrower(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* What the file says and what the metaservers say: both hold. */
+static struct agentd_limits both(struct agentd_limits a, struct agentd_limits b)
+{
+    return (struct agentd_limits){.bytes = narrower(a.bytes, b.bytes),
+                                  .ops = narrower(a.ops, b.ops)};
+}
+
 void windows_apply(struct agent *a)
 {
-    tell_lane(a, KEDGE_WINDOW_DEVICE, 0, &a->config.window);
-    tell_lane(a, KEDGE_WINDOW_DESTINATION, 0, &a->config.destination_window);
+    const struct agentd_limits device = both(a->config.window, a->follow.window),
+                               each =
+                                   both(a->config.destination_window, a->follow.destination_window);
+    tell_lane(a, KEDGE_WINDOW_DEVICE, 0, &device);
+    tell_lane(a, KEDGE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         tell_lane(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
 }

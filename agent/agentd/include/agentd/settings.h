@@ -24,8 +24,8 @@ struct agentd_window {
 struct agentd_settings {
     uint64_t revision; /* 0: none */
     uint32_t tenants, windows;
-    struct agentd_tenant_config tenant[AGENTD_TENANTS];
-    struct agentd_window window[AGENTD_WINDOWS]; /* of tenants too: their own first */
+    struct agentd_tenant_config tenant[AGENTD_TENANTS]; /* with the narrowest of their windows */
+    struct agentd_window window[AGENTD_WINDOWS];        /* of tenants too: their own first */
 };
 
 /* 0 and *out; -EINVAL and a sentence that names the field. Fields that are not known are passed

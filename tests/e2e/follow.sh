@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# An agent follows what operators set at its metaserver: tenants, quotas and windows are in force while workers run,
+# also after a restart without any metaserver; what it cannot apply it says, and goes on as before.
+source "$(dirname "$0")/lib.sh"
+needs_built kedge-probe
+agents=1
+start
+me=$(id -u)
+ctl() { timeout 20 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
+status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+is() { # value sentence filter
+    local now begin
+    begin=$(date +%s%N)
+    for _ in $(seq 200); do
+        now=$(status | jq -c "$3")
+        [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms)"; return; }
+        sleep 0.05
+    done
+    fail "$2: $now, not $1"
+}
+worker() { # starts one that stays; its pid in $worker
+    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" vqps 1 >"$work/worker.out" 2>&1 &
+    worker=$!
+    worker_pids+=("$worker")
+    for _ in $(seq 200); do [[ ! -s $work/worker.out ]] || break; sleep 0.05; done
+}
+workers='.tenants[] | select(.name == "workers")'
+
+is '"file"' "before anything is said the file's tenant is in force" "$workers | .from"
+worker
+ctl tenant set workers uids="$me" sessions=1 vqps=3
+is '["metaserver",1,3]' "a tenant's quotas are in force while its worker runs" "$workers | [.from, .max_sessions, .max_vqps]"
+kill -0 "$worker" || fail "the worker did not go on"
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" vqps 1 >"$work/second.out" 2>&1 && fail "a second session was given"
+grep -qi quota "$work/second.out" || fail "the refusal does not name the quota: $(cat "$work/second.out")"
+ok "and hold: $(tail -n 1 "$work/second.out")"
+ctl window set all scope=device ops=9
+is 9 "so is a window" '.windows.device.limit_ops'
+ctl tenant set other uids=54321
+is true "a tenant comes" 'any(.tenants[]; .name == "other")'
+ctl tenant delete other
+is false "and goes" 'any(.tenants[]; .name == "other")'
+revision=$(status | jq .settings.revision)
+
+kill -KILL "${pids[metad]}"
+wait "${pids[metad]}" 2>/dev/null || true
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
+is "[\"metaserver\",1,$revision,9]" "what was in force is so after a restart without any metaserver" \
+    "[($workers | .from, .max_sessions), .settings.revision, .windows.device.limit_ops]"
+metad_configure # at its port of before
+daemon_start metad kedge-metad || fail "the metaserver does not start again"
+agent_wait a || fail "the agent did not register again"
+
+ctl tenant delete workers
+is '"file"' "without it the file's is in force again" "$workers | .from"
+ctl tenant set intruder uids="$me"
+is true "what cannot be applied is said" '.settings.why | contains("belongs to tenant")'
+is "[\"file\",$((revision + 1))]" "and what was in force stays" "[($workers | .from), .settings.revision]"
+ctl tenant delete intruder
+is '""' "until it can" '.settings.why'
+stop
