@@ -178,6 +178,7 @@ START_TEST(what_a_destruction_frees_is_not_needed_by_an_earlier_operation_any_mo
     for (int i = 0; i < 4; i++)
         submit(&ops[i]);
     await_ends(1);
+    await_begins(2);
     (void)place(bed.ended, &ops[3]); /* which needs nothing, and overtook them all */
     ck_assert_int_eq(bed.begins, 2);
     let_go();
