@@ -169,13 +169,14 @@ static uint16_t needed_flag(enum ibv_wr_opcode opcode)
                                          : KEDGE_RECORD_ATOMIC;
 }
 
-/* Another tenant's key is answered like an unknown one. It is the READ that a guess costs, not the
- * requests that are refused by what it brought. */
+/* Another tenant's key is answered like an unknown one. Of unknown ones it is the READ that counts
+ * as a guess, not the requests that are refused by what it brought: a region may be gone, and who
+ * used it not know. */
 static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, struct wr *w,
                                      uint32_t *reason)
 {
     *reason = KEDGE_REASON_VKEY;
-    if (!e->guessed) {
+    if (!e->guessed || e->state == CACHED_VALID) {
         e->guessed = 1;
         session_wrong_key(l, w->session);
     }

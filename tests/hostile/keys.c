@@ -56,7 +56,6 @@ static void guess_behind(struct hostile *h, struct raw *r)
         return;
     d.post.length = BYTES;
     d.post.offset = r->arena_bytes / 2;
-    uint32_t wrong = (uint32_t)hostile_random(h);
     while (!raw_ended(r) && raw_connect(r) == 0) {
         for (int i = 0; i < 8; i++) {
             d.flags = 0;
@@ -64,7 +63,7 @@ static void guess_behind(struct hostile *h, struct raw *r)
             raw_put(r, &d, NULL, 0);
         }
         d.flags = KEDGE_OP_SIGNALED;
-        d.post.vkey = wrong; /* always the same, and so known to be wrong */
+        d.post.vkey = (uint32_t)hostile_random(h); /* one that is known costs nothing */
         raw_put(r, &d, NULL, 0);
         h->errors += raw_poll(r, &e, CUT_OFF_MS) > 0;
         h->did++;
