@@ -89,8 +89,12 @@ until_true "a reader that is stopped is cut off" open_streams 2
 ask /v1/nodes/n1/configuration
 until_true "the other one has the newest" has_revision one "$(jq .revision "$work/body")"
 during=$(rss)
-((during - before < 20000)) || fail "memory grew by $((during - before)) KiB"
-ok "it took $((during - before)) KiB"
+if grep -q -a __asan_init "$metad"; then
+    skip "the bound of the metaserver's memory (a sanitizer keeps what was freed)"
+else
+    ((during - before < 20000)) || fail "memory grew by $((during - before)) KiB"
+    ok "it took $((during - before)) KiB"
+fi
 kill -CONT "$two"
 ask '/v1/events?watch=1&revision=1'
 expect 410 "a revision that has left the trail is 410"
