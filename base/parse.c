@@ -38,6 +38,25 @@ int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
     return 0;
 }
 
+int kedge_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last)
+{
+    uint64_t a, b;
+    const char *end;
+    int status = parse_digits(text, &a, &end);
+    if (status != 0)
+        return status;
+    if (*end != '-')
+        return -EINVAL;
+    status = kedge_parse_u64(end + 1, 0, max, &b);
+    if (status != 0)
+        return status;
+    if (a > b)
+        return -ERANGE;
+    *first = a;
+    *last = b;
+    return 0;
+}
+
 struct unit {
     const char *name;
     uint64_t factor;

@@ -12,34 +12,22 @@
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* "1000-1999" */
-static int parse_range(const char *text, struct kedge_uid_range *out)
-{
-    char first[16];
-    const char *dash = strchr(text, '-');
-    uint64_t a, b;
-    if (dash == NULL || (size_t)(dash - text) >= sizeof first)
-        return -EINVAL;
-    memcpy(first, text, (size_t)(dash - text));
-    first[dash - text] = '\0';
-    if (kedge_parse_u64(first, 0, UINT32_MAX, &a) != 0 ||
-        kedge_parse_u64(dash + 1, 0, UINT32_MAX, &b) != 0)
-        return -EINVAL;
-    *out = (struct kedge_uid_range){(uint32_t)a, (uint32_t)b};
-    return 0;
-}
-
 static int decode_uid(const struct json_at *at, json_t *value, size_t i,
                       struct kedge_uid_range *out)
 {
     char field[16];
     json_int_t uid = json_integer_value(value);
+    uint64_t first, last;
     snprintf(field, sizeof field, "uids[%zu]", i);
     if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
         *out = (struct kedge_uid_range){(uint32_t)uid, (uint32_t)uid};
         return 0;
     }
-    if (json_is_string(value) && parse_range(json_string_value(value), out) == 0)
+    if (json_is_string(value) &&
+        kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
+        *out = (struct kedge_uid_range){(uint32_t)first, (uint32_t)last};
         return 0;
+    }
     return json_bad(at, field,
                     "must be a uid below 4294967295, or a range of them such as \"1000-1999\"");
 }

@@ -91,13 +91,14 @@ static void status_connector(struct agent *a, struct kedge_text *t)
 }
 
 /* What a tenant has, and its quota: null without one. */
-static void status_bounded(struct kedge_text *t, const char *what, uint32_t used, uint32_t most)
+static void status_bounded(struct kedge_text *t, const char *what, uint32_t used, uint64_t most,
+                           uint64_t none)
 {
     kedge_text_printf(t, "\"%s\":%u,\"max_%s\":", what, used, what);
-    if (most == UINT32_MAX)
+    if (most == none)
         kedge_text_printf(t, "null,");
     else
-        kedge_text_printf(t, "%u,", most);
+        kedge_text_printf(t, "%llu,", (unsigned long long)most);
 }
 
 static void status_lists(struct agent *a, struct kedge_text *t)
@@ -123,14 +124,13 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         kedge_text_printf(t, "%s{\"name\":", comma);
         comma = ",";
         kedge_text_json(t, tenant->config.name);
-        kedge_text_printf(t, ",\"from\":\"%s\",\"leaving\":%s",
+        kedge_text_printf(t, ",\"from\":\"%s\",\"leaving\":%s,",
                           tenant->central ? "metaserver" : "file",
                           tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
-        kedge_text_printf(t, ",\"sessions\":%u,\"max_sessions\":%llu,",
-                          sessions_of_tenant(a, i + 1),
-                          (unsigned long long)tenant->config.sessions);
-        status_bounded(t, "vqps", a->quota[i].vqps, a->quota[i].max_vqps);
-        status_bounded(t, "mrs", a->quota[i].mrs, a->quota[i].max_mrs);
+        status_bounded(t, "sessions", sessions_of_tenant(a, i + 1), tenant->config.sessions,
+                       UINT64_MAX);
+        status_bounded(t, "vqps", a->quota[i].vqps, a->quota[i].max_vqps, UINT32_MAX);
+        status_bounded(t, "mrs", a->quota[i].mrs, a->quota[i].max_mrs, UINT32_MAX);
         kedge_text_printf(t, "\"quota_refused\":%llu}", (unsigned long long)a->quota[i].refused);
     }
     kedge_text_printf(t, "],\"sessions_list\":[");

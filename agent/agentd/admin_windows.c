@@ -123,10 +123,10 @@ static bool destinations(struct agent *a, enum field field, uint64_t *out)
     *out = 0;
     switch (field) {
     case LIMIT_BYTES:
-        *out = a->config.destination_window.bytes;
+        *out = windows_destination(a).bytes;
         return true;
     case LIMIT_OPS:
-        *out = a->config.destination_window.ops;
+        *out = windows_destination(a).ops;
         return true;
     case WAITING:
         for (uint32_t i = 0; i < MAX_FLOWS; i++)

@@ -305,19 +305,17 @@ static void take_next(struct connection *c)
     int got = receive(c, packet, &bytes);
     if (got == -EAGAIN || got == -EINTR)
         return;
-    const bool flood = got == 0 && is_flood(c);
-    if (got == -EMSGSIZE || got == -EPROTO)
-        refuse(c, 0, -EPROTO, "malformed message");
-    else if (got != 0)
-        connection_close(c);
-    else if (flood && c->ended)
-        connection_close(c);
-    else if (c->ended)
+    if (got == 0 && !is_flood(c)) {
+        if (!c->ended)
+            take_message(c, packet, bytes);
         return;
-    else if (flood)
-        refuse(c, 0, -EAGAIN, "too many messages: the rings are for that");
+    }
+    const bool malformed = got == -EMSGSIZE || got == -EPROTO;
+    if (c->ended || (got != 0 && !malformed))
+        connection_close(c);
     else
-        take_message(c, packet, bytes);
+        refuse(c, 0, malformed ? -EPROTO : -EAGAIN,
+               malformed ? "malformed message" : "too many messages: the rings are for that");
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)

@@ -224,8 +224,19 @@ static void defaults(struct agentd_config *out)
         out->node[0] = '\0'; /* finish() asks for one */
 }
 
-static bool have_one_in_common(const struct agentd_tenant_config *a,
-                               const struct agentd_tenant_config *b, uid_t *uid)
+static uint64_t narrower(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b)
+{
+    return (struct agentd_limits){.bytes = narrower(a.bytes, b.bytes),
+                                  .ops = narrower(a.ops, b.ops)};
+}
+
+bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
+                         uid_t *uid)
 {
     for (uint32_t i = 0; i < a->uid_ranges; i++)
         for (uint32_t k = 0; k < b->uid_ranges; k++)
@@ -242,7 +253,7 @@ static int check_uids(const struct agentd_config *c, const char *where, struct k
     uid_t uid;
     for (uint32_t i = 0; i < c->tenants; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (have_one_in_common(&c->tenant[i], &c->tenant[k], &uid))
+            if (agentd_uids_overlap(&c->tenant[i], &c->tenant[k], &uid))
                 return kedge_err(err, -EINVAL,
                                  "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
                                  "take it out of one",

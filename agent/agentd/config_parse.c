@@ -168,7 +168,7 @@ int agentd_set_urls(struct agentd_config *config, const char *value, struct kedg
 }
 
 /* "1000", "2000-2999", or a user's name. */
-static int set_uids(struct agentd_uids *out, char *one, struct kedge_errbuf *must)
+static int set_uids(struct agentd_uids *out, const char *one, struct kedge_errbuf *must)
 {
     uint64_t first = 0, last = 0;
     if (!isdigit((unsigned char)one[0])) {
@@ -181,12 +181,12 @@ static int set_uids(struct agentd_uids *out, char *one, struct kedge_errbuf *mus
         *out = (struct agentd_uids){.first = user->pw_uid, .last = user->pw_uid};
         return 0;
     }
-    char *dash = strchr(one, '-');
-    if (dash != NULL)
-        *dash = '\0';
-    if (kedge_parse_u64(one, 0, UINT32_MAX - 1, &first) != 0 ||
-        kedge_parse_u64(dash != NULL ? dash + 1 : one, 0, UINT32_MAX - 1, &last) != 0 ||
-        last < first)
+    const bool is_range = strchr(one, '-') != NULL;
+    int status = is_range ? kedge_parse_range(one, UINT32_MAX - 1, &first, &last)
+                          : kedge_parse_u64(one, 0, UINT32_MAX - 1, &first);
+    if (!is_range)
+        last = first;
+    if (status != 0)
         return kedge_err(must, -EINVAL,
                          "must be a list of users such as www-data, 1000, 2000-2999");
     *out = (struct agentd_uids){.first = (uid_t)first, .last = (uid_t)last};

@@ -276,13 +276,12 @@ struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
     uv_timer_t timer;
-    struct kedge_text line;                          /* what has come of it */
     uint64_t seen;                                   /* the revision that came last; 0: none did */
     uint64_t applied;                                /* the one in force; 0: none */
     struct agentd_limits window, destination_window; /* of it */
     char why[240];                                   /* what was seen is not; empty: it is */
     char *pending;                                   /* a document that may fit later */
-    uint64_t heard_ns, try_ns, again_ns, backoff_ms;
+    uint64_t try_ns, again_ns, backoff_ms;
     struct settings_save save;
     char *unsaved; /* the newest document in force that waits to be written */
 };
@@ -331,6 +330,9 @@ void lane_thread_command(struct agent *a, const struct kedge_command *command);
 /* ---- windows.c
  * ------------------------------------------------------------------------------------- */
 
+/* In force: what the file says and what the metaservers say, both hold. */
+struct agentd_limits windows_device(const struct agent *a);
+struct agentd_limits windows_destination(const struct agent *a);
 /* Tells the lane what the settings say, and what is in force of each tenant. */
 void windows_apply(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */

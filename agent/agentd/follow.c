@@ -18,9 +18,9 @@
 #define FILE_NAME "settings.json"
 
 enum {
-    LOOK_MS = 250,    /* whether it is time for anything */
-    SILENCE_S = 15,   /* several of the metaserver's empty lines: it is gone */
-    TRY_MIN_MS = 250, /* between tries, doubled each time */
+    LOOK_MS = 250,      /* whether it is time for anything */
+    SILENCE_MS = 15000, /* several of the metaserver's empty lines: it is gone */
+    TRY_MIN_MS = 250,   /* between tries, doubled each time */
     APPLY_AGAIN_MS = 1000,
 };
 
@@ -33,10 +33,8 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
     int status = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, &leave, why);
     if (status != 0)
         return status;
-    const struct agentd_window device = agentd_settings_window(s, AGENTD_DEVICE, ""),
-                               each = agentd_settings_window(s, AGENTD_DESTINATION, "");
-    a->follow.window = (struct agentd_limits){.bytes = device.bytes, .ops = device.ops};
-    a->follow.destination_window = (struct agentd_limits){.bytes = each.bytes, .ops = each.ops};
+    a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
+    a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
     sessions_quotas(a);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         if (leave & UINT64_C(1) << i)
@@ -136,20 +134,27 @@ static void forget_pending(struct follow *f)
     f->pending = NULL;
 }
 
-static void take_line(struct agent *a, const char *text, size_t length)
+/* It may fit later: the newest one alone is tried again. */
+static void put_off(struct follow *f, const char *text, size_t length)
 {
+    f->pending = strndup(text, length);
+    f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
+}
+
+static int take_line(void *user, const char *text, size_t length)
+{
+    struct agent *a = user;
     struct follow *f = &a->follow;
     if (length == 0) /* it is still there */
-        return;
+        return 0;
     f->backoff_ms = TRY_MIN_MS;
     forget_pending(f);
     int status = take_document(a, text, length);
-    if (status == 0) {
+    if (status == 0)
         keep(a, text, length);
-    } else if (status == -ENOSPC) {
-        f->pending = strndup(text, length);
-        f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
-    }
+    else if (status == -ENOSPC)
+        put_off(f, text, length);
+    return 0;
 }
 
 static void apply_pending(struct agent *a)
@@ -157,35 +162,12 @@ static void apply_pending(struct agent *a)
     struct follow *f = &a->follow;
     char *text = f->pending;
     f->pending = NULL;
-    take_line(a, text, strlen(text));
+    (void)take_line(a, text, strlen(text));
     free(text);
 }
 
 /* ---- the stream
  * ------------------------------------------------------------------------------------------ */
-
-/* A metaserver that says too much in one line is left for the next one. */
-static int on_data(void *user, int status, const char *bytes, size_t length)
-{
-    struct agent *a = user;
-    struct follow *f = &a->follow;
-    f->heard_ns = kedge_clock_ns();
-    if (status != 200)
-        return 0;
-    while (length > 0) {
-        const char *end = memchr(bytes, '\n', length);
-        size_t part = end != NULL ? (size_t)(end - bytes) : length;
-        if (kedge_text_append(&f->line, bytes, part) != 0)
-            return -EMSGSIZE;
-        if (end == NULL)
-            return 0;
-        take_line(a, kedge_text_str(&f->line), f->line.length);
-        kedge_text_reset(&f->line);
-        bytes += part + 1;
-        length -= part + 1;
-    }
-    return 0;
-}
 
 static void try_next(struct agent *a)
 {
@@ -213,11 +195,13 @@ static void watch(struct agent *a)
 {
     struct follow *f = &a->follow;
     char url[AGENTD_TEXT * 2];
-    const struct kedge_http_call c = {.url = url, .timeout_ms = UINT32_MAX, .on_data = on_data};
+    const struct kedge_http_call c = {.url = url,
+                                      .timeout_ms = UINT32_MAX,
+                                      .silence_timeout_ms = SILENCE_MS,
+                                      .max_response_bytes = AGENTD_SETTINGS_BYTES,
+                                      .on_line = take_line};
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1",
              a->config.metaserver[f->metaserver], a->config.node);
-    kedge_text_reset(&f->line);
-    f->heard_ns = kedge_clock_ns();
     if (a->registration[f->metaserver].state != REGISTRATION_DONE ||
         kedge_http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
         try_next(a);
@@ -230,10 +214,6 @@ static void on_look(uv_timer_t *timer)
     const uint64_t now = kedge_clock_ns();
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
-    if (f->call != 0 && now - f->heard_ns > SILENCE_S * KEDGE_NS_PER_S) {
-        (void)kedge_http_client_cancel(a->http_client, f->call);
-        try_next(a);
-    }
     if (f->call == 0 && now >= f->try_ns)
         watch(a);
 }
@@ -243,9 +223,7 @@ static void on_look(uv_timer_t *timer)
 
 void follow_load(struct agent *a)
 {
-    struct follow *f = &a->follow;
     size_t length;
-    kedge_text_init(&f->line, AGENTD_SETTINGS_BYTES);
     int dir = open(a->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char *text = malloc(AGENTD_SETTINGS_BYTES);
     int status = dir < 0 ? -errno : text == NULL ? -ENOMEM : 0;
@@ -283,7 +261,6 @@ void follow_stop(struct agent *a)
 
 void follow_fini(struct agent *a)
 {
-    kedge_text_fini(&a->follow.line);
     free(a->follow.unsaved);
     a->follow.unsaved = NULL;
 }

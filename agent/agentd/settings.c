@@ -49,22 +49,16 @@ static int name(const json_t *object, const char *key, size_t size, char *out,
 /* 1000 or "1000-1999" */
 static int decode_uid(const json_t *value, struct agentd_uids *out)
 {
-    const char *text = json_string_value(value), *dash = text != NULL ? strchr(text, '-') : NULL;
-    char first[16];
-    uint64_t a, b;
-    if (json_is_integer(value) && json_integer_value(value) >= 0 &&
-        json_integer_value(value) < UINT32_MAX) {
-        out->first = out->last = (uid_t)json_integer_value(value);
+    const json_int_t uid = json_integer_value(value);
+    uint64_t first, last;
+    if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
+        out->first = out->last = (uid_t)uid;
         return 0;
     }
-    if (dash == NULL || (size_t)(dash - text) >= sizeof first)
+    if (!json_is_string(value) ||
+        kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) != 0)
         return -EINVAL;
-    memcpy(first, text, (size_t)(dash - text));
-    first[dash - text] = '\0';
-    if (kedge_parse_u64(first, 0, UINT32_MAX - 1, &a) != 0 ||
-        kedge_parse_u64(dash + 1, a, UINT32_MAX - 1, &b) != 0)
-        return -EINVAL;
-    *out = (struct agentd_uids){(uid_t)a, (uid_t)b};
+    *out = (struct agentd_uids){(uid_t)first, (uid_t)last};
     return 0;
 }
 
@@ -87,7 +81,7 @@ static int decode_uids(const json_t *object, struct agentd_tenant_config *t,
 static int add_window(struct agentd_settings *s, const struct agentd_window *w,
                       struct kedge_errbuf *why)
 {
-    if (w->bytes == 0 && w->ops == 0)
+    if (w->most.bytes == 0 && w->most.ops == 0)
         return 0;
     if (s->windows == AGENTD_WINDOWS)
         return kedge_err(why, -EINVAL, "there are more than %d windows", AGENTD_WINDOWS);
@@ -111,8 +105,8 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
         (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
         (status = number(object, t->name, "mrs", &t->mrs, why)) != 0 ||
         (status = bound(object, t->name, "memory_bytes", &t->memory, why)) != 0 ||
-        (status = number(object, t->name, "window_bytes", &w.bytes, why)) != 0 ||
-        (status = number(object, t->name, "window_ops", &w.ops, why)) != 0)
+        (status = number(object, t->name, "window_bytes", &w.most.bytes, why)) != 0 ||
+        (status = number(object, t->name, "window_ops", &w.most.ops, why)) != 0)
         return status;
     return add_window(s, &w, why);
 }
@@ -137,27 +131,20 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
     if (w.scope == AGENTD_TENANT &&
         (status = name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
         return status;
-    if ((status = number(object, of, "bytes", &w.bytes, why)) != 0 ||
-        (status = number(object, of, "ops", &w.ops, why)) != 0)
+    if ((status = number(object, of, "bytes", &w.most.bytes, why)) != 0 ||
+        (status = number(object, of, "ops", &w.most.ops, why)) != 0)
         return status;
     return add_window(s, &w, why);
 }
 
-static uint64_t narrower(uint64_t a, uint64_t b)
-{
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-struct agentd_window agentd_settings_window(const struct agentd_settings *s,
+struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
                                             enum agentd_window_scope scope, const char *tenant)
 {
-    struct agentd_window least = {.scope = scope};
+    struct agentd_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
         const struct agentd_window *w = &s->window[i];
-        if (w->scope != scope || (scope == AGENTD_TENANT && strcmp(w->tenant, tenant) != 0))
-            continue;
-        least.bytes = narrower(least.bytes, w->bytes);
-        least.ops = narrower(least.ops, w->ops);
+        if (w->scope == scope && (scope != AGENTD_TENANT || strcmp(w->tenant, tenant) == 0))
+            least = agentd_narrower(least, w->most);
     }
     return least;
 }
@@ -193,10 +180,7 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
     if (status == 0)
         status = decode_array(root, "windows", decode_window, out, why);
     json_decref(root);
-    for (uint32_t i = 0; i < out->tenants && status == 0; i++) {
-        const struct agentd_window w =
-            agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);
-        out->tenant[i].window = (struct agentd_limits){.bytes = w.bytes, .ops = w.ops};
-    }
+    for (uint32_t i = 0; i < out->tenants && status == 0; i++)
+        out->tenant[i].window = agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);
     return status;
 }

@@ -30,24 +30,11 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
 
 /* ---- what the metaservers say */
 
-/* A uid that both have, in *uid. */
-static bool overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
-                    uid_t *uid)
-{
-    for (uint32_t i = 0; i < a->uid_ranges; i++)
-        for (uint32_t k = 0; k < b->uid_ranges; k++)
-            if (a->uids[i].first <= b->uids[k].last && b->uids[k].first <= a->uids[i].last) {
-                *uid = a->uids[i].first > b->uids[k].first ? a->uids[i].first : b->uids[k].first;
-                return true;
-            }
-    return false;
-}
-
 static int check_pair(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
                       const char *of_b, struct kedge_errbuf *why)
 {
     uid_t uid;
-    if (overlap(a, b, &uid))
+    if (agentd_uids_overlap(a, b, &uid))
         return kedge_err(why, -EEXIST, "uid %u belongs to tenant %s and to %s%s: take it from one",
                          (unsigned)uid, a->name, b->name, of_b);
     if (a->id == b->id)

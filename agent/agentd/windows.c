@@ -14,23 +14,19 @@ static void tell_lane(struct agent *a, enum kedge_window_scope scope, uint32_t t
     lane_thread_command(a, &command);
 }
 
-static uint64_t narrower(uint64_t a, uint64_t b)
+struct agentd_limits windows_device(const struct agent *a)
 {
-    return a == 0 || (b != 0 && b < a) ? b : a;
+    return agentd_narrower(a->config.window, a->follow.window);
 }
 
-/* What the file says and what the metaservers say: both hold. */
-static struct agentd_limits both(struct agentd_limits a, struct agentd_limits b)
+struct agentd_limits windows_destination(const struct agent *a)
 {
-    return (struct agentd_limits){.bytes = narrower(a.bytes, b.bytes),
-                                  .ops = narrower(a.ops, b.ops)};
+    return agentd_narrower(a->config.destination_window, a->follow.destination_window);
 }
 
 void windows_apply(struct agent *a)
 {
-    const struct agentd_limits device = both(a->config.window, a->follow.window),
-                               each =
-                                   both(a->config.destination_window, a->follow.destination_window);
+    const struct agentd_limits device = windows_device(a), each = windows_destination(a);
     tell_lane(a, KEDGE_WINDOW_DEVICE, 0, &device);
     tell_lane(a, KEDGE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
@@ -73,6 +69,7 @@ void windows_reload(struct agent *a)
             take_tenant(&a->tenants.at[i], fresh);
     free(fresh);
     windows_apply(a);
+    const struct agentd_limits device = windows_device(a);
     kedge_log(KEDGE_LOG_INFO, "windows are as the settings say", "bytes=%llu ops=%llu",
-              (unsigned long long)a->config.window.bytes, (unsigned long long)a->config.window.ops);
+              (unsigned long long)device.bytes, (unsigned long long)device.ops);
 }

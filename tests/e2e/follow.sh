@@ -61,4 +61,29 @@ is true "what cannot be applied is said" '.settings.why | contains("belongs to t
 is "[\"file\",$((revision + 1))]" "and what was in force stays" "[($workers | .from), .settings.revision]"
 ctl tenant delete intruder
 is '""' "until it can" '.settings.why'
+ctl window set each scope=destination bytes=65536
+limit() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_window_limit_bytes{scope="destination"} //p'; }
+is 2 "a window to each destination comes" ".settings.revision - $((revision + 3)) + 1"
+[[ $(limit) == 65536 ]] || fail "the metrics show a limit of $(limit)"
+
+# A worker may look at what it was lent until it closes: whoever is told to go keeps its memory until then.
+sed -i 's/^uids = .*/uids = 54321/' "$work/a.conf"
+kill -KILL "$worker"
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+daemon_start a kedge-agentd || fail "the agent does not start"
+guests='.tenants[] | select(.name == "guests")'
+ctl tenant set guests uids="$me"
+is '[0,null]' "a tenant without bounds has none" "$guests | [.sessions, .max_sessions]"
+worker
+is 1 "its worker is there" "$guests | .sessions"
+ctl tenant delete guests
+is '[1,[true]]' "the worker of a tenant that goes keeps what it has" "[.sessions.ending, [$guests | .leaving]]"
+kill -0 "$worker" || fail "the worker ended: $(cat "$work/worker.out")"
+for _ in $(seq 20); do
+    now=$(status | jq -c "[.sessions.ending, [$guests | .leaving]]")
+    [[ $now == '[1,[true]]' ]] || fail "it lost it while it was there: $now"
+done
+kill -KILL "$worker"
+is '[0,[]]' "until it ends" "[.sessions.ending, [$guests | .leaving]]"
 stop

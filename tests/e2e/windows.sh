@@ -64,7 +64,7 @@ is 4 "the most that was in flight is what may be" window device.most_ops
 is 16384 "in bytes too" window device.most_bytes
 [[ $(metric in_flight_operations 'scope="device"') -le 4 && $(metric most_operations 'scope="device"') == 4 ]] ||
     fail "the metrics say otherwise"
-"$bin/rdmactl" --agent-socket "$work/a.admin" agent status | grep -q '^windows.device.limit_ops *4 *$' ||
+grep -q '^windows.device.limit_ops *4 *$' <<<"$("$bin/rdmactl" --agent-socket "$work/a.admin" agent status)" ||
     fail "rdmactl's table does not show the window"
 
 settings 9 0
@@ -84,6 +84,7 @@ is 100 "a window smaller than a request" window device.limit_bytes
 grows "lets them go one by one"
 holds 1
 kill -0 "$busy" || fail "the load ended: $(cat "$work/load.out")"
+! grep -q 'restart it for the other settings' "$work/a.log" || fail "windows alone have changed, and the log wants a restart"
 sed -i '/^\[pool\]/a max_vqps = 255' "$work/a.conf"
 settings 0 0
 is null "no window at all" window device.limit_ops

@@ -35,6 +35,9 @@ int kedge_text_json(struct kedge_text *t, const char *string);
 
 /* Decimal digits alone. 0; -EINVAL for anything else; -ERANGE outside min .. max. */
 int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* "1000-1999": both of at most max. 0; -EINVAL for anything else; -ERANGE above max, or when the
+ * first is the greater one. */
+int kedge_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last);
 /* "250ns", "20us", "20ms", "1s", "5m", "2h", "7d" -> nanoseconds; "0" needs no unit. -EINVAL,
  * -ERANGE above 2^63 - 1. */
 int kedge_parse_duration(const char *text, uint64_t *out_ns);

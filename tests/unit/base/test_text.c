@@ -92,6 +92,26 @@ START_TEST(numbers_are_decimal_digits_in_range_or_refused)
 }
 END_TEST
 
+START_TEST(ranges_are_two_numbers_in_order_or_refused)
+{
+    static const char *const malformed[] = {"", "-", "1", "1-", "-2", "1--2", "1-2-3", "1 -2"};
+    uint64_t first = 77, last = 78;
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+        ck_assert_msg(kedge_parse_range(malformed[i], 9, &first, &last) == -EINVAL, "%s",
+                      malformed[i]);
+    ck_assert_int_eq(kedge_parse_range("3-2", 9, &first, &last), -ERANGE);
+    ck_assert_int_eq(kedge_parse_range("3-10", 9, &first, &last), -ERANGE);
+    ck_assert_int_eq(kedge_parse_range("10-10", 9, &first, &last), -ERANGE);
+    ck_assert_uint_eq(first, 77);
+    ck_assert_uint_eq(last, 78);
+    ck_assert_int_eq(kedge_parse_range("9-9", 9, &first, &last), 0);
+    ck_assert_uint_eq(first, 9);
+    ck_assert_int_eq(kedge_parse_range("0-18446744073709551615", UINT64_MAX, &first, &last), 0);
+    ck_assert_uint_eq(first, 0);
+    ck_assert_uint_eq(last, UINT64_MAX);
+}
+END_TEST
+
 START_TEST(durations_need_a_known_unit_and_do_not_overflow)
 {
     static const char *const malformed[] = {"",     "5",     "ms",   "5 ms", "5MS", "-5ms",
@@ -266,6 +286,7 @@ END_TEST
     T(json_strings_escape_what_must_be_and_replace_what_is_no_utf8)                                \
     T(a_json_string_that_does_not_fit_leaves_nothing_behind)                                       \
     T(numbers_are_decimal_digits_in_range_or_refused)                                              \
+    T(ranges_are_two_numbers_in_order_or_refused)                                                  \
     T(durations_need_a_known_unit_and_do_not_overflow)                                             \
     T(sizes_take_binary_units_alone)                                                               \
     T(gids_are_ipv6_or_ipv4_addresses_and_nothing_else)                                            \

@@ -32,6 +32,9 @@ struct agentd_limits {
     uint64_t bytes, ops;
 };
 
+/* What both allow. */
+struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b);
+
 /* [tenant NAME] */
 struct agentd_tenant_config {
     char name[AGENTD_NAME];
@@ -42,6 +45,10 @@ struct agentd_tenant_config {
     uint64_t memory;              /* bytes of arenas */
     struct agentd_limits window;
 };
+
+/* Whether both have some uid, and which: its number in *uid. */
+bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
+                         uid_t *uid);
 
 struct agentd_config {
     /* [agent] */

@@ -14,11 +14,10 @@ enum {
     AGENTD_SETTINGS_BYTES = 1 << 20 /* of a document */
 };
 
-/* What may be in flight; 0: no bound. */
 struct agentd_window {
     enum agentd_window_scope { AGENTD_DEVICE, AGENTD_DESTINATION, AGENTD_TENANT } scope;
     char tenant[AGENTD_NAME]; /* "" unless that is the scope */
-    uint64_t bytes, ops;
+    struct agentd_limits most;
 };
 
 struct agentd_settings {
@@ -33,8 +32,8 @@ struct agentd_settings {
 int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
                            struct kedge_errbuf *why);
 
-/* The narrowest of all windows of a scope (and tenant): 0 is none. */
-struct agentd_window agentd_settings_window(const struct agentd_settings *s,
+/* The narrowest of all windows of a scope (and tenant). */
+struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
                                             enum agentd_window_scope scope, const char *tenant);
 
 #endif

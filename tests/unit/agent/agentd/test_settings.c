@@ -45,7 +45,7 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->vqps, 6);
     ck_assert_uint_eq(t->mrs, 0);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
-    struct agentd_window w = agentd_settings_window(&s, AGENTD_DEVICE, "");
+    struct agentd_limits w = agentd_settings_window(&s, AGENTD_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
     ck_assert_uint_eq(w.bytes, 1);
     w = agentd_settings_window(&s, AGENTD_TENANT, "red");
