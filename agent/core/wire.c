@@ -248,10 +248,11 @@ void wire_abandon(struct kedge_lane *l, struct phys *p)
     replace(l, p);
 }
 
+/* An event may have been under way while the queue pair was repaired: what it says is then over. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp && !l->phys[i].broken) {
+        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR) {
             COUNT(l, qp_broken, l->phys[i].head == l->phys[i].tail);
             wire_abandon(l, &l->phys[i]);
         }

@@ -97,6 +97,8 @@ static int to_reset(struct soft_fab *f, struct soft_qp *qp)
     if (qp->rq.shared != NULL && soft_rq_drop(f, &qp->rq) != 0)
         return -EINPROGRESS;
     forget_queued(qp);
+    atomic_store(&qp->shared->cause, 0); /* nor is the next life told why this one ended */
+    kedge_fab_events_purge(&f->events, &qp->base);
     return 0;
 }
 

@@ -179,6 +179,7 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
         forget(q);
         empty(q);
+        kedge_fab_events_purge(&f->events, &q->base);
     }
     atomic_store(&q->state, ctl->modify.attr.qp_state);
     return 0;

@@ -161,7 +161,7 @@ part_perftest() {
     ok "$said"
 }
 
-descriptors() { find "/proc/${pids[a]}/fd" -mindepth 1 | wc -l; }
+descriptors() { readlink "/proc/${pids[a]}"/fd/* | grep -vc kedge-arena; } # of which tenants keep a few
 anonymous_kib() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
 gauges() { status a | jq -r '.connections | "\(.initiators) \(.responders) \(.addresses) \(.incoming) \(.outgoing)"'; }
 at_rest() {
@@ -191,7 +191,9 @@ part_killed() {
     ok "b killed and started again $count times: a had initiators, responders, addresses, incoming, outgoing $before, has $after"
     read -ra before <<<"$before"; read -ra after <<<"$after"
     for i in 0 1 2 3 4; do ((after[i] <= before[i] + 2)) || fail "something of a has grown"; done
-    (($(descriptors) <= fds + 2)) || fail "descriptors of a: $fds, then $(descriptors)"
+    (($(descriptors) <= fds + 2)) || fail "descriptors of a: $fds, then $(descriptors):
+$(readlink "/proc/${pids[a]}"/fd/* | sort | uniq -c | sort -rn | head)"
+    (($(agent_number a arenas) <= 2 * $(agent_number a arenas_ahead))) || fail "arenas are left: $(agent_number a arenas)"
     # While b is away `back` attaches to a all the time: allocators keep what they had at the worst moment, which is
     # seen after two or three times (14 times: 8.2, 10.9, 10.9, 10.9, 11.5, 11.2 ... 11.3 MiB).
     (($(anonymous_kib) <= kib + 4096)) || fail "a's own memory: $kib KiB, then $(anonymous_kib)"

@@ -346,6 +346,8 @@ enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp);
 /* ---- asynchronous events: the control thread
  * ------------------------------------------------------ */
 
+/* Of a queue pair: after its RESET none of its former life is handed out, but one that the device
+ * had sent and that was not taken yet may be: ask kedge_fab_qp_state(). */
 struct kedge_fab_event {
     enum ibv_event_type type; /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
     union {

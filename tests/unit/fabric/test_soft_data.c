@@ -458,6 +458,31 @@ START_TEST(resetting_drops_what_is_queued_and_completed)
 }
 END_TEST
 
+/* A peer breaks it: its own next poll says so, or a reset before that keeps it from being said. */
+START_TEST(resetting_drops_the_events_of_the_life_before)
+{
+    struct pair p;
+    struct bed_wr w;
+    struct ibv_wc wc;
+    struct kedge_fab_event e;
+    for (int polled = 0; polled < 2; polled++) {
+        pair_open(&p, bed_patient);
+        fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
+        w.wr.rkey ^= 0xff00;
+        ck_assert_int_eq(bed_post_wait(p.rc[0], &w.wr), IBV_WC_REM_ACCESS_ERR);
+        if (polled) {
+            (void)kedge_fab_poll(p.b.cq, 1, &wc);
+            bed_modify(p.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
+        } else {
+            bed_modify(p.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
+            (void)kedge_fab_poll(p.b.cq, 1, &wc);
+        }
+        ck_assert_int_eq(kedge_fab_get_event(p.b.fab, &e), 0);
+        pair_close(&p);
+    }
+}
+END_TEST
+
 START_TEST(a_send_queue_has_the_room_it_was_given)
 {
     struct pair p;
@@ -495,6 +520,7 @@ END_TEST
     T(a_receive_that_is_too_short_is_the_senders_error_too)                                        \
     T(datagrams_bring_their_header_or_are_lost)                                                    \
     T(resetting_drops_what_is_queued_and_completed)                                                \
+    T(resetting_drops_the_events_of_the_life_before)                                               \
     T(a_send_queue_has_the_room_it_was_given)
 
 KEDGE_CHECK_MAIN("fabric.soft_data", TESTS)

@@ -317,6 +317,23 @@ START_TEST(the_devices_events_reach_the_control_thread)
 }
 END_TEST
 
+START_TEST(a_reset_forgets_what_was_said_of_the_life_before)
+{
+    struct dc_bed b;
+    struct kedge_fab_event e;
+    dc_bed_open(&b);
+    verbs_dc_probe(b.f);
+    struct kedge_fab_qp *qp = dc_bed_dci(&b, 1);
+    struct ibv_async_event in = {.event_type = IBV_EVENT_QP_FATAL,
+                                 .element.qp = ((struct verbs_qp *)qp)->qp};
+    verbs_events_handle(b.f, &in);
+    ck_assert_int_eq(dc_bed_move(&b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0), 0);
+    ck_assert_int_eq(kedge_fab_events_pop(&b.f->events, &e), 0);
+    dc_bed_free_dci(&b, qp);
+    dc_bed_close(&b);
+}
+END_TEST
+
 /* ---- the stand-in itself ---- */
 
 START_TEST(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
@@ -360,6 +377,7 @@ END_TEST
     T(on_infiniband_the_lid_goes_along_and_must_be_there)                                          \
     T(a_dct_on_infiniband_answers_from_its_lid)                                                    \
     T(the_devices_events_reach_the_control_thread)                                                 \
+    T(a_reset_forgets_what_was_said_of_the_life_before)                                            \
     T(the_stand_in_refuses_moves_with_other_masks_or_in_another_order)
 
 KEDGE_CHECK_MAIN("fabric.verbs_dc_control", TESTS)

@@ -122,6 +122,15 @@ START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
 }
 END_TEST
 
+static void break_last_link(void)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
+                              .modify = {.x = w->node[0].last_link,
+                                         .attr = {.qp_state = IBV_QPS_ERR},
+                                         .mask = IBV_QP_STATE}};
+    ck_assert_int_eq(kedge_fab_call(w->node[0].fab, &c), 0);
+}
+
 START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
 {
     open_all();
@@ -131,6 +140,11 @@ START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
     ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &fatal), 0);
     post(KEDGE_OP_WRITE, 2, 1, 1);
     expect(2, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0); /* it was said of its life before */
+    break_last_link();
+    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &fatal), 0);
+    post(KEDGE_OP_WRITE, 3, 1, 1);
+    expect(3, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     close_all();
 }
@@ -146,11 +160,7 @@ START_TEST(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a
     post(KEDGE_OP_READ, 2, 1, 1);
     post(KEDGE_OP_WRITE, 3, 3, 1);
     /* Taken by the lane and posted, then the device gives up before the next pass polls. */
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                              .modify = {.x = w->node[0].last_link,
-                                         .attr = {.qp_state = IBV_QPS_ERR},
-                                         .mask = IBV_QP_STATE}};
-    ck_assert_int_eq(kedge_fab_call(w->node[0].fab, &c), 0);
+    break_last_link();
     struct kedge_cqe e[2];
     ck_assert(world_poll(w, &k, &e[0], LONG));
     ck_assert(world_poll(w, &k, &e[1], LONG));
