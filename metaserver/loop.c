@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/assert.h"
@@ -66,7 +67,9 @@ static void reply(struct kedge_http_request *request, const struct kedge_service
     struct kedge_http_header *header = response.headers;
     char tag[24];
     snprintf(tag, sizeof tag, "\"%" PRIu64 "\"", answer->revision);
-    if (answer->allow != NULL)
+    if (answer->authenticate[0] != '\0')
+        *header++ = (struct kedge_http_header){"WWW-Authenticate", answer->authenticate};
+    if (answer->allow[0] != '\0')
         *header++ = (struct kedge_http_header){"Allow", answer->allow};
     if (answer->revision != 0)
         *header++ = (struct kedge_http_header){"ETag", tag};
@@ -102,6 +105,8 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         .content_type = kedge_http_header(request, "Content-Type"),
         .if_match = kedge_http_header(request, "If-Match"),
         .if_none_match = kedge_http_header(request, "If-None-Match"),
+        .authorization = kedge_http_header(request, "Authorization"),
+        .local = request->local && (request->peer_uid == 0 || request->peer_uid == geteuid()),
         .wall_ms = kedge_clock_wall_ms(),
         .who = who,
         .body = request->body,
@@ -238,8 +243,8 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
     struct kedge_meta_counts count = kedge_meta_count(m->service->meta);
     printf("kedge-metad: ready, port %u\n", port);
     fflush(stdout);
-    kedge_log(KEDGE_LOG_INFO, "ready", "port=%u unix_socket=\"%s\" nodes=%u", port,
-              config->unix_socket, count.nodes);
+    kedge_log(KEDGE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
+              config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
 }
 
 static int listen_http(struct metad *m, const struct kedge_metad_config *config,
@@ -250,7 +255,7 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
              config_path == NULL ? "the configuration" : config_path);
     struct kedge_http_server_config http = {
         .listen = config->listen[0] != '\0' ? config->listen : NULL,
-        .unix_path = config->unix_socket[0] != '\0' ? config->unix_socket : NULL,
+        .unix_path = config->admin_socket[0] != '\0' ? config->admin_socket : NULL,
         .program = "kedge-metad",
         .setting = setting,
         .connections = (unsigned)config->connections,

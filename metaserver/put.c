@@ -181,6 +181,31 @@ void kedge_service_advance(struct kedge_service *s, uint64_t now)
     }
 }
 
+/* Whether the caller may say that these GIDs are the node's; else the answer has been given. */
+static bool owns_gids(struct call *c, const struct kedge_meta_registration *r,
+                      const struct kedge_reader_peer *reader)
+{
+    struct kedge_fault fault = {.field = ""};
+    char text[KEDGE_GID_TEXT];
+    const uint8_t *gid = NULL;
+    for (uint32_t i = 0; gid == NULL && i < r->endpoint_count; i++)
+        if (!kedge_access_has_gid(&c->caller, r->endpoint[i].gid)) {
+            gid = r->endpoint[i].gid;
+            snprintf(fault.field, sizeof fault.field, "endpoints[%" PRIu32 "].gid", i);
+        }
+    if (gid == NULL && reader->qpn != 0 && !kedge_access_has_gid(&c->caller, reader->gid)) {
+        gid = reader->gid;
+        snprintf(fault.field, sizeof fault.field, "reader.gid");
+    }
+    if (gid == NULL)
+        return true;
+    snprintf(fault.detail, sizeof fault.detail,
+             "the agent's token does not list the GID %s: add it to its gids",
+             kedge_gid_format(gid, text));
+    rest_forbidden(c, "agent", &fault);
+    return false;
+}
+
 /* ---- now ------------------------------------------------------------------------------------ */
 
 void rest_put_node(struct call *c)
@@ -193,6 +218,8 @@ void rest_put_node(struct call *c)
     if (kedge_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &reader,
                                 &fault) != 0) {
         rest_problem_of(c, REST_MALFORMED, fault.field, fault.detail);
+    } else if (!owns_gids(c, &r, &reader)) {
+        return;
     } else if (reader.qpn == 0 && c->s->endpoint.dct_number == 0) {
         c->s->count.readerless++;
         rest_problem_of(c, REST_READER, "reader",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The REST interface: routes, and what is said. schema/openapi.yaml describes it. */
+/* The REST interface: what is said, and nodes. schema/openapi.yaml describes it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,11 +22,14 @@ static const struct {
     const char *title;
 } problems[] = {
     [REST_MALFORMED] = {"malformed", 400, "the request is malformed"},
+    [REST_NO_VALID_TOKEN] = {"no-valid-token", 401, "a valid token is needed"},
+    [REST_FORBIDDEN] = {"forbidden", 403, "the token does not allow that"},
     [REST_NO_ROUTE] = {"unknown-route", 404, "there is nothing at this path"},
     [REST_NO_NODE] = {"unknown-node", 404, "no such node"},
     [REST_REGISTER_AGAIN] = {"register-again", 404, "the node has to register again"},
     [REST_NO_TENANT] = {"unknown-tenant", 404, "no such tenant"},
     [REST_NO_WINDOW] = {"unknown-window", 404, "no such window"},
+    [REST_NO_TOKEN] = {"unknown-token", 404, "no such token"},
     [REST_METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
     [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
     [REST_TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
@@ -88,6 +91,13 @@ void rest_malformed(struct call *c, const char *field, const char *detail)
     rest_problem_of(c, REST_MALFORMED, field, detail);
 }
 
+void rest_forbidden(struct call *c, const char *scope, const struct kedge_fault *fault)
+{
+    snprintf(c->answer->authenticate, sizeof c->answer->authenticate,
+             "Bearer realm=\"kedge\", error=\"insufficient_scope\", scope=\"%s\"", scope);
+    rest_problem_of(c, REST_FORBIDDEN, fault->field, fault->detail);
+}
+
 void rest_stale(struct call *c, uint32_t known)
 {
     rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
@@ -119,7 +129,7 @@ static uint64_t in_ms(uint64_t ns)
     return ns / KEDGE_NS_PER_MS;
 }
 
-static void renew_node(struct call *c)
+void rest_renew_node(struct call *c)
 {
     struct kedge_fault fault;
     uint32_t incarnation, known;
@@ -171,7 +181,7 @@ static void write_node(struct kedge_text *out, const struct kedge_meta_view *v)
     kedge_text_printf(out, "]}");
 }
 
-static void get_node(struct call *c)
+void rest_get_node(struct call *c)
 {
     struct kedge_meta_view view;
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
@@ -184,7 +194,7 @@ static void get_node(struct call *c)
 
 /* An agent that ends says its own incarnation, so that it does not take away what a later one has
  * registered; an operator means the node, whatever it is. */
-static void delete_node(struct call *c)
+void rest_delete_node(struct call *c)
 {
     struct kedge_meta_view view;
     struct kedge_errbuf err;
@@ -241,7 +251,7 @@ void rest_next_cursor(struct call *c, const char *last)
     kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
 }
 
-static void list_nodes(struct call *c)
+void rest_list_nodes(struct call *c)
 {
     struct kedge_meta_view view;
     struct rest_page page;
@@ -262,12 +272,12 @@ static void list_nodes(struct call *c)
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
-static void get_health(struct call *c)
+void rest_get_health(struct call *c)
 {
     kedge_text_printf(c->body, "{\"status\":\"ok\"}\n");
 }
 
-static void get_ready(struct call *c)
+void rest_get_ready(struct call *c)
 {
     struct kedge_errbuf err;
     if (kedge_store_check(c->s->store, &err) != 0)
@@ -276,117 +286,17 @@ static void get_ready(struct call *c)
         kedge_text_printf(c->body, "{\"status\":\"ready\"}\n");
 }
 
-static void get_metrics(struct call *c)
+void rest_get_metrics(struct call *c)
 {
     c->answer->content_type = KEDGE_METRICS_TYPE;
     kedge_service_metrics(c->s, c->body);
 }
 
-static void get_version(struct call *c)
+void rest_get_version(struct call *c)
 {
     kedge_text_printf(c->body,
                       "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"record_version\":%u}\n",
                       KEDGE_VERSION, KEDGE_RECORD_VERSION);
-}
-
-/* ---- routes --------------------------------------------------------------------------------- */
-
-#define METHODS 4
-
-struct route {
-    const char *prefix; /* what stands before the id, or the whole path */
-    const char *suffix; /* what stands after the id; NULL: there is no id */
-    const char *allow;
-    struct {
-        const char *method;
-        void (*handle)(struct call *c);
-    } methods[METHODS];
-    enum kedge_setting_kind kind;
-};
-
-/* A collection of what operators set, and one of them. */
-#define SETTINGS(path, of_kind)                                                                    \
-    {path, NULL, "GET, HEAD", {{"GET", rest_list_settings}}, of_kind},                             \
-    {                                                                                              \
-        path "/", "", "GET, HEAD, PUT, DELETE",                                                    \
-            {{"GET", rest_get_setting},                                                            \
-             {"PUT", rest_put_setting},                                                            \
-             {"DELETE", rest_delete_setting}},                                                     \
-            of_kind                                                                                \
-    }
-
-static const struct route routes[] = {
-    {"/v1/nodes", NULL, "GET, HEAD", {{"GET", list_nodes}}, 0},
-    {"/v1/nodes/", "/renew", "POST", {{"POST", renew_node}}, 0},
-    {"/v1/nodes/", "/configuration", "GET, HEAD", {{"GET", rest_get_configuration}}, 0},
-    {"/v1/nodes/",
-     "",
-     "GET, HEAD, PUT, DELETE",
-     {{"GET", get_node}, {"PUT", rest_put_node}, {"DELETE", delete_node}},
-     0},
-    SETTINGS("/v1/tenants", KEDGE_TENANT),
-    SETTINGS("/v1/windows", KEDGE_WINDOW),
-    {"/v1/events", NULL, "GET, HEAD", {{"GET", rest_list_events}}, 0},
-    {"/healthz", NULL, "GET, HEAD", {{"GET", get_health}}, 0},
-    {"/readyz", NULL, "GET, HEAD", {{"GET", get_ready}}, 0},
-    {"/metrics", NULL, "GET, HEAD", {{"GET", get_metrics}}, 0},
-    {"/version", NULL, "GET, HEAD", {{"GET", get_version}}, 0},
-};
-
-/* Whether path is of route; the id, if it has one, is [*id, *id + *length). */
-static bool matches(const struct route *route, const char *path, const char **id, size_t *length)
-{
-    size_t prefix = strlen(route->prefix), whole = strlen(path);
-    *length = 0;
-    if (route->suffix == NULL)
-        return strcmp(path, route->prefix) == 0;
-    size_t suffix = strlen(route->suffix);
-    if (whole <= prefix + suffix || strncmp(path, route->prefix, prefix) != 0 ||
-        strcmp(path + whole - suffix, route->suffix) != 0)
-        return false;
-    *id = path + prefix;
-    *length = whole - prefix - suffix;
-    return memchr(*id, '/', *length) == NULL;
-}
-
-static void dispatch(struct call *c, const struct route *route)
-{
-    const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
-    for (size_t i = 0; i < METHODS && route->methods[i].method != NULL; i++) {
-        if (strcmp(route->methods[i].method, method) == 0) {
-            route->methods[i].handle(c);
-            return;
-        }
-    }
-    char detail[64];
-    snprintf(detail, sizeof detail, "use one of %s", route->allow);
-    c->answer->allow = route->allow;
-    rest_problem(c, REST_METHOD, detail);
-}
-
-static void answer(struct call *c)
-{
-    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-        const char *id;
-        size_t length;
-        if (!matches(&routes[i], c->request->path, &id, &length))
-            continue;
-        if (routes[i].suffix != NULL) {
-            bool fits = length < sizeof c->id;
-            if (fits)
-                memcpy(c->id, id, length);
-            if (!fits || !kedge_json_is_id(c->id)) {
-                rest_malformed(c, "id",
-                               "an id is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a "
-                               "letter or digit");
-                return;
-            }
-        }
-        c->kind = routes[i].kind;
-        dispatch(c, &routes[i]);
-        return;
-    }
-    rest_problem(c, REST_NO_ROUTE, NULL);
 }
 
 void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
@@ -395,7 +305,7 @@ void kedge_service_handle(struct kedge_service *s, const struct kedge_service_re
     struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
     *out = KEDGE_SERVICE_ANSWER;
     kedge_service_lapse(s, now);
-    answer(&c);
+    rest_route(&c);
     if (out->status != KEDGE_SERVICE_LATER)
         s->count.http[out->status]++;
 }

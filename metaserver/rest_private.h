@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between rest.c (routes, nodes), put.c (registering, which may be answered later), rest_settings.c
- * (what operators set) and rest_watch.c (what agents are told of it, and the trail). */
+/* Between routes.c (what there is, and who may), rest.c (what is said; nodes), put.c (registering,
+ * which may be answered later), rest_settings.c (what operators set) and rest_watch.c (what agents
+ * are told of it, and the trail). */
 #ifndef METASERVER_REST_PRIVATE_H
 #define METASERVER_REST_PRIVATE_H
 
+#include "metaserver/access.h"
 #include "service_private.h"
 
 /* One request on its way through. */
@@ -15,15 +17,20 @@ struct call {
     struct kedge_service_answer *answer;
     enum kedge_setting_kind kind;  /* of the route, if it is about settings */
     char id[KEDGE_STORE_ID_BYTES]; /* of the path; "" if the route has none */
+    struct kedge_caller caller;
+    char who[KEDGE_SETTING_WHO_BYTES]; /* that is, for the trail */
 };
 
 enum rest_problem {
     REST_MALFORMED,
+    REST_NO_VALID_TOKEN,
+    REST_FORBIDDEN,
     REST_NO_ROUTE,
     REST_NO_NODE,
     REST_REGISTER_AGAIN,
     REST_NO_TENANT,
     REST_NO_WINDOW,
+    REST_NO_TOKEN,
     REST_METHOD,
     REST_STALE,
     REST_TAKEN,
@@ -47,6 +54,8 @@ void rest_end_problem(struct call *c);
 void rest_problem(struct call *c, enum rest_problem p, const char *detail);
 /* A problem with a field ("": none). */
 void rest_problem_of(struct call *c, enum rest_problem p, const char *field, const char *detail);
+/* Another scope is needed: its name, and a sentence. */
+void rest_forbidden(struct call *c, const char *scope, const struct kedge_fault *fault);
 void rest_stale(struct call *c, uint32_t known);
 /* Whether there is a JSON body; else the answer has been given. */
 bool rest_has_json(struct call *c);
@@ -63,6 +72,18 @@ struct rest_page {
 bool rest_read_page(struct call *c, struct rest_page *out);
 /* Appends the cursor of a page that ended with `last`. */
 void rest_next_cursor(struct call *c, const char *last);
+
+/* Finds the request's route, sees whether the caller may, and has it answered. */
+void rest_route(struct call *c);
+
+void rest_list_nodes(struct call *c);
+void rest_get_node(struct call *c);
+void rest_delete_node(struct call *c);
+void rest_renew_node(struct call *c);
+void rest_get_health(struct call *c);
+void rest_get_ready(struct call *c);
+void rest_get_metrics(struct call *c);
+void rest_get_version(struct call *c);
 
 /* Of c->kind. */
 void rest_list_settings(struct call *c);

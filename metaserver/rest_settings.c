@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/tenants and /v1/windows: the same for both, but for what is in them. */
+/* /v1/tenants, /v1/windows and /v1/tokens: the same for all, but for what is in them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "metaserver/settings_json.h"
 #include "rest_private.h"
+#include "secret.h"
 
 /* ---- conditions ----------------------------------------------------------------------------- */
 
@@ -76,13 +77,24 @@ static void refuse(struct call *c, int status, const struct kedge_fault *fault)
 
 static void missing(struct call *c)
 {
-    rest_problem(c, c->kind == KEDGE_TENANT ? REST_NO_TENANT : REST_NO_WINDOW, NULL);
+    static const enum rest_problem problems[] = {[KEDGE_TENANT] = REST_NO_TENANT,
+                                                 [KEDGE_WINDOW] = REST_NO_WINDOW,
+                                                 [KEDGE_TOKEN] = REST_NO_TOKEN};
+    rest_problem(c, problems[c->kind], NULL);
 }
 
 static void show(struct call *c, const struct kedge_setting *setting)
 {
     c->answer->revision = setting->revision;
     kedge_json_write_setting(c->body, setting);
+    kedge_text_printf(c->body, "\n");
+}
+
+/* Once: nobody can be told again. */
+static void show_secret(struct call *c, const struct kedge_setting *token, const char *secret)
+{
+    c->answer->revision = token->revision;
+    kedge_json_write_new_token(c->body, token, secret);
     kedge_text_printf(c->body, "\n");
 }
 
@@ -100,11 +112,26 @@ static int carry_out(struct call *c, struct kedge_setting_change *change)
 {
     struct kedge_errbuf err;
     change->time_ms = c->request->wall_ms;
-    snprintf(change->who, sizeof change->who, "%s",
-             c->request->who != NULL ? c->request->who : "unknown");
+    snprintf(change->who, sizeof change->who, "%s", c->who);
     int status = kedge_service_change(c->s, change, c->now, &err);
     if (status != 0)
         rest_problem(c, REST_STORE, err.text);
+    return status;
+}
+
+/* A token keeps its secret while it is changed; a new one gets one. 0, or the answer has been
+ * given.
+ */
+static int give_hash(struct call *c, struct kedge_setting *to, char secret[SECRET_TEXT])
+{
+    const struct kedge_setting *there = kedge_settings_find(c->s->settings, KEDGE_TOKEN, c->id);
+    if (there != NULL) {
+        memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
+        return 0;
+    }
+    int status = secret_make(c->id, secret, to->token.hash);
+    if (status != 0)
+        rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
     return status;
 }
 
@@ -114,17 +141,23 @@ void rest_put_setting(struct call *c)
     struct kedge_setting_change change;
     struct kedge_setting to;
     struct kedge_fault fault = {.field = ""};
+    char secret[SECRET_TEXT] = "";
     if (!rest_has_json(c) || !read_match(c, &match))
         return;
     int status =
         kedge_json_setting(c->kind, c->id, c->request->body, c->request->body_bytes, &to, &fault);
+    if (status == 0 && c->kind == KEDGE_TOKEN && give_hash(c, &to, secret) != 0)
+        return;
     if (status == 0)
         status = kedge_settings_plan_put(c->s->settings, &to, &match, &change, &fault);
     if (status != 0) {
         refuse(c, status, &fault);
     } else if (carry_out(c, &change) == 0) {
         c->answer->status = change.had ? 200 : 201;
-        show(c, &change.to);
+        if (secret[0] != '\0')
+            show_secret(c, &change.to, secret);
+        else
+            show(c, &change.to);
     }
 }
 
@@ -151,6 +184,7 @@ struct filter {
     bool of_uid, of_scope;
     uint64_t uid;
     enum kedge_window_scope scope;
+    enum kedge_scope token_scope;
     const char *tenant; /* or NULL */
 };
 
@@ -166,6 +200,8 @@ static bool wants(const struct filter *f, const struct kedge_setting *s)
 {
     if (s->kind == KEDGE_TENANT)
         return !f->of_uid || has_uid(&s->tenant, f->uid);
+    if (s->kind == KEDGE_TOKEN)
+        return !f->of_scope || s->token.scope == f->token_scope;
     return (!f->of_scope || s->window.scope == f->scope) &&
            (f->tenant == NULL || strcmp(f->tenant, s->window.tenant) == 0);
 }
@@ -185,6 +221,11 @@ static bool read_filter(struct call *c, struct filter *out)
     if (c->kind == KEDGE_WINDOW && scope != NULL &&
         kedge_window_scope_parse(scope, &out->scope) != 0) {
         rest_malformed(c, "scope", "must be device, destination or tenant");
+        return false;
+    }
+    if (c->kind == KEDGE_TOKEN && scope != NULL &&
+        kedge_scope_parse(scope, &out->token_scope) != 0) {
+        rest_malformed(c, "scope", "must be admin, operator, reader or agent");
         return false;
     }
     return true;

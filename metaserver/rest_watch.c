@@ -35,6 +35,8 @@ static bool read_wish(struct call *c, struct wish *out)
 static void begin_stream(struct call *c, int status, struct kedge_watch *watch)
 {
     if (status == 0) {
+        if (c->caller.kind == KEDGE_CALLER_TOKEN)
+            kedge_watch_bind(watch, c->caller.token, c->request->wall_ms, c->now);
         c->answer->content_type = "application/jsonl";
         c->answer->watch = watch;
     } else if (status == -EAGAIN) {
@@ -73,9 +75,9 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
     const char *name = c->request->query[KEDGE_QUERY_NAME];
     *out = (struct kedge_watch_filter){.of_kind = kind != NULL};
     if (kind != NULL && kedge_setting_kind_parse(kind, &out->kind) != 0)
-        rest_malformed(c, "kind", "must be tenant or window");
+        rest_malformed(c, "kind", "must be tenant, window or token");
     else if (name != NULL && !kedge_setting_is_name(name, sizeof out->name - 1))
-        rest_malformed(c, "name", "must be the name of a tenant or a window");
+        rest_malformed(c, "name", "must be the name of a tenant, a window or a token");
     else {
         snprintf(out->name, sizeof out->name, "%s", name != NULL ? name : "");
         return true;

@@ -16,6 +16,7 @@ struct loading {
     struct kedge_fault fault;
 };
 
+/* Like what kedge_json_write_stored() has made, or kedge_json_write_body() for the trail. */
 static int decode(const char *kind, const char *name, const char *body, struct kedge_setting *out,
                   struct kedge_fault *fault)
 {
@@ -25,7 +26,7 @@ static int decode(const char *kind, const char *name, const char *body, struct k
         snprintf(fault->detail, sizeof fault->detail, "unknown kind");
         return status;
     }
-    return kedge_json_setting(k, name, body, strlen(body), out, fault);
+    return kedge_json_setting_stored(k, name, body, out, fault);
 }
 
 static int load_setting(void *user, const struct kedge_store_setting *stored)
@@ -35,6 +36,10 @@ static int load_setting(void *user, const struct kedge_store_setting *stored)
     int status = decode(stored->kind, stored->name, stored->body, &setting, &l->fault);
     if (status != 0)
         return status;
+    if (setting.kind == KEDGE_TOKEN && kedge_token_is_bare(&setting.token)) {
+        snprintf(l->fault.detail, sizeof l->fault.detail, "token %.63s has no hash", setting.name);
+        return -EINVAL;
+    }
     setting.revision = stored->revision;
     return kedge_settings_restore(l->s->settings, &setting, &l->fault);
 }
@@ -78,10 +83,11 @@ int kedge_service_load_settings(struct kedge_service *s, struct kedge_errbuf *er
     }
     if (status == 0 || err->text[0] != '\0')
         return status;
-    return kedge_err(err, status,
-                     "what the store holds of tenants and windows does not fit (%.64s: %.150s): "
-                     "restore it from a backup",
-                     l.fault.field, l.fault.detail);
+    return kedge_err(
+        err, status,
+        "what the store holds of tenants, windows and tokens does not fit (%.64s: %.150s): "
+        "restore it from a backup",
+        l.fault.field, l.fault.detail);
 }
 
 static const char *body_of(struct kedge_text *text, bool there, const struct kedge_setting *setting)
@@ -95,9 +101,12 @@ static const char *body_of(struct kedge_text *text, bool there, const struct ked
 static int write_change(struct kedge_service *s, const struct kedge_setting_change *change,
                         struct kedge_errbuf *err)
 {
-    struct kedge_text before, after;
+    struct kedge_text before, after, setting;
     kedge_text_init(&before, BODY_BYTES);
     kedge_text_init(&after, BODY_BYTES);
+    kedge_text_init(&setting, BODY_BYTES);
+    if (change->has)
+        kedge_json_write_stored(&setting, &change->to);
     const struct kedge_store_change stored = {
         .revision = change->revision,
         .time_ms = change->time_ms,
@@ -106,15 +115,17 @@ static int write_change(struct kedge_service *s, const struct kedge_setting_chan
         .name = change->name,
         .before = body_of(&before, change->had, &change->from),
         .after = body_of(&after, change->has, &change->to),
+        .setting = change->has ? kedge_text_str(&setting) : NULL,
         .forget = kedge_settings_forgets(s->settings, change),
     };
-    int status = before.error != 0 ? before.error : after.error;
+    int status = before.error != 0 ? before.error : after.error != 0 ? after.error : setting.error;
     if (status != 0)
         kedge_err(err, status, "out of memory: try again");
     else
         status = kedge_store_change(s->store, &stored, err);
     kedge_text_fini(&before);
     kedge_text_fini(&after);
+    kedge_text_fini(&setting);
     return status;
 }
 

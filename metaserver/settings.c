@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "settings_private.h"
 
 struct kedge_settings {
     uint64_t revision;
@@ -19,16 +20,32 @@ struct kedge_settings {
     uint32_t trail_size, trail_first, trail_count;
 };
 
-static const uint32_t room[] = {
-    [KEDGE_TENANT] = KEDGE_TENANTS_MAX, [KEDGE_WINDOW] = KEDGE_WINDOWS_MAX};
-static const char *const kinds[] = {[KEDGE_TENANT] = "tenant", [KEDGE_WINDOW] = "window"};
+static bool same_tenant(const struct kedge_setting *a, const struct kedge_setting *b);
+static bool same_window(const struct kedge_setting *a, const struct kedge_setting *b);
+static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault);
+static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault);
+
+static const struct kind {
+    const char *name;
+    uint32_t room;
+    uint32_t name_max; /* characters */
+    int (*validate)(struct kedge_setting *setting, struct kedge_fault *fault);
+    bool (*same)(const struct kedge_setting *a, const struct kedge_setting *b); /* but revisions */
+} kinds[] = {
+    [KEDGE_TENANT] = {"tenant", KEDGE_TENANTS_MAX, KEDGE_TENANT_NAME_MAX, validate_tenant,
+                      same_tenant},
+    [KEDGE_WINDOW] = {"window", KEDGE_WINDOWS_MAX, KEDGE_SETTING_NAME_BYTES - 1, validate_window,
+                      same_window},
+    [KEDGE_TOKEN] = {"token", KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1, kedge_token_validate,
+                     kedge_token_same},
+};
 static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
                                      [KEDGE_WINDOW_DESTINATION] = "destination",
                                      [KEDGE_WINDOW_TENANT] = "tenant"};
 
 const char *kedge_setting_kind_name(enum kedge_setting_kind kind)
 {
-    return kinds[kind];
+    return kinds[kind].name;
 }
 
 const char *kedge_window_scope_name(enum kedge_window_scope scope)
@@ -36,28 +53,24 @@ const char *kedge_window_scope_name(enum kedge_window_scope scope)
     return scopes[scope];
 }
 
-static int find_name(const char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return (int)i;
-    return -EINVAL;
-}
-
 int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out)
 {
-    int i = find_name(kinds, sizeof kinds / sizeof kinds[0], name);
-    if (i >= 0)
-        *out = (enum kedge_setting_kind)i;
-    return i < 0 ? i : 0;
+    for (int i = 0; i < KEDGE_SETTING_KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0) {
+            *out = (enum kedge_setting_kind)i;
+            return 0;
+        }
+    return -EINVAL;
 }
 
 int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out)
 {
-    int i = find_name(scopes, sizeof scopes / sizeof scopes[0], name);
-    if (i >= 0)
-        *out = (enum kedge_window_scope)i;
-    return i < 0 ? i : 0;
+    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
+        if (strcmp(scopes[i], name) == 0) {
+            *out = (enum kedge_window_scope)i;
+            return 0;
+        }
+    return -EINVAL;
 }
 
 struct kedge_settings *kedge_settings_new(uint32_t trail)
@@ -70,7 +83,7 @@ struct kedge_settings *kedge_settings_new(uint32_t trail)
     s->trail = calloc(trail, sizeof *s->trail);
     bool all = s->trail != NULL;
     for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
-        s->of[kind].item = calloc(room[kind], sizeof *s->of[kind].item);
+        s->of[kind].item = calloc(kinds[kind].room, sizeof *s->of[kind].item);
         all &= s->of[kind].item != NULL;
     }
     if (all)
@@ -103,9 +116,14 @@ uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting
 static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind kind,
                       const char *name)
 {
-    uint32_t at = 0;
-    while (at < s->of[kind].count && strcmp(s->of[kind].item[at].name, name) < 0)
-        at++;
+    uint32_t at = 0, end = s->of[kind].count;
+    while (at < end) {
+        uint32_t middle = at + (end - at) / 2;
+        if (strcmp(s->of[kind].item[middle].name, name) < 0)
+            at = middle + 1;
+        else
+            end = middle;
+    }
     return at;
 }
 
@@ -149,8 +167,9 @@ static int compare_ranges(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static int validate_tenant(struct kedge_tenant *t, struct kedge_fault *fault)
+static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault)
 {
+    struct kedge_tenant *t = &setting->tenant;
     char field[64];
     KEDGE_ASSERT(t->uid_count <= KEDGE_TENANT_UIDS);
     for (uint32_t i = 0; i < t->uid_count; i++) {
@@ -182,8 +201,9 @@ static int validate_tenant(struct kedge_tenant *t, struct kedge_fault *fault)
     return 0;
 }
 
-static int validate_window(const struct kedge_window *w, struct kedge_fault *fault)
+static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault)
 {
+    const struct kedge_window *w = &setting->window;
     if (w->scope == KEDGE_WINDOW_TENANT && w->tenant[0] == '\0')
         return bad(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
     if (w->scope != KEDGE_WINDOW_TENANT && w->tenant[0] != '\0')
@@ -199,22 +219,22 @@ static int validate_window(const struct kedge_window *w, struct kedge_fault *fau
 
 int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
 {
-    bool tenant = setting->kind == KEDGE_TENANT;
-    if (!kedge_setting_is_name(setting->name,
-                               tenant ? KEDGE_TENANT_NAME_MAX : KEDGE_SETTING_NAME_BYTES - 1))
-        return bad(fault, -EINVAL, "name",
-                   tenant ? "a tenant's name is 1 to 31 of a-z, 0-9, '.' and '-', and begins with "
-                            "a letter or digit"
-                          : "a window's name is 1 to 63 of a-z, 0-9, '.' and '-', and begins with "
-                            "a letter or digit");
-    return tenant ? validate_tenant(&setting->tenant, fault)
-                  : validate_window(&setting->window, fault);
+    const struct kind *kind = &kinds[setting->kind];
+    char detail[160];
+    if (kedge_setting_is_name(setting->name, kind->name_max))
+        return kind->validate(setting, fault);
+    snprintf(detail, sizeof detail,
+             "a %s's name is 1 to %" PRIu32
+             " of a-z, 0-9, '.' and '-', and begins with a letter or digit",
+             kind->name, kind->name_max);
+    return bad(fault, -EINVAL, "name", detail);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-static bool same_tenant(const struct kedge_tenant *a, const struct kedge_tenant *b)
+static bool same_tenant(const struct kedge_setting *one, const struct kedge_setting *other)
 {
+    const struct kedge_tenant *a = &one->tenant, *b = &other->tenant;
     bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
                 a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
                 a->window_bytes == b->window_bytes && a->window_ops == b->window_ops;
@@ -223,16 +243,11 @@ static bool same_tenant(const struct kedge_tenant *a, const struct kedge_tenant 
     return same;
 }
 
-static bool same_window(const struct kedge_window *a, const struct kedge_window *b)
+static bool same_window(const struct kedge_setting *one, const struct kedge_setting *other)
 {
+    const struct kedge_window *a = &one->window, *b = &other->window;
     return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 && a->bytes == b->bytes &&
            a->ops == b->ops;
-}
-
-static bool same(const struct kedge_setting *a, const struct kedge_setting *b)
-{
-    return a->kind == KEDGE_TENANT ? same_tenant(&a->tenant, &b->tenant)
-                                   : same_window(&a->window, &b->window);
 }
 
 static int check_match(const struct kedge_setting *there, const struct kedge_setting_match *match,
@@ -285,7 +300,7 @@ static int check_references(const struct kedge_settings *s, const struct kedge_s
 {
     if (to->kind == KEDGE_TENANT)
         return check_uids(s, to, fault);
-    if (to->window.scope == KEDGE_WINDOW_TENANT &&
+    if (to->kind == KEDGE_WINDOW && to->window.scope == KEDGE_WINDOW_TENANT &&
         kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
         return bad(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
     return 0;
@@ -314,10 +329,10 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
     status = check_match(there, match, fault);
     if (status == 0)
         status = check_references(s, to, fault); /* in the order that the client knows */
-    if (status == 0 && there == NULL && s->of[to->kind].count == room[to->kind]) {
+    if (status == 0 && there == NULL && s->of[to->kind].count == kinds[to->kind].room) {
         char detail[64];
         snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
-                 room[to->kind]);
+                 kinds[to->kind].room);
         status = bad(fault, -ENOSPC, "", detail);
     }
     if (status != 0)
@@ -325,7 +340,7 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
     begin_change(s, to->kind, to->name, there, out);
     out->has = true;
     out->to = wanted;
-    if (there != NULL && same(there, &wanted))
+    if (there != NULL && kinds[to->kind].same(there, &wanted))
         out->revision = 0;
     out->to.revision = out->revision != 0 ? out->revision : there->revision;
     return 0;
@@ -361,7 +376,7 @@ static void set(struct kedge_settings *s, const struct kedge_setting *to)
     uint32_t at = place(s, to->kind, to->name), *count = &s->of[to->kind].count;
     struct kedge_setting *item = s->of[to->kind].item;
     if (at == *count || strcmp(item[at].name, to->name) != 0) {
-        KEDGE_ASSERT(*count < room[to->kind]);
+        KEDGE_ASSERT(*count < kinds[to->kind].room);
         memmove(&item[at + 1], &item[at], (*count - at) * sizeof item[0]);
         ++*count;
     }
@@ -383,7 +398,13 @@ static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_ch
         s->trail_first = (s->trail_first + 1) % s->trail_size;
         s->trail_count--;
     }
-    s->trail[(s->trail_first + s->trail_count++) % s->trail_size] = *change;
+    struct kedge_setting_change *entry =
+        &s->trail[(s->trail_first + s->trail_count++) % s->trail_size];
+    *entry = *change;
+    if (change->kind == KEDGE_TOKEN) {
+        memset(entry->from.token.hash, 0, sizeof entry->from.token.hash);
+        memset(entry->to.token.hash, 0, sizeof entry->to.token.hash);
+    }
     s->revision = change->revision;
 }
 

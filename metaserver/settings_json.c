@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "json_read.h"
+#include "token_json.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -93,8 +94,23 @@ static int decode_window(const struct json_at *at, json_t *root, struct kedge_wi
     return status == 0 ? bound(at, root, "ops", &w->ops) : status;
 }
 
-int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
-                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
+static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct kedge_setting *s)
+{
+    switch (s->kind) {
+    case KEDGE_TENANT:
+        return decode_tenant(at, root, &s->tenant);
+    case KEDGE_WINDOW:
+        return decode_window(at, root, &s->window);
+    case KEDGE_TOKEN:
+        return token_json_decode(at, root, stored, &s->token);
+    case KEDGE_SETTING_KINDS:
+        break;
+    }
+    return json_bad(at, "", "unknown kind");
+}
+
+static int decode(enum kedge_setting_kind kind, const char *name, const void *body, size_t bytes,
+                  bool stored, struct kedge_setting *out, struct kedge_fault *fault)
 {
     struct kedge_setting s = {.kind = kind};
     struct json_at at = {.fault = fault};
@@ -105,8 +121,7 @@ int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const voi
     if ((size_t)snprintf(s.name, sizeof s.name, "%s", name) >= sizeof s.name)
         status = json_bad(&at, "name", "has at most 63 characters");
     if (status == 0)
-        status = kind == KEDGE_TENANT ? decode_tenant(&at, root, &s.tenant)
-                                      : decode_window(&at, root, &s.window);
+        status = decode_kind(&at, root, stored, &s);
     json_decref(root);
     if (status == 0) {
         struct kedge_setting checked = s; /* which puts uids in order */
@@ -117,10 +132,26 @@ int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const voi
     return status;
 }
 
+int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
+{
+    return decode(kind, name, body, bytes, false, out, fault);
+}
+
+int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, const char *body,
+                              struct kedge_setting *out, struct kedge_fault *fault)
+{
+    return decode(kind, name, body, strlen(body), true, out, fault);
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void write_members(struct kedge_text *out, const struct kedge_setting *s)
 {
+    if (s->kind == KEDGE_TOKEN) {
+        token_json_write(out, &s->token, false);
+        return;
+    }
     if (s->kind == KEDGE_WINDOW) {
         const struct kedge_window *w = &s->window;
         kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
@@ -153,11 +184,31 @@ void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *s
     kedge_text_printf(out, "}");
 }
 
+void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    if (setting->kind != KEDGE_TOKEN) {
+        kedge_json_write_body(out, setting);
+        return;
+    }
+    kedge_text_printf(out, "{");
+    token_json_write(out, &setting->token, true);
+    kedge_text_printf(out, "}");
+}
+
 void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting)
 {
     kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", setting->name,
                       setting->revision);
     write_members(out, setting);
+    kedge_text_printf(out, "}");
+}
+
+void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
+                                const char *secret)
+{
+    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
+                      token->name, token->revision, secret);
+    write_members(out, token);
     kedge_text_printf(out, "}");
 }
 
@@ -195,6 +246,8 @@ void kedge_json_write_document(struct kedge_text *out, const struct kedge_settin
     for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
         const struct kedge_setting *item = NULL;
         const char *after = "";
+        if (kind == KEDGE_TOKEN) /* no business of agents */
+            continue;
         kedge_text_printf(out, ",\"%ss\":[",
                           kedge_setting_kind_name((enum kedge_setting_kind)kind));
         while ((item = kedge_settings_after(s, (enum kedge_setting_kind)kind, after)) != NULL) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "metaserver/service.h"
 #include "metaserver/settings_json.h"
 
@@ -34,6 +35,8 @@ struct kedge_watch {
     struct kedge_watch_document *document; /* that is being sent */
     struct kedge_text piece;               /* of the trail, likewise */
     uint64_t beat_at;
+    char token_name[KEDGE_SETTING_NAME_BYTES]; /* that its client has shown; "": none */
+    uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
     LIST_ENTRY(kedge_watch) link;
 };
 
@@ -88,6 +91,26 @@ int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter 
     w->filter = *filter;
     *out = w;
     return 0;
+}
+
+void kedge_watch_bind(struct kedge_watch *w, const struct kedge_setting *token, uint64_t wall_ms,
+                      uint64_t now)
+{
+    uint64_t expires = token->token.expires_ms;
+    snprintf(w->token_name, sizeof w->token_name, "%s", token->name);
+    w->token_revision = token->revision;
+    w->token_ends = UINT64_MAX;
+    if (expires != 0 && (expires - wall_ms) < (UINT64_MAX - now) / KEDGE_NS_PER_MS)
+        w->token_ends = now + (expires - wall_ms) * KEDGE_NS_PER_MS;
+}
+
+static bool is_let_in(const struct kedge_watch *w, uint64_t now)
+{
+    if (w->token_name[0] == '\0')
+        return true;
+    const struct kedge_setting *token =
+        kedge_settings_find(w->s->settings, KEDGE_TOKEN, w->token_name);
+    return token != NULL && token->revision == w->token_revision && now < w->token_ends;
 }
 
 static void release(struct kedge_watch *w)
@@ -178,6 +201,8 @@ int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, si
 {
     *length = 0;
     release(w);
+    if (!is_let_in(w, now))
+        return -ECANCELED;
     int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
     if (status != 0)
         return status;

@@ -40,6 +40,7 @@ metad_configure() {
     cat >"$work/metad.conf" <<END
 [metaserver]
 listen = 127.0.0.1:${port:-0}
+admin_socket = $work/metad.sock
 data_dir = $work/metad
 $(fabric_settings 0)
 END

@@ -22,12 +22,13 @@ static struct kedge_store_change copy_change(const struct kedge_store_change *c)
     own.name = copy(c->name);
     own.before = copy(c->before);
     own.after = copy(c->after);
+    own.setting = copy(c->setting);
     return own;
 }
 
 static void free_change(struct kedge_store_change *c)
 {
-    const char *const texts[] = {c->who, c->kind, c->name, c->before, c->after};
+    const char *const texts[] = {c->who, c->kind, c->name, c->before, c->after, c->setting};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free((void *)(uintptr_t)texts[i]);
 }
@@ -95,12 +96,14 @@ int memory_load_settings(struct kedge_store *store, const struct kedge_store_vis
     (void)err;
     for (uint32_t i = 0; i < s->setting_count && status == 0; i++) {
         const struct kedge_store_change *c = &s->settings[i];
-        struct kedge_store_setting setting = {c->kind, c->name, c->revision, c->after};
+        struct kedge_store_setting setting = {c->kind, c->name, c->revision,
+                                              c->setting != NULL ? c->setting : c->after};
         status = visitor->setting(visitor->user, &setting);
     }
     for (uint32_t i = 0; i < s->trail_count && status == 0; i++) {
         struct kedge_store_change change = s->trail[i];
         change.forget = 0;
+        change.setting = NULL;
         status = visitor->change(visitor->user, &change);
     }
     return status;

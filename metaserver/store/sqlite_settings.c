@@ -20,7 +20,8 @@ static int put_or_drop(struct sqlite *s, const struct kedge_store_change *c)
     enum sqlite_statement which = c->after != NULL ? PUT_SETTING : DROP_SETTING;
     int rc = bind_text(s, which, 1, c->kind) | bind_text(s, which, 2, c->name);
     if (c->after != NULL)
-        rc |= bind_number(s, which, 3, c->revision) | bind_text(s, which, 4, c->after);
+        rc |= bind_number(s, which, 3, c->revision) |
+              bind_text(s, which, 4, c->setting != NULL ? c->setting : c->after);
     return rc == SQLITE_OK ? sqlite_run(s, which) : SQLITE_NOMEM;
 }
 

@@ -46,6 +46,7 @@ int kedge_store_change(struct kedge_store *store, const struct kedge_store_chang
 {
     KEDGE_ASSERT(change->revision > change->forget);
     KEDGE_ASSERT(change->before != NULL || change->after != NULL);
+    KEDGE_ASSERT(change->after != NULL || change->setting == NULL);
     return store->ops->change(store, change, err);
 }
 

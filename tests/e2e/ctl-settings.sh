@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib-metad.sh"
 rdmactl=$1/bin/rdmactl
 [[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
-configure "unix_socket = $work/metad.sock" "events = 16"
+configure "events = 16"
 start
 export KEDGE_SERVER=$url
 : >"$work/body"

@@ -47,7 +47,7 @@ exec 9>&-
 # It happens while a worker is attached, and two metaservers know different ones, the second of which is heard later.
 mkdir -m 0700 "$work/metad2"
 port=0 metad_configure
-sed "s#^data_dir = .*#data_dir = $work/metad2#; s#^gid = .*#gid = ${gids[3]-}#" "$work/metad.conf" >"$work/metad2.conf"
+sed "s#^data_dir = .*#data_dir = $work/metad2#; s#^admin_socket = .*#admin_socket = $work/metad2.sock#; s#^gid = .*#gid = ${gids[3]-}#" "$work/metad.conf" >"$work/metad2.conf"
 daemon_start metad2 kedge-metad || fail "the second metaserver did not start"
 url2=http://127.0.0.1:$(sed -n 's/.*ready, port //p' "$work/metad2.out")
 kill -TERM "${pids[a]}"

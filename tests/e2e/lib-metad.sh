@@ -37,6 +37,7 @@ configure() {
         echo "[metaserver]"
         echo "listen = 127.0.0.1:${port_wanted:-0}"
         echo "data_dir = ${data_dir:-$work/data}"
+        echo "admin_socket = $work/metad.sock"
         printf '%s\n' "$@"
         echo "[fabric]"
         echo "provider = $provider"

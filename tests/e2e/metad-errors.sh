@@ -18,9 +18,22 @@ ok "--version and --help answer"
 refuses "see --help" "an unknown option is refused" --bogus
 refuses "/nonexistent.conf" "a missing configuration is named" --config /nonexistent.conf
 configure "max_endpoint = 3"
-refuses "metad.conf:4: there is no setting max_endpoint" "an unknown key is named with its line" --config "$work/metad.conf"
+refuses "metad.conf:5: there is no setting max_endpoint" "an unknown key is named with its line" --config "$work/metad.conf"
 configure "max_endpoints = many"
-refuses "metad.conf:4: max_endpoints must be a number" "a wrong value is named" --check-config --config "$work/metad.conf"
+refuses "metad.conf:5: max_endpoints must be a number" "a wrong value is named" --check-config --config "$work/metad.conf"
+configure "access = perhaps"
+refuses "metad.conf:5: access must be auto, open or tokens" "a wrong access is named" --config "$work/metad.conf"
+for address in 0.0.0.0 10.0.0.7 '[::]' '[fd00::7]'; do
+    configure
+    sed -i "s/^listen = .*/listen = $address:7480/" "$work/metad.conf"
+    refuses "listen = .* is reached from other hosts: say access = tokens .* or access = open" \
+        "whoever listens on $address has to say who may" --check-config --config "$work/metad.conf"
+done
+for access in open tokens; do
+    configure "access = $access"
+    sed -i "s/^listen = .*/listen = 0.0.0.0:7480/" "$work/metad.conf"
+    "$metad" --check-config --config "$work/metad.conf" | grep -q "are right" || fail "access = $access"
+done
 configure
 "$metad" --check-config --config "$work/metad.conf" | grep -q "are right" || fail "--check-config"
 ok "--check-config accepts what is right"

@@ -17,7 +17,8 @@ declare -A gid_number=([metad]=0 [second]=3 [many]=4) # 1 and 2 are the agents'
 metad_conf() { # name address
     mkdir -p "$work/data-$1"
     {
-        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = ${lease}s"
+        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = ${lease}s" \
+            "admin_socket = $work/$1.metad.sock" "access = open"
         fabric_settings "${gid_number[$1]}"
     } >"$work/$1.conf"
 }

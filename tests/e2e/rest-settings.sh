@@ -5,7 +5,7 @@
 source "$(dirname "$0")/lib-metad.sh"
 rounds=${KEDGE_KILL_ROUNDS:-8}
 openapi=$(dirname "$0")/../../schema/openapi.yaml
-configure "unix_socket = $work/metad.sock" "node_lease = 1h"
+configure "node_lease = 1h"
 start
 
 # Each example as a line: path, method, "request" or the answer's status, JSON.
@@ -86,6 +86,15 @@ example '/v1/windows/{name}' GET 200 /v1/windows/to-one-host
 example /v1/events GET 200 /v1/events
 example '/v1/nodes/{id}/configuration' GET 200 /v1/nodes/host-17/configuration
 example /v1/events GET 410 '/v1/events?watch=1&revision=9'
+# Tokens are for an admin alone, also where all else is open.
+local=(--unix-socket "$work/metad.sock")
+ask -X PUT -H 'Content-Type: application/json' --data-binary "$(told '/v1/tokens/{name}' PUT request)" "${local[@]}" \
+    /v1/tokens/host-17
+resemble '/v1/tokens/{name}' PUT 201
+ask "${local[@]}" /v1/tokens
+compare /v1/tokens GET 200
+ask "${local[@]}" /v1/tokens/host-17
+compare '/v1/tokens/{name}' GET 200
 example '/v1/tenants/{name}' PUT 409 /v1/tenants/db
 send PUT /v1/windows/of-web '{"scope":"tenant","tenant":"web"}'
 expect 201 "a window of a tenant is created"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to the REST interface about tenants, windows, events and configurations, without
- * sockets: lines of method, path, If-Match, If-None-Match, and each query parameter ("-": absent),
- * then the body. What one changes, the next one finds. */
+/* Requests to the REST interface about tenants, windows, tokens, events and configurations, without
+ * sockets: lines of method, path, If-Match, If-None-Match, Authorization, and each query parameter
+ * ("-": absent), then the body. What one changes, the next one finds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "metaserver/service.h"
 
-enum { LINES = 4 + KEDGE_QUERIES, LINE_BYTES = 256 };
+enum { LINES = 5 + KEDGE_QUERIES, LINE_BYTES = 256 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,13 +74,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                             .path = text[1] != NULL ? text[1] : "/",
                                             .if_match = text[2],
                                             .if_none_match = text[3],
+                                            .authorization = text[4],
+                                            .local = text[4] == NULL,
                                             .content_type = "application/json",
                                             .body = data,
                                             .body_bytes = size,
                                             .who = "fuzz",
                                             .token = &s};
     for (int i = 0; i < KEDGE_QUERIES; i++)
-        request.query[i] = text[4 + i];
+        request.query[i] = text[5 + i];
     uint64_t revision = kedge_settings_revision(s.settings);
     kedge_text_init(&body, 4 << 20);
     kedge_service_handle(&s, &request, 1, &body, &answer);

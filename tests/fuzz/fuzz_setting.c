@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of PUT /v1/tenants/{name} and PUT /v1/windows/{name}: what is believed is within its
- * bounds and says the same when it is written and read again, as the store does. */
+/* Bodies of PUT /v1/tenants/{name}, /v1/windows/{name} and /v1/tokens/{name}: what is believed is
+ * within its bounds and says the same when it is written and read again, as the store does. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -26,6 +26,14 @@ static void check_window(const struct kedge_window *w)
     KEDGE_ASSERT(w->bytes <= KEDGE_SETTING_NUMBER_MAX && w->ops <= KEDGE_SETTING_NUMBER_MAX);
 }
 
+static void check_token(const struct kedge_token *t)
+{
+    KEDGE_ASSERT(t->gid_count <= KEDGE_TOKEN_GIDS);
+    KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->node[0] != '\0'));
+    KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->gid_count > 0));
+    KEDGE_ASSERT(kedge_token_is_bare(t)); /* clients have no say in that */
+}
+
 static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size)
 {
     struct kedge_setting setting, again;
@@ -39,6 +47,8 @@ static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size
     KEDGE_ASSERT(setting.kind == kind && strcmp(setting.name, "x") == 0);
     if (kind == KEDGE_TENANT)
         check_tenant(&setting.tenant);
+    else if (kind == KEDGE_TOKEN)
+        check_token(&setting.token);
     else
         check_window(&setting.window);
     kedge_text_init(&first, 1 << 16);
@@ -55,5 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check(KEDGE_TENANT, data, size);
     check(KEDGE_WINDOW, data, size);
+    check(KEDGE_TOKEN, data, size);
     return 0;
 }

@@ -4,6 +4,7 @@
 #ifndef METASERVER_CONFIG_H
 #define METASERVER_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -14,7 +15,9 @@
 struct kedge_metad_config {
     /* [metaserver] */
     char listen[KEDGE_METAD_TEXT];
-    char unix_socket[KEDGE_METAD_TEXT];
+    char admin_socket[KEDGE_METAD_TEXT];
+    char access[KEDGE_METAD_TEXT]; /* "auto", "open", "tokens" */
+    bool tokens_needed;            /* what follows from it */
     char data_dir[KEDGE_METAD_TEXT];
     char log_level[KEDGE_METAD_TEXT];
     uint64_t max_nodes, max_endpoints, connections, max_watches, events;

@@ -55,6 +55,7 @@ struct kedge_service {
     /* The watch with that token may have more: kedge_watch_next() will be called soon, but not
      * inside this. Needed as soon as there is a watch. */
     void (*wake)(void *token);
+    bool tokens_needed; /* else whoever shows none may all but give access away */
     uint32_t max_watches;
     uint32_t watch_count;
     LIST_HEAD(, kedge_watch) watches;
@@ -63,7 +64,7 @@ struct kedge_service {
     uint64_t node_lease_ns;
     struct kedge_service_counters count;
     uint64_t store_retry_at; /* after an error of its own writes, not of a client's */
-    struct kedge_log_limit store_log, reader_log;
+    struct kedge_log_limit store_log, reader_log, access_log;
 };
 
 /* Fills the cores from the store. -errno and a sentence. */
@@ -98,7 +99,9 @@ struct kedge_service_request {
     const char *content_type;
     const char *if_match, *if_none_match;
     const char *query[KEDGE_QUERIES];
-    const char *who;  /* for the trail */
+    const char *authorization;
+    bool local;       /* of root or the metaserver's own user, on the admin socket */
+    const char *who;  /* for the trail, if it shows no token */
     uint64_t wall_ms; /* since 1970, likewise */
     const void *body;
     size_t body_bytes;
@@ -110,7 +113,8 @@ enum { KEDGE_SERVICE_LATER = 0 };
 struct kedge_service_answer {
     int status;               /* or KEDGE_SERVICE_LATER: through s->answer(), body is not used */
     const char *content_type; /* a literal */
-    const char *allow;        /* a literal: value of the Allow header; or NULL */
+    char allow[48];           /* value of the Allow header; "": there is none */
+    char authenticate[96];    /* and of the WWW-Authenticate header */
     uint64_t revision;        /* of what is shown, for the ETag header; or 0 */
     /* Not NULL: the body comes from this, which is the caller's now, and the token is kept. */
     struct kedge_watch *watch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators set: tenants and windows, and the trail of who changed what.
+/* What operators set: tenants, windows and tokens, and the trail of who changed what.
  *
  * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
  * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
@@ -15,18 +15,21 @@
 
 enum {
     KEDGE_SETTING_NAME_BYTES = 64, /* with the NUL */
-    KEDGE_SETTING_WHO_BYTES = 64,
-    KEDGE_TENANT_NAME_MAX = 31, /* characters: an agent keeps no more */
-    KEDGE_TENANT_UIDS = 32,     /* ranges of one tenant */
-    KEDGE_TENANTS_MAX = 64,     /* as many as an agent has room for */
+    KEDGE_SETTING_WHO_BYTES = 80,  /* "token " and a name fit */
+    KEDGE_TENANT_NAME_MAX = 31,    /* characters: an agent keeps no more */
+    KEDGE_TENANT_UIDS = 32,        /* ranges of one tenant */
+    KEDGE_TENANTS_MAX = 64,        /* as many as an agent has room for */
     KEDGE_WINDOWS_MAX = 256,
+    KEDGE_TOKENS_MAX = 32768, /* one for each of as many nodes as there are by default, and more */
+    KEDGE_TOKEN_GIDS = 16,    /* as many endpoints as a node has */
+    KEDGE_TOKEN_HASH_BYTES = 32,
     KEDGE_SETTING_TAGS = 8, /* that an If-Match may list */
 };
 #define KEDGE_SETTING_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
 #define KEDGE_TENANT_MEMORY_MIN  65536               /* bytes; less is no arena */
 
 /* Those that others refer to come first: so they are restored. */
-enum kedge_setting_kind { KEDGE_TENANT, KEDGE_WINDOW, KEDGE_SETTING_KINDS };
+enum kedge_setting_kind { KEDGE_TENANT, KEDGE_WINDOW, KEDGE_TOKEN, KEDGE_SETTING_KINDS };
 
 /* Both included. */
 struct kedge_uid_range {
@@ -50,6 +53,20 @@ struct kedge_window {
     uint64_t bytes, ops;
 };
 
+/* What the bearer of a token may do: access.h. Each of the first three may all that the one before
+ * may; an agent may what its node needs, and nothing else. */
+enum kedge_scope { KEDGE_SCOPE_READER, KEDGE_SCOPE_OPERATOR, KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_AGENT };
+
+struct kedge_token {
+    enum kedge_scope scope;
+    char node[KEDGE_SETTING_NAME_BYTES]; /* of an agent: its node, and the GIDs that it may say are
+                                          * that node's; else "" and none */
+    uint32_t gid_count;
+    uint8_t gids[KEDGE_TOKEN_GIDS][16];
+    uint64_t expires_ms;                  /* since 1970; 0: never */
+    uint8_t hash[KEDGE_TOKEN_HASH_BYTES]; /* SHA-256 of its secret: in the store and here alone */
+};
+
 struct kedge_setting {
     enum kedge_setting_kind kind;
     char name[KEDGE_SETTING_NAME_BYTES];
@@ -57,10 +74,11 @@ struct kedge_setting {
     union {
         struct kedge_tenant tenant;
         struct kedge_window window;
+        struct kedge_token token;
     };
 };
 
-/* One entry of the trail. */
+/* One entry of the trail. Tokens in it have no hash. */
 struct kedge_setting_change {
     uint64_t revision; /* 0: there is nothing to change */
     uint64_t time_ms;  /* since 1970 */
@@ -89,14 +107,20 @@ void kedge_settings_free(struct kedge_settings *s); /* NULL is allowed */
 /* "tenant", "device": literals. */
 const char *kedge_setting_kind_name(enum kedge_setting_kind kind);
 const char *kedge_window_scope_name(enum kedge_window_scope scope);
+const char *kedge_scope_name(enum kedge_scope scope);
 /* 0 or -EINVAL. */
 int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out);
 int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out);
+int kedge_scope_parse(const char *name, enum kedge_scope *out);
 
 /* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
 bool kedge_setting_is_name(const char *name, uint32_t max);
 
-/* Whether a setting is right by itself. Puts a tenant's uids in order. 0; or -EINVAL and *fault. */
+/* Whether no secret belongs to it: its hash is all zero. */
+bool kedge_token_is_bare(const struct kedge_token *t);
+
+/* Whether a setting is right by itself. Puts a tenant's uids and a token's GIDs in order. 0; or
+ * -EINVAL and *fault. */
 int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault);
 
 /* What it takes to have `to` (whose revision is ignored), and why not: 0 and *out, of which the
@@ -109,7 +133,7 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
 int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
                                const char *name, const struct kedge_setting_match *match,
                                struct kedge_setting_change *out, struct kedge_fault *fault);
-/* Carries out the last plan, if it is to change something. */
+/* Carries out the last plan, if it is to change something. The trail keeps no hash of a token. */
 void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change);
 /* What of the trail goes when `change` comes: every revision up to this one; 0: none. */
 uint64_t kedge_settings_forgets(const struct kedge_settings *s,

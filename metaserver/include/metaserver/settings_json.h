@@ -9,19 +9,28 @@
 #include "base/text.h"
 #include "metaserver/settings.h"
 
-/* PUT /v1/tenants/{name}, /v1/windows/{name}: a body without name and revision. 0, and *out is
- * right by itself; -EINVAL and *fault: not JSON (duplicate keys, NUL, bad UTF-8, too deep), an
- * unknown field, or a value that is missing, of the wrong type or out of bounds. */
+/* PUT /v1/tenants/{name}, /v1/windows/{name}, /v1/tokens/{name}: a body without name and revision.
+ * 0, and *out is right by itself; -EINVAL and *fault: not JSON (duplicate keys, NUL, bad UTF-8, too
+ * deep), an unknown field, or a value that is missing, of the wrong type or out of bounds. */
 int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
                        size_t bytes, struct kedge_setting *out, struct kedge_fault *fault);
 
+/* As above, of the store: a token may have its hash. */
+int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, const char *body,
+                              struct kedge_setting *out, struct kedge_fault *fault);
+
 /* Appends such a body; what kedge_json_setting() makes of it is the same setting. */
 void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting);
-/* Appends a setting as it is shown: with name and revision. */
+/* Appends what the store keeps of it: a token with its hash. Never to be shown. */
+void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting *setting);
+/* Appends a setting as it is shown: with name and revision, without a token's hash. */
 void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting);
+/* Appends a token that was just made, with its secret. */
+void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
+                                const char *secret);
 /* Appends an entry of the trail. */
 void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
-/* Appends all of it, as an agent is told. */
+/* Appends all of it but the tokens, as an agent is told. */
 void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s);
 
 #endif

@@ -35,8 +35,9 @@ struct kedge_store_change {
     uint64_t revision; /* above every one that is stored */
     uint64_t time_ms;  /* since 1970 */
     const char *who, *kind, *name;
-    const char *before, *after;
-    uint64_t forget; /* entries up to this revision leave the trail */
+    const char *before, *after; /* as the trail shows them */
+    const char *setting;        /* what is kept of it, if that is more; NULL: as after */
+    uint64_t forget;            /* entries up to this revision leave the trail */
 };
 
 struct kedge_store_setting {
@@ -46,7 +47,8 @@ struct kedge_store_setting {
 };
 
 /* Called for each setting in the order of their kinds, then names, then for each entry of the
- * trail, oldest first (`forget` is 0). What is given is borrowed. Not 0: stop, and return that. */
+ * trail, oldest first (`forget` is 0, `setting` NULL). What is given is borrowed. Not 0: stop, and
+ * return that. */
 struct kedge_store_visitor {
     int (*setting)(void *user, const struct kedge_store_setting *setting);
     int (*change)(void *user, const struct kedge_store_change *change);

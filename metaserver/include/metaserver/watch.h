@@ -41,9 +41,15 @@ int kedge_watch_configuration(struct kedge_service *s, const char *node, bool kn
 int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
                        uint64_t revision, void *token, uint64_t now, struct kedge_watch **out);
 
+/* Ends the watch as soon as that token, which its client has shown, expires, is changed or is gone.
+ * wall_ms and now: the same moment. */
+void kedge_watch_bind(struct kedge_watch *w, const struct kedge_setting *token, uint64_t wall_ms,
+                      uint64_t now);
+
 /* The next piece: whole lines of JSON, or an empty line when nothing came for long. 0 and *length,
  * 0 if there is nothing yet; *bytes is borrowed until the next call or free. -ECANCELED: the node
- * is gone, or the watcher fell behind the trail; -ENOMEM. Then nothing comes any more. */
+ * is gone, the token is not what it was, or the watcher fell behind the trail; -ENOMEM. Then
+ * nothing comes any more. */
 int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length);
 void kedge_watch_free(struct kedge_watch *w);
 

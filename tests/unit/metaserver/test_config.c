@@ -58,7 +58,12 @@ START_TEST(what_is_wrong_is_named_with_its_line)
         {"[fabric]\ngid = x\n", ":2: gid must be an IPv6 address"},
         {"[metaserver]\nrubbish\n", ":2: "},
         {"[metaserver\n", ":1: "},
-        {"[metaserver]\nlisten =\n", "nobody could connect"},
+        {"[metaserver]\nlisten =\nadmin_socket =\n", "nobody could connect"},
+        {"[metaserver]\naccess = maybe\n", ":2: access must be auto, open or tokens"},
+        {"[metaserver]\nlisten = 10.0.0.7:7480\n", "say access = tokens"},
+        {"[metaserver]\nlisten = 0.0.0.0:0\naccess = auto\n", "say access = tokens"},
+        {"[metaserver]\nlisten = [::]:7480\n", "say access = tokens"},
+        {"[metaserver]\nlisten = [::ffff:1.2.3.4]:7480\n", "say access = tokens"},
     };
     struct kedge_metad_config c;
     struct kedge_errbuf err;
@@ -71,6 +76,29 @@ START_TEST(what_is_wrong_is_named_with_its_line)
     ck_assert_int_eq(configure(longest, &c, &err), -EINVAL);
     ck_assert_int_eq(kedge_metad_configure("/nonexistent", &c, &err), -ENOENT);
     ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent"));
+}
+END_TEST
+
+START_TEST(what_is_not_said_of_access_is_open_on_loopback_alone)
+{
+    static const struct {
+        const char *text;
+        bool tokens_needed;
+    } cases[] = {{"", false},
+                 {"[metaserver]\nlisten =\n", false},
+                 {"[metaserver]\nlisten = 127.0.0.9:0\n", false},
+                 {"[metaserver]\nlisten = localhost:0\n", false},
+                 {"[metaserver]\nlisten = [::1]:0\naccess = auto\n", false},
+                 {"[metaserver]\nlisten = [::ffff:127.0.0.1]:0\n", false},
+                 {"[metaserver]\naccess = tokens\n", true},
+                 {"[metaserver]\naccess = tokens\nlisten = 10.0.0.7:7480\n", true},
+                 {"[metaserver]\naccess = open\nlisten = 10.0.0.7:7480\n", false}};
+    struct kedge_metad_config c;
+    struct kedge_errbuf err;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_msg(configure(cases[i].text, &c, &err) == 0, "%s: %s", cases[i].text, err.text);
+        ck_assert_msg(c.tokens_needed == cases[i].tokens_needed, "%s", cases[i].text);
+    }
 }
 END_TEST
 
@@ -94,5 +122,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(settings_have_defaults_and_are_read)                                                         \
     T(what_is_wrong_is_named_with_its_line)                                                        \
+    T(what_is_not_said_of_access_is_open_on_loopback_alone)                                        \
     T(a_setting_may_be_as_long_as_it_can_be)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)

@@ -237,9 +237,7 @@ START_TEST(routes_methods_and_types_that_are_wrong_are_refused)
                       status);
         if (status >= 400)
             ck_assert_str_eq(f.answer.content_type, "application/problem+json");
-        ck_assert_ptr_eq(f.answer.allow == NULL ? NULL : "", cases[i].allow == NULL ? NULL : "");
-        if (cases[i].allow != NULL)
-            ck_assert_str_eq(f.answer.allow, cases[i].allow);
+        ck_assert_str_eq(f.answer.allow, cases[i].allow != NULL ? cases[i].allow : "");
     }
     char longest[96] = "/v1/nodes/";
     memset(longest + 10, 'a', 63);

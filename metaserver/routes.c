@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of routes: by it requests are dispatched, and by it callers are let in, so that
+ * none is without a scope. schema/openapi.yaml says the same, and tests/e2e/access.sh compares. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "metaserver/json.h"
+#include "rest_private.h"
+
+struct route {
+    const char *method; /* GET serves HEAD too */
+    const char *path;   /* {} stands for an id */
+    enum kedge_need need;
+    enum kedge_need_agent agent;
+    void (*handle)(struct call *c);
+    enum kedge_setting_kind kind; /* if it is about settings */
+};
+
+/* A collection of what operators set, and one of them. */
+#define SETTINGS(path, read, write, kind)                                                          \
+    {"GET", path, read, KEDGE_AGENT_NO, rest_list_settings, kind},                                 \
+        {"GET", path "/{}", read, KEDGE_AGENT_NO, rest_get_setting, kind},                         \
+        {"PUT", path "/{}", write, KEDGE_AGENT_NO, rest_put_setting, kind},                        \
+    {                                                                                              \
+        "DELETE", path "/{}", write, KEDGE_AGENT_NO, rest_delete_setting, kind                     \
+    }
+
+/* clang-format off */
+static const struct route routes[] = {
+    {"GET", "/v1/nodes", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_nodes, 0},
+    /* Of any: agents look up the nodes that their workers name. */
+    {"GET", "/v1/nodes/{}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0},
+    {"PUT", "/v1/nodes/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0},
+    {"DELETE", "/v1/nodes/{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0},
+    {"POST", "/v1/nodes/{}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0},
+    {"GET", "/v1/nodes/{}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
+     rest_get_configuration, 0},
+    SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT),
+    SETTINGS("/v1/windows", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_WINDOW),
+    SETTINGS("/v1/tokens", KEDGE_NEED_LOCK, KEDGE_NEED_LOCK, KEDGE_TOKEN),
+    {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0},
+    {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0},
+    {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0},
+    {"GET", "/metrics", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_metrics, 0},
+    {"GET", "/version", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_version, 0},
+};
+/* clang-format on */
+#define ROUTES (sizeof routes / sizeof routes[0])
+
+/* Whether a request's path is of this form; the id, if it has one, is [*id, *id + *length). */
+static bool matches(const char *form, const char *path, const char **id, size_t *length)
+{
+    const char *hole = strstr(form, "{}");
+    *length = 0;
+    *id = NULL;
+    if (hole == NULL)
+        return strcmp(path, form) == 0;
+    const char *after = hole + 2;
+    size_t prefix = (size_t)(hole - form), suffix = strlen(after), whole = strlen(path);
+    if (whole <= prefix + suffix || strncmp(path, form, prefix) != 0 ||
+        strcmp(path + whole - suffix, after) != 0)
+        return false;
+    *id = path + prefix;
+    *length = whole - prefix - suffix;
+    return memchr(*id, '/', *length) == NULL;
+}
+
+/* The route of a request; else the answer has been given. */
+static const struct route *find(struct call *c, const char **id, size_t *length)
+{
+    const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
+    char *allow = c->answer->allow, detail[sizeof c->answer->allow + 16];
+    size_t used = 0, size = sizeof c->answer->allow;
+    for (size_t i = 0; i < ROUTES; i++) {
+        const struct route *r = &routes[i];
+        if (!matches(r->path, c->request->path, id, length))
+            continue;
+        if (strcmp(r->method, method) == 0) {
+            allow[0] = '\0';
+            return r;
+        }
+        if (used < size)
+            used += (size_t)snprintf(allow + used, size - used, "%s%s%s", used > 0 ? ", " : "",
+                                     r->method, strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
+    }
+    if (used == 0) {
+        rest_problem(c, REST_NO_ROUTE, NULL);
+        return NULL;
+    }
+    snprintf(detail, sizeof detail, "use one of %s", allow);
+    rest_problem(c, REST_METHOD, detail);
+    return NULL;
+}
+
+static void refuse_unknown(struct call *c)
+{
+    uint32_t suppressed;
+    bool wrong = c->caller.kind == KEDGE_CALLER_WRONG;
+    snprintf(c->answer->authenticate, sizeof c->answer->authenticate, "Bearer realm=\"kedge\"%s",
+             wrong ? ", error=\"invalid_token\"" : "");
+    rest_problem(c, REST_NO_VALID_TOKEN,
+                 wrong ? c->caller.why
+                       : "show a token (Authorization: Bearer TOKEN); `rdmactl token create` makes "
+                         "one");
+    if (kedge_log_allow(&c->s->access_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "a request without a valid token was refused",
+                  "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
+                  wrong ? c->caller.why : "there is none", suppressed);
+}
+
+/* Whether the caller may; else the answer has been given. */
+static bool may(struct call *c, const struct route *route)
+{
+    struct kedge_fault fault;
+    switch (kedge_access_decide(&c->caller, !c->s->tokens_needed, route->need, route->agent, c->id,
+                                &fault)) {
+    case 0:
+        return true;
+    case -EACCES:
+        rest_forbidden(c, kedge_need_name(route->need), &fault);
+        return false;
+    default:
+        refuse_unknown(c);
+        return false;
+    }
+}
+
+static void identify(struct call *c)
+{
+    const struct kedge_service_request *r = c->request;
+    c->caller = kedge_access_caller(c->s->settings, r->authorization, r->local, r->wall_ms);
+    if (c->caller.kind == KEDGE_CALLER_TOKEN)
+        snprintf(c->who, sizeof c->who, "token %s", c->caller.token->name);
+    else
+        snprintf(c->who, sizeof c->who, "%s", r->who != NULL ? r->who : "unknown");
+}
+
+void rest_route(struct call *c)
+{
+    const char *id;
+    size_t length;
+    const struct route *route = find(c, &id, &length);
+    if (route == NULL)
+        return;
+    if (id != NULL && length < sizeof c->id)
+        memcpy(c->id, id, length);
+    identify(c);
+    if (!may(c, route))
+        return;
+    if (id != NULL && !kedge_json_is_id(c->id)) {
+        rest_malformed(c, "id",
+                       "an id is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a letter or "
+                       "digit");
+        return;
+    }
+    c->kind = route->kind;
+    route->handle(c);
+}

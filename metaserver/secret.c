@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The home of GnuTLS. */
+#include "secret.h"
+
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "base/text.h"
+
+#define PREFIX "kedge_"
+enum { SECRET_BYTES = 32, TAIL = KEDGE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
+
+static bool hash_of(const char *secret, uint8_t out[KEDGE_TOKEN_HASH_BYTES])
+{
+    return gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, strlen(secret), out) == 0;
+}
+
+int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+{
+    uint8_t random[SECRET_BYTES];
+    char tail[KEDGE_BASE64_TEXT(SECRET_BYTES)];
+    int status = kedge_random_bytes(random, sizeof random);
+    if (status != 0)
+        return status;
+    size_t length = kedge_base64_encode(KEDGE_BASE64URL, random, sizeof random, tail);
+    KEDGE_ASSERT(length == TAIL);
+    snprintf(out, SECRET_TEXT, PREFIX "%.63s_%.43s", name, tail);
+    gnutls_memset(random, 0, sizeof random);
+    gnutls_memset(tail, 0, sizeof tail);
+    return hash_of(out, hash) ? 0 : -EIO;
+}
+
+int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES])
+{
+    size_t prefix = sizeof PREFIX - 1, length = strlen(secret);
+    if (length < prefix + 2 + TAIL || strncmp(secret, PREFIX, prefix) != 0)
+        return -EINVAL;
+    size_t n = length - prefix - 1 - TAIL;
+    if (n >= KEDGE_SETTING_NAME_BYTES || secret[prefix + n] != '_')
+        return -EINVAL;
+    char found[KEDGE_SETTING_NAME_BYTES];
+    snprintf(found, sizeof found, "%.*s", (int)n, secret + prefix);
+    if (!kedge_setting_is_name(found, sizeof found - 1))
+        return -EINVAL;
+    memcpy(name, found, sizeof found);
+    return 0;
+}
+
+bool secret_matches(const char *secret, const uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+{
+    uint8_t own[KEDGE_TOKEN_HASH_BYTES];
+    return hash_of(secret, own) && gnutls_memcmp(own, hash, sizeof own) == 0;
+}

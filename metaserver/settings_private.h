@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between settings.c and what is about one kind alone. */
+#ifndef METASERVER_SETTINGS_PRIVATE_H
+#define METASERVER_SETTINGS_PRIVATE_H
+
+#include "metaserver/settings.h"
+
+/* Whether a token is right by itself, but for its name. Puts its GIDs in order. 0; or -EINVAL and
+ * *fault. */
+int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *fault);
+/* But for revisions. */
+bool kedge_token_same(const struct kedge_setting *a, const struct kedge_setting *b);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens as JSON. */
+#include "token_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+
+#define TIME_FORM "must be a time in UTC such as \"2027-01-31T00:00:00Z\""
+
+/* ---- times ---------------------------------------------------------------------------------- */
+
+/* "2027-01-31T00:00:00Z", whole, of the years 1970 to 9999. 0 and ms since 1970, or -EINVAL. */
+static int parse_time(const char *text, uint64_t *out)
+{
+    struct tm tm = {.tm_isdst = 0};
+    char again[32];
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (end == NULL || *end != '\0')
+        return -EINVAL;
+    time_t seconds = timegm(&tm);
+    /* strptime() lets blanks, short numbers and a 31st of February pass. */
+    if (seconds <= 0 || gmtime_r(&seconds, &tm) == NULL ||
+        strftime(again, sizeof again, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0 || strcmp(again, text) != 0)
+        return -EINVAL;
+    *out = (uint64_t)seconds * 1000;
+    return 0;
+}
+
+static void write_time(struct kedge_text *out, uint64_t ms)
+{
+    char text[32] = "";
+    struct tm tm;
+    time_t seconds = (time_t)(ms / 1000);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    kedge_text_printf(out, ",\"expires\":\"%s\"", text);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int decode_gids(const struct json_at *at, json_t *root, struct kedge_token *t)
+{
+    json_t *array = json_object_get(root, "gids"), *one;
+    char field[32];
+    size_t i;
+    if (array == NULL)
+        return 0;
+    if (!json_is_array(array) || json_array_size(array) > KEDGE_TOKEN_GIDS)
+        return json_bad(at, "gids", "must be an array of at most 16 GIDs");
+    json_array_foreach(array, i, one)
+    {
+        snprintf(field, sizeof field, "gids[%zu]", i);
+        if (!json_is_string(one) || kedge_gid_parse(json_string_value(one), t->gids[i]) != 0)
+            return json_bad(at, field, "must be an IPv6 address");
+    }
+    t->gid_count = (uint32_t)json_array_size(array);
+    return 0;
+}
+
+int token_json_decode(const struct json_at *at, json_t *root, bool stored, struct kedge_token *t)
+{
+    static const char *const names[] = {"scope", "node", "gids", "expires", "sha256", NULL};
+    static const char *const shown[] = {"scope", "node", "gids", "expires", NULL};
+    const char *scope = json_string_value(json_object_get(root, "scope"));
+    json_t *node = json_object_get(root, "node"), *expires = json_object_get(root, "expires");
+    json_t *hash = json_object_get(root, "sha256");
+    int status = json_only(at, root, stored ? names : shown);
+    if (status == 0 && (scope == NULL || kedge_scope_parse(scope, &t->scope) != 0))
+        status = json_bad(at, "scope", "must be \"admin\", \"operator\", \"reader\" or \"agent\"");
+    if (status == 0 && node != NULL) {
+        const char *id = json_string_value(node);
+        if (id == NULL || !kedge_setting_is_name(id, sizeof t->node - 1))
+            return json_bad(at, "node", "must be a node's id");
+        snprintf(t->node, sizeof t->node, "%s", id);
+    }
+    if (status == 0)
+        status = decode_gids(at, root, t);
+    if (status == 0 && expires != NULL &&
+        (!json_is_string(expires) || parse_time(json_string_value(expires), &t->expires_ms) != 0))
+        status = json_bad(at, "expires", TIME_FORM);
+    if (status == 0 && hash != NULL &&
+        (!json_is_string(hash) ||
+         kedge_hex_decode(json_string_value(hash), t->hash, sizeof t->hash) != 0))
+        status = json_bad(at, "sha256", "must be a string of 64 hexadecimal digits");
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored)
+{
+    char gid[KEDGE_GID_TEXT], hash[2 * KEDGE_TOKEN_HASH_BYTES + 1];
+    kedge_text_printf(out, "\"scope\":\"%s\"", kedge_scope_name(t->scope));
+    if (t->node[0] != '\0')
+        kedge_text_printf(out, ",\"node\":\"%s\"", t->node);
+    for (uint32_t i = 0; i < t->gid_count; i++)
+        kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"gids\":[" : ",",
+                          kedge_gid_format(t->gids[i], gid));
+    if (t->gid_count > 0)
+        kedge_text_printf(out, "]");
+    if (t->expires_ms != 0)
+        write_time(out, t->expires_ms);
+    if (stored)
+        kedge_text_printf(out, ",\"sha256\":\"%s\"",
+                          kedge_hex_encode(t->hash, sizeof t->hash, hash));
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens as JSON: settings_json.c's part about them. Any thread. */
+#ifndef METASERVER_TOKEN_JSON_H
+#define METASERVER_TOKEN_JSON_H
+
+#include "base/text.h"
+#include "json_read.h"
+#include "metaserver/settings.h"
+
+/* stored: the hash of the secret may be there, as only the store has it. 0, or as json_bad(). */
+int token_json_decode(const struct json_at *at, json_t *root, bool stored, struct kedge_token *t);
+/* Appends the members. stored: the hash too. */
+void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored);
+
+#endif

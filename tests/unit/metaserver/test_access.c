@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may: the decision by itself, and tokens over REST, without sockets. */
+#include "metaserver/access.h"
+#include "settings_world.h"
+
+#define WALL UINT64_C(1763739808123) /* what ask() says of the time: 2025-11-21T15:43:28Z */
+#define NODE_1                                                                                     \
+    "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"                           \
+    "\"transports\":[\"dc\"],\"dct_number\":7,\"dc_key\":\"5be0cd19137e2179\","                    \
+    "\"mtu\":4096}]}"
+#define AGENT "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\",\"fd00::2\"]}"
+
+static char bearer[160];
+
+/* As root on the admin socket. */
+static int ask_local(const char *method, const char *path, const char *json)
+{
+    request.local = true;
+    return ask(method, path, json);
+}
+
+/* With the token of the last make(). */
+static int ask_as(const char *method, const char *path, const char *json)
+{
+    request.authorization = bearer;
+    return ask(method, path, json);
+}
+
+/* Makes a token and keeps its secret. */
+static void make(const char *name, const char *json)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/v1/tokens/%s", name);
+    ck_assert_msg(ask_local("PUT", path, json) == 201, "%s", kedge_text_str(&body));
+    const char *secret = strstr(kedge_text_str(&body), "\"secret\":\"");
+    ck_assert_ptr_nonnull(secret);
+    secret += 10;
+    snprintf(bearer, sizeof bearer, "Bearer %.*s", (int)strcspn(secret, "\""), secret);
+}
+
+START_TEST(a_scope_suffices_for_what_needs_no_more)
+{
+    static const struct {
+        enum kedge_scope scope;
+        bool may[5]; /* nothing, reader, operator, admin, lock */
+    } rows[] = {{KEDGE_SCOPE_READER, {true, true, false, false, false}},
+                {KEDGE_SCOPE_OPERATOR, {true, true, true, false, false}},
+                {KEDGE_SCOPE_ADMIN, {true, true, true, true, true}},
+                {KEDGE_SCOPE_AGENT, {true, false, false, false, false}}};
+    static const bool shows_nothing[5] = {true, true, true, true, false};
+    for (int need = KEDGE_NEED_NOTHING; need <= KEDGE_NEED_LOCK; need++) {
+        struct kedge_fault fault = {.detail = ""};
+        const struct kedge_caller unknown = {.kind = KEDGE_CALLER_UNKNOWN},
+                                  wrong = {.kind = KEDGE_CALLER_WRONG},
+                                  local = {.kind = KEDGE_CALLER_LOCAL};
+        const enum kedge_need n = (enum kedge_need)need;
+        const int denied = need == KEDGE_NEED_NOTHING ? 0 : -EKEYREJECTED;
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            const struct kedge_setting token = {.kind = KEDGE_TOKEN,
+                                                .token = {.scope = rows[i].scope, .node = "n1"}};
+            const struct kedge_caller c = {.kind = KEDGE_CALLER_TOKEN, .token = &token};
+            int wanted = rows[i].may[need] ? 0 : -EACCES;
+            for (int open = 0; open < 2; open++)
+                ck_assert_int_eq(kedge_access_decide(&c, open, n, KEDGE_AGENT_NO, "n1", &fault),
+                                 wanted);
+            if (wanted != 0)
+                ck_assert_ptr_nonnull(strstr(fault.detail, kedge_need_name(n)));
+        }
+        ck_assert_int_eq(kedge_access_decide(&local, false, n, KEDGE_AGENT_NO, "", &fault), 0);
+        ck_assert_int_eq(kedge_access_decide(&unknown, true, n, KEDGE_AGENT_NO, "", &fault),
+                         shows_nothing[need] ? 0 : -EKEYREJECTED);
+        ck_assert_int_eq(kedge_access_decide(&unknown, false, n, KEDGE_AGENT_NO, "", &fault),
+                         denied);
+        for (int open = 0; open < 2; open++)
+            ck_assert_int_eq(kedge_access_decide(&wrong, open, n, KEDGE_AGENT_NO, "", &fault),
+                             denied);
+    }
+}
+END_TEST
+
+START_TEST(an_agent_may_what_its_node_needs)
+{
+    const struct kedge_setting token = {.kind = KEDGE_TOKEN,
+                                        .token = {.scope = KEDGE_SCOPE_AGENT, .node = "n1"}};
+    const struct kedge_caller c = {.kind = KEDGE_CALLER_TOKEN, .token = &token};
+    static const struct {
+        enum kedge_need_agent agent;
+        const char *id;
+        int status;
+    } rows[] = {{KEDGE_AGENT_OWN, "n1", 0},        {KEDGE_AGENT_OWN, "n2", -EACCES},
+                {KEDGE_AGENT_OWN, "", -EACCES},    {KEDGE_AGENT_OWN, "n", -EACCES},
+                {KEDGE_AGENT_OWN, "n11", -EACCES}, {KEDGE_AGENT_ANY, "n2", 0},
+                {KEDGE_AGENT_NO, "n1", -EACCES}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kedge_fault fault = {.detail = ""};
+        ck_assert_int_eq(
+            kedge_access_decide(&c, false, KEDGE_NEED_ADMIN, rows[i].agent, rows[i].id, &fault),
+            rows[i].status);
+        ck_assert(rows[i].status == 0 || strstr(fault.detail, "admin") != NULL);
+    }
+}
+END_TEST
+
+START_TEST(a_secret_is_shown_once_and_no_hash_ever)
+{
+    static const char *const paths[] = {"/v1/tokens/ci", "/v1/tokens", "/v1/events",
+                                        "/v1/nodes/n1/configuration", "/metrics"};
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1", NODE_1), 201);
+    make("ci", "{\"scope\":\"reader\",\"expires\":\"2027-01-31T00:00:00Z\"}");
+    ck_assert(says("{\"name\":\"ci\",\"revision\":1,\"secret\":\"kedge_ci_"));
+    ck_assert_uint_eq(strlen(bearer), strlen("Bearer kedge_ci_") + 43);
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/ci", "{\"scope\":\"operator\"}"), 200);
+    ck_assert(!says("secret") && !says("sha256") && says("\"scope\":\"operator\""));
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/ci", "{\"scope\":\"operator\"}"), 200);
+    ck_assert_uint_eq(answer.revision, 2);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+            int status = ask_local("GET", paths[i], "");
+            ck_assert_msg(status == 200, "%s: %d", paths[i], status);
+            ck_assert_msg(!says("secret") && !says("sha256") && !says("hash") &&
+                              !says(bearer + strlen("Bearer kedge_ci_")),
+                          "%s: %s", paths[i], kedge_text_str(&body));
+        }
+        ck_assert_int_eq(ask_as("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 200 + !restarted);
+        struct kedge_store *store = s.store;
+        close_service();
+        open_service(store);
+        ck_assert_int_eq(ask("PUT", "/v1/nodes/n1", NODE_1), 200);
+    }
+    ck_assert_int_eq(ask_local("GET", "/v1/events", ""), 200);
+    ck_assert(says("\"from\":{\"scope\":\"reader\",\"expires\":\"2027-01-31T00:00:00Z\"},"
+                   "\"to\":{\"scope\":\"operator\"}}"));
+    ck_assert(says("\"who\":\"token ci\",\"kind\":\"tenant\""));
+    teardown();
+}
+END_TEST
+
+START_TEST(who_shows_no_valid_token_is_refused)
+{
+    char wrong[160];
+    setup();
+    s.tokens_needed = true;
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 401);
+    ck_assert_str_eq(answer.authenticate, "Bearer realm=\"kedge\"");
+    ck_assert(says("urn:kedge:problem:no-valid-token"));
+    make("ci", "{\"scope\":\"reader\"}");
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 200);
+    ck_assert_int_eq(ask_as("HEAD", "/v1/nodes", ""), 200);
+    for (size_t i = 0; i < strlen(bearer); i++) {
+        if (bearer[i] == ' ')
+            continue;
+        snprintf(wrong, sizeof wrong, "%s", bearer);
+        wrong[i] = wrong[i] == 'x' ? 'y' : 'x';
+        request.authorization = wrong;
+        ck_assert_msg(ask("GET", "/v1/nodes", "") == 401, "%s", wrong);
+        ck_assert_str_eq(answer.authenticate, "Bearer realm=\"kedge\", error=\"invalid_token\"");
+        ck_assert(!says(wrong + strlen("Bearer ")));
+    }
+    static const char *const rubbish[] = {"",
+                                          "Bearer",
+                                          "Bearer ",
+                                          "Basic YTpi",
+                                          "Bearer kedge_",
+                                          "Bearer kedge_ci_",
+                                          "Bearer kedge__"};
+    for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++) {
+        request.authorization = rubbish[i];
+        ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 401);
+    }
+    request.authorization = wrong;
+    ck_assert_int_eq(ask("GET", "/healthz", ""), 200);
+    request.authorization = wrong; /* also where none would be needed */
+    ck_assert_int_eq(ask_local("GET", "/v1/nodes", ""), 401);
+    ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/ci", ""), 204);
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 401);
+    make("other", "{\"scope\":\"reader\"}");
+    memcpy(wrong, bearer, sizeof wrong);
+    make("ci", "{\"scope\":\"reader\"}");
+    memcpy(wrong + strlen(wrong) - 43, bearer + strlen(bearer) - 43, 43);
+    request.authorization = wrong; /* the secret of another */
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 401);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_token_that_has_expired_is_refused)
+{
+    setup();
+    s.tokens_needed = true;
+    make("soon", "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:29Z\"}");
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 200);
+    make("past", "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:28Z\"}");
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 401);
+    ck_assert(says("has expired"));
+    teardown();
+}
+END_TEST
+
+START_TEST(an_agents_token_is_bound_to_its_node_and_gids)
+{
+    static const struct {
+        const char *method, *path, *json;
+        int status;
+    } asked[] = {
+        {"PUT", "/v1/nodes/n1", NODE_1, 201},
+        {"PUT", "/v1/nodes/n2", NODE_1, 403},
+        {"POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}", 200},
+        {"POST", "/v1/nodes/n2/renew", "{\"incarnation\":5}", 403},
+        {"GET", "/v1/nodes/n1/configuration", "", 200},
+        {"GET", "/v1/nodes/n2/configuration", "", 403},
+        {"GET", "/v1/nodes/n1", "", 200},
+        {"GET", "/v1/nodes/n2", "", 404},
+        {"GET", "/v1/nodes", "", 403},
+        {"GET", "/v1/tenants", "", 403},
+        {"GET", "/v1/events", "", 403},
+        {"GET", "/v1/tokens", "", 403},
+        {"PUT", "/v1/tokens/mine", "{\"scope\":\"admin\"}", 403},
+        {"DELETE", "/v1/nodes/n2", "", 403},
+        {"DELETE", "/v1/nodes/n1", "", 204},
+    };
+    setup();
+    s.tokens_needed = true;
+    make("a1", AGENT);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        int status = ask_as(asked[i].method, asked[i].path, asked[i].json);
+        ck_assert_msg(status == asked[i].status, "%s %s: %d %s", asked[i].method, asked[i].path,
+                      status, kedge_text_str(&body));
+        ck_assert(status != 403 || strstr(answer.authenticate, "insufficient_scope") != NULL);
+    }
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/a1",
+                               "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::2\"]}"),
+                     200);
+    ck_assert_int_eq(ask_as("PUT", "/v1/nodes/n1", NODE_1), 403);
+    ck_assert(says("does not list the GID fd00::1") && says("endpoints[0].gid"));
+    teardown();
+}
+END_TEST
+
+START_TEST(a_stream_ends_with_its_token)
+{
+    static const char *const ends[] = {"deleted", "changed", "expired"};
+    const char *bytes;
+    size_t length;
+    setup();
+    s.tokens_needed = true;
+    ck_assert_int_eq(ask_local("PUT", "/v1/nodes/n1", NODE_1), 201);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        make("a1", "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\"],"
+                   "\"expires\":\"2025-11-21T15:43:38Z\"}");
+        query(KEDGE_QUERY_WATCH, "1");
+        ck_assert_int_eq(ask_as("GET", "/v1/nodes/n1/configuration", ""), 200);
+        struct kedge_watch *w = answer.watch;
+        ck_assert_ptr_nonnull(w);
+        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_ptr_nonnull(strstr(bytes, "\"tenants\""));
+        ck_assert_ptr_null(strstr(bytes, "token"));
+        ck_assert_int_eq(ask_local("PUT", "/v1/tokens/else", "{\"scope\":\"reader\"}"),
+                         i == 0 ? 201 : 200);
+        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        uint64_t later = now + 9 * KEDGE_NS_PER_S;
+        ck_assert_int_eq(kedge_watch_next(w, later, &bytes, &length), 0);
+        if (i == 1)
+            ck_assert_int_eq(ask_local("PUT", "/v1/tokens/a1", AGENT), 200);
+        if (i == 2)
+            later = now + 10 * KEDGE_NS_PER_S;
+        if (i != 2)
+            ck_assert_int_eq(i == 0 ? ask_local("DELETE", "/v1/tokens/a1", "") : 204, 204);
+        ck_assert_int_eq(kedge_watch_next(w, later, &bytes, &length), -ECANCELED);
+        kedge_watch_free(w);
+        if (i != 0)
+            ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/a1", ""), 204);
+    }
+    teardown();
+}
+END_TEST
+
+START_TEST(an_open_metaserver_gives_no_access_away)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1", NODE_1), 201);
+    ck_assert_int_eq(ask("GET", "/v1/tokens", ""), 401);
+    ck_assert_int_eq(ask("PUT", "/v1/tokens/mine", "{\"scope\":\"admin\"}"), 401);
+    make("ci", "{\"scope\":\"reader\"}");
+    ck_assert_int_eq(ask_as("GET", "/v1/tenants", ""), 200);
+    ck_assert_int_eq(ask_as("PUT", "/v1/tenants/web", "{\"uids\":[6]}"), 403);
+    ck_assert(says("needs the scope operator; the token's is reader"));
+    make("root", "{\"scope\":\"admin\"}");
+    ck_assert_int_eq(ask_as("PUT", "/v1/tokens/more", "{\"scope\":\"reader\"}"), 201);
+    teardown();
+}
+END_TEST
+
+START_TEST(malformed_tokens_are_named_by_their_field)
+{
+    static const struct {
+        const char *json, *field;
+    } wrong[] = {
+        {"{}", "scope"},
+        {"{\"scope\":\"god\"}", "scope"},
+        {"{\"scope\":1}", "scope"},
+        {"{\"scope\":\"agent\"}", "node"},
+        {"{\"scope\":\"agent\",\"node\":\"N\"}", "node"},
+        {"{\"scope\":\"agent\",\"node\":7}", "node"},
+        {"{\"scope\":\"agent\",\"node\":\"n1\"}", "gids"},
+        {"{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[]}", "gids"},
+        {"{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":\"fd00::1\"}", "gids"},
+        {"{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\",\"fd00::1\"]}", "gids[1]"},
+        {"{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00\"]}", "gids[0]"},
+        {"{\"scope\":\"reader\",\"node\":\"n1\"}", "node"},
+        {"{\"scope\":\"reader\",\"gids\":[\"fd00::1\"]}", "gids"},
+        {"{\"scope\":\"reader\",\"expires\":\"tomorrow\"}", "expires"},
+        {"{\"scope\":\"reader\",\"expires\":\"2026-02-30T00:00:00Z\"}", "expires"},
+        {"{\"scope\":\"reader\",\"expires\":\"2026-02-03T00:00:00+00:00\"}", "expires"},
+        {"{\"scope\":\"reader\",\"expires\":1763739808}", "expires"},
+        {"{\"scope\":\"reader\",\"secret\":\"kedge_a_b\"}", "secret"},
+        {"{\"scope\":\"reader\",\"sha256\":\"00\"}", "sha256"},
+    };
+    char field[64];
+    setup();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(ask_local("PUT", "/v1/tokens/t", wrong[i].json) == 400, "%s: %s",
+                      wrong[i].json, kedge_text_str(&body));
+        snprintf(field, sizeof field, "\"field\":\"%s\"", wrong[i].field);
+        ck_assert_msg(says(field), "%s: %s", wrong[i].json, kedge_text_str(&body));
+    }
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_scope_suffices_for_what_needs_no_more)                                                     \
+    T(an_agent_may_what_its_node_needs)                                                            \
+    T(a_secret_is_shown_once_and_no_hash_ever)                                                     \
+    T(who_shows_no_valid_token_is_refused)                                                         \
+    T(a_token_that_has_expired_is_refused)                                                         \
+    T(an_agents_token_is_bound_to_its_node_and_gids)                                               \
+    T(a_stream_ends_with_its_token)                                                                \
+    T(an_open_metaserver_gives_no_access_away)                                                     \
+    T(malformed_tokens_are_named_by_their_field)
+KEDGE_CHECK_MAIN("metaserver access", TESTS)
