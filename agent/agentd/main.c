@@ -2,6 +2,7 @@
 /* kedge-agentd: parses, wires and runs. */
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -303,6 +304,13 @@ static void help(void)
     agentd_config_help(stdout);
 }
 
+/* Most of a session's memory then comes from the kernel and goes back to it, whatever threads made
+ * and freed it; sessions.c trims the rest. */
+static void keep_little_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
@@ -315,6 +323,7 @@ int main(int argc, char **argv)
     enum kedge_log_level level = KEDGE_LOG_INFO;
     const char *path = NULL;
     bool check = false;
+    keep_little_memory();
     if (probe_is_asked_for(argc, argv))
         return probe_main(argc, argv);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
