@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
 
 static const struct ctl_kind kinds[] = {
     {"tenant",
      "tenants",
+     false,
      7,
      {{"uids", "UIDS", CTL_UIDS, false},
       {"sessions", "SESSIONS", CTL_NUMBER, false},
@@ -21,11 +25,20 @@ static const struct ctl_kind kinds[] = {
       {"window_ops", "WINDOW OPS", CTL_NUMBER, true}}},
     {"window",
      "windows",
+     false,
      4,
      {{"scope", "SCOPE", CTL_WORD, false},
       {"tenant", "TENANT", CTL_WORD, false},
       {"bytes", "BYTES", CTL_SIZE, false},
       {"ops", "OPS", CTL_NUMBER, false}}},
+    {"token",
+     "tokens",
+     true,
+     4,
+     {{"scope", "SCOPE", CTL_WORD, false},
+      {"node", "NODE", CTL_WORD, false},
+      {"gids", "GIDS", CTL_WORDS, false},
+      {"expires", "EXPIRES", CTL_TIME, false}}},
 };
 
 const struct ctl_kind *ctl_kind_find(const char *name)
@@ -112,6 +125,7 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
     for (size_t i = 0; i < kind->keys; i++)
         show(json_object_get(object, kind->key[i].name), kind->key[i].type, s.value[i],
              sizeof s.value[i]);
+    copy(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
@@ -185,11 +199,12 @@ int ctl_decode_settings(const struct ctl_kind *kind, const char *body, size_t by
 
 /* ---- editing -------------------------------------------------------------------------------- */
 
-static json_t *read_uids(const char *text)
+/* Words with commas between them; of uids, those that are numbers as numbers. */
+static json_t *read_list(const char *text, bool numbers)
 {
     json_t *array = json_array();
     while (*text != '\0') {
-        char one[32];
+        char one[64];
         uint64_t uid;
         size_t length = strcspn(text, ",");
         if (length == 0 || length >= sizeof one ||
@@ -199,11 +214,26 @@ static json_t *read_uids(const char *text)
         }
         memcpy(one, text, length);
         one[length] = '\0';
-        bool plain = kedge_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
+        bool plain = numbers && kedge_parse_u64(one, 0, UINT32_MAX, &uid) == 0;
         json_array_append_new(array, plain ? json_integer((json_int_t)uid) : json_string(one));
         text += length + (text[length] == ',');
     }
     return array;
+}
+
+/* What is no duration is left to the server, which knows times. */
+static json_t *read_time(const char *text)
+{
+    char when[32];
+    uint64_t ns;
+    struct tm tm;
+    if (kedge_parse_duration(text, &ns) != 0)
+        return json_string(text);
+    time_t seconds = (time_t)(kedge_clock_wall_ms() / 1000 + ns / KEDGE_NS_PER_S);
+    if (gmtime_r(&seconds, &tm) == NULL ||
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        return NULL;
+    return json_string(when);
 }
 
 /* NULL: the value is no such. What it may be beyond that, the server knows. */
@@ -212,7 +242,11 @@ static json_t *read_value(enum ctl_type type, const char *text)
     uint64_t number;
     switch (type) {
     case CTL_UIDS:
-        return read_uids(text);
+        return read_list(text, true);
+    case CTL_WORDS:
+        return read_list(text, false);
+    case CTL_TIME:
+        return read_time(text);
     case CTL_WORD:
         return json_string(text);
     case CTL_SIZE:
@@ -241,14 +275,17 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
     static const char *const forms[] = {[CTL_NUMBER] = "a number such as 64, or 0 for no bound",
                                         [CTL_SIZE] = "a size such as 4GiB, or 0 for no bound",
                                         [CTL_UIDS] = "uids and ranges such as 1000,2000-2999",
-                                        [CTL_WORD] = "a word"};
+                                        [CTL_WORD] = "a word",
+                                        [CTL_WORDS] = "words with commas between them",
+                                        [CTL_TIME] = "a time such as 2027-01-31T00:00:00Z, or a "
+                                                     "duration such as 30d"};
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
         const struct ctl_key *key = &kind->key[i];
         const char *text = word + length + 1;
         if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
             continue;
-        if (key->type == CTL_WORD && text[0] == '\0') {
+        if (key->type >= CTL_WORD && text[0] == '\0') {
             json_object_del(root, key->name);
             return 0;
         }
@@ -324,6 +361,13 @@ int ctl_decode_manifest(const char *text, size_t bytes,
         if (kind == NULL || name == NULL) {
             status = kedge_err(err, -EINVAL,
                                "[%zu] needs a kind, which is tenant or window, and a name", i);
+            break;
+        }
+        if (kind->secret) {
+            status = kedge_err(err, -EINVAL,
+                               "[%zu] is a %s, whose secret nobody would see: rdmactl %s create "
+                               "makes one",
+                               i, kind->name, kind->name);
             break;
         }
         json_t *rest = json_copy(object);

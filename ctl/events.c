@@ -127,7 +127,8 @@ static void on_done(void *user, const struct kedge_http_answer *a)
     }
 }
 
-static int watch_url(const struct ctl_options *o, char *out, size_t size, struct kedge_errbuf *err)
+static int watch_target(const struct ctl_options *o, struct ctl_target *out,
+                        struct kedge_errbuf *err)
 {
     char path[PATH_BYTES], revision[40] = "", kind[CTL_WORD_BYTES] = "";
     if (o->kind != NULL)
@@ -135,28 +136,28 @@ static int watch_url(const struct ctl_options *o, char *out, size_t size, struct
     if (o->from_revision)
         snprintf(revision, sizeof revision, "&revision=%" PRIu64, o->revision);
     snprintf(path, sizeof path, "/v1/events?watch=1%s%s", kind, revision);
-    return ctl_server_url(o, path, out, size, err);
+    return ctl_target_of(o, path, out, err);
 }
 
 int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     struct watching w = {.json = o->json, .err = err};
     struct kedge_http_client *client;
-    char url[CTL_URL_BYTES];
-    int status = watch_url(o, url, sizeof url, err);
+    struct ctl_target target;
+    int status = watch_target(o, &target, err);
     if (status != 0)
         return status;
-    const struct kedge_http_call call = {.url = url,
-                                         .timeout_ms = UINT32_MAX,
-                                         .silence_timeout_ms = SILENCE_MS,
-                                         .max_response_bytes = LINE_BYTES,
-                                         .on_line = on_line};
+    struct kedge_http_call call = {.timeout_ms = UINT32_MAX,
+                                   .silence_timeout_ms = SILENCE_MS,
+                                   .max_response_bytes = LINE_BYTES,
+                                   .on_line = on_line};
+    ctl_aim(&call, &target);
     status = kedge_http_client_new(&client);
     if (status != 0)
         return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
     status = kedge_http_client_call(client, &call, on_done, &w, NULL);
     if (status != 0)
-        kedge_err(err, status, "%.200s cannot be watched: %s", url, strerror(-status));
+        kedge_err(err, status, "%.200s cannot be watched: %s", target.url, strerror(-status));
     struct pollfd p = {.fd = kedge_http_client_fd(client), .events = POLLIN};
     while (status == 0 && !w.over) {
         (void)poll(&p, 1, -1);

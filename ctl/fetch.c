@@ -49,32 +49,71 @@ static int judge(const char *who, struct kedge_http_result *result, struct kedge
     return status;
 }
 
-int ctl_server_url(const struct ctl_options *o, const char *path, char *out, size_t size,
-                   struct kedge_errbuf *err)
+/* Says early and plainly what a failed connect would say in errnos. */
+static int check_socket(const char *path, struct kedge_errbuf *err)
 {
-    int length = (int)strlen(o->server);
-    while (length > 0 && o->server[length - 1] == '/')
-        length--;
-    if (snprintf(out, size, "%.*s%s", length, o->server, path) >= (int)size)
-        return kedge_err(err, -EINVAL, "the URL is too long");
+    if (strlen(path) >= PATH_BYTES)
+        return kedge_err(err, -EINVAL,
+                         "the path of the metaserver's socket has at most %d characters",
+                         PATH_BYTES - 1);
+    if (access(path, F_OK) != 0)
+        return kedge_err(err, -ECONNREFUSED,
+                         "there is no metaserver at %.150s: %s (start kedge-metad, or name its "
+                         "admin_socket with --server unix:PATH)",
+                         path, strerror(errno));
+    if (access(path, W_OK) != 0)
+        return kedge_err(err, -EACCES,
+                         "the metaserver's socket %.150s is not for this user: run rdmactl as the "
+                         "metaserver's user, or as root",
+                         path);
     return 0;
+}
+
+int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
+                  struct kedge_errbuf *err)
+{
+    const char *socket = strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
+    const char *server = socket != NULL ? "http://localhost" : o->server;
+    int length = (int)strlen(server), status = 0;
+    *out = (struct ctl_target){.unix_path = socket};
+    while (length > 0 && server[length - 1] == '/')
+        length--;
+    if (snprintf(out->url, sizeof out->url, "%.*s%s", length, server, path) >= (int)sizeof out->url)
+        return kedge_err(err, -EINVAL, "the URL is too long");
+    if (socket != NULL)
+        status = check_socket(socket, err);
+    if (status == 0 && o->token_file != NULL)
+        status = kedge_http_token_read(o->token_file, out->token, err);
+    if (status != 0 || o->token == NULL)
+        return status;
+    if (kedge_http_token_check(o->token) != 0)
+        return kedge_err(err, -EINVAL, "KEDGE_TOKEN is set, but to no token");
+    snprintf(out->token, sizeof out->token, "%s", o->token);
+    return 0;
+}
+
+void ctl_aim(struct kedge_http_call *call, const struct ctl_target *target)
+{
+    call->url = target->url;
+    call->unix_path = target->unix_path;
+    call->token = target->token[0] != '\0' ? target->token : NULL;
 }
 
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
                     struct kedge_http_result *out, struct kedge_errbuf *err)
 {
-    char url[CTL_URL_BYTES];
+    struct ctl_target target;
     struct kedge_errbuf why;
     const char *const headers[] = {request->header, NULL};
-    int status = ctl_server_url(o, request->path, url, sizeof url, err);
+    int status = ctl_target_of(o, request->path, &target, err);
     if (status != 0)
         return status;
     struct kedge_http_call call = {.method = request->method,
-                                   .url = url,
                                    .headers = headers,
                                    .body = request->body,
                                    .body_length = request->body != NULL ? strlen(request->body) : 0,
                                    .timeout_ms = TIMEOUT_MS};
+    ctl_aim(&call, &target);
     status = kedge_http_call(&call, out, &why);
     if (status != 0)
         return kedge_err(err, status, "%.380s (is kedge-metad running? name another with --server)",

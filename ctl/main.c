@@ -22,6 +22,8 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_setting_list(o, err);
     case CTL_SETTING_GET:
         return ctl_setting_get(o, err);
+    case CTL_SETTING_CREATE:
+        return ctl_setting_create(o, err);
     case CTL_SETTING_SET:
         return ctl_setting_set(o, err);
     case CTL_SETTING_DELETE:

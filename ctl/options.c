@@ -17,13 +17,16 @@ const char ctl_help[] =
     "  node list           the nodes that the metaserver knows\n"
     "  node get ID         one of them, with its endpoints\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
-    "  tenant|window list  what operators have set\n"
-    "  tenant|window get NAME\n"
-    "  tenant|window set NAME KEY=VALUE...\n"
-    "                      changes what is named, and makes it if it is not there\n"
-    "  tenant|window delete NAME\n"
+    "  tenant|window|token list\n"
+    "                      what operators have set\n"
+    "  tenant|window|token get NAME\n"
+    "  tenant|window|token create NAME KEY=VALUE...\n"
+    "                      of a token, shows its secret, this once\n"
+    "  tenant|window|token set NAME KEY=VALUE...\n"
+    "                      changes what is named; makes it if it is not there and no token\n"
+    "  tenant|window|token delete NAME\n"
     "  event list          who changed what\n"
-    "  event|tenant|window watch\n"
+    "  event|tenant|window|token watch\n"
     "                      each change when it happens\n"
     "  apply -f FILE       sets what an array of JSON objects with kind and name says\n"
     "  doctor              what this host can do, what is missing, and what to do about it\n"
@@ -32,6 +35,8 @@ const char ctl_help[] =
     "  -o, --output table|wide|json\n"
     "                            (table)\n"
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
+    "                            unix:PATH for its admin_socket, where root may do anything\n"
+    "  --token-file FILE         holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)\n"
     "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
     "                            " CTL_DEFAULT_AGENT_SOCKET ")\n"
     "  --config FILE             doctor: the agent's settings (" CTL_DEFAULT_CONFIG ",\n"
@@ -47,17 +52,12 @@ const char ctl_help[] =
     "7 nobody answers.\n";
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"server", required_argument, NULL, 's'},
-    {"agent-socket", required_argument, NULL, 'a'},
-    {"config", required_argument, NULL, 'c'},
-    {"provider", required_argument, NULL, 'p'},
-    {"device", required_argument, NULL, 'd'},
-    {"revision", required_argument, NULL, 'r'},
-    {"file", required_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},     {"server", required_argument, NULL, 's'},
+    {"token-file", required_argument, NULL, 't'}, {"agent-socket", required_argument, NULL, 'a'},
+    {"config", required_argument, NULL, 'c'},     {"provider", required_argument, NULL, 'p'},
+    {"device", required_argument, NULL, 'd'},     {"revision", required_argument, NULL, 'r'},
+    {"file", required_argument, NULL, 'f'},       {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},          {NULL, 0, NULL, 0},
 };
 
 enum takes { NOTHING, AN_ID, WORDS }; /* WORDS: an id, and one or more */
@@ -74,14 +74,22 @@ static const struct command {
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
     {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},
     {{"tenant", "get"}, AN_ID, CTL_SETTING_GET, "tenant"},
+    {{"tenant", "create"}, WORDS, CTL_SETTING_CREATE, "tenant"},
     {{"tenant", "set"}, WORDS, CTL_SETTING_SET, "tenant"},
     {{"tenant", "delete"}, AN_ID, CTL_SETTING_DELETE, "tenant"},
     {{"tenant", "watch"}, NOTHING, CTL_EVENT_WATCH, "tenant"},
     {{"window", "list"}, NOTHING, CTL_SETTING_LIST, "window"},
     {{"window", "get"}, AN_ID, CTL_SETTING_GET, "window"},
+    {{"window", "create"}, WORDS, CTL_SETTING_CREATE, "window"},
     {{"window", "set"}, WORDS, CTL_SETTING_SET, "window"},
     {{"window", "delete"}, AN_ID, CTL_SETTING_DELETE, "window"},
     {{"window", "watch"}, NOTHING, CTL_EVENT_WATCH, "window"},
+    {{"token", "list"}, NOTHING, CTL_SETTING_LIST, "token"},
+    {{"token", "get"}, AN_ID, CTL_SETTING_GET, "token"},
+    {{"token", "create"}, WORDS, CTL_SETTING_CREATE, "token"},
+    {{"token", "set"}, WORDS, CTL_SETTING_SET, "token"},
+    {{"token", "delete"}, AN_ID, CTL_SETTING_DELETE, "token"},
+    {{"token", "watch"}, NOTHING, CTL_EVENT_WATCH, "token"},
     {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
     {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
     {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
@@ -92,7 +100,7 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 /* Says which second words the first one has. */
 static int wrong_verb(const char *word, struct kedge_errbuf *err)
 {
-    char verbs[200];
+    char verbs[400];
     size_t used = 0;
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(word, commands[i].word[0]) == 0)
@@ -112,8 +120,8 @@ static int take_words(const struct command *c, int words, char **word, struct ct
         return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                          c->word[0], c->word[1], c->word[0]);
     if (c->takes == WORDS && words == wanted)
-        return kedge_err(err, -EINVAL, "%s set %.60s needs what to set, as KEY=VALUE", c->word[0],
-                         word[own]);
+        return kedge_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE", c->word[0],
+                         c->word[1], word[own]);
     if (c->takes != WORDS && words > wanted)
         return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
@@ -127,9 +135,10 @@ static int take_words(const struct command *c, int words, char **word, struct ct
 static int parse_command(int words, char **word, struct ctl_options *o, struct kedge_errbuf *err)
 {
     if (words == 0)
-        return kedge_err(err, -EINVAL,
-                         "name a command: status, node, agent, tenant, window, event, apply or "
-                         "doctor");
+        return kedge_err(
+            err, -EINVAL,
+            "name a command: status, node, agent, tenant, window, token, event, apply or "
+            "doctor");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
@@ -163,6 +172,19 @@ static int take_output(const char *name, struct ctl_options *o, struct kedge_err
     return kedge_err(err, -EINVAL, "--output must be table, wide or json, not \"%.40s\"", name);
 }
 
+/* A token in argv or in a process' environment can be seen by others or is inherited by everything;
+ * so a file comes first. */
+static void take_token(struct ctl_options *o)
+{
+    const char *file = getenv("KEDGE_TOKEN_FILE"), *token = getenv("KEDGE_TOKEN");
+    if (o->token_file != NULL)
+        return;
+    if (token != NULL && token[0] != '\0')
+        o->token = token;
+    else if (file != NULL && file[0] != '\0')
+        o->token_file = file;
+}
+
 static const char *setting(const char *variable, const char *otherwise)
 {
     const char *value = getenv(variable);
@@ -194,6 +216,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
         case 's':
             o.server = optarg;
             break;
+        case 't':
+            o.token_file = optarg;
+            break;
         case 'a':
             o.agent_socket = optarg;
             break;
@@ -219,10 +244,13 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
                              argv[optind - 1]);
         }
-    if (strncmp(o.server, "http://", 7) != 0 && strncmp(o.server, "https://", 8) != 0)
+    if (strncmp(o.server, "http://", 7) != 0 && strncmp(o.server, "https://", 8) != 0 &&
+        strncmp(o.server, "unix:/", 6) != 0)
         return kedge_err(err, -EINVAL,
-                         "--server must be a URL such as " CTL_DEFAULT_SERVER ", not \"%.60s\"",
+                         "--server must be a URL such as " CTL_DEFAULT_SERVER
+                         ", or unix:PATH, not \"%.60s\"",
                          o.server);
+    take_token(&o);
     int status = parse_command(argc - optind, argv + optind, &o, err);
     if (status == 0)
         status = check_options(&o, err);

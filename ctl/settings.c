@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl tenant|window list|get|set|delete, and apply. */
+/* rdmactl tenant|window|token list|get|create|set|delete, and apply. */
 #include "ctl/settings.h"
 
 #include <errno.h>
@@ -96,8 +96,8 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
             printf("%s%s", i > 0 ? "," : "", all.item[i].json);
         puts("]}");
     } else if (status == 0 && all.count == 0) {
-        printf("there is no %s yet: rdmactl %s set NAME KEY=VALUE... makes one\n", kind->name,
-               kind->name);
+        printf("there is no %s yet: rdmactl %s %s NAME KEY=VALUE... makes one\n", kind->name,
+               kind->name, kind->secret ? "create" : "set");
     } else if (status == 0) {
         status = print_table(o, kind, &all, err);
     }
@@ -118,6 +118,10 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
         printf("%-14s %s\n%-14s %" PRIu64 "\n", "name", setting.name, "revision", setting.revision);
         for (size_t i = 0; i < kind->keys; i++)
             printf("%-14s %s\n", kind->key[i].name, setting.value[i]);
+        if (setting.secret[0] != '\0')
+            printf("%-14s %s\nnobody can show the secret again: keep it where its user alone can "
+                   "read it\n",
+                   "secret", setting.secret);
     }
     ctl_setting_fini(&setting);
     return 0;
@@ -168,6 +172,8 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
     int status = path_of(kind, o->id, path, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &there, err);
+    if (status == -ENOENT && kind->secret)
+        return no_such(kind, o->id, err);
     if (status != 0 && status != -ENOENT)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
@@ -181,6 +187,36 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!o->json)
         printf("%s %s is set:\n", kind->name, o->id);
+    status = print_one(o, kind, &result, err);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    struct kedge_http_result result;
+    struct kedge_text body;
+    char path[PATH_BYTES];
+    uint64_t revision;
+    struct ctl_request request = {.method = "PUT", .path = path, .header = "If-None-Match: *"};
+    int status = path_of(kind, o->id, path, err);
+    if (status != 0)
+        return status;
+    kedge_text_init(&body, CTL_BODY_BYTES);
+    status = ctl_edit_setting(kind, NULL, 0, o->words, o->word_count, &body, &revision, err);
+    request.body = kedge_text_str(&body);
+    if (status == 0)
+        status = ctl_call_server(o, &request, &result, err);
+    kedge_text_fini(&body);
+    if (status == -EREMCHG)
+        return kedge_err(err, -EEXIST,
+                         "there is a %s \"%.70s\" already: change it with rdmactl %s set",
+                         kind->name, o->id, kind->name);
+    if (status != 0)
+        return status;
+    if (!o->json)
+        printf("%s %s is created:\n", kind->name, o->id);
     status = print_one(o, kind, &result, err);
     kedge_http_result_fini(&result);
     return status;

@@ -102,8 +102,8 @@ static void refuse_unknown(struct call *c)
              wrong ? ", error=\"invalid_token\"" : "");
     rest_problem(c, REST_NO_VALID_TOKEN,
                  wrong ? c->caller.why
-                       : "show a token (Authorization: Bearer TOKEN); `rdmactl token create` makes "
-                         "one");
+                       : "show a token (Authorization: Bearer TOKEN; token_file of agents, "
+                         "--token-file of rdmactl): `rdmactl token create` makes one");
     if (kedge_log_allow(&c->s->access_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "a request without a valid token was refused",
                   "client=\"%s\" why=\"%s\" suppressed=%u", c->who,

@@ -39,6 +39,8 @@ static const struct option options[] = {
      "directory of the saved incarnation; it must exist"},
     {"agent", "metaservers", A_URLS, 0, 0, 0, "http://127.0.0.1:7480",
      "list of http://host:port, the nearest first"},
+    {"agent", "token_file", A_TEXT, AT(token_file), 0, 0, "",
+     "what it shows to metaservers: rdmactl token create; empty: nothing"},
     {"agent", "log_level", A_LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},
     {"fabric", "provider", A_TEXT, AT(provider), 0, 0, "soft",
      "soft: a software RNIC for one host; verbs: an RDMA device"},

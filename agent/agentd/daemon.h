@@ -16,6 +16,7 @@
 #include "agentd/settings.h"
 #include "agentd/tenants.h"
 #include "base/error.h"
+#include "base/http/client.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "limits.h"
@@ -151,6 +152,11 @@ struct registration {
     struct kedge_fab_ctl resolve;
     struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
 };
+
+/* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
+ * all. */
+struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
+                                       uint32_t ms);
 
 /* Begins to register with every metaserver; needs agent->http_client, ->device and ->incarnation.
  */

@@ -195,13 +195,13 @@ static void watch(struct agent *a)
 {
     struct follow *f = &a->follow;
     char url[AGENTD_TEXT * 2];
-    const struct kedge_http_call c = {.url = url,
-                                      .timeout_ms = UINT32_MAX,
-                                      .silence_timeout_ms = SILENCE_MS,
-                                      .max_response_bytes = AGENTD_SETTINGS_BYTES,
-                                      .on_line = take_line};
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1",
              a->config.metaserver[f->metaserver], a->config.node);
+    struct kedge_http_call c = metaserver_call(a, NULL, url, 0);
+    c.timeout_ms = UINT32_MAX;
+    c.silence_timeout_ms = SILENCE_MS;
+    c.max_response_bytes = AGENTD_SETTINGS_BYTES;
+    c.on_line = take_line;
     if (a->registration[f->metaserver].state != REGISTRATION_DONE ||
         kedge_http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
         try_next(a);

@@ -15,6 +15,7 @@
 #include "agentd/incarnation.h"
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/http/client.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "daemon.h"
@@ -311,6 +312,18 @@ static void keep_little_memory(void)
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 }
 
+/* Better said now than by each metaserver. It is read again for each request, so that it can be
+ * replaced. */
+static bool has_token(const struct agentd_config *config, struct kedge_errbuf *err)
+{
+    char token[KEDGE_HTTP_TOKEN_BYTES];
+    if (config->token_file[0] == '\0')
+        return true;
+    int status = kedge_http_token_read(config->token_file, token, err);
+    explicit_bzero(token, sizeof token);
+    return status == 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
@@ -347,7 +360,7 @@ int main(int argc, char **argv)
     if (optind < argc)
         return fail("it takes no arguments but its options: see kedge-agentd --help");
     agent.config_path = path;
-    if (agentd_configure(path, &agent.config, &err) != 0)
+    if (agentd_configure(path, &agent.config, &err) != 0 || !has_token(&agent.config, &err))
         return fail(err.text);
     if (check)
         return EXIT_SUCCESS;

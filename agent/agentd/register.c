@@ -151,8 +151,7 @@ static bool understand(struct registration *r, const char *body, struct reader_p
     return true;
 }
 
-/* ---- what follows
- * ---------------------------------------------------------------------------------------- */
+/* ---- what follows --------------------------------------------------------------------------- */
 
 static void tell_lane(struct agent *a)
 {
@@ -360,15 +359,14 @@ static void call(struct registration *r, const char *method, const char *tail, c
                  kedge_http_done done)
 {
     char url[AGENTD_TEXT * 2];
-    struct kedge_http_call c = {.method = method,
-                                .url = url,
-                                .body = body,
-                                .body_length = strlen(body),
-                                .connect_timeout_ms = CALL_MS,
-                                .timeout_ms = CALL_MS};
     snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->agent->config.node, tail);
-    if (kedge_http_client_call(r->agent->http_client, &c, done, r, NULL) != 0)
-        lost(r, "too many HTTP calls at once");
+    struct kedge_http_call c = metaserver_call(r->agent, method, url, CALL_MS);
+    c.body = body;
+    c.body_length = strlen(body);
+    int status = kedge_http_client_call(r->agent->http_client, &c, done, r, NULL);
+    if (status != 0)
+        lost(r, status == -ENOKEY ? "its token_file holds no token, or cannot be read"
+                                  : "too many HTTP calls at once");
 }
 
 static void put(struct registration *r)
@@ -460,10 +458,9 @@ static void unregister(struct agent *a, unsigned grace_ms)
     uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
         const struct registration *r = &a->registration[i];
-        struct kedge_http_call c = {
-            .method = "DELETE", .url = url, .connect_timeout_ms = grace_ms, .timeout_ms = grace_ms};
         snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", r->url, a->config.node,
                  a->incarnation);
+        const struct kedge_http_call c = metaserver_call(a, "DELETE", url, grace_ms);
         if (r->state == REGISTRATION_DONE &&
             kedge_http_client_call(a->http_client, &c, deleted, a, NULL) == 0)
             a->unregistering++;
@@ -562,9 +559,8 @@ static void ask(struct question *q)
     char url[AGENTD_TEXT * 2];
     while (!a->stopping && q->next < a->config.metaservers) {
         const struct registration *r = &a->registration[q->next++];
-        const uint32_t ms = share_ms(q);
-        struct kedge_http_call c = {.url = url, .connect_timeout_ms = ms, .timeout_ms = ms};
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
+        const struct kedge_http_call c = metaserver_call(a, NULL, url, share_ms(q));
         if (r->state == REGISTRATION_DONE &&
             kedge_http_client_call(a->http_client, &c, named, q, NULL) == 0)
             return;

@@ -65,6 +65,21 @@ static int add_header(struct http_call *c, const char *line)
     return 0;
 }
 
+/* The header has the secret; it is in no message and no log. */
+static int add_token(struct http_call *c, const struct kedge_http_call *call)
+{
+    char token[KEDGE_HTTP_TOKEN_BYTES], line[sizeof token + 32];
+    if (call->token != NULL && kedge_http_token_check(call->token) == 0)
+        snprintf(token, sizeof token, "%s", call->token);
+    else if (call->token != NULL || kedge_http_token_read(call->token_file, token, NULL) != 0)
+        return -ENOKEY;
+    snprintf(line, sizeof line, "Authorization: Bearer %s", token);
+    int status = add_header(c, line);
+    explicit_bzero(token, sizeof token);
+    explicit_bzero(line, sizeof line);
+    return status;
+}
+
 static int set_headers(struct http_call *c, const struct kedge_http_call *call)
 {
     bool typed = false;
@@ -74,6 +89,11 @@ static int set_headers(struct http_call *c, const struct kedge_http_call *call)
         typed |= strncasecmp(*h, "Content-Type:", 13) == 0;
         if (add_header(c, *h) != 0)
             return -ENOMEM;
+    }
+    if (call->token != NULL || (call->token_file != NULL && call->token_file[0] != '\0')) {
+        int status = add_token(c, call);
+        if (status != 0)
+            return status;
     }
     if (call->body != NULL && !typed && add_header(c, "Content-Type: application/json") != 0)
         return -ENOMEM;
@@ -252,7 +272,9 @@ int kedge_http_call(const struct kedge_http_call *call, struct kedge_http_result
         call->on_data != NULL || call->on_line != NULL ? -EINVAL : http_call_new(call, NULL, &c);
     if (status != 0) {
         kedge_err(err, status, "%s %s: %s", method, call->url != NULL ? call->url : "(no URL)",
-                  status == -ENOMEM ? "out of memory" : "a malformed method or header");
+                  status == -ENOMEM   ? "out of memory"
+                  : status == -ENOKEY ? "its token cannot be read, or is none"
+                                      : "a malformed method or header");
         goto cleanup;
     }
     struct kedge_http_answer a = http_call_answer(c, curl_easy_perform(c->easy));

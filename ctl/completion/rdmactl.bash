@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of rdmactl for bash. Node ids come from the metaserver, if it answers.
 _rdmactl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i server=()
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i server=() # and its token
     COMPREPLY=()
     case $before in
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table wide json" -- "$word"); return ;;
-    --agent-socket | --config | -f | --file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --agent-socket | --config | -f | --file | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --provider) mapfile -t COMPREPLY < <(compgen -W "soft verbs" -- "$word"); return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$word"); return ;;
     --server | --revision) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        --server) server=(--server "${COMP_WORDS[i + 1]}"); ((i++)) ;;
+        --server | --token-file) server+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}"); ((i++)) ;;
         -o | --output | --agent-socket | --config | --provider | --device | -f | --file | --revision) ((i++)) ;;
         -*) ;;
         *) words+=("${COMP_WORDS[i]}") ;;
@@ -20,19 +20,21 @@ _rdmactl() {
     done
     local choices
     case "${words[*]}" in
-    "") choices="status node agent tenant window event apply doctor" ;;
+    "") choices="status node agent tenant window token event apply doctor" ;;
     node) choices="list get" ;;
     agent) choices="status" ;;
-    tenant | window) choices="list get set delete watch" ;;
+    tenant | window | token) choices="list get create set delete watch" ;;
     event) choices="list watch" ;;
-    "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete")
+    "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
+        "token get" | "token set" | "token delete")
         choices=$(rdmactl "${server[@]}" "${words[0]}" list -o json 2>/dev/null | grep -o '{"name":"[^"]*"' | cut -d'"' -f4) ;;
-    "tenant set "*) choices="uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops=" ;;
-    "window set "*) choices="scope=device scope=destination scope=tenant tenant= bytes= ops=" ;;
+    "tenant set "* | "tenant create "*) choices="uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops=" ;;
+    "window set "* | "window create "*) choices="scope=device scope=destination scope=tenant tenant= bytes= ops=" ;;
+    "token set "* | "token create "*) choices="scope=admin scope=operator scope=reader scope=agent node= gids= expires=" ;;
     "node get") choices=$(rdmactl "${server[@]}" node list -o json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4) ;;
     *) choices= ;;
     esac
-    [[ $word != -* ]] || choices="--output --server --agent-socket --config --provider --device --file --revision --help --version"
+    [[ $word != -* ]] || choices="--output --server --token-file --agent-socket --config --provider --device --file --revision --help --version"
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }
 complete -F _rdmactl rdmactl

@@ -12,6 +12,8 @@ int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Of o->kind. */
 int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err);
+/* -EEXIST: it is there already. */
+int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err);

@@ -21,9 +21,17 @@ struct ctl_request {
 /* Any request to the metaserver, otherwise as above. */
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,
                     struct kedge_http_result *out, struct kedge_errbuf *err);
-/* The URL of a path there. 0 or -EINVAL. */
-int ctl_server_url(const struct ctl_options *o, const char *path, char *out, size_t size,
-                   struct kedge_errbuf *err);
+/* Where a call to the metaserver goes, and what it shows; all that a kedge_http_call borrows. */
+struct ctl_target {
+    char url[CTL_URL_BYTES];
+    const char *unix_path;              /* or NULL */
+    char token[KEDGE_HTTP_TOKEN_BYTES]; /* ""; none */
+};
+/* Of a path there. 0, or -EINVAL, -EACCES, ... and a sentence: the server's name, or the token. */
+int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
+                  struct kedge_errbuf *err);
+/* Puts it into a call. */
+void ctl_aim(struct kedge_http_call *call, const struct ctl_target *target);
 /* 0 for a 2xx; else the errno of the HTTP status' row, and a sentence with what the body says. */
 int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err);
 

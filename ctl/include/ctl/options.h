@@ -22,6 +22,7 @@ enum ctl_command {
     CTL_DOCTOR,
     CTL_SETTING_LIST,
     CTL_SETTING_GET,
+    CTL_SETTING_CREATE,
     CTL_SETTING_SET,
     CTL_SETTING_DELETE,
     CTL_EVENT_LIST,
@@ -34,14 +35,15 @@ enum ctl_command {
 /* Strings are argv's, the environment's, or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id;           /* of NODE_GET, SETTING_GET, _SET and _DELETE */
-    const char *kind;         /* of SETTING_*: "tenant", "window"; of EVENT_WATCH, or NULL: all */
-    const char *const *words; /* of SETTING_SET: KEY=VALUE, argv's */
+    const char *id;           /* of NODE_GET, SETTING_GET, _CREATE, _SET and _DELETE */
+    const char *kind;         /* of SETTING_*: "tenant", ...; of EVENT_WATCH, or NULL: all */
+    const char *const *words; /* of SETTING_CREATE and _SET: KEY=VALUE, argv's */
     size_t word_count;
     const char *file; /* of APPLY; "-": standard input */
     bool from_revision;
-    uint64_t revision; /* of EVENT_WATCH: begin after this one */
-    const char *server;
+    uint64_t revision;              /* of EVENT_WATCH: begin after this one */
+    const char *server;             /* a URL, or "unix:" and a path */
+    const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
     bool json, wide;

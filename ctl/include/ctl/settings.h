@@ -23,6 +23,8 @@ enum ctl_type {
     CTL_SIZE, /* bytes, with a unit or without */
     CTL_UIDS, /* 1000,2000-2999 */
     CTL_WORD,
+    CTL_WORDS, /* several, with commas */
+    CTL_TIME,  /* 2027-01-31T00:00:00Z, or from now on, such as 30d */
 };
 
 struct ctl_key {
@@ -35,17 +37,19 @@ struct ctl_key {
 struct ctl_kind {
     const char *name;   /* "tenant" */
     const char *plural; /* of its path and its lists */
+    bool secret;        /* its creation shows a secret, so that nothing else creates it */
     size_t keys;
     struct ctl_key key[CTL_KEYS_MAX];
 };
 
-/* "tenant" or "window"; NULL: there is no such kind. */
+/* "tenant", "window" or "token"; NULL: there is no such kind. */
 const struct ctl_kind *ctl_kind_find(const char *name);
 
 struct ctl_setting {
     char name[CTL_ID_BYTES];
     uint64_t revision;
     char value[CTL_KEYS_MAX][CTL_VALUE_BYTES]; /* as it is shown; "-": none */
+    char secret[CTL_VALUE_BYTES];              /* of a token that was just made; else "" */
     char *json;                                /* owned: what the server said */
 };
 

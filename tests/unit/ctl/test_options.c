@@ -56,6 +56,12 @@ START_TEST(every_command_is_understood)
     ck_assert_ptr_null(o.kind);
     ck_assert_int_eq(PARSE(&o, "apply", "-f", "-"), 0);
     ck_assert_str_eq(o.file, "-");
+    ck_assert_int_eq(PARSE(&o, "token", "create", "ci", "scope=reader"), 0);
+    ck_assert_int_eq(o.command, CTL_SETTING_CREATE);
+    ck_assert_str_eq(o.kind, "token");
+    ck_assert_int_eq(PARSE(&o, "status", "--server", "unix:/run/kedge/metad.sock"), 0);
+    ck_assert_str_eq(o.server, "unix:/run/kedge/metad.sock");
+    ck_assert_int_eq(PARSE(&o, "status", "--server", "unix:relative"), -EINVAL);
 }
 END_TEST
 
@@ -92,6 +98,24 @@ START_TEST(the_environment_gives_way_to_options)
 }
 END_TEST
 
+START_TEST(a_tokens_file_goes_before_the_environment)
+{
+    struct ctl_options o;
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert(o.token == NULL && o.token_file == NULL);
+    setenv("KEDGE_TOKEN_FILE", "/env", 1);
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert(o.token == NULL && strcmp(o.token_file, "/env") == 0);
+    setenv("KEDGE_TOKEN", "kedge_x", 1);
+    ck_assert_int_eq(PARSE(&o, "status"), 0);
+    ck_assert(o.token_file == NULL && strcmp(o.token, "kedge_x") == 0);
+    ck_assert_int_eq(PARSE(&o, "status", "--token-file", "/option"), 0);
+    ck_assert(o.token == NULL && strcmp(o.token_file, "/option") == 0);
+    unsetenv("KEDGE_TOKEN");
+    unsetenv("KEDGE_TOKEN_FILE");
+}
+END_TEST
+
 START_TEST(wrong_command_lines_say_what_to_do)
 {
     struct ctl_options o;
@@ -111,7 +135,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"status", "--server"}, "--help"},
         {{"status", "--frob"}, "--help"},
         {{"status", "--config", "/c"}, "doctor alone"},
-        {{"tenant"}, "tenant list, or tenant get NAME, or tenant set NAME"},
+        {{"tenant"}, "tenant list, or tenant get NAME, or tenant create NAME"},
         {{"window", "frob"}, "window delete NAME"},
         {{"event", "get"}, "event list, or event watch"},
         {{"tenant", "get"}, "tenant get needs an id or a name: see rdmactl tenant list"},
@@ -135,5 +159,6 @@ END_TEST
     X(every_command_is_understood)                                                                 \
     X(options_stand_anywhere)                                                                      \
     X(the_environment_gives_way_to_options)                                                        \
+    X(a_tokens_file_goes_before_the_environment)                                                   \
     X(wrong_command_lines_say_what_to_do)
 KEDGE_CHECK_MAIN("ctl.options", TESTS)

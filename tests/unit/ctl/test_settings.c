@@ -86,6 +86,18 @@ START_TEST(set_changes_what_is_named_and_keeps_the_rest)
                           "scope=device", "tenant="),
                      0);
     ck_assert_str_eq(kedge_text_str(&out), "{\"scope\":\"device\"}");
+    ck_assert_int_eq(EDIT("token", NULL, "scope=agent", "node=n1", "gids=fd00::1,10.0.0.1",
+                          "expires=2027-01-31T00:00:00Z"),
+                     0);
+    ck_assert_str_eq(kedge_text_str(&out),
+                     "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\",\"10.0.0.1\"],"
+                     "\"expires\":\"2027-01-31T00:00:00Z\"}");
+    ck_assert_int_eq(EDIT("token", "{\"revision\":1,\"expires\":\"x\"}", "expires=", "gids=7"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"gids\":[\"7\"]}");
+    ck_assert_int_eq(EDIT("token", NULL, "expires=30d"), 0);
+    ck_assert_uint_eq(strlen(kedge_text_str(&out)),
+                      strlen("{\"expires\":\"2027-01-31T00:00:00Z\"}"));
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "{\"expires\":\"20"));
     kedge_text_fini(&out);
 }
 END_TEST

@@ -57,6 +57,7 @@ struct agentd_config {
     char state_dir[AGENTD_TEXT];
     char metaserver[AGENTD_METASERVERS][AGENTD_TEXT]; /* http://host:port, no '/' at the end */
     uint32_t metaservers;
+    char token_file[AGENTD_TEXT]; /* "": none */
     char log_level[AGENTD_TEXT];
     /* [fabric] */
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];

@@ -14,7 +14,10 @@
 
 struct kedge_http_client;
 
-enum { KEDGE_HTTP_CALLS_MAX = 256 }; /* under way in one client */
+enum {
+    KEDGE_HTTP_CALLS_MAX = 256,   /* under way in one client */
+    KEDGE_HTTP_TOKEN_BYTES = 512, /* with the NUL */
+};
 
 /* Borrowed for the call that takes it. Zero or NULL: the default in parentheses, or none. */
 struct kedge_http_call {
@@ -22,6 +25,8 @@ struct kedge_http_call {
     const char *url;            /* "http://127.0.0.1:7480/v1/nodes" */
     const char *unix_path;      /* connect there; the URL's host is then only a header */
     const char *const *headers; /* "Name: value", NULL at the end */
+    const char *token;          /* shown as "Authorization: Bearer TOKEN"; NULL: none */
+    const char *token_file;     /* likewise what is there when the call begins; NULL, "": none */
     const char *body;           /* NULL: none; is application/json if no header says else */
     size_t body_length;
     uint32_t connect_timeout_ms; /* (2000) */
@@ -56,6 +61,13 @@ struct kedge_http_answer {
 
 typedef void (*kedge_http_done)(void *user, const struct kedge_http_answer *answer);
 
+/* The token in a file, without the blanks and ends of line after it. 0; or -errno and a sentence:
+ * -EINVAL: there is no token in it. Blocks on the file. Any thread. */
+int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
+                          struct kedge_errbuf *err);
+/* Whether a text can be shown as a token: 0 or -EINVAL. */
+int kedge_http_token_check(const char *token);
+
 /* 0 and *out (the caller's), or -errno. */
 int kedge_http_client_new(struct kedge_http_client **out);
 
@@ -71,7 +83,8 @@ void kedge_http_client_run(struct kedge_http_client *client);
 
 /* Starts a call. done is called exactly once, unless the call is cancelled. 0 and *id
  * (may be NULL; never 0, never used again), or -EAGAIN with KEDGE_HTTP_CALLS_MAX under way,
- * -EINVAL, -ENOMEM, -ECANCELED while the client is freed. May be called from a callback. */
+ * -EINVAL, -ENOMEM, -ENOKEY (the token cannot be read or shown), -ECANCELED while the client is
+ * freed. May be called from a callback. */
 int kedge_http_client_call(struct kedge_http_client *client, const struct kedge_http_call *call,
                            kedge_http_done done, void *user, uint64_t *id);
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client shows for itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/http/client.h"
+
+/* 0; -EINVAL: what cannot be in a header, or is none. */
+static int check(const char *token, size_t length)
+{
+    if (length == 0 || length >= KEDGE_HTTP_TOKEN_BYTES)
+        return -EINVAL;
+    for (size_t i = 0; i < length; i++)
+        if (token[i] <= ' ' || token[i] > '~')
+            return -EINVAL;
+    return 0;
+}
+
+int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
+                          struct kedge_errbuf *err)
+{
+    char text[KEDGE_HTTP_TOKEN_BYTES + 2];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int error = fd < 0 || fstat(fd, &st) != 0 ? errno : S_ISREG(st.st_mode) ? 0 : EINVAL;
+    ssize_t length = error == 0 ? read(fd, text, sizeof text) : 0;
+    if (length < 0)
+        error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (error != 0)
+        return kedge_err(err, -error, "the token in %.200s cannot be read: %s", path,
+                         error == EINVAL ? "it is no regular file" : strerror(error));
+    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
+        length--;
+    if (check(text, (size_t)length) != 0)
+        return kedge_err(err, -EINVAL,
+                         "%.200s holds no token: put there what `rdmactl token create` shows, and "
+                         "nothing else",
+                         path);
+    memcpy(out, text, (size_t)length);
+    out[length] = '\0';
+    return 0;
+}
+
+int kedge_http_token_check(const char *token)
+{
+    return check(token, strlen(token));
+}

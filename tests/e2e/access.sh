@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Who may do what: every route of schema/openapi.yaml, with every method and every scope, gets the status that its
+# `security` asks for; and every route of the daemon is in that document. Then a cluster whose agents have tokens.
+source "$(dirname "$0")/lib-metad.sh"
+rdmactl=$1/bin/rdmactl agentd=$1/bin/kedge-agentd
+for program in "$rdmactl" "$agentd"; do
+    [[ -x $program ]] || { echo "FAILED: $program is not built"; exit 1; }
+done
+root=$(dirname "$0")/../..
+unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE
+configure "access = tokens" "node_lease = 1h" "max_watches = 64"
+start
+admin=(--unix-socket "$work/metad.sock")
+
+# A token's secret, into a file of that name.
+token() { # name, body
+    ask -X PUT -H 'Content-Type: application/json' --data-binary "$2" "${admin[@]}" "/v1/tokens/$1"
+    [[ $status == 201 ]] || fail "token $1: status $status"
+    printf 'Authorization: Bearer %s\n' "$(jq -r .secret "$work/body")" >"$work/$1.header"
+}
+for scope in reader operator admin; do token "$scope" "{\"scope\":\"$scope\"}"; done
+token own '{"scope":"agent","node":"n1","gids":["fd00::1","fd00::2"]}'
+token other '{"scope":"agent","node":"n2","gids":["fd00::1"]}'
+token expired '{"scope":"admin","expires":"2001-01-01T00:00:00Z"}'
+sed 's/....$/AAAA/' "$work/admin.header" >"$work/wrong.header"
+printf 'Authorization: Basic YTpi\n' >"$work/basic.header"
+: >"$work/none.header"
+
+# path, method, the schemes of its security (a line "path method -" if it is public).
+documented() {
+    awk '
+        /^[a-z]/ {inside = 0}
+        /^paths:/ {inside = 1}
+        inside && /^  \// {path = $1; sub(/:$/, "", path)}
+        inside && /^    (get|put|post|delete|patch):/ {method = toupper($1); sub(/:$/, "", method); pending = 1}
+        inside && /^      security: / {
+            schemes = ""
+            rest = $0
+            while (match(rest, /\{[a-zA-Z]+:/)) {
+                schemes = schemes "," substr(rest, RSTART + 1, RLENGTH - 2)
+                rest = substr(rest, RSTART + RLENGTH)
+            }
+            print path, method, schemes == "" ? "-" : schemes ","
+            pending = 0
+        }
+        inside && /^      responses:/ && pending {print path, method, "missing"; pending = 0}
+    ' "$root/schema/openapi.yaml"
+}
+documented >"$work/documented"
+! grep missing "$work/documented" || fail "an operation has no security"
+# What the daemon has, from its table: "METHOD /path" with {} for ids.
+{
+    sed -nE 's/^ *\{"([A-Z]+)", "(\/[^"]*)",.*/\1 \2/p' "$root/metaserver/routes.c"
+    sed -nE 's/^ *SETTINGS\("(\/[^"]*)",.*/\1/p' "$root/metaserver/routes.c" | while read -r path; do
+        printf '%s\n' "GET $path" "GET $path/{}" "PUT $path/{}" "DELETE $path/{}"
+    done
+} | sort >"$work/has"
+awk '{gsub(/\{[a-z]+\}/, "{}", $1); print $2, $1}' "$work/documented" | sort >"$work/says"
+diff "$work/has" "$work/says" >"$work/diff" || fail "the daemon's routes and the document's differ: $(cat "$work/diff")"
+ok "each of the $(wc -l <"$work/has") routes is in the document, with what it needs"
+
+# Whether a caller may what has these schemes.
+allowed() { # caller, schemes
+    case $1 in
+    reader | operator | admin) [[ $2 == *,"$1",* ]] ;;
+    own) [[ $2 == *,agent,* || $2 == *,ownAgent,* ]] ;;
+    other) [[ $2 == *,agent,* ]] ;; # the paths below are of n1
+    *) false ;;
+    esac
+}
+# A body that is right, so that who is let in gets no 400: what is allowed shows in a 2xx, or a 404 of what is gone.
+body_of() { # path
+    case $1 in
+    /v1/nodes/\{id\}) node 5 1 ;;
+    /v1/nodes/\{id\}/renew) echo '{"incarnation":5}' ;;
+    /v1/tenants/*) echo '{"uids":[1000]}' ;;
+    /v1/windows/*) echo '{"scope":"device"}' ;;
+    /v1/tokens/*) echo '{"scope":"reader"}' ;;
+    *) echo '{}' ;;
+    esac
+}
+callers=(none wrong basic expired reader operator other own admin)
+tried=0
+declare -A seen=()
+while read -r path method schemes; do
+    target=${path//\{id\}/n1}
+    target=${target//\{name\}/x1}
+    for caller in "${callers[@]}"; do
+        ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 1)" /v1/nodes/n1
+        options=(-H "@$work/$caller.header" -X "$method")
+        [[ $method == GET || $method == DELETE ]] ||
+            options+=(-H 'Content-Type: application/json' --data-binary "$(body_of "$path")")
+        ask "${options[@]}" "$target"
+        case $caller in
+        none | wrong | basic | expired) wanted=401 ;;
+        *) wanted=403 ;;
+        esac
+        if [[ $schemes == - ]] || allowed "$caller" "$schemes"; then
+            [[ $status == 20[014] || $status == 404 ]] || fail "$method $path as $caller: $status: $(cat "$work/body")"
+        else
+            [[ $status == "$wanted" ]] || fail "$method $path as $caller: $status, not $wanted: $(cat "$work/body")"
+            grep -qi '^www-authenticate: Bearer' "$work/headers" || fail "$method $path as $caller: no WWW-Authenticate"
+            [[ $(jq -r .status "$work/body") == "$wanted" ]] || fail "$method $path as $caller: no problem"
+            if ((wanted == 403)); then
+                jq -r .detail "$work/body" | grep -qE 'needs the scope (reader|operator|admin)' ||
+                    fail "$method $path as $caller: $(cat "$work/body") names no scope"
+            fi
+        fi
+        seen[$status]=$((${seen[$status]-0} + 1))
+        tried=$((tried + 1))
+        if [[ $method == GET ]]; then
+            got=$status
+            ask -I -H "@$work/$caller.header" "$target"
+            [[ $status == "$got" ]] || fail "HEAD $path as $caller: $status, but GET $got"
+        fi
+    done
+    # What it has no method for is 405, whoever asks.
+    for other in GET PUT POST DELETE PATCH BREW; do
+        if grep -q "^$path $other " "$work/documented"; then continue; fi
+        for caller in none admin; do
+            ask -H "@$work/$caller.header" -X "$other" "$target"
+            [[ $status == 405 ]] || fail "$other $path as $caller: $status"
+            tried=$((tried + 1))
+        done
+    done
+done <"$work/documented"
+((${seen[401]} > 50 && ${seen[403]} > 50 && ${seen[200]} > 50)) || fail "the statuses are ${!seen[*]}: ${seen[*]}"
+ok "$tried requests of ${#callers[@]} callers got the status that the document says (401: ${seen[401]}, 403: ${seen[403]})"
+ask /v1/nothing
+expect 404 "an unknown path is 404, whoever asks"
+
+# What an agent may say.
+ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 3)" /v1/nodes/n1
+expect 403 "an agent with a GID that is not the token's is refused"
+[[ $(jq -r .field "$work/body") == 'endpoints[0].gid' ]] || fail "the field is not named"
+ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' \
+    --data-binary "$(node 5 1 | jq -c '. + {reader: {gid: "fd00::3", qpn: 7, psn: 7, mtu: 1024}}')" /v1/nodes/n1
+expect 403 "a reader with such a GID too"
+
+# What is shown, and what never is.
+ask "${admin[@]}" '/v1/events?limit=1000'
+expect 200 "the trail"
+cp "$work/body" "$work/trail"
+[[ $(jq -r '[.events[] | select(.kind == "tenant")][0].who' "$work/trail") == "token operator" ]] || fail "who has changed it"
+ask -H "@$work/admin.header" /v1/tokens
+cp "$work/body" "$work/tokens"
+for file in "$work"/{trail,tokens,stderr}; do
+    for secret in "$work"/*.header; do
+        tail=$(sed -n 's/.*Bearer kedge_[^_]*_//p' "$secret")
+        hash=$(sed -n 's/.*Bearer //p' "$secret" | tr -d '\n' | sha256sum | cut -d' ' -f1)
+        [[ -z $tail ]] || ! grep -q -e "$tail" -e "$hash" "$file" || fail "$file holds a secret or its hash"
+    done
+    ! grep -qi 'sha256\|"secret"' "$file" || fail "$file speaks of hashes"
+done
+ok "the trail, the list and the log hold no secret and no hash"
+! grep -q -a "$(sed -n 's/.*Bearer kedge_[^_]*_//p' "$work/admin.header")" "$work"/data/metad.db* || fail "the store holds a secret"
+ok "nor does the store hold a secret"
+
+# A stream ends with its token.
+timeout 60 curl -sN -H "@$work/reader.header" -o "$work/stream" "$url/v1/events?watch=1" &
+stream=$!
+for _ in $(seq 200); do
+    ask -H "@$work/reader.header" /metrics
+    ! grep -q '^kedge_metad_watches 1' "$work/body" || break
+    sleep 0.05
+done
+ask "${admin[@]}" -X DELETE /v1/tokens/reader
+wait "$stream" || fail "curl ended with $?"
+! grep -q '"name":"reader"' "$work/stream" || fail "the stream told of its token's end"
+ask -H "@$work/reader.header" /v1/nodes
+expect 401 "a token that was deleted is refused, and its stream has ended"
+
+# Killed right after it was acknowledged.
+for round in $(seq "${KEDGE_KILL_ROUNDS:-5}"); do
+    token "round-$round" '{"scope":"operator"}'
+    kill -KILL "$metad_pid"
+    wait "$metad_pid" 2>/dev/null || true
+    start
+    for ((n = 1; n <= round; n++)); do
+        ask -H "@$work/round-$n.header" /v1/nodes
+        [[ $status == 200 ]] || fail "token round-$n is gone after kill $round: $status"
+    done
+    ask -H "@$work/reader.header" /v1/nodes
+    [[ $status == 401 ]] || fail "the deleted token is back"
+done
+ok "each of $round tokens outlives kill -9"
+
+# rdmactl and an agent.
+ctl() { timeout 60 "$rdmactl" --server "unix:$work/metad.sock" "$@"; }
+"$rdmactl" --server "$url" node list >"$work/out" 2>&1 && fail "rdmactl needs no token"
+[[ $(cat "$work/out") == *401*token* ]] || fail "rdmactl says: $(cat "$work/out")"
+ok "rdmactl without a token: $(cat "$work/out")"
+ctl token create me scope=operator expires=1d -o json | jq -r .secret >"$work/me"
+"$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null || fail "--token-file"
+KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep -q '^web' || fail "KEDGE_TOKEN_FILE"
+KEDGE_TOKEN=$(cat "$work/me") "$rdmactl" --server "$url" tenant get web >/dev/null || fail "KEDGE_TOKEN"
+code=0
+"$rdmactl" --server "$url" --token-file "$work/me" token list 2>"$work/out" || code=$?
+[[ $code == 4 && $(cat "$work/out") == *"needs the scope admin; the token's is operator"* ]] || fail "$code: $(cat "$work/out")"
+ok "with one it does what the token allows, and says what it lacks"
+ctl token create me scope=reader 2>"$work/out" && fail "a token is created twice"
+grep -q 'already: change it with rdmactl token set' "$work/out" || fail "$(cat "$work/out")"
+ctl token set me scope=reader | grep -q '^scope *reader' || fail "token set"
+ctl token list | grep -qE '^me +reader +- +- +20' || fail "token list: $(ctl token list)"
+ctl token delete me >/dev/null
+ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose secret nobody sees"
+ctl event list | grep -q 'token me' || fail "event list"
+ok "tokens are created, listed, changed and deleted"
+gid=${gids[1]}
+mkdir -m 0700 "$work/state"
+cat >"$work/agent.conf" <<END
+[agent]
+node = worker-1
+socket = $work/agent.sock
+admin_socket = $work/agent.admin
+state_dir = $work/state
+metaservers = $url
+token_file = $work/agent.token
+[fabric]
+provider = $provider
+device = $device
+gid = $gid
+END
+"$agentd" --config "$work/agent.conf" --check-config 2>"$work/out" && fail "a missing token file is not noticed"
+grep -q 'agent.token cannot be read: No such file' "$work/out" || fail "$(cat "$work/out")"
+ok "an agent without its token says: $(cat "$work/out")"
+cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
+"$agentd" --config "$work/agent.conf" >"$work/agent.out" 2>"$work/agent.log" &
+agent=$!
+trap 'kill -KILL $agent 2>/dev/null || true; cleanup' EXIT
+until_log() { # pattern
+    for _ in $(seq 300); do
+        ! grep -qE "$1" "$work/agent.log" || return 0
+        kill -0 "$agent" 2>/dev/null || fail "the agent ended: $(tail -n 3 "$work/agent.log")"
+        sleep 0.1
+    done
+    fail "the agent does not log \"$1\": $(tail -n 5 "$work/agent.log")"
+}
+until_log 'not registered.*403.*agent for node worker-1'
+ok "an agent with another node's token is refused, and says which it needs"
+ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/new" &&
+    mv "$work/new" "$work/agent.token"
+until_live() {
+    for _ in $(seq 300); do
+        ! ctl node get worker-1 2>/dev/null | grep -q '^state *live' || return 0
+        sleep 0.1
+    done
+    fail "the agent does not register: $(tail -n 5 "$work/agent.log")"
+}
+until_live
+ok "when its token is replaced, it registers"
+ctl tenant set web uids=6 >/dev/null
+revision=$(ctl tenant get web -o json | jq .revision)
+for _ in $(seq 300); do
+    [[ $("$rdmactl" --agent-socket "$work/agent.admin" agent status -o json |
+        jq '[.. | objects | .revision? | numbers] | max') != "$revision" ]] || break
+    sleep 0.1
+done
+[[ $("$rdmactl" --agent-socket "$work/agent.admin" agent status -o json |
+    jq '[.. | objects | .revision? | numbers] | max') == "$revision" ]] || fail "the agent does not follow"
+ok "it follows the configuration with it"
+kill -TERM "$agent"
+wait "$agent" || fail "the agent ended with $?"
+ask "${admin[@]}" /v1/nodes/worker-1
+expect 404 "and removes its node with it when it ends"
+! grep -q "$(cut -d_ -f3- "$work/agent.token")" "$work/agent.log" "$work/stderr" || fail "a log holds the token"
+ok "no log holds the token"
+trap cleanup EXIT
+stop
