@@ -261,6 +261,32 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 /* ---- doorbells and polling
  * --------------------------------------------------------------------------- */
 
+/* Room was counted, so this is the device's own trouble; of what it did not take nothing was
+ * executed. That goes back to its virtual queue pairs and comes again in a later pass, under leases
+ * that are looked at anew. */
+static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first)
+{
+    struct wr *w, *own = NULL;
+    do {
+        w = *ring_at(l, p, --p->tail);
+        struct vqp *q = vqp_of(w);
+        if (q == NULL || q->state == VQP_FREE) {
+            w->next = own;
+            own = w;
+            continue;
+        }
+        unpost(l, w, SIGN_NONE);
+        vqp_block(l, q);
+        queue_push_front(&q->queue, w);
+        COUNT(l, reposted, 1);
+    } while (&w->fab != first);
+    for (struct wr *next; own != NULL; own = next) {
+        next = own->next;
+        finish(l, own, IBV_WC_WR_FLUSH_ERR);
+    }
+    l->changed = 1;
+}
+
 void wire_ring(struct kedge_lane *l)
 {
     struct phys *list = l->chained;
@@ -272,19 +298,11 @@ void wire_ring(struct kedge_lane *l)
         if (p->chain == NULL) /* it broke */
             continue;
         p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
-        int status = kedge_fab_post_send(p->qp, p->chain, &bad);
+        struct kedge_fab_wr *first = p->chain;
+        p->chain = p->chain_tail = NULL;
         COUNT(l, doorbells, 1);
-        if (status == 0) {
-            p->chain = p->chain_tail = NULL;
-        } else {
-            /* Room was counted, so this is the device's own trouble: what was not taken is rung
-             * again, or flushed when the queue pair's error completion comes. */
-            p->chain = bad;
-            p->chained = 1;
-            p->next_chained = l->chained;
-            l->chained = p;
-            l->retry_ns = 0;
-        }
+        if (kedge_fab_post_send(p->qp, first, &bad) != 0)
+            take_back(l, p, bad);
     }
 }
 

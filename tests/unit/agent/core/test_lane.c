@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "world.h"
 
 enum { TENANT = 7, OTHER = 8 };
@@ -297,6 +298,44 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 }
 END_TEST
 
+static const struct kedge_fab_ops *device_ops;
+static bool device_refuses;
+
+static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
+                          struct kedge_fab_wr **bad)
+{
+    *bad = wr;
+    return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
+}
+
+START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    device_ops = w->node[0].fab->ops;
+    struct kedge_fab_ops ops = *device_ops;
+    ops.post_send = post_or_refuse;
+    w->node[0].fab->ops = &ops;
+    device_refuses = true;
+    world_post(&k, &d);
+    ck_assert(!world_poll(w, &k, &e, 5));
+    ck_assert_uint_eq(world_stats(w, 0).mr_reads, 1);
+    world_sleep(w, w->node[0].config.mr_lease_ns);
+    ck_assert_uint_gt(world_stats(w, 0).mr_reads, 1);
+    device_refuses = false;
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    w->node[0].fab->ops = device_ops;
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 /* Passes until the request has completed, well. */
 static unsigned passes_of(struct world_worker *k, const struct kedge_sq_desc *d)
 {
@@ -545,6 +584,7 @@ END_TEST
     T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
     T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
     T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)                     \
+    T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)                     \
     T(a_worker_that_never_polls_is_held_back_and_harms_nobody)                                     \

@@ -69,6 +69,28 @@ START_TEST(windows_hold_exactly_under_a_hundred_workers)
 }
 END_TEST
 
+START_TEST(what_the_device_does_not_take_goes_again_in_order_and_is_not_in_flight)
+{
+    crowd_open(c, &world);
+    crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 40000, 24);
+    crowd_limit(c, KEDGE_WINDOW_TENANT, 1, 15000, 8);
+    join_many(60);
+    for (int i = 0; i < 2000; i++) {
+        crowd_watch.per_poll = 1 + (uint32_t)draw(8);
+        crowd_watch.refuse_every = (uint32_t)draw(6);
+        crowd_run(c, 1);
+    }
+    crowd_watch.per_poll = crowd_watch.refuse_every = 0;
+    ck_assert_uint_gt(crowd_watch.refused, 100);
+    crowd_settle(c);
+    for (uint32_t i = 0; i < c->members; i++) {
+        ck_assert_uint_gt(c->member[i].done, 0);
+        ck_assert_uint_eq(c->member[i].failed, 0);
+    }
+    crowd_close(c);
+}
+END_TEST
+
 START_TEST(windows_change_under_load_and_hold_from_that_pass_on)
 {
     crowd_open(c, &world);
@@ -351,6 +373,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(windows_hold_exactly_under_a_hundred_workers)                                                \
+    T(what_the_device_does_not_take_goes_again_in_order_and_is_not_in_flight)                      \
     T(windows_change_under_load_and_hold_from_that_pass_on)                                        \
     T(a_request_larger_than_the_window_goes_alone_and_is_not_starved)                              \
     T(sessions_that_end_with_requests_waiting_and_out_leave_every_window)                          \

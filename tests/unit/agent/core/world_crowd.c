@@ -2,6 +2,7 @@
 #include "world_crowd.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -79,14 +80,33 @@ static void watch_one(const struct kedge_fab_wr *wr)
     c->full += c->max_device.ops != 0 && c->device.ops == c->max_device.ops;
 }
 
+/* Of every so many lists the device takes the first one alone, or none. */
+static struct kedge_fab_wr *refused_of(struct kedge_fab_wr *wr)
+{
+    struct crowd_watch *c = &crowd_watch;
+    if (c->refuse_every == 0 || ++c->lists % c->refuse_every != 0)
+        return NULL;
+    struct kedge_fab_wr *from = c->lists / c->refuse_every % 2 != 0 ? wr->next : wr;
+    c->refused += from != NULL;
+    return from;
+}
+
 static int post(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
 {
     const bool lane = qp->send_cq == crowd_watch.w->node[0].cq; /* else a handshake, with rc */
-    for (const struct kedge_fab_wr *one = wr; lane && one != NULL; one = one->next)
+    struct kedge_fab_wr *refused = lane ? refused_of(wr) : NULL;
+    for (const struct kedge_fab_wr *one = wr; lane && one != refused; one = one->next)
         watch_one(one);
-    int status = crowd_watch.real->post_send(qp, wr, bad);
-    ck_assert_int_eq(status, 0);
-    return status;
+    *bad = refused;
+    if (refused == wr)
+        return -ENOMEM;
+    if (refused != NULL)
+        wr->next = NULL;
+    ck_assert_int_eq(crowd_watch.real->post_send(qp, wr, bad), 0);
+    if (refused == NULL)
+        return 0;
+    wr->next = *bad = refused;
+    return -ENOMEM;
 }
 
 static void forget_oldest(uint64_t phys)
