@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/http/server.h"
 #include "base/metrics.h"
-#include "daemon.h"
+#include "leases.h"
 
 enum { ANSWER_MAX = 1 << 20 };
 
@@ -261,6 +261,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
     connector_metrics(a, t);
     tenant_metrics(a, t);
     windows_metrics(a, t);
+    leases_metrics(a, t);
 }
 
 static bool is_registered(const struct agent *a)
@@ -291,6 +292,9 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     struct kedge_http_response response = {.status = 200};
     struct kedge_text *t = &a->answer;
     kedge_text_reset(t);
+    enum kedge_http_verdict verdict;
+    if (leases_handle(a, request, &verdict))
+        return verdict;
     if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
         refuse_method(request);
         return KEDGE_HTTP_REPLIED;
@@ -311,7 +315,8 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         kedge_text_printf(t, "{\"status\":\"ok\"}\n");
     } else {
         kedge_http_reply_error(request, ENOENT,
-                               "there are /v1/status, /metrics, /healthz, /readyz and /version");
+                               "there are /v1/status, /v1/workers, /v1/leases, /metrics, /healthz, "
+                               "/readyz and /version");
         return KEDGE_HTTP_REPLIED;
     }
     if (t->error != 0) {
@@ -338,6 +343,7 @@ int admin_listen(struct agent *a, struct kedge_errbuf *err)
                                               .setting = "`admin_socket`",
                                               .connections = ADMIN_CONNECTIONS,
                                               .handle = handle,
+                                              .abandon = leases_abandon,
                                               .user = a};
     kedge_text_init(&a->answer, ANSWER_MAX);
     int made = kedge_http_server_new(&config, &a->admin, err);

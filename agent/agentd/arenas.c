@@ -110,18 +110,23 @@ static void arena_free(struct arena *arena)
     free(arena);
 }
 
+struct kedge_fab_ctl arena_registration(const struct arena *arena)
+{
+    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
+                                  .mr = {.pd = arena->agent->device.pd,
+                                         .mem = &arena->mem,
+                                         .length = arena->mem.size,
+                                         .access = ALL_ACCESS}};
+}
+
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */
 static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ctl *ctl))
 {
     struct agent *a = arena->agent;
     arena->busy = true;
-    arena->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
-                                        .done = done,
-                                        .user = arena,
-                                        .mr = {.pd = a->device.pd,
-                                               .mem = &arena->mem,
-                                               .length = arena->mem.size,
-                                               .access = ALL_ACCESS}};
+    arena->ctl = arena_registration(arena);
+    arena->ctl.done = done;
+    arena->ctl.user = arena;
     a->fab_ops++;
     kedge_fab_submit(a->device.fab, &arena->ctl);
 }
@@ -138,13 +143,8 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
 /* While a worker waits: nothing was ready. */
 static int arena_register_now(struct arena *arena)
 {
-    struct agent *a = arena->agent;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = a->device.pd,
-                                     .mem = &arena->mem,
-                                     .length = arena->mem.size,
-                                     .access = ALL_ACCESS}};
-    int status = kedge_fab_call(a->device.fab, &c);
+    struct kedge_fab_ctl c = arena_registration(arena);
+    int status = kedge_fab_call(arena->agent->device.fab, &c);
     arena->mr = status == 0 ? c.mr.x : NULL;
     return status;
 }
@@ -324,6 +324,8 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     struct agent *a = arena->agent;
     int status = ctl->status;
     a->fab_ops--;
+    if (status == 0 && arena->lost)
+        status = -EIO; /* said when it was lost */
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
         kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
                   strerror(-status));

@@ -182,9 +182,10 @@ struct arena {
     struct kedge_fab_mr *mr; /* NULL while it is between owners */
     uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
     uint32_t session;        /* that asked for it */
-    bool busy;               /* a work thread has it, or it is being registered */
+    bool busy;               /* a work thread has it, or it is being registered, or anew */
     bool asked;              /* when made, its session hears of it */
     bool unwanted;           /* retired while busy */
+    bool lost;               /* another registration of it cannot be given back */
     int status;              /* of the work */
     uv_work_t work;
     struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
@@ -196,6 +197,8 @@ int arena_take(struct agent *a, uint32_t tenant, struct arena **out);
 /* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
 int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
+/* What registers it, to be submitted. */
+struct kedge_fab_ctl arena_registration(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct agent *a);
@@ -222,6 +225,8 @@ struct agent_session {
     struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
     bool over;                 /* but for that answer */
     uint32_t tenant;
+    uint32_t serial; /* of its worker, among all of this agent's life */
+    uint64_t attached_ns;
     uid_t uid;
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
@@ -300,6 +305,30 @@ void follow_start(struct agent *a);
 void follow_stop(struct agent *a);
 void follow_fini(struct agent *a);
 
+/* ---- leases.c: those that the operator revokes
+ * -------------------------------------------------------------------------------------- */
+
+struct revocation;
+struct leases {
+    struct revocation *list; /* under way */
+    uint32_t serial;         /* of the worker that attached last; from a random number on, so that
+                              * an id of before a restart is nobody's */
+    uint32_t tag;
+    uint64_t revoked, forced; /* leases; arenas */
+};
+
+/* 0 or -errno. */
+int leases_start(struct agent *a);
+/* REVOKED, ARENA_RENEWED. */
+void leases_event(struct agent *a, const struct kedge_lane_event *e);
+/* Now and then: answers who has waited for long. */
+void leases_tick(struct agent *a);
+struct kedge_http_request;
+/* The admin socket's `abandon`. */
+void leases_abandon(void *user, struct kedge_http_request *request);
+/* After the lane thread has ended, before arenas are retired. */
+void leases_stop(struct agent *a);
+
 /* ---- attach.c
  * -------------------------------------------------------------------------------------- */
 
@@ -354,6 +383,8 @@ void admin_stop(struct agent *a);
 /* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
 void windows_status(struct agent *a, struct kedge_text *t);
 void windows_metrics(struct agent *a, struct kedge_text *t);
+/* admin_leases.c */
+void leases_metrics(struct agent *a, struct kedge_text *t);
 
 /* ---- all of it
  * ------------------------------------------------------------------------------------- */
@@ -404,6 +435,8 @@ struct agent {
     uv_work_t trim; /* under way: its data is not NULL */
     struct session_counts count;
     struct kedge_log_limit fault_log, arena_log;
+    /* leases.c */
+    struct leases leases;
     /* follow.c */
     struct follow follow;
     /* interrupt.c */

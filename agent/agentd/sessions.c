@@ -163,6 +163,9 @@ int sessions_start(struct agent *a, struct kedge_errbuf *err)
     if (a->sessions == NULL)
         return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
                          (unsigned long long)a->config.max_sessions);
+    int status = leases_start(a);
+    if (status != 0)
+        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
     for (uint64_t i = 0; i < a->config.max_sessions; i++)
         a->sessions[i] =
             (struct agent_session){.agent = a, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
@@ -223,6 +226,7 @@ static void tenants_rest(struct agent *a)
 void sessions_tick(struct agent *a)
 {
     tenants_rest(a);
+    leases_tick(a);
     if (kedge_clock_ns() - a->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
         sessions_refill(a);
     else
@@ -320,6 +324,8 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
         return status;
     }
     s->stage = STAGE_LIVE;
+    s->serial = ++a->leases.serial;
+    s->attached_ns = kedge_clock_ns();
     s->tenant = tenant;
     s->uid = uid;
     s->pid = pid;
@@ -329,7 +335,7 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     a->count.ready--;
     a->count.live++;
     a->count.attached++;
-    a->taken_ns = kedge_clock_ns();
+    a->taken_ns = s->attached_ns;
     fill_in(a, s);
     return 0;
 }
@@ -540,6 +546,10 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     case KEDGE_EVENT_WANT_FENCE:
         fence(a, e);
         return;
+    case KEDGE_EVENT_REVOKED:
+    case KEDGE_EVENT_ARENA_RENEWED:
+        leases_event(a, e);
+        return;
     case KEDGE_EVENT_WANT_PATH:
     case KEDGE_EVENT_DROP_PATH:
     case KEDGE_EVENT_QP_BROKEN:
@@ -551,6 +561,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
 /* After the lane thread has ended: nothing is posted any more. */
 void sessions_stop(struct agent *a)
 {
+    leases_stop(a);
     for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++) {
         give_arenas(&a->sessions[i]);
         unmake_rings(&a->sessions[i]);

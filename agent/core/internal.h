@@ -40,6 +40,7 @@ struct wr {
     uint8_t signaled;
     uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
+    uint8_t stale;   /* posted with the key of a registration that its session gives up */
     uint32_t index;  /* own READs: of the lookup or the cached region */
     uint8_t inline_data[KEDGE_MAX_INLINE];
 };
@@ -73,9 +74,23 @@ struct vqp {
     uint64_t wants;        /* bytes */
 };
 
-struct region {    /* a worker's own, in this node's MR table */
-    uint32_t vkey; /* 0: free */
-    uint32_t rkey; /* of the arena that it is in */
+/* A worker's own, in this node's MR table while it is LIVE. */
+struct region {
+    struct kedge_lane_lease lease; /* NONE: the place is free */
+    uint32_t vkey;
+    uint32_t rkey;                  /* of the arena that it is in */
+    uint32_t tag;                   /* WAITING: of the fence */
+    _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
+    _Atomic uint64_t shown_word[6]; /* (regions.c) */
+};
+
+/* What the control side makes for a session, and reads of it: the leases. */
+struct kedge_lane_memory {
+    struct wr *wrs, *free_wr;
+    struct vqp *vqps;
+    struct region *regions;
+    struct grant *grants;
+    _Atomic uint32_t regions_high; /* so many places were ever used */
 };
 
 struct grant { /* an imported token */
@@ -116,11 +131,23 @@ struct session {
     /* One control request at a time; nothing more is taken from the ring until it is answered. */
     uint32_t control_op, control_tag;
     struct kedge_lane_quota *quota;
-    uint32_t fence_rkey; /* DEREG_MR: of the arena that the region was in */
-    uint32_t fence_tag;  /* and what the fence's answer has to carry */
-    uint64_t due_ns;     /* when the lease of what was withdrawn is over; 0: not counted yet */
+    struct kedge_lane_memory *memory;
+    uint32_t registered;      /* regions so far */
+    struct region *withdrawn; /* DEREG_MR: which, until it is answered */
+    uint32_t fence_tag;       /* and what the fence's answer has to carry */
+    /* What the operator withdraws (revoke.c). */
+    uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
+    uint64_t revoke_ns;  /* when there is something to do; 0: at once */
+    struct session *next_revoking;
+    struct {
+        uint32_t tag;              /* the command's; 0: none is under way */
+        uint32_t arena, old_lkey;  /* which is used no more */
+        uint32_t fence_tag, stale; /* posted requests that still name it */
+        uint32_t last, taken;      /* registered before; live until then */
+    } renewal;
+    uint64_t due_ns; /* when the lease of what was withdrawn is over; 0: not counted yet */
     struct session *next_dirty, *next_waiting, *next_due;
-    uint8_t in_due,
+    uint8_t in_due, in_revoking,
         stalled; /* stalled: asleep with requests that have no room for their completions */
 };
 
@@ -223,6 +250,7 @@ struct kedge_lane {
     struct session **active;
     uint32_t active_count, stalled_count;
     struct session *dirty, *due;        /* to publish; with a lease or a drain to wait for */
+    struct session *revoking;           /* with regions that the operator withdraws */
     struct vqp *blocked, **blocked_end; /* in the order of coming */
     struct peer *peers;
     struct flow *flows;
@@ -346,11 +374,37 @@ void session_wrong_key(struct kedge_lane *l, struct session *s);
 /* regions.c: this node's MR table. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t *rkey);
+/* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over; 1: no peer
+ * could reach it any more, and it is gone; -ENOENT. */
+int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey);
+/* 0, -EACCES: the operator has revoked it; -ENOENT. */
+int region_status(const struct session *s, uint32_t vkey);
+/* No peer finds any of them from now on; they are shown until regions_free_all(). */
 void regions_remove_all(struct kedge_lane *l, struct session *s);
+void regions_free_all(struct session *s);
+/* When what is withdrawn by the worker, or with its session, is over. */
+void regions_show_due(struct session *s, uint64_t due_ns);
+/* The record goes; the caller fences. */
+void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region);
+void region_free(struct session *s, struct region *region);
+/* After a change of its lease. */
+void region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */
 uint64_t region_wait_ns(const struct kedge_lane *l);
+
+/* revoke.c: the operator's hold on regions. */
+void regions_revoke(struct kedge_lane *l, const struct kedge_command *c);
+void revocations_due(struct kedge_lane *l);
+/* A fence that was asked for is over, or a deregistration. */
+void revocation_fenced(struct session *s, uint32_t tag);
+/* The session ends, and withdraws all by itself. */
+void revocations_forget(struct kedge_lane *l, struct session *s);
+void arena_renew(struct kedge_lane *l, const struct kedge_command *c);
+/* A stale request is over. */
+void arena_unused(struct kedge_lane *l, struct wr *w);
+/* A stale request will be posted again: with the present key. */
+void arena_rekey(struct kedge_lane *l, struct wr *w);
 
 /* vqp.c: queues of VQPs, and what goes from them to the physical ones. */
 void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,
@@ -414,6 +468,8 @@ enum remote_answer { REMOTE_OK, REMOTE_WAIT, REMOTE_REFUSED };
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
                                   uint32_t *reason);
 void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+/* The owner's device has refused w: its record is not believed any longer. */
+void remote_doubt(struct kedge_lane *l, const struct wr *w);
 
 int64_t scratch_take(struct kedge_lane *l);
 void scratch_give(struct kedge_lane *l, uint32_t slot);

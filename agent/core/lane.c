@@ -91,7 +91,7 @@ static int make_arrays(struct kedge_lane *l)
         kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
                         have pending */
-        status = kedge_spsc_new(c->max_sessions * (5 + KEDGE_SESSION_MAX_ARENAS) +
+        status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS) +
                                     c->max_flows * 4 + l->phys_room,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
@@ -318,6 +318,12 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
             break;
+        case KEDGE_COMMAND_REVOKE:
+            regions_revoke(l, &c);
+            break;
+        case KEDGE_COMMAND_ARENA_RENEW:
+            arena_renew(l, &c);
+            break;
         case KEDGE_COMMAND_METASERVERS:
             take_metaservers(l, &c);
             break;
@@ -375,6 +381,8 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     COUNT(l, passes, 1);
     if (l->due != NULL)
         sessions_due(l);
+    if (l->revoking != NULL)
+        revocations_due(l);
     take_commands(l);
     poll_sessions(l);
     housekeeping(l);
@@ -393,6 +401,10 @@ static uint64_t next_due(const struct kedge_lane *l)
         l->blocked != NULL || l->stalled_count > 0 ? l->now_ns + HOUSEKEEPING_NS : LANE_NEVER;
     for (const struct session *s = l->due; s != NULL; s = s->next_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
+        due = at < due ? at : due;
+    }
+    for (const struct session *s = l->revoking; s != NULL; s = s->next_revoking) {
+        uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
     for (size_t i = 0; i < sizeof l->lookups / sizeof l->lookups[0]; i++)

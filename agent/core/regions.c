@@ -10,11 +10,67 @@ uint64_t region_wait_ns(const struct kedge_lane *l)
     return l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
 }
 
+/* ---- shown to whoever asks, on other threads ----------------------------------------------- */
+
+enum { WORDS = 6 };
+
+void region_show(struct region *region)
+{
+    const struct kedge_lane_lease *e = &region->lease;
+    const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->number << 32,
+                                  e->arena | (uint64_t)e->access << 32,
+                                  e->offset,
+                                  e->length,
+                                  e->born_ns,
+                                  e->due_ns};
+    uint32_t seq = atomic_load_explicit(&region->shown_seq, memory_order_relaxed);
+    atomic_store_explicit(&region->shown_seq, seq + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < WORDS; i++)
+        atomic_store_explicit(&region->shown_word[i], word[i], memory_order_relaxed);
+    atomic_store_explicit(&region->shown_seq, seq + 2, memory_order_release);
+}
+
+uint32_t kedge_lane_leases(const struct kedge_lane_memory *memory)
+{
+    return atomic_load_explicit(&memory->regions_high, memory_order_acquire);
+}
+
+bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
+                      struct kedge_lane_lease *out)
+{
+    const struct region *region = &memory->regions[index];
+    uint64_t word[WORDS];
+    uint32_t seq;
+    do {
+        seq = atomic_load_explicit(&region->shown_seq, memory_order_acquire);
+        for (int i = 0; i < WORDS; i++)
+            word[i] = atomic_load_explicit(&region->shown_word[i], memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+    } while (seq % 2 != 0 || atomic_load_explicit(&region->shown_seq, memory_order_relaxed) != seq);
+    *out = (struct kedge_lane_lease){.state = (enum kedge_lease_state)(word[0] & 0xff),
+                                     .revoked = (word[0] >> 8 & 1) != 0,
+                                     .number = (uint32_t)(word[0] >> 32),
+                                     .arena = (uint32_t)word[1],
+                                     .access = (uint32_t)(word[1] >> 32),
+                                     .offset = word[2],
+                                     .length = word[3],
+                                     .born_ns = word[4],
+                                     .due_ns = word[5]};
+    return out->state != KEDGE_LEASE_NONE;
+}
+
+/* ---- coming -------------------------------------------------------------------------------- */
+
 static struct region *free_region(struct session *s)
 {
-    for (uint32_t i = 0; i < s->max_regions; i++)
-        if (s->regions[i].vkey == 0)
-            return &s->regions[i];
+    for (uint32_t i = 0; i < s->max_regions; i++) {
+        if (s->regions[i].lease.state != KEDGE_LEASE_NONE)
+            continue;
+        if (i >= atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed))
+            atomic_store_explicit(&s->memory->regions_high, i + 1, memory_order_release);
+        return &s->regions[i];
+    }
     return NULL;
 }
 
@@ -69,6 +125,14 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     }
     region->vkey = r.vkey;
     region->rkey = r.rkey;
+    region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_LIVE,
+                                              .number = ++s->registered,
+                                              .arena = arena,
+                                              .access = d->reg_mr.access,
+                                              .offset = offset,
+                                              .length = length,
+                                              .born_ns = l->now_ns};
+    region_show(region);
     s->regions_used++;
     s->exported = 1;
     COUNT(l, mrs, 1);
@@ -77,34 +141,94 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     return 0;
 }
 
-static void withdraw(struct kedge_lane *l, struct session *s, struct region *region)
+/* ---- going --------------------------------------------------------------------------------- */
+
+void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region)
 {
     struct kedge_mr_record r = {.vkey = region->vkey};
     (void)kedge_table_remove(l->res.mr_table, &r);
-    region->vkey = 0;
-    s->regions_used--;
+    region->lease.state = KEDGE_LEASE_WITHDRAWING;
     quota_give(&s->quota->mrs);
     COUNT(l, mrs, -1);
 }
 
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t *rkey)
+void region_free(struct session *s, struct region *region)
 {
-    for (uint32_t i = 0; vkey != 0 && i < s->max_regions; i++) {
-        if (s->regions[i].vkey != vkey)
-            continue;
-        *rkey = s->regions[i].rkey;
-        withdraw(l, s, &s->regions[i]);
-        /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
-        atomic_thread_fence(memory_order_seq_cst);
-        return 0;
+    region->vkey = 0;
+    region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
+    region_show(region);
+    s->regions_used--;
+}
+
+static struct region *find(const struct session *s, uint32_t vkey)
+{
+    for (uint32_t i = 0; vkey != 0 && i < s->max_regions; i++)
+        if (s->regions[i].vkey == vkey)
+            return &s->regions[i];
+    return NULL;
+}
+
+int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey)
+{
+    struct region *region = find(s, vkey);
+    if (region == NULL)
+        return -ENOENT;
+    if (region->lease.state == KEDGE_LEASE_REVOKED) {
+        region_free(s, region);
+        return 1;
     }
-    return -ENOENT;
+    if (region->lease.state == KEDGE_LEASE_LIVE)
+        region_withdraw(l, s, region);
+    region->lease.state = KEDGE_LEASE_WITHDRAWING; /* what the operator has begun, too: its worker
+                                                      waits for a time of its own */
+    region->lease.due_ns = 0;
+    region_show(region);
+    s->withdrawn = region;
+    /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
+    atomic_thread_fence(memory_order_seq_cst);
+    return 0;
+}
+
+int region_status(const struct session *s, uint32_t vkey)
+{
+    const struct region *region = find(s, vkey);
+    if (region == NULL)
+        return -ENOENT;
+    return region->lease.revoked ? -EACCES : 0;
 }
 
 void regions_remove_all(struct kedge_lane *l, struct session *s)
 {
-    for (uint32_t i = 0; i < s->max_regions && s->regions_used > 0; i++)
-        if (s->regions[i].vkey != 0)
-            withdraw(l, s, &s->regions[i]);
+    for (uint32_t i = 0; i < s->max_regions && s->regions_used > 0; i++) {
+        struct region *region = &s->regions[i];
+        if (region->lease.state == KEDGE_LEASE_NONE)
+            continue;
+        if (region->lease.state == KEDGE_LEASE_LIVE)
+            region_withdraw(l, s, region);
+        region->lease.state = KEDGE_LEASE_WITHDRAWING;
+        region->lease.due_ns = 0;
+        region_show(region);
+    }
+    s->withdrawn = NULL;
     atomic_thread_fence(memory_order_seq_cst);
+}
+
+void regions_free_all(struct session *s)
+{
+    for (uint32_t i = 0; i < s->max_regions && s->regions_used > 0; i++)
+        if (s->regions[i].lease.state != KEDGE_LEASE_NONE)
+            region_free(s, &s->regions[i]);
+}
+
+void regions_show_due(struct session *s, uint64_t due_ns)
+{
+    uint32_t high = atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
+    for (uint32_t i = 0; i < high; i++) {
+        struct region *region = &s->regions[i];
+        if (region != s->withdrawn &&
+            (s->state == SESSION_LIVE || region->lease.state == KEDGE_LEASE_NONE))
+            continue;
+        region->lease.due_ns = due_ns;
+        region_show(region);
+    }
 }

@@ -24,13 +24,17 @@ static bool is_entry(const struct cached *e, const struct flow *f, uint32_t vkey
            e->peer_slot == f->peer_slot && e->peer_gen == f->peer_gen;
 }
 
+static struct cached *set_of(struct kedge_lane *l, const struct flow *f, uint32_t vkey)
+{
+    uint64_t hash = kedge_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
+    return &l->cache[(hash & (l->config.mr_cache - 1)) & ~(uint64_t)(WAYS - 1)];
+}
+
 /* The entry of (peer, key), else one to be used for it, else NULL: all of the set are being READ.
  */
 static struct cached *find_entry(struct kedge_lane *l, const struct flow *f, uint32_t vkey)
 {
-    uint64_t hash = kedge_hash_u64((uint64_t)vkey << 32 | f->peer_slot, 1);
-    struct cached *set = &l->cache[(hash & (l->config.mr_cache - 1)) & ~(uint64_t)(WAYS - 1)],
-                  *victim = NULL;
+    struct cached *set = set_of(l, f, vkey), *victim = NULL;
     for (int i = 0; i < WAYS; i++) {
         struct cached *e = &set[i];
         if (is_entry(e, f, vkey))
@@ -146,6 +150,14 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     e->post_until_ns = status == -EAGAIN && ++e->tries < TRIES ? 0 : l->now_ns + c->mr_lease_ns / 4;
     if (e->post_until_ns != 0)
         e->tries = 0;
+}
+
+void remote_doubt(struct kedge_lane *l, const struct wr *w)
+{
+    struct cached *set = set_of(l, w->flow, w->vkey);
+    for (int i = 0; i < WAYS; i++)
+        if (is_entry(&set[i], w->flow, w->vkey) && set[i].state == CACHED_VALID)
+            set[i].post_until_ns = l->now_ns;
 }
 
 static bool has_grant(const struct session *s, const struct kedge_mr_record *r)

@@ -17,13 +17,6 @@ static const uint64_t GUESS_REFILL_NS = 1000000000;
 /* ---- life
  * -------------------------------------------------------------------------------------------- */
 
-struct kedge_lane_memory {
-    struct wr *wrs, *free_wr;
-    struct vqp *vqps;
-    struct region *regions;
-    struct grant *grants;
-};
-
 struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
                                                 uint32_t max_vqps, uint32_t max_mrs)
 {
@@ -95,6 +88,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,
         .quota = add->quota,
+        .memory = add->memory,
         .arenas = 1,
     };
     s->arena[0] = add->arena;
@@ -138,6 +132,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     lookups_forget(l, s);
     for (uint32_t i = 0; i < s->max_vqps; i++)
         vqp_destroy(l, &s->vqps[i]);
+    revocations_forget(l, s);
     regions_remove_all(l, s);
     atomic_store_explicit(&s->ro->ended, reason, memory_order_release);
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
@@ -175,6 +170,7 @@ static void session_over(struct kedge_lane *l, struct session *s)
             break;
         }
     COUNT(l, sessions, -1);
+    regions_free_all(s);
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_SESSION_OVER, .session = s->id});
     *s = (struct session){.id = s->id};
 }
@@ -187,7 +183,7 @@ static void want_fence(struct kedge_lane *l, struct session *s)
     s->fence_tag = ++l->fences;
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
                                              .session = s->id,
-                                             .fence = {s->fence_rkey, s->fence_tag}});
+                                             .fence = {s->withdrawn->rkey, s->fence_tag}});
 }
 
 /* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
@@ -197,8 +193,10 @@ void sessions_due(struct kedge_lane *l)
     for (struct session **at = &l->due; *at != NULL;) {
         struct session *s = *at;
         bool ending = s->state == SESSION_ENDING;
-        if (s->due_ns == 0)
+        if (s->due_ns == 0) {
             s->due_ns = l->now_ns + (ending && !s->exported ? 0 : region_wait_ns(l));
+            regions_show_due(s, s->due_ns);
+        }
         if (l->now_ns < s->due_ns || (ending && s->inflight > 0)) {
             at = &s->next_due;
             continue;
@@ -215,8 +213,15 @@ void sessions_due(struct kedge_lane *l)
 
 void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
 {
-    if (s->state == SESSION_LIVE && s->control_op == KEDGE_OP_DEREG_MR && s->fence_tag == tag)
-        session_reply(l, s, 0, 0, 0, 0, NULL);
+    if (s->state != SESSION_LIVE)
+        return;
+    if (s->control_op != KEDGE_OP_DEREG_MR || s->fence_tag != tag) {
+        revocation_fenced(s, tag);
+        return;
+    }
+    region_free(s, s->withdrawn);
+    s->withdrawn = NULL;
+    session_reply(l, s, 0, 0, 0, 0, NULL);
 }
 
 /* ---- towards the worker
@@ -237,6 +242,8 @@ void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status sta
 {
     struct session *s = w->session;
     bool seen = s->state == SESSION_LIVE && s->vqps[w->vqp].gen == w->vqp_gen;
+    if (w->stale)
+        arena_unused(l, w);
     s->cq_reserved--;
     s->inflight--;
     COUNT(l, inflight, -1);
@@ -387,11 +394,15 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
         session_reply(l, s, status, status == -EDQUOT ? KEDGE_REASON_QUOTA : 0, vkey, 0, secret);
         return;
     case KEDGE_OP_DEREG_MR:
-        status = region_remove(l, s, d->dereg_mr.vkey, &s->fence_rkey);
+        status = region_remove(l, s, d->dereg_mr.vkey);
         if (status == 0)
             await(l, s);
         else
-            session_reply(l, s, status, 0, 0, 0, NULL);
+            session_reply(l, s, status < 0 ? status : 0, 0, 0, 0, NULL);
+        return;
+    case KEDGE_OP_MR_STATUS:
+        status = region_status(s, d->dereg_mr.vkey);
+        session_reply(l, s, status, status == -EACCES ? KEDGE_REASON_REVOKED : 0, 0, 0, NULL);
         return;
     default:
         status = add_grant(l, s, d) ? 0 : -EDQUOT;
@@ -427,7 +438,7 @@ static bool take(struct kedge_lane *l, struct session *s, const struct kedge_sq_
 static bool op_is_known(uint8_t op)
 {
     return (op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA) || op == KEDGE_OP_BIND ||
-           op == KEDGE_OP_DESTROY || (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_IMPORT);
+           op == KEDGE_OP_DESTROY || (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_MR_STATUS);
 }
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a

@@ -98,6 +98,8 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
     bool ok = status == IBV_WC_SUCCESS;
     if (lets_go_on(w, status))
         l->changed = 1;
+    if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
+        remote_doubt(l, w);
     /* A refusal is a sign of life too; a flush says nothing. */
     unpost(l, w,
            status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
@@ -213,6 +215,8 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
             continue;
         *at = NULL;
         unpost(l, w, SIGN_NONE);
+        if (w->stale)
+            arena_rekey(l, w);
         vqp_block(l, q);
         queue_push_front(&q->queue, w);
         COUNT(l, reposted, 1);

@@ -94,8 +94,9 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
 {
     static struct kedge_lane lane;
     struct kedge_table table;
-    struct region regions[MAX_MRS] = {{0}};
-    uint32_t vkey = 0, rkey = 0;
+    static struct region regions[MAX_MRS];
+    static struct kedge_lane_memory leases;
+    uint32_t vkey = 0;
     uint8_t secret[16], counter = 0;
     struct kedge_mr_record found;
     void *memory = calloc(1, kedge_table_bytes(TABLE_LOG2));
@@ -104,7 +105,9 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
     lane.res.mr_table = &table;
     lane.random_fill = fill;
     lane.random_user = &counter;
-    s->regions = regions;
+    memset(regions, 0, sizeof regions);
+    s->regions = leases.regions = regions;
+    s->memory = &leases;
     s->max_regions = MAX_MRS;
     if (region_add(&lane, s, d, &vkey, secret) == 0) {
         const uint8_t *window =
@@ -112,7 +115,8 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
         KEDGE_ASSERT(vkey != 0 && kedge_mr_find(&table.desc, window, vkey, &found) == 0);
         KEDGE_ASSERT(found.length > 0 && found.vaddr + found.length > found.vaddr);
         is_inside(s, found.raddr, found.length, found.rkey, 200);
-        KEDGE_ASSERT(region_remove(&lane, s, vkey, &rkey) == 0 && rkey == found.rkey);
+        KEDGE_ASSERT(region_remove(&lane, s, vkey) == 0 && s->withdrawn->rkey == found.rkey);
+        region_free(s, s->withdrawn);
     }
     KEDGE_ASSERT(table.live == 0 && s->regions_used == 0);
     free(memory);

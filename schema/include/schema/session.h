@@ -41,10 +41,11 @@ enum kedge_op {
     KEDGE_OP_DESTROY =
         17, /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
     /* control: answered in `reply` with the same tag */
-    KEDGE_OP_CONNECT = 32,  /* gid, pool: resolve; values: peer_slot, peer_gen */
-    KEDGE_OP_REG_MR = 33,   /* arena, offset, length, access, vaddr; values: vkey, secret */
-    KEDGE_OP_DEREG_MR = 34, /* vkey; answered when the lease is over: the memory is free then */
-    KEDGE_OP_IMPORT = 35,   /* vkey, secret: this session may use that region of another tenant */
+    KEDGE_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
+    KEDGE_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
+    KEDGE_OP_DEREG_MR = 34,  /* vkey; answered when the lease is over: the memory is free then */
+    KEDGE_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
+    KEDGE_OP_MR_STATUS = 36, /* vkey, as DEREG_MR: -EACCES: the operator has revoked it */
 };
 
 enum kedge_op_flag {
@@ -156,6 +157,7 @@ enum kedge_reason {
     KEDGE_REASON_SUSPECT_FULL = 16, /* too much is waiting for a peer that does not answer */
     KEDGE_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
     KEDGE_REASON_TENANT = 18,       /* its tenant was taken away */
+    KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
 };
 
 /* ---- the two mappings
@@ -200,6 +202,7 @@ struct kedge_session_ro {
     _Alignas(KEDGE_LINE) _Atomic uint32_t wake; /* futex */
     _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
     _Alignas(KEDGE_LINE) struct kedge_reply reply;
+    _Atomic uint32_t revoked; /* agent adds 1: a region of this session was revoked (MR_STATUS) */
 };
 #define KEDGE_CQ_OFFSET 4096
 #define KEDGE_SESSION_RO_BYTES(cq_slots)                                                           \

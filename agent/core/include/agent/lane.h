@@ -158,6 +158,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_QP_FATAL,    /* the device says that this queue pair is in ERR; one that the lane
                                 * does not have is left alone */
     KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
+    KEDGE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
+    KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
     KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
 };
@@ -196,6 +198,15 @@ struct kedge_command {
         struct kedge_fab_qp *qp;
         uint32_t tag;
         struct {
+            uint32_t tag;    /* in the answer again */
+            uint32_t number; /* of a lease; 0: all that are in: */
+            uint32_t arenas; /* bit i: number i */
+        } revoke;
+        struct {
+            uint32_t tag; /* in the answer again */
+            uint32_t number, lkey, rkey;
+        } renew;
+        struct {
             enum kedge_window_scope scope;
             uint32_t tenant;     /* TENANT: its slot; DESTINATION: it is for each of them */
             uint64_t bytes, ops; /* 0: no limit */
@@ -217,6 +228,11 @@ enum kedge_event_kind {
     KEDGE_EVENT_WANT_PATH,        /* make one to gid in pd, answer PATH_READY with the same flow */
     KEDGE_EVENT_DROP_PATH,        /* path: no longer used: destroy it, disconnect it */
     KEDGE_EVENT_WANT_FENCE,       /* fence the registration with that rkey, answer FENCED */
+    KEDGE_EVENT_REVOKED,          /* no peer finds those regions any more; what believes them ends
+                                   * with the lease. -ENOENT: there is no such session or lease */
+    KEDGE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
+                                   * it, answer FENCED with fence_tag. -ENOENT: the session is
+                                   * gone; -EBUSY: one renewal at a time */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };
@@ -239,6 +255,13 @@ struct kedge_lane_event {
         struct {
             uint32_t rkey, tag;
         } fence;
+        struct {
+            uint32_t tag;
+            int status;
+            uint32_t taken;     /* leases that were live until now */
+            uint32_t fence_tag; /* RENEWED */
+            uint32_t last; /* RENEWED: leases in that arena with larger numbers have the new one */
+        } answer;
         struct kedge_lane_path path;
         struct kedge_fab_qp *qp;
     };
@@ -268,6 +291,35 @@ struct kedge_lane_stats {
     uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 void kedge_lane_stats(const struct kedge_lane *lane, struct kedge_lane_stats *out);
+
+/* ---- leases: what workers let peers use, as an operator sees it
+ * ---------------------------------------------------------------------------------------------- */
+
+enum kedge_lease_state {
+    KEDGE_LEASE_NONE,
+    KEDGE_LEASE_LIVE,
+    KEDGE_LEASE_WITHDRAWING, /* not to be found any more; believed until its time is over */
+    KEDGE_LEASE_WAITING,     /* nothing begins in it any more; what had begun is waited for */
+    KEDGE_LEASE_REVOKED,     /* no peer reaches it: its worker has not deregistered it yet */
+};
+
+struct kedge_lane_lease {
+    enum kedge_lease_state state;
+    bool revoked;     /* by the operator */
+    uint32_t number;  /* of its session's registrations, from 1 */
+    uint32_t arena;   /* number */
+    uint32_t access;  /* enum kedge_record_flag: READ, WRITE, ATOMIC */
+    uint64_t offset;  /* in the arena */
+    uint64_t length;  /* bytes */
+    uint64_t born_ns; /* of kedge_lane_step()'s clock */
+    uint64_t due_ns;  /* WITHDRAWING: when its time is over; 0: not counted yet */
+};
+
+/* Of a session's memory, while the control side has not freed it: how many places for leases were
+ * ever used (from 0), and what is in one of them now. False: nothing. Any thread. */
+uint32_t kedge_lane_leases(const struct kedge_lane_memory *memory);
+bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
+                      struct kedge_lane_lease *out);
 
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
  * ahead of another. */

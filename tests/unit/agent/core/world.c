@@ -300,6 +300,11 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         return;
     case KEDGE_EVENT_ARENA_ADDED:
         return;
+    case KEDGE_EVENT_REVOKED:
+    case KEDGE_EVENT_ARENA_RENEWED:
+        n->answers++;
+        n->answer = *e;
+        return;
     case KEDGE_EVENT_WANT_PATH:
         c.kind = KEDGE_COMMAND_PATH_READY;
         c.path.flow = e->want_path.flow;

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers and leases over the admin socket: lists, single ones, revoking. rdmactl(1) describes it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "leases.h"
+
+enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000, ID_BYTES = 48, CURSOR_BYTES = 32 };
+
+/* ---- ids: a worker's is SESSION-SERIAL, a lease's has its number behind that --------------- */
+
+static const char *worker_id(const struct lease_owner *o, char out[ID_BYTES])
+{
+    snprintf(out, ID_BYTES, "%u-%08x", o->session, o->serial);
+    return out;
+}
+
+static bool parse_hex(const char *text, uint32_t *out)
+{
+    uint8_t bytes[4];
+    if (strlen(text) != 8 || kedge_hex_decode(text, bytes, 4) != 0)
+        return false;
+    *out = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    return true;
+}
+
+/* number NULL: a worker's id. False: it is none. */
+static bool parse_id(const char *id, struct lease_owner *owner, uint32_t *number)
+{
+    char text[ID_BYTES];
+    uint64_t session, n = 0;
+    if (strlen(id) >= sizeof text)
+        return false;
+    memcpy(text, id, strlen(id) + 1);
+    char *serial = strchr(text, '-');
+    if (serial == NULL)
+        return false;
+    *serial++ = '\0';
+    char *last = strchr(serial, '-');
+    if ((last != NULL) != (number != NULL))
+        return false;
+    if (last != NULL)
+        *last++ = '\0';
+    if (kedge_parse_u64(text, 0, UINT32_MAX, &session) != 0 || !parse_hex(serial, &owner->serial) ||
+        (last != NULL && kedge_parse_u64(last, 1, UINT32_MAX, &n) != 0))
+        return false;
+    owner->session = (uint32_t)session;
+    if (number != NULL)
+        *number = (uint32_t)n;
+    return true;
+}
+
+/* ---- printing ------------------------------------------------------------------------------ */
+
+static void print_access(struct kedge_text *t, uint32_t access)
+{
+    static const struct {
+        uint32_t flag;
+        const char *name;
+    } names[] = {{KEDGE_RECORD_READ, "read"},
+                 {KEDGE_RECORD_WRITE, "write"},
+                 {KEDGE_RECORD_ATOMIC, "atomic"}};
+    const char *comma = "";
+    kedge_text_printf(t, "\"access\":[");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if ((access & names[i].flag) == 0)
+            continue;
+        kedge_text_printf(t, "%s\"%s\"", comma, names[i].name);
+        comma = ",";
+    }
+    kedge_text_printf(t, "]");
+}
+
+static void print_owner(const struct agent *a, struct kedge_text *t, const struct lease_owner *o)
+{
+    kedge_text_printf(t, "\"node\":");
+    kedge_text_json(t, a->config.node);
+    kedge_text_printf(t, ",\"tenant\":");
+    kedge_text_json(t, o->tenant);
+    kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d", (unsigned)o->uid, (int)o->pid);
+}
+
+/* The object but for its end. */
+static void print_lease(const struct agent *a, struct kedge_text *t, const struct lease_owner *o,
+                        const struct kedge_lane_lease *e, const char *state)
+{
+    static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
+    const uint64_t now = kedge_clock_ns(), ms = KEDGE_NS_PER_MS;
+    char id[ID_BYTES];
+    worker_id(o, id);
+    kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
+    print_owner(a, t, o);
+    kedge_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
+                      (unsigned long long)e->offset, (unsigned long long)e->length);
+    print_access(t, e->access);
+    kedge_text_printf(t, ",\"state\":\"%s\",\"by_operator\":%s,\"age_ms\":%llu,\"period_ms\":%llu,",
+                      state != NULL ? state : states[e->state], e->revoked ? "true" : "false",
+                      (unsigned long long)(now > e->born_ns ? (now - e->born_ns) / ms : 0),
+                      (unsigned long long)((a->config.mr_lease_ns + ms - 1) / ms));
+    if (state == NULL && e->state == KEDGE_LEASE_WITHDRAWING && e->due_ns != 0)
+        kedge_text_printf(
+            t, "\"over_in_ms\":%llu",
+            (unsigned long long)(e->due_ns > now ? (e->due_ns - now + ms - 1) / ms : 0));
+    else
+        kedge_text_printf(t, "\"over_in_ms\":null");
+}
+
+static void print_worker(const struct agent *a, struct kedge_text *t, const struct agent_session *s)
+{
+    struct lease_owner o;
+    struct kedge_lane_lease lease;
+    char id[ID_BYTES];
+    uint64_t bytes = 0;
+    uint32_t leases = 0;
+    lease_owner_of(s, &o);
+    for (uint32_t i = 0; i < s->arenas; i++)
+        bytes += s->arena[i]->bytes;
+    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
+        leases += kedge_lane_lease(s->memory, i, &lease);
+    kedge_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.session);
+    print_owner(a, t, &o);
+    kedge_text_printf(t,
+                      ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
+                      "\"leases\":%u}",
+                      s->stage == STAGE_LIVE ? "live" : "ending",
+                      (unsigned long long)((kedge_clock_ns() - s->attached_ns) / KEDGE_NS_PER_MS),
+                      s->arenas, (unsigned long long)bytes, leases);
+}
+
+static void reply(struct agent *a, struct kedge_http_request *request, int status)
+{
+    const struct kedge_text *t = &a->answer;
+    if (t->error != 0) {
+        kedge_http_reply_error(request, t->error, NULL);
+        return;
+    }
+    struct kedge_http_response response = {
+        .status = status, .body = kedge_text_str(t), .body_length = t->length};
+    (void)kedge_http_reply(request, &response);
+}
+
+/* ---- lists --------------------------------------------------------------------------------- */
+
+/* Whom a list is of, and where it goes on: the session's number, and the lease's place. */
+struct filter {
+    const char *tenant; /* NULL: all */
+    bool of_worker;
+    struct lease_owner worker;
+    uint64_t limit, session, place;
+};
+
+static bool bad_query(struct kedge_http_request *request, const char *detail)
+{
+    kedge_http_reply_error(request, EINVAL, detail);
+    return false;
+}
+
+static bool parse_filter(struct kedge_http_request *request, struct filter *out)
+{
+    const char *limit = kedge_http_query(request, "limit");
+    const char *cursor = kedge_http_query(request, "cursor");
+    const char *worker = kedge_http_query(request, "worker");
+    char text[CURSOR_BYTES];
+    size_t length;
+    *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = kedge_http_query(request, "tenant")};
+    if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
+        return bad_query(request, "limit must be a number from 1 to 1000");
+    out->of_worker = worker != NULL;
+    if (worker != NULL && !parse_id(worker, &out->worker, NULL))
+        return bad_query(request, "worker must be the id of one, as in /v1/workers");
+    if (cursor == NULL)
+        return true;
+    char *place;
+    if (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), text, sizeof text - 1,
+                            &length) != 0)
+        return bad_query(request, "cursor must be the next_cursor of an earlier answer");
+    text[length] = '\0';
+    place = strchr(text, '.');
+    if (place != NULL)
+        *place++ = '\0';
+    if (place == NULL || strlen(text) + 1 + strlen(place) != length ||
+        kedge_parse_u64(text, 0, UINT32_MAX, &out->session) != 0 ||
+        kedge_parse_u64(place, 0, UINT32_MAX, &out->place) != 0)
+        return bad_query(request, "cursor must be the next_cursor of an earlier answer");
+    return true;
+}
+
+/* The session, if the filter lets it through. */
+static const struct agent_session *shown(const struct agent *a, const struct filter *f,
+                                         uint64_t number)
+{
+    const struct agent_session *s = &a->sessions[number];
+    if (!lease_session_shown(s) ||
+        (f->of_worker && (number != f->worker.session || s->serial != f->worker.serial)))
+        return NULL;
+    return f->tenant == NULL || strcmp(f->tenant, a->tenants.at[s->tenant - 1].config.name) == 0
+               ? s
+               : NULL;
+}
+
+static void end_list(struct kedge_text *t, bool more, uint64_t session, uint64_t place)
+{
+    char text[CURSOR_BYTES], cursor[KEDGE_BASE64_TEXT(CURSOR_BYTES)];
+    kedge_text_printf(t, "]");
+    if (more) {
+        int length = snprintf(text, sizeof text, "%u.%u", (unsigned)session, (unsigned)place);
+        (void)kedge_base64_encode(KEDGE_BASE64URL, text, (size_t)length, cursor);
+        kedge_text_printf(t, ",\"next_cursor\":\"%s\"", cursor);
+    }
+    kedge_text_printf(t, "}\n");
+}
+
+static void list_leases(struct agent *a, struct kedge_http_request *request)
+{
+    struct kedge_text *t = &a->answer;
+    struct filter f;
+    struct lease_owner owner;
+    struct kedge_lane_lease lease;
+    if (!parse_filter(request, &f))
+        return;
+    uint64_t n = 0, i = f.session, k = f.place;
+    kedge_text_printf(t, "{\"leases\":[");
+    for (; i < a->config.max_sessions && n <= f.limit; i++, k = 0) {
+        const struct agent_session *s = shown(a, &f, i);
+        if (s == NULL)
+            continue;
+        lease_owner_of(s, &owner);
+        for (; k < kedge_lane_leases(s->memory); k++) {
+            if (!kedge_lane_lease(s->memory, (uint32_t)k, &lease))
+                continue;
+            if (n++ == f.limit) { /* there are more */
+                end_list(t, true, i, k);
+                reply(a, request, 200);
+                return;
+            }
+            kedge_text_printf(t, "%s", n > 1 ? "," : "");
+            print_lease(a, t, &owner, &lease, NULL);
+            kedge_text_printf(t, "}");
+        }
+    }
+    end_list(t, false, 0, 0);
+    reply(a, request, 200);
+}
+
+static void list_workers(struct agent *a, struct kedge_http_request *request)
+{
+    struct kedge_text *t = &a->answer;
+    struct filter f;
+    if (!parse_filter(request, &f))
+        return;
+    uint64_t n = 0, i = f.session;
+    kedge_text_printf(t, "{\"workers\":[");
+    for (; i < a->config.max_sessions; i++) {
+        const struct agent_session *s = shown(a, &f, i);
+        if (s == NULL)
+            continue;
+        if (n++ == f.limit)
+            break;
+        kedge_text_printf(t, "%s", n > 1 ? "," : "");
+        print_worker(a, t, s);
+    }
+    end_list(t, i < a->config.max_sessions, i, 0);
+    reply(a, request, 200);
+}
+
+/* ---- one ----------------------------------------------------------------------------------- */
+
+static bool find_lease(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out)
+{
+    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
+        if (kedge_lane_lease(s->memory, i, out) && out->number == number)
+            return true;
+    return false;
+}
+
+/* The lease of an id, and its session; NULL: there is none, and the request has its answer. */
+static struct agent_session *lease_of(struct agent *a, struct kedge_http_request *request,
+                                      const char *id, struct kedge_lane_lease *out)
+{
+    struct lease_owner owner;
+    uint32_t number;
+    if (!parse_id(id, &owner, &number)) {
+        kedge_http_reply_error(request, EINVAL, "that is no lease's id: see /v1/leases");
+        return NULL;
+    }
+    struct agent_session *s = lease_session(a, &owner);
+    if (s != NULL && find_lease(s, number, out))
+        return s;
+    kedge_http_reply_error(request, ENOENT,
+                           "there is no such lease here: its worker has deregistered it or ended, "
+                           "or never had it");
+    return NULL;
+}
+
+static struct agent_session *worker_of(struct agent *a, struct kedge_http_request *request,
+                                       const char *id)
+{
+    struct lease_owner owner;
+    if (!parse_id(id, &owner, NULL)) {
+        kedge_http_reply_error(request, EINVAL, "that is no worker's id: see /v1/workers");
+        return NULL;
+    }
+    struct agent_session *s = lease_session(a, &owner);
+    if (s == NULL)
+        kedge_http_reply_error(request, ENOENT, "there is no such worker here: it has ended");
+    return s;
+}
+
+static void get_lease(struct agent *a, struct kedge_http_request *request, const char *id)
+{
+    struct kedge_lane_lease lease;
+    struct lease_owner owner;
+    const struct agent_session *s = lease_of(a, request, id, &lease);
+    if (s == NULL)
+        return;
+    lease_owner_of(s, &owner);
+    print_lease(a, &a->answer, &owner, &lease, NULL);
+    kedge_text_printf(&a->answer, "}\n");
+    reply(a, request, 200);
+}
+
+static void get_worker(struct agent *a, struct kedge_http_request *request, const char *id)
+{
+    const struct agent_session *s = worker_of(a, request, id);
+    if (s == NULL)
+        return;
+    print_worker(a, &a->answer, s);
+    kedge_text_printf(&a->answer, "\n");
+    reply(a, request, 200);
+}
+
+/* ---- revoking ------------------------------------------------------------------------------ */
+
+/* As far as it is: where the registration is gone the lane need not have heard of it yet. */
+static const char *state_of(const struct revocation *r, const struct agent_session *s,
+                            struct kedge_lane_lease *lease)
+{
+    if (s == NULL || !find_lease(s, lease->number, lease))
+        return "gone";
+    return (r->freed >> lease->arena & 1) != 0 && lease->state == KEDGE_LEASE_WAITING ? "revoked"
+                                                                                      : NULL;
+}
+
+static void print_leases(struct revocation *r, struct kedge_text *t, bool *over)
+{
+    const struct agent_session *s = lease_session(r->agent, &r->owner);
+    *over = true;
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct kedge_lane_lease lease = r->lease[i];
+        const char *state = state_of(r, s, &lease);
+        kedge_text_printf(t, "%s", i > 0 ? "," : "");
+        print_lease(r->agent, t, &r->owner, &lease, state);
+        kedge_text_printf(t, ",\"asked_for\":%s}",
+                          r->number == 0 || lease.number == r->number ? "true" : "false");
+        *over &= state != NULL || lease.state == KEDGE_LEASE_REVOKED;
+    }
+}
+
+static const char *breaks(const struct revocation *r)
+{
+    if (r->freed == 0)
+        return "nothing: requests to these leases are refused before they reach a connection";
+    if (r->agent->device.rc)
+        return "requests to these leases that nodes had begun, or begin until their period is "
+               "over, end with IBV_WC_REM_ACCESS_ERR; connections that carried one are made anew, "
+               "and what other workers had behind it goes again";
+    return "requests to these leases that nodes had begun, or begin until their period is over, "
+           "end with IBV_WC_REM_ACCESS_ERR; DC initiators that carried one are replaced; what "
+           "other workers had behind it goes again, but for WRITEs and atomics to this node, which "
+           "end with IBV_WC_WR_FLUSH_ERR";
+}
+
+static void refuse(struct kedge_http_request *request, int status)
+{
+    kedge_http_reply_error(request, status,
+                           status == -ENOENT ? "it went at the same moment"
+                           : status == -EBUSY
+                               ? "leases of this worker are being revoked at this moment: look at "
+                                 "them, and try again if need be"
+                               : NULL);
+}
+
+/* Nothing is forced without a registration to take the former one's place; the leases go by
+ * themselves. */
+static void refuse_force(struct kedge_http_request *request, const struct revocation *r)
+{
+    struct kedge_errbuf why;
+    char text[sizeof why.text + 160];
+    (void)device_why(r->failed, &why);
+    snprintf(text, sizeof text,
+             "nothing was forced, since the memory could not be registered anew (%.300s); the "
+             "leases are being withdrawn instead, and are over within %llu ms",
+             why.text, (unsigned long long)(r->agent->config.mr_lease_ns / KEDGE_NS_PER_MS + 1));
+    kedge_http_reply_error(request, ENOSPC, text);
+}
+
+void revocation_reply(struct revocation *r, int status)
+{
+    struct agent *a = r->agent;
+    struct kedge_http_request *request = r->request;
+    struct kedge_text *t = &a->answer;
+    bool over;
+    r->request = NULL;
+    if (status != 0) {
+        refuse(request, status);
+        return;
+    }
+    if (r->failed != 0) {
+        refuse_force(request, r);
+        return;
+    }
+    char id[ID_BYTES];
+    kedge_text_reset(t);
+    kedge_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
+                      r->freed != 0 ? "true" : "false");
+    print_leases(r, t, &over);
+    kedge_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
+    kedge_text_json(t, breaks(r));
+    kedge_text_printf(t, "}\n");
+    reply(a, request, over ? 200 : 202);
+}
+
+static enum kedge_http_verdict begin(struct agent *a, struct kedge_http_request *request,
+                                     struct agent_session *s, uint32_t number)
+{
+    const char *force = kedge_http_query(request, "force");
+    bool forced = force != NULL && strcmp(force, "1") == 0;
+    if (force != NULL && !forced && strcmp(force, "0") != 0) {
+        (void)bad_query(request, "force must be 0 or 1");
+        return KEDGE_HTTP_REPLIED;
+    }
+    if (s->stage != STAGE_LIVE) {
+        kedge_http_reply_error(request, EBUSY,
+                               "its worker has ended, and all that it had is being withdrawn");
+        return KEDGE_HTTP_REPLIED;
+    }
+    int status = lease_revoke(a, request, s, number, forced);
+    if (status == 0)
+        return KEDGE_HTTP_DEFER;
+    refuse(request, status);
+    return KEDGE_HTTP_REPLIED;
+}
+
+static enum kedge_http_verdict delete_leases(struct agent *a, struct kedge_http_request *request,
+                                             const char *id)
+{
+    struct kedge_lane_lease lease;
+    const char *worker = kedge_http_query(request, "worker");
+    struct agent_session *s;
+    if (id != NULL) {
+        s = lease_of(a, request, id, &lease);
+        return s != NULL ? begin(a, request, s, lease.number) : KEDGE_HTTP_REPLIED;
+    }
+    if (worker == NULL) {
+        (void)bad_query(request, "name a lease in the path, or say whose with worker=");
+        return KEDGE_HTTP_REPLIED;
+    }
+    s = worker_of(a, request, worker);
+    return s != NULL ? begin(a, request, s, 0) : KEDGE_HTTP_REPLIED;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void refuse_method(struct kedge_http_request *request, const char *allow)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 512);
+    kedge_http_problem(&t, 405, "method not allowed",
+                       "leases are read with GET and revoked with DELETE; workers are read");
+    struct kedge_http_response response = {.status = 405,
+                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
+                                           .body = kedge_text_str(&t),
+                                           .body_length = t.length,
+                                           .headers = {{"Allow", allow}}};
+    (void)kedge_http_reply(request, &response);
+    kedge_text_fini(&t);
+}
+
+/* What follows the prefix: "" alone is NULL, "/ID" is the id. False: another path. */
+static bool below(const char *path, const char *prefix, const char **id)
+{
+    const size_t length = strlen(prefix);
+    if (strncmp(path, prefix, length) != 0 || (path[length] != '\0' && path[length] != '/'))
+        return false;
+    *id = path[length] == '/' ? path + length + 1 : NULL;
+    return true;
+}
+
+bool leases_handle(struct agent *a, struct kedge_http_request *request,
+                   enum kedge_http_verdict *verdict)
+{
+    const char *id;
+    const bool leases = below(request->path, "/v1/leases", &id);
+    if (!leases && !below(request->path, "/v1/workers", &id))
+        return false;
+    const bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    *verdict = KEDGE_HTTP_REPLIED;
+    if (leases && strcmp(request->method, "DELETE") == 0)
+        *verdict = delete_leases(a, request, id);
+    else if (!get)
+        refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
+    else if (leases && id == NULL)
+        list_leases(a, request);
+    else if (leases)
+        get_lease(a, request, id);
+    else if (id == NULL)
+        list_workers(a, request);
+    else
+        get_worker(a, request, id);
+    return true;
+}
+
+void leases_metrics(struct agent *a, struct kedge_text *t)
+{
+    kedge_metric_head(t, "kedge_agent_leases_revoked_total", KEDGE_METRIC_COUNTER,
+                      "Leases that the operator revoked.");
+    kedge_metric_u64(t, "kedge_agent_leases_revoked_total", NULL, 0, a->leases.revoked);
+    kedge_metric_head(t, "kedge_agent_arenas_forced_total", KEDGE_METRIC_COUNTER,
+                      "Registrations that the operator took away by force.");
+    kedge_metric_u64(t, "kedge_agent_arenas_forced_total", NULL, 0, a->leases.forced);
+}

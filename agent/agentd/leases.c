@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases that the operator revokes.
+ *
+ * The lane withdraws them, and their worker lives on. By force the arena that they are in gets
+ * another registration first, the lane goes over to it, and the former one is deregistered: then no
+ * device carries out what peers still believe. The arena is busy all the while, so that whatever
+ * becomes of its worker it is not lent again before that. */
+#include "leases.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+enum { ANSWER_MS = 4000 /* rdmactl waits 5 s */ };
+
+int leases_start(struct agent *a)
+{
+    return kedge_random_bytes(&a->leases.serial, sizeof a->leases.serial);
+}
+
+/* ---- whose --------------------------------------------------------------------------------- */
+
+bool lease_session_shown(const struct agent_session *s)
+{
+    return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
+}
+
+void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
+{
+    const struct agent *a = s->agent;
+    *out = (struct lease_owner){
+        .session = (uint32_t)(s - a->sessions), .serial = s->serial, .uid = s->uid, .pid = s->pid};
+    memcpy(out->tenant, a->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
+}
+
+struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner)
+{
+    if (a->sessions == NULL || owner->session >= a->config.max_sessions)
+        return NULL;
+    struct agent_session *s = &a->sessions[owner->session];
+    return lease_session_shown(s) && s->serial == owner->serial ? s : NULL;
+}
+
+static struct agent_session *live_session(const struct revocation *r)
+{
+    struct agent_session *s = lease_session(r->agent, &r->owner);
+    return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
+}
+
+/* ---- one revocation ------------------------------------------------------------------------ */
+
+static struct revocation *find(struct agent *a, uint32_t tag)
+{
+    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
+        if (r->tag == tag)
+            return r;
+    return NULL;
+}
+
+static void end(struct revocation *r, int status)
+{
+    if (r->request != NULL)
+        revocation_reply(r, status);
+    for (struct revocation **at = &r->agent->leases.list; *at != NULL; at = &(*at)->next)
+        if (*at == r) {
+            *at = r->next;
+            break;
+        }
+    free(r);
+}
+
+static void add(struct revocation *r, const struct kedge_lane_lease *lease)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->lease[i].number == lease->number)
+            return;
+    if (r->count < sizeof r->lease / sizeof r->lease[0])
+        r->lease[r->count++] = *lease;
+}
+
+/* What it takes away: by force all that peers may still reach in those arenas. */
+static void collect(struct revocation *r, const struct agent_session *s, uint32_t arenas,
+                    uint32_t last)
+{
+    struct kedge_lane_lease lease;
+    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++) {
+        if (!kedge_lane_lease(s->memory, i, &lease) || lease.number > last)
+            continue;
+        const bool asked = r->number == 0 || lease.number == r->number;
+        if (asked || ((arenas >> lease.arena & 1) != 0 && lease.state != KEDGE_LEASE_REVOKED))
+            add(r, &lease);
+    }
+}
+
+static uint32_t arenas_of(const struct revocation *r)
+{
+    uint32_t arenas = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->lease[i].state != KEDGE_LEASE_REVOKED)
+            arenas |= 1u << r->lease[i].arena;
+    return arenas;
+}
+
+int lease_revoke(struct agent *a, struct kedge_http_request *request, struct agent_session *s,
+                 uint32_t number, bool force)
+{
+    struct lease_owner owner;
+    lease_owner_of(s, &owner);
+    for (const struct revocation *r = a->leases.list; r != NULL; r = r->next)
+        if (r->owner.session == owner.session && r->owner.serial == owner.serial)
+            return -EBUSY;
+    struct revocation *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return -ENOMEM;
+    r->agent = a;
+    r->request = request;
+    r->owner = owner;
+    r->number = number;
+    r->force = force;
+    r->tag = ++a->leases.tag;
+    r->begun_ns = kedge_clock_ns();
+    collect(r, s, 0, UINT32_MAX);
+    if (force) {
+        r->arenas = arenas_of(r);
+        collect(r, s, r->arenas, UINT32_MAX);
+    }
+    r->next = a->leases.list;
+    a->leases.list = r;
+    struct kedge_command command = {.kind = KEDGE_COMMAND_REVOKE,
+                                    .session = owner.session,
+                                    .revoke = {.tag = r->tag,
+                                               .number = force ? 0 : number,
+                                               .arenas = force ? r->arenas : UINT32_MAX}};
+    lane_thread_command(a, &command);
+    return 0;
+}
+
+/* ---- by force ------------------------------------------------------------------------------ */
+
+/* What its worker left waits no longer. */
+static void release(struct revocation *r)
+{
+    struct arena *arena = r->arena;
+    r->arena = NULL;
+    r->arenas &= ~(1u << r->arena_number);
+    arena->busy = false;
+    if (!arena->unwanted)
+        return;
+    arena->unwanted = false;
+    arena_retire(arena);
+}
+
+static void submit(struct revocation *r, void (*done)(struct kedge_fab_ctl *ctl))
+{
+    r->ctl.done = done;
+    r->ctl.user = r;
+    r->agent->fab_ops++;
+    kedge_fab_submit(r->agent->device.fab, &r->ctl);
+}
+
+static struct revocation *over(struct kedge_fab_ctl *ctl)
+{
+    struct revocation *r = ctl->user;
+    r->agent->fab_ops--;
+    return r;
+}
+
+static void next_arena(struct revocation *r);
+
+static void say_lost(struct revocation *r, int status)
+{
+    if (status == 0)
+        return;
+    r->failed = status;
+    r->arena->lost = true;
+    kedge_log(KEDGE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
+              "session=%u arena=%u error=\"%s\"", r->owner.session, r->arena_number,
+              strerror(-status));
+}
+
+static void on_deregistered(struct kedge_fab_ctl *ctl)
+{
+    struct revocation *r = over(ctl);
+    struct agent *a = r->agent;
+    say_lost(r, ctl->status);
+    if (ctl->status == 0) {
+        struct kedge_command command = {
+            .kind = KEDGE_COMMAND_FENCED, .session = r->owner.session, .tag = r->fence_tag};
+        r->freed |= 1u << r->arena_number;
+        a->leases.forced++;
+        kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
+                  "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.session,
+                  r->owner.tenant, (int)r->owner.pid, r->arena_number,
+                  (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
+        if (a->lane != NULL && live_session(r) != NULL)
+            lane_thread_command(a, &command);
+    }
+    release(r);
+    next_arena(r);
+}
+
+/* The new registration is of no use: its worker has ended, and with it goes the former. */
+static void on_given_up(struct kedge_fab_ctl *ctl)
+{
+    struct revocation *r = over(ctl);
+    say_lost(r, ctl->status);
+    release(r);
+    r->arenas = 0;
+    end(r, 0);
+}
+
+static void give_up(struct revocation *r)
+{
+    r->stage = DEREGISTERING;
+    r->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = r->mr}};
+    submit(r, on_given_up);
+}
+
+static void on_registered(struct kedge_fab_ctl *ctl)
+{
+    struct revocation *r = over(ctl);
+    struct agent *a = r->agent;
+    if (ctl->status != 0) {
+        r->failed = ctl->status;
+        release(r);
+        end(r, 0);
+        return;
+    }
+    r->mr = ctl->mr.x;
+    if (a->stopping || live_session(r) == NULL) {
+        give_up(r);
+        return;
+    }
+    r->stage = RENEWING;
+    r->tag = ++a->leases.tag;
+    struct kedge_command command = {
+        .kind = KEDGE_COMMAND_ARENA_RENEW,
+        .session = r->owner.session,
+        .renew = {
+            .tag = r->tag, .number = r->arena_number, .lkey = r->mr->lkey, .rkey = r->mr->rkey}};
+    lane_thread_command(a, &command);
+}
+
+static void next_arena(struct revocation *r)
+{
+    struct agent_session *s = live_session(r);
+    if (r->arenas == 0 || s == NULL || r->agent->stopping) {
+        end(r, 0);
+        return;
+    }
+    r->arena_number = (uint32_t)__builtin_ctz(r->arenas);
+    r->arena = s->arena[r->arena_number];
+    KEDGE_ASSERT(r->arena_number < s->arenas && !r->arena->busy);
+    r->arena->busy = true;
+    r->stage = REGISTERING;
+    r->ctl = arena_registration(r->arena);
+    submit(r, on_registered);
+}
+
+/* ---- what the lane answers ----------------------------------------------------------------- */
+
+static void revoked(struct revocation *r, const struct kedge_lane_event *e)
+{
+    if (e->answer.taken > 0)
+        kedge_log(KEDGE_LOG_WARN, "leases were revoked by the operator",
+                  "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
+                  r->owner.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
+                  e->answer.taken, r->number, r->force ? "true" : "false");
+    if (e->answer.status != 0 || !r->force)
+        end(r, e->answer.status);
+    else
+        next_arena(r);
+}
+
+static void renewed(struct revocation *r, const struct kedge_lane_event *e)
+{
+    struct agent_session *s = lease_session(r->agent, &r->owner);
+    if (e->answer.status != 0) {
+        give_up(r);
+        return;
+    }
+    if (s != NULL) /* its worker may have registered more meanwhile */
+        collect(r, s, 1u << r->arena_number, e->answer.last);
+    struct kedge_fab_mr *old = r->arena->mr;
+    r->arena->mr = r->mr;
+    r->mr = old;
+    r->fence_tag = e->answer.fence_tag;
+    r->stage = DEREGISTERING;
+    r->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = old}};
+    submit(r, on_deregistered);
+}
+
+void leases_event(struct agent *a, const struct kedge_lane_event *e)
+{
+    struct revocation *r = find(a, e->answer.tag);
+    KEDGE_ASSERT(r != NULL);
+    a->leases.revoked += e->answer.taken;
+    if (e->kind == KEDGE_EVENT_REVOKED)
+        revoked(r, e);
+    else
+        renewed(r, e);
+}
+
+/* A peer that is dead, or a process that stands still inside the memory, makes it take long. */
+void leases_tick(struct agent *a)
+{
+    const uint64_t now = kedge_clock_ns();
+    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
+        if (r->request != NULL && now - r->begun_ns > ANSWER_MS * KEDGE_NS_PER_MS)
+            revocation_reply(r, 0);
+}
+
+void leases_abandon(void *user, struct kedge_http_request *request)
+{
+    struct agent *a = user;
+    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
+        if (r->request == request)
+            r->request = NULL;
+}
+
+/* The lane answers no more, and posts no more; what the device is doing it goes on with. */
+void leases_stop(struct agent *a)
+{
+    for (struct revocation *r = a->leases.list, *next; r != NULL; r = next) {
+        next = r->next;
+        if (r->stage == RENEWING)
+            give_up(r);
+        else if (r->stage == REVOKING)
+            end(r, 0);
+    }
+}

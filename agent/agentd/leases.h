@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator's hold on leases: what leases.c does and admin_leases.c shows. Control thread. */
+#ifndef DAEMON_LEASES_H
+#define DAEMON_LEASES_H
+
+#include "base/http/server.h"
+#include "daemon.h"
+
+/* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
+ */
+struct lease_owner {
+    uint32_t session, serial;
+    char tenant[AGENTD_NAME];
+    uid_t uid;
+    pid_t pid;
+};
+
+/* One that the operator has asked for. Of each worker there is one at a time. */
+struct revocation {
+    struct agent *agent;
+    struct revocation *next;
+    struct kedge_http_request *request; /* deferred; NULL: answered, or its client is gone */
+    struct lease_owner owner;
+    uint32_t tag;    /* of the command that is under way */
+    uint32_t number; /* of the lease; 0: all of the worker's */
+    bool force;
+    enum { REVOKING, REGISTERING, RENEWING, DEREGISTERING } stage;
+    /* By force: arenas, bit i for number i. */
+    uint32_t arenas;     /* whose registration is still to go */
+    uint32_t freed;      /* whose is gone */
+    struct arena *arena; /* the present one; busy from REGISTERING on */
+    uint32_t arena_number;
+    struct kedge_fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
+    uint32_t fence_tag;
+    struct kedge_fab_ctl ctl;
+    int failed; /* why an arena has no other registration */
+    uint64_t begun_ns;
+    uint32_t count;
+    struct kedge_lane_lease lease[2 * MRS_PER_SESSION]; /* that it takes away */
+};
+
+/* Whether the session is there and has leases to show. */
+bool lease_session_shown(const struct agent_session *s);
+void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
+/* The session of an owner, or NULL: it is gone. */
+struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner);
+
+/* Begins to revoke a lease (by its number) or all (0) of a live session; defers the request, which
+ * revocation_reply() answers. -EBUSY: one of this worker is under way; -ENOMEM. */
+int lease_revoke(struct agent *a, struct kedge_http_request *request, struct agent_session *s,
+                 uint32_t number, bool force);
+
+/* admin_leases.c: /v1/leases and /v1/workers. False: the path is none of them. */
+bool leases_handle(struct agent *a, struct kedge_http_request *request,
+                   enum kedge_http_verdict *verdict);
+/* Answers r->request. status: 0, and r says how far it is; or -errno. */
+void revocation_reply(struct revocation *r, int status);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator's hold on regions, whose workers live on and learn of it when they ask.
+ *
+ * Revoked regions are withdrawn by the rule of the leases, as if their worker had done it. By force
+ * nothing of that is waited for: the arena that they are in gets another registration, and the
+ * control side deregisters the former one as soon as the worker's own requests, whose local memory
+ * it is, name it no more. So its worker's requests go on, and so do all others on the same physical
+ * queue pairs. */
+#include <errno.h>
+
+#include "internal.h"
+
+static uint32_t places(const struct session *s)
+{
+    return atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
+}
+
+static struct session *live(struct kedge_lane *l, uint32_t id)
+{
+    struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
+    return s != NULL && s->state == SESSION_LIVE ? s : NULL;
+}
+
+/* Nobody finds it from now on. Its worker hears of it when it looks. */
+static void take(struct kedge_lane *l, struct session *s, struct region *region)
+{
+    region_withdraw(l, s, region);
+    region->lease.revoked = true;
+    region->lease.due_ns = 0;
+    region_show(region);
+    atomic_thread_fence(memory_order_seq_cst);
+    atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
+}
+
+void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = live(l, c->session);
+    uint32_t found = 0, taken = 0;
+    for (uint32_t i = 0; s != NULL && i < places(s); i++) {
+        struct region *region = &s->regions[i];
+        const struct kedge_lane_lease *e = &region->lease;
+        if (e->state == KEDGE_LEASE_NONE ||
+            (c->revoke.number != 0 ? e->number != c->revoke.number
+                                   : (c->revoke.arenas >> e->arena & 1) == 0))
+            continue;
+        found++;
+        if (e->state != KEDGE_LEASE_LIVE)
+            continue;
+        take(l, s, region);
+        taken++;
+    }
+    if (taken > 0) {
+        s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
+        if (!s->in_revoking) {
+            s->in_revoking = 1;
+            s->next_revoking = l->revoking;
+            l->revoking = s;
+        }
+    }
+    bool none = s == NULL || (c->revoke.number != 0 && found == 0);
+    lane_event(l,
+               &(struct kedge_lane_event){
+                   .kind = KEDGE_EVENT_REVOKED,
+                   .session = c->session,
+                   .answer = {.tag = c->revoke.tag, .status = none ? -ENOENT : 0, .taken = taken}});
+}
+
+/* ---- by the rule of the leases ------------------------------------------------------------- */
+
+static bool is_withdrawing(const struct session *s, const struct region *region)
+{
+    return region->lease.revoked && region->lease.state == KEDGE_LEASE_WITHDRAWING &&
+           region != s->withdrawn;
+}
+
+/* One fence at a time, of one registration, for all whose time is over. */
+static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
+{
+    s->revoke_tag = ++l->fences;
+    for (uint32_t i = 0; i < places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (!is_withdrawing(s, region) || region->rkey != rkey || region->lease.due_ns == 0 ||
+            region->lease.due_ns > l->now_ns)
+            continue;
+        region->lease.state = KEDGE_LEASE_WAITING;
+        region->tag = s->revoke_tag;
+        region_show(region);
+    }
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
+                                             .session = s->id,
+                                             .fence = {rkey, s->revoke_tag}});
+}
+
+/* False: nothing is left to do. */
+static bool go_on(struct kedge_lane *l, struct session *s)
+{
+    bool left = s->revoke_tag != 0;
+    if (l->now_ns < s->revoke_ns)
+        return true;
+    s->revoke_ns = LANE_NEVER;
+    for (uint32_t i = 0; i < places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (!is_withdrawing(s, region))
+            continue;
+        if (region->lease.due_ns == 0) {
+            region->lease.due_ns = l->now_ns + region_wait_ns(l);
+            region_show(region);
+        }
+        left = true;
+        if (l->now_ns >= region->lease.due_ns && s->revoke_tag == 0)
+            want_fence(l, s, region->rkey);
+        else if (s->revoke_tag == 0 && region->lease.due_ns < s->revoke_ns)
+            s->revoke_ns = region->lease.due_ns;
+    }
+    if (s->revoke_tag != 0) /* its end is when to look again */
+        s->revoke_ns = LANE_NEVER;
+    return left;
+}
+
+void revocations_due(struct kedge_lane *l)
+{
+    for (struct session **at = &l->revoking; *at != NULL;) {
+        struct session *s = *at;
+        if (go_on(l, s)) {
+            at = &s->next_revoking;
+            continue;
+        }
+        *at = s->next_revoking;
+        s->in_revoking = 0;
+        l->did++;
+    }
+}
+
+void revocation_fenced(struct session *s, uint32_t tag)
+{
+    for (uint32_t i = 0; i < places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->lease.state != KEDGE_LEASE_WAITING || region->tag != tag)
+            continue;
+        region->lease.state = KEDGE_LEASE_REVOKED;
+        region_show(region);
+    }
+    if (s->revoke_tag == tag) {
+        s->revoke_tag = 0;
+        s->revoke_ns = 0;
+    }
+}
+
+void revocations_forget(struct kedge_lane *l, struct session *s)
+{
+    if (!s->in_revoking)
+        return;
+    for (struct session **at = &l->revoking; *at != NULL; at = &(*at)->next_revoking)
+        if (*at == s) {
+            *at = s->next_revoking;
+            break;
+        }
+    s->in_revoking = 0;
+}
+
+/* ---- by force: another registration -------------------------------------------------------- */
+
+static void answer(struct kedge_lane *l, uint32_t session, const struct kedge_command *c,
+                   int status)
+{
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
+                                             .session = session,
+                                             .answer = {.tag = c->renew.tag, .status = status}});
+}
+
+static void renewed(struct kedge_lane *l, struct session *s)
+{
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
+                                             .session = s->id,
+                                             .answer = {.tag = s->renewal.tag,
+                                                        .taken = s->renewal.taken,
+                                                        .fence_tag = s->renewal.fence_tag,
+                                                        .last = s->renewal.last}});
+    s->renewal.tag = 0;
+}
+
+static bool names_old(const struct session *s, const struct wr *w)
+{
+    for (int i = 0; i < w->fab.num_sge; i++)
+        if (w->sge[i].lkey == s->renewal.old_lkey)
+            return true;
+    return false;
+}
+
+static void rekey(struct session *s, struct wr *w)
+{
+    for (int i = 0; i < w->fab.num_sge; i++)
+        if (w->sge[i].lkey == s->renewal.old_lkey)
+            w->sge[i].lkey = s->arena[s->renewal.arena].lkey;
+}
+
+/* What the device has is waited for; what is still here gets the new key. */
+static void rekey_all(struct kedge_lane *l, struct session *s)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        const struct phys *p = &l->phys[i];
+        for (uint32_t n = p->head; n != p->tail; n++) {
+            struct wr *w = p->ring[n & (l->config.sq_depth - 1)];
+            if (w == NULL || w->kind != WR_WORKER || w->session != s || !names_old(s, w))
+                continue;
+            w->stale = 1;
+            s->renewal.stale++;
+        }
+    }
+    for (uint32_t i = 0; i < s->max_vqps; i++)
+        for (struct wr *w = s->vqps[i].queue.head; w != NULL; w = w->next)
+            rekey(s, w);
+}
+
+void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = live(l, c->session);
+    if (s == NULL || c->renew.number >= s->arenas || s->renewal.tag != 0) {
+        answer(l, c->session, c, s != NULL && s->renewal.tag != 0 ? -EBUSY : -ENOENT);
+        return;
+    }
+    struct kedge_lane_arena *arena = &s->arena[c->renew.number];
+    s->renewal.tag = c->renew.tag;
+    s->renewal.arena = c->renew.number;
+    s->renewal.old_lkey = arena->lkey;
+    s->renewal.fence_tag = ++l->fences;
+    s->renewal.stale = s->renewal.taken = 0;
+    s->renewal.last = s->registered;
+    arena->lkey = c->renew.lkey;
+    arena->rkey = c->renew.rkey;
+    for (uint32_t i = 0; i < places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->lease.arena != c->renew.number)
+            continue;
+        if (region->lease.state == KEDGE_LEASE_LIVE) {
+            take(l, s, region);
+            s->renewal.taken++;
+        }
+        if (is_withdrawing(s, region))
+            region->lease.state = KEDGE_LEASE_WAITING;
+        if (region->lease.state != KEDGE_LEASE_WAITING)
+            continue;
+        region->tag = s->renewal.fence_tag;
+        region_show(region);
+    }
+    rekey_all(l, s);
+    if (s->renewal.stale == 0)
+        renewed(l, s);
+}
+
+void arena_unused(struct kedge_lane *l, struct wr *w)
+{
+    struct session *s = w->session;
+    w->stale = 0;
+    if (--s->renewal.stale == 0)
+        renewed(l, s);
+}
+
+void arena_rekey(struct kedge_lane *l, struct wr *w)
+{
+    rekey(w->session, w);
+    arena_unused(l, w);
+}
