@@ -128,8 +128,8 @@ int ctl_fetch_server(const struct ctl_options *o, const char *path, struct kedge
     return ctl_call_server(o, &request, out, err);
 }
 
-int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
-                    struct kedge_errbuf *err)
+static int call_agent(const struct ctl_options *o, const char *method, const char *path,
+                      unsigned timeout_ms, struct kedge_http_result *out, struct kedge_errbuf *err)
 {
     char url[CTL_URL_BYTES];
     struct kedge_errbuf why;
@@ -148,10 +148,22 @@ int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_
                          o->agent_socket);
     snprintf(url, sizeof url, "http://localhost%s", path);
     struct kedge_http_call call = {
-        .url = url, .unix_path = o->agent_socket, .timeout_ms = TIMEOUT_MS};
+        .method = method, .url = url, .unix_path = o->agent_socket, .timeout_ms = timeout_ms};
     int status = kedge_http_call(&call, out, &why);
     if (status != 0)
         return kedge_err(err, status, "the agent at %.150s does not answer: %.200s",
                          o->agent_socket, why.text);
     return judge("the agent", out, err);
+}
+
+int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
+                    struct kedge_errbuf *err)
+{
+    return call_agent(o, "GET", path, TIMEOUT_MS, out, err);
+}
+
+int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned timeout_ms,
+                     struct kedge_http_result *out, struct kedge_errbuf *err)
+{
+    return call_agent(o, "DELETE", path, timeout_ms, out, err);
 }

@@ -34,6 +34,12 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_event_watch(o, err);
     case CTL_APPLY:
         return ctl_apply(o, err);
+    case CTL_HELD_LIST:
+        return ctl_held_list(o, err);
+    case CTL_HELD_GET:
+        return ctl_held_get(o, err);
+    case CTL_LEASE_REVOKE:
+        return ctl_lease_revoke(o, err);
     case CTL_HELP:
         fputs(ctl_help, stdout);
         return 0;

@@ -17,6 +17,11 @@ const char ctl_help[] =
     "  node list           the nodes that the metaserver knows\n"
     "  node get ID         one of them, with its endpoints\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
+    "  worker|lease list   the local agent's workers, and what they let others use\n"
+    "  worker|lease get ID\n"
+    "  lease revoke ID     takes it back when its period is over\n"
+    "  lease revoke --worker ID\n"
+    "                      all of that worker's\n"
     "  tenant|window|token list\n"
     "                      what operators have set\n"
     "  tenant|window|token get NAME\n"
@@ -45,6 +50,9 @@ const char ctl_help[] =
     "                            doctor: try this one, whatever the settings say\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
     "  -f, --file FILE           apply: this file; - is standard input\n"
+    "  --tenant NAME, --worker ID\n"
+    "                            worker and lease list: of these alone\n"
+    "  --force                   revoke: at once, with all that shares a registration\n"
     "  -h, --help, --version\n"
     "\n"
     "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong command\n"
@@ -52,15 +60,25 @@ const char ctl_help[] =
     "7 nobody answers.\n";
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},     {"server", required_argument, NULL, 's'},
-    {"token-file", required_argument, NULL, 't'}, {"agent-socket", required_argument, NULL, 'a'},
-    {"config", required_argument, NULL, 'c'},     {"provider", required_argument, NULL, 'p'},
-    {"device", required_argument, NULL, 'd'},     {"revision", required_argument, NULL, 'r'},
-    {"file", required_argument, NULL, 'f'},       {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},          {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},
+    {"server", required_argument, NULL, 's'},
+    {"token-file", required_argument, NULL, 't'},
+    {"agent-socket", required_argument, NULL, 'a'},
+    {"config", required_argument, NULL, 'c'},
+    {"provider", required_argument, NULL, 'p'},
+    {"device", required_argument, NULL, 'd'},
+    {"revision", required_argument, NULL, 'r'},
+    {"file", required_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {"tenant", required_argument, NULL, 'T'},
+    {"worker", required_argument, NULL, 'w'},
+    {"force", no_argument, NULL, 'F'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
 };
 
-enum takes { NOTHING, AN_ID, WORDS }; /* WORDS: an id, and one or more */
+/* WORDS: an id, and one or more; OR_WORKER: an id, unless --worker says whose. */
+enum takes { NOTHING, AN_ID, WORDS, OR_WORKER };
 
 static const struct command {
     const char *word[2];
@@ -92,6 +110,11 @@ static const struct command {
     {{"token", "watch"}, NOTHING, CTL_EVENT_WATCH, "token"},
     {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
     {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
+    {{"worker", "list"}, NOTHING, CTL_HELD_LIST, "worker"},
+    {{"worker", "get"}, AN_ID, CTL_HELD_GET, "worker"},
+    {{"lease", "list"}, NOTHING, CTL_HELD_LIST, "lease"},
+    {{"lease", "get"}, AN_ID, CTL_HELD_GET, "lease"},
+    {{"lease", "revoke"}, OR_WORKER, CTL_LEASE_REVOKE, "lease"},
     {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
     {{"doctor", NULL}, NOTHING, CTL_DOCTOR, NULL},
 };
@@ -115,7 +138,8 @@ static int wrong_verb(const char *word, struct kedge_errbuf *err)
 static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
                       struct kedge_errbuf *err)
 {
-    int own = c->word[1] == NULL ? 1 : 2, wanted = own + (c->takes == NOTHING ? 0 : 1);
+    const bool none = c->takes == NOTHING || (c->takes == OR_WORKER && o->worker != NULL);
+    int own = c->word[1] == NULL ? 1 : 2, wanted = own + (none ? 0 : 1);
     if (words < wanted)
         return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                          c->word[0], c->word[1], c->word[0]);
@@ -126,7 +150,7 @@ static int take_words(const struct command *c, int words, char **word, struct ct
         return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
     o->kind = c->kind;
-    o->id = c->takes != NOTHING ? word[own] : NULL;
+    o->id = none ? NULL : word[own];
     o->words = (const char *const *)word + wanted;
     o->word_count = (size_t)(words - wanted);
     return 0;
@@ -135,10 +159,10 @@ static int take_words(const struct command *c, int words, char **word, struct ct
 static int parse_command(int words, char **word, struct ctl_options *o, struct kedge_errbuf *err)
 {
     if (words == 0)
-        return kedge_err(
-            err, -EINVAL,
-            "name a command: status, node, agent, tenant, window, token, event, apply or "
-            "doctor");
+        return kedge_err(err, -EINVAL,
+                         "name a command: status, node, agent, worker, lease, tenant, window, "
+                         "token, event, apply or "
+                         "doctor");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
@@ -153,6 +177,16 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     if (o->command != CTL_DOCTOR && (o->config != NULL || o->provider != NULL || o->device != NULL))
         return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
+    if (o->command != CTL_LEASE_REVOKE && o->force)
+        return kedge_err(err, -EINVAL, "--force is for lease revoke alone");
+    if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
+        (o->worker != NULL || o->tenant != NULL))
+        return kedge_err(err, -EINVAL, "--tenant and --worker are for workers and leases alone");
+    if (o->command == CTL_LEASE_REVOKE && o->tenant != NULL)
+        return kedge_err(err, -EINVAL,
+                         "leases are revoked one by one, or a worker's at a time: see rdmactl "
+                         "worker list --tenant %.60s",
+                         o->tenant);
     if (o->command != CTL_EVENT_WATCH && o->from_revision)
         return kedge_err(err, -EINVAL, "--revision is for watch alone");
     if ((o->command == CTL_APPLY) != (o->file != NULL))
@@ -185,6 +219,23 @@ static void take_token(struct ctl_options *o)
         o->token_file = file;
 }
 
+/* Options that are a text. False: it is none of them. */
+static bool take_text(int option, const char *text, struct ctl_options *o)
+{
+    const struct {
+        int option;
+        const char **to;
+    } texts[] = {{'f', &o->file},   {'s', &o->server},   {'t', &o->token_file},
+                 {'T', &o->tenant}, {'w', &o->worker},   {'a', &o->agent_socket},
+                 {'c', &o->config}, {'p', &o->provider}, {'d', &o->device}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].option == option) {
+            *texts[i].to = text;
+            return true;
+        }
+    return false;
+}
+
 static const char *setting(const char *variable, const char *otherwise)
 {
     const char *value = getenv(variable);
@@ -210,26 +261,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                 return kedge_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"",
                                  optarg);
             break;
-        case 'f':
-            o.file = optarg;
-            break;
-        case 's':
-            o.server = optarg;
-            break;
-        case 't':
-            o.token_file = optarg;
-            break;
-        case 'a':
-            o.agent_socket = optarg;
-            break;
-        case 'c':
-            o.config = optarg;
-            break;
-        case 'p':
-            o.provider = optarg;
-            break;
-        case 'd':
-            o.device = optarg;
+        case 'F':
+            o.force = true;
             break;
         case 'h':
             o.command = CTL_HELP;
@@ -240,6 +273,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             *out = o;
             return 0;
         default:
+            if (take_text(c, optarg, &o))
+                break;
             return kedge_err(err, -EINVAL,
                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
                              argv[optind - 1]);

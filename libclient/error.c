@@ -58,6 +58,7 @@ static const struct {
     [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE, "too much waits for a peer that does not answer"},
     [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
     [KEDGE_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
+    [KEDGE_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

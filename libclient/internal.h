@@ -53,6 +53,8 @@ struct kedge_mr {
     int access;
     uint32_t arena, vkey;
     uint32_t withdraw_tag; /* of a withdrawal that was not answered in time, or 0 */
+    uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
+    bool revoked;
     uint8_t secret[16];
 };
 

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ static int publish(struct kedge_mr *mr)
                    .length = mr->length,
                    .vaddr = (uintptr_t)mr->addr,
                    .access = access_flags(mr->access)}};
+    mr->revoked_seen = atomic_load_explicit(&mr->session->ro->revoked, memory_order_acquire);
     int status = client_request(mr->session, &d, &reply);
     if (status != 0)
         return status;
@@ -199,8 +201,36 @@ uint32_t kedge_mr_rkey(const struct kedge_mr *mr)
     return mr->vkey;
 }
 
+static int revoked(void)
+{
+    return client_fail(-EACCES, "%s", kedge_reason_str(KEDGE_REASON_REVOKED));
+}
+
+int kedge_mr_status(struct kedge_mr *mr)
+{
+    struct kedge_session *s = mr->session;
+    struct client_reply reply;
+    struct kedge_sq_desc d = {.op = KEDGE_OP_MR_STATUS, .dereg_mr = {.vkey = mr->vkey}};
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    if (mr->revoked)
+        return revoked();
+    /* The agent counts what it revokes of the session: nothing new, nothing to ask. */
+    uint32_t seen = atomic_load_explicit(&s->ro->revoked, memory_order_acquire);
+    if (mr->access == 0 || seen == mr->revoked_seen)
+        return 0;
+    status = client_request(s, &d, &reply);
+    if (status == 0)
+        mr->revoked_seen = seen;
+    mr->revoked = status == -EACCES;
+    return status;
+}
+
 int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
 {
+    if (mr->revoked)
+        return revoked();
     if (size < KEDGE_TOKEN_MAX)
         return client_fail(-ENOSPC, "a token takes %d bytes", KEDGE_TOKEN_MAX);
     if (mr->access == 0)

@@ -270,14 +270,6 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
 
 /* ---- one ----------------------------------------------------------------------------------- */
 
-static bool find_lease(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out)
-{
-    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
-        if (kedge_lane_lease(s->memory, i, out) && out->number == number)
-            return true;
-    return false;
-}
-
 /* The lease of an id, and its session; NULL: there is none, and the request has its answer. */
 static struct agent_session *lease_of(struct agent *a, struct kedge_http_request *request,
                                       const char *id, struct kedge_lane_lease *out)
@@ -289,7 +281,7 @@ static struct agent_session *lease_of(struct agent *a, struct kedge_http_request
         return NULL;
     }
     struct agent_session *s = lease_session(a, &owner);
-    if (s != NULL && find_lease(s, number, out))
+    if (s != NULL && lease_find(s, number, out))
         return s;
     kedge_http_reply_error(request, ENOENT,
                            "there is no such lease here: its worker has deregistered it or ended, "
@@ -336,28 +328,20 @@ static void get_worker(struct agent *a, struct kedge_http_request *request, cons
 
 /* ---- revoking ------------------------------------------------------------------------------ */
 
-/* As far as it is: where the registration is gone the lane need not have heard of it yet. */
-static const char *state_of(const struct revocation *r, const struct agent_session *s,
-                            struct kedge_lane_lease *lease)
-{
-    if (s == NULL || !find_lease(s, lease->number, lease))
-        return "gone";
-    return (r->freed >> lease->arena & 1) != 0 && lease->state == KEDGE_LEASE_WAITING ? "revoked"
-                                                                                      : NULL;
-}
-
-static void print_leases(struct revocation *r, struct kedge_text *t, bool *over)
+static void print_leases(const struct revocation *r, struct kedge_text *t)
 {
     const struct agent_session *s = lease_session(r->agent, &r->owner);
-    *over = true;
     for (uint32_t i = 0; i < r->count; i++) {
-        struct kedge_lane_lease lease = r->lease[i];
-        const char *state = state_of(r, s, &lease);
+        struct kedge_lane_lease lease = r->lease[i], now;
+        const char *state = "gone";
+        if (s != NULL && lease_find(s, lease.number, &now)) {
+            lease = now;
+            state = NULL;
+        }
         kedge_text_printf(t, "%s", i > 0 ? "," : "");
         print_lease(r->agent, t, &r->owner, &lease, state);
         kedge_text_printf(t, ",\"asked_for\":%s}",
                           r->number == 0 || lease.number == r->number ? "true" : "false");
-        *over &= state != NULL || lease.state == KEDGE_LEASE_REVOKED;
     }
 }
 
@@ -393,7 +377,7 @@ static void refuse_force(struct kedge_http_request *request, const struct revoca
     char text[sizeof why.text + 160];
     (void)device_why(r->failed, &why);
     snprintf(text, sizeof text,
-             "nothing was forced, since the memory could not be registered anew (%.300s); the "
+             "nothing was forced, since the registration could not be replaced (%.300s); the "
              "leases are being withdrawn instead, and are over within %llu ms",
              why.text, (unsigned long long)(r->agent->config.mr_lease_ns / KEDGE_NS_PER_MS + 1));
     kedge_http_reply_error(request, ENOSPC, text);
@@ -404,7 +388,7 @@ void revocation_reply(struct revocation *r, int status)
     struct agent *a = r->agent;
     struct kedge_http_request *request = r->request;
     struct kedge_text *t = &a->answer;
-    bool over;
+    const bool over = revocation_is_over(r);
     r->request = NULL;
     if (status != 0) {
         refuse(request, status);
@@ -418,7 +402,7 @@ void revocation_reply(struct revocation *r, int status)
     kedge_text_reset(t);
     kedge_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
                       r->freed != 0 ? "true" : "false");
-    print_leases(r, t, &over);
+    print_leases(r, t);
     kedge_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
     kedge_text_json(t, breaks(r));
     kedge_text_printf(t, "}\n");

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-enum { ANSWER_MS = 4000 /* rdmactl waits 5 s */ };
+enum { ANSWER_MS = 30000 /* rdmactl waits a little longer */ };
 
 int leases_start(struct agent *a)
 {
@@ -61,16 +61,43 @@ static struct revocation *find(struct agent *a, uint32_t tag)
     return NULL;
 }
 
-static void end(struct revocation *r, int status)
+bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out)
 {
-    if (r->request != NULL)
-        revocation_reply(r, status);
+    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
+        if (kedge_lane_lease(s->memory, i, out) && out->number == number)
+            return true;
+    return false;
+}
+
+bool revocation_is_over(const struct revocation *r)
+{
+    const struct agent_session *s = lease_session(r->agent, &r->owner);
+    struct kedge_lane_lease now;
+    for (uint32_t i = 0; s != NULL && i < r->count; i++)
+        if (lease_find(s, r->lease[i].number, &now) && now.state != KEDGE_LEASE_REVOKED)
+            return false;
+    return true;
+}
+
+static void forget(struct revocation *r)
+{
     for (struct revocation **at = &r->agent->leases.list; *at != NULL; at = &(*at)->next)
         if (*at == r) {
             *at = r->next;
             break;
         }
     free(r);
+}
+
+/* Nothing more is begun; who has asked is answered when it is over. */
+static void end(struct revocation *r, int status)
+{
+    r->stage = SETTLED;
+    if (r->request != NULL && status == 0 && r->failed == 0 && !revocation_is_over(r))
+        return;
+    if (r->request != NULL)
+        revocation_reply(r, status);
+    forget(r);
 }
 
 static void add(struct revocation *r, const struct kedge_lane_lease *lease)
@@ -111,7 +138,8 @@ int lease_revoke(struct agent *a, struct kedge_http_request *request, struct age
     struct lease_owner owner;
     lease_owner_of(s, &owner);
     for (const struct revocation *r = a->leases.list; r != NULL; r = r->next)
-        if (r->owner.session == owner.session && r->owner.serial == owner.serial)
+        if (r->force && r->stage != SETTLED && r->owner.session == owner.session &&
+            r->owner.serial == owner.serial)
             return -EBUSY;
     struct revocation *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -305,13 +333,21 @@ void leases_event(struct agent *a, const struct kedge_lane_event *e)
         renewed(r, e);
 }
 
-/* A peer that is dead, or a process that stands still inside the memory, makes it take long. */
+/* By force, a peer that is dead, or a process that stands still inside the memory, makes it take
+ * long. */
 void leases_tick(struct agent *a)
 {
     const uint64_t now = kedge_clock_ns();
-    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
-        if (r->request != NULL && now - r->begun_ns > ANSWER_MS * KEDGE_NS_PER_MS)
+    for (struct revocation *r = a->leases.list, *next; r != NULL; r = next) {
+        next = r->next;
+        const bool over = r->stage == SETTLED && revocation_is_over(r);
+        if (r->request != NULL &&
+            (over || now - r->begun_ns > (uint64_t)ANSWER_MS * KEDGE_NS_PER_MS ||
+             kedge_http_client_gone(r->request)))
             revocation_reply(r, 0);
+        if (r->request == NULL && r->stage == SETTLED)
+            forget(r);
+    }
 }
 
 void leases_abandon(void *user, struct kedge_http_request *request)
@@ -329,7 +365,7 @@ void leases_stop(struct agent *a)
         next = r->next;
         if (r->stage == RENEWING)
             give_up(r);
-        else if (r->stage == REVOKING)
-            end(r, 0);
+        else if (r->stage == REVOKING || r->stage == SETTLED)
+            forget(r);
     }
 }

@@ -15,7 +15,7 @@ struct lease_owner {
     pid_t pid;
 };
 
-/* One that the operator has asked for. Of each worker there is one at a time. */
+/* One that the operator has asked for. Of each worker one is forced at a time. */
 struct revocation {
     struct agent *agent;
     struct revocation *next;
@@ -24,7 +24,7 @@ struct revocation {
     uint32_t tag;    /* of the command that is under way */
     uint32_t number; /* of the lease; 0: all of the worker's */
     bool force;
-    enum { REVOKING, REGISTERING, RENEWING, DEREGISTERING } stage;
+    enum { REVOKING, REGISTERING, RENEWING, DEREGISTERING, SETTLED } stage;
     /* By force: arenas, bit i for number i. */
     uint32_t arenas;     /* whose registration is still to go */
     uint32_t freed;      /* whose is gone */
@@ -44,9 +44,14 @@ bool lease_session_shown(const struct agent_session *s);
 void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
 /* The session of an owner, or NULL: it is gone. */
 struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner);
+/* Its lease of that number. False: there is none. */
+bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out);
+/* Whether no peer can reach any of what it takes away. */
+bool revocation_is_over(const struct revocation *r);
 
 /* Begins to revoke a lease (by its number) or all (0) of a live session; defers the request, which
- * revocation_reply() answers. -EBUSY: one of this worker is under way; -ENOMEM. */
+ * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
+ * being forced; -ENOMEM. */
 int lease_revoke(struct agent *a, struct kedge_http_request *request, struct agent_session *s,
                  uint32_t number, bool force);
 

@@ -76,6 +76,7 @@ static bool is_withdrawing(const struct session *s, const struct region *region)
 /* One fence at a time, of one registration, for all whose time is over. */
 static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
 {
+    l->did++; /* so that the control side hears of it */
     s->revoke_tag = ++l->fences;
     for (uint32_t i = 0; i < places(s); i++) {
         struct region *region = &s->regions[i];

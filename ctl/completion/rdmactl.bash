@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of rdmactl for bash. Node ids come from the metaserver, if it answers.
 _rdmactl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i server=() # and its token
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i agent=() server=() # and its token
     COMPREPLY=()
     case $before in
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table wide json" -- "$word"); return ;;
     --agent-socket | --config | -f | --file | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --provider) mapfile -t COMPREPLY < <(compgen -W "soft verbs" -- "$word"); return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$word"); return ;;
-    --server | --revision) return ;;
+    --server | --revision | --tenant | --worker) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --server | --token-file) server+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}"); ((i++)) ;;
-        -o | --output | --agent-socket | --config | --provider | --device | -f | --file | --revision) ((i++)) ;;
+        --agent-socket) agent=(--agent-socket "${COMP_WORDS[i + 1]}"); ((i++)) ;;
+        -o | --output | --config | --provider | --device | -f | --file | --revision | --tenant | --worker) ((i++)) ;;
         -*) ;;
         *) words+=("${COMP_WORDS[i]}") ;;
         esac
     done
     local choices
     case "${words[*]}" in
-    "") choices="status node agent tenant window token event apply doctor" ;;
+    "") choices="status node agent worker lease tenant window token event apply doctor" ;;
+    worker) choices="list get" ;;
+    lease) choices="list get revoke" ;;
+    "worker get" | "lease get" | "lease revoke")
+        choices=$(rdmactl "${agent[@]}" "${words[0]}" list -o json 2>/dev/null | grep -o '{"id":"[^"]*"' | cut -d'"' -f4) ;;
     node) choices="list get" ;;
     agent) choices="status" ;;
     tenant | window | token) choices="list get create set delete watch" ;;
@@ -34,7 +39,7 @@ _rdmactl() {
     "node get") choices=$(rdmactl "${server[@]}" node list -o json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4) ;;
     *) choices= ;;
     esac
-    [[ $word != -* ]] || choices="--output --server --token-file --agent-socket --config --provider --device --file --revision --help --version"
+    [[ $word != -* ]] || choices="--output --server --token-file --agent-socket --config --provider --device --file --revision --tenant --worker --force --help --version"
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }
 complete -F _rdmactl rdmactl

@@ -91,6 +91,11 @@ KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, i
  * -ETIMEDOUT: then the region is still there, and the call is to be repeated. After any other
  * result but -EPERM the handle is gone. */
 KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
+/* Whether peers may still use it: 0; -EACCES: the operator has revoked it (peers' requests to it
+ * end with IBV_WC_REM_ACCESS_ERR), and it is to be deregistered; -ETIMEDOUT: not known now. The
+ * memory stays the session's, for local use and for another region. Two loads, and a question to
+ * the agent when something of the session was revoked. */
+KEDGE_API int kedge_mr_status(struct kedge_mr *mr);
 KEDGE_API uint32_t kedge_mr_lkey(const struct kedge_mr *mr);
 KEDGE_API uint32_t
 kedge_mr_rkey(const struct kedge_mr *mr); /* virtual, random: 0 without remote access */
@@ -104,7 +109,7 @@ struct kedge_remote {
 };
 #define KEDGE_TOKEN_MAX 96
 /* The region as printable text, with the right to use it from another tenant. -ENOSPC if size <
- * KEDGE_TOKEN_MAX. */
+ * KEDGE_TOKEN_MAX; -EACCES: kedge_mr_status() has said that it is revoked. */
 KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size);
 /* What a token says; the session may use that region from now on. Does not connect. -EINVAL,
  * -EDQUOT. */

@@ -22,6 +22,11 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err);
 /* -EINVAL also when the file cannot be read. What stands before the object that failed is applied.
  */
 int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err);
+/* Of o->kind, asked of the local agent. */
+int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err);
+/* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. */
+int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err);
 /* -EIO when something that the soft provider needs is broken. */
 int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err);
 

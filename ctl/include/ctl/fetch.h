@@ -39,6 +39,10 @@ int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct 
 int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
                     struct kedge_errbuf *err);
 
+/* DELETE of a path there, which takes effect before it is answered: waits timeout_ms. */
+int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned timeout_ms,
+                     struct kedge_http_result *out, struct kedge_errbuf *err);
+
 /* text as a part of a URL's path or query. -EMSGSIZE when it does not fit. */
 int ctl_percent_encode(const char *text, char *out, size_t size);
 

@@ -28,6 +28,9 @@ enum ctl_command {
     CTL_EVENT_LIST,
     CTL_EVENT_WATCH,
     CTL_APPLY,
+    CTL_HELD_LIST,
+    CTL_HELD_GET,
+    CTL_LEASE_REVOKE,
     CTL_HELP,
     CTL_VERSION,
 };
@@ -35,13 +38,17 @@ enum ctl_command {
 /* Strings are argv's, the environment's, or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id;           /* of NODE_GET, SETTING_GET, _CREATE, _SET and _DELETE */
-    const char *kind;         /* of SETTING_*: "tenant", ...; of EVENT_WATCH, or NULL: all */
+    const char *id;           /* of NODE_GET, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET; of
+                               * LEASE_REVOKE, or NULL: all of `worker` */
+    const char *kind;         /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
+                               * EVENT_WATCH, or NULL: all */
     const char *const *words; /* of SETTING_CREATE and _SET: KEY=VALUE, argv's */
     size_t word_count;
     const char *file; /* of APPLY; "-": standard input */
     bool from_revision;
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
+    const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
+    bool force;                     /* of LEASE_REVOKE */
     const char *server;             /* a URL, or "unix:" and a path */
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;

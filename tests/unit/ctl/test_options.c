@@ -145,6 +145,12 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"event", "list", "--revision", "4"}, "watch alone"},
         {{"event", "watch", "--revision", "-4"}, "must be a number"},
         {{"apply"}, "needs a file"},
+        {{"lease", "revoke"}, "needs an id"},
+        {{"lease", "revoke", "1-00000000-1", "--worker", "1-00000000"}, "one word too many"},
+        {{"lease", "revoke", "--tenant", "web", "x"}, "worker list --tenant web"},
+        {{"lease", "list", "--force"}, "lease revoke alone"},
+        {{"node", "list", "--worker", "w"}, "workers and leases alone"},
+        {{"worker", "revoke"}, "worker list, or worker get NAME"},
         {{"status", "-f", "x"}, "apply alone"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

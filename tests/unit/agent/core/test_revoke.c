@@ -190,6 +190,12 @@ START_TEST(a_lane_that_sleeps_wakes_when_the_period_is_over)
     uint64_t due = kedge_lane_prepare_sleep(w->node[1].lane, w->now_ns);
     ck_assert_uint_eq(due, lease(1).due_ns);
     ck_assert_uint_gt(due, w->now_ns);
+    /* And tells its control side, which would not look otherwise, that it wants a fence. */
+    ck_assert_uint_gt(kedge_lane_step(w->node[1].lane, due), 0);
+    ck_assert(kedge_lane_has_events(w->node[1].lane));
+    w->now_ns = due;
+    world_run(w, 5);
+    ck_assert_int_eq(lease(1).state, KEDGE_LEASE_REVOKED);
     close_all();
 }
 END_TEST

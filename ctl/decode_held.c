@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/held.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ctl_held_kind kinds[] = {
+    {"lease",
+     "leases",
+     14,
+     {{"id", "ID", CTL_PLAIN, false},
+      {"tenant", "TENANT", CTL_PLAIN, false},
+      {"pid", "PID", CTL_PLAIN, false},
+      {"arena", "ARENA", CTL_PLAIN, false},
+      {"offset", "OFFSET", CTL_PLAIN, false},
+      {"length", "LENGTH", CTL_BYTES, false},
+      {"access", "ACCESS", CTL_PLAIN, false},
+      {"state", "STATE", CTL_PLAIN, false},
+      {"age_ms", "AGE", CTL_MS, false},
+      {"period_ms", "PERIOD", CTL_MS, true},
+      {"over_in_ms", "OVER IN", CTL_MS, true},
+      {"uid", "UID", CTL_PLAIN, true},
+      {"worker", "WORKER", CTL_PLAIN, true},
+      {"node", "NODE", CTL_PLAIN, true}}},
+    {"worker",
+     "workers",
+     10,
+     {{"id", "ID", CTL_PLAIN, false},
+      {"tenant", "TENANT", CTL_PLAIN, false},
+      {"uid", "UID", CTL_PLAIN, false},
+      {"pid", "PID", CTL_PLAIN, false},
+      {"state", "STATE", CTL_PLAIN, false},
+      {"leases", "LEASES", CTL_PLAIN, false},
+      {"arenas", "ARENAS", CTL_PLAIN, false},
+      {"arena_bytes", "MEMORY", CTL_BYTES, false},
+      {"age_ms", "AGE", CTL_MS, false},
+      {"node", "NODE", CTL_PLAIN, true}}},
+};
+
+const struct ctl_held_kind *ctl_held_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+/* ---- showing ------------------------------------------------------------------------------- */
+
+/* Texts go to terminals: what is not printable becomes '?'. Returns the length. */
+static size_t copy(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text);
+    for (char *c = out; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    return strlen(out);
+}
+
+static void show_number(json_int_t n, enum ctl_unit unit, char *out, size_t size)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    int k = 0;
+    if (unit == CTL_MS && n >= 10000) {
+        snprintf(out, size, "%" JSON_INTEGER_FORMAT "s", n / 1000);
+        return;
+    }
+    while (unit == CTL_BYTES && k < 4 && n != 0 && n % 1024 == 0) {
+        n /= 1024;
+        k++;
+    }
+    snprintf(out, size, "%" JSON_INTEGER_FORMAT "%s", n, unit == CTL_MS ? "ms" : units[k]);
+}
+
+/* An array is a list with commas. */
+static void show(json_t *value, enum ctl_unit unit, char *out, size_t size)
+{
+    size_t i, used = 0;
+    json_t *one;
+    snprintf(out, size, "-");
+    if (json_is_string(value))
+        (void)copy(out, size, json_string_value(value));
+    else if (json_is_integer(value))
+        show_number(json_integer_value(value), unit, out, size);
+    json_array_foreach(value, i, one)
+    {
+        const char *text = json_string_value(one);
+        if (text == NULL || used + 1 >= size)
+            continue;
+        if (used > 0)
+            out[used++] = ',';
+        used += copy(out + used, size - used, text);
+    }
+}
+
+static int one_from(const struct ctl_held_kind *kind, json_t *object, struct ctl_held *out,
+                    struct kedge_errbuf *err)
+{
+    if (!json_is_string(json_object_get(object, "id")))
+        return kedge_err(err, -EBADMSG, "the answer holds a %s without an id: is this an agent?",
+                         kind->name);
+    for (size_t i = 0; i < kind->columns; i++)
+        show(json_object_get(object, kind->column[i].field), kind->column[i].unit, out->cell[i],
+             sizeof out->cell[i]);
+    out->json = json_dumps(object, JSON_COMPACT);
+    return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+{
+    json_error_t error;
+    *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(*out))
+        return 0;
+    json_decref(*out);
+    return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this an agent?");
+}
+
+static int page_from(const struct ctl_held_kind *kind, json_t *root, struct ctl_held_page *out,
+                     struct kedge_errbuf *err)
+{
+    json_t *array = json_object_get(root, kind->plural);
+    const char *next = json_string_value(json_object_get(root, "next_cursor"));
+    size_t count = json_array_size(array);
+    int status = 0;
+    *out = (struct ctl_held_page){.item = NULL};
+    if (!json_is_array(array) || (next != NULL && strlen(next) >= sizeof out->next))
+        return kedge_err(err, -EBADMSG, "the answer is no page of %s: is this an agent?",
+                         kind->plural);
+    out->item = calloc(count + 1, sizeof out->item[0]);
+    if (out->item == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    for (; out->count < count && status == 0; out->count += status == 0)
+        status = one_from(kind, json_array_get(array, out->count), &out->item[out->count], err);
+    snprintf(out->next, sizeof out->next, "%s", next != NULL ? next : "");
+    if (status != 0)
+        ctl_held_page_fini(out);
+    return status;
+}
+
+int ctl_decode_held(const struct ctl_held_kind *kind, const char *body, size_t bytes,
+                    struct ctl_held_page *out, struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = page_from(kind, root, out, err);
+    json_decref(root);
+    return status;
+}
+
+int ctl_decode_held_one(const struct ctl_held_kind *kind, const char *body, size_t bytes,
+                        struct ctl_held *out, struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = one_from(kind, root, out, err);
+    json_decref(root);
+    return status;
+}
+
+int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
+                       struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    status = page_from(&kinds[0], root, &out->leases, err);
+    if (status == 0) {
+        const char *breaks = json_string_value(json_object_get(root, "breaks"));
+        out->forced = json_is_true(json_object_get(root, "forced"));
+        out->over = json_is_true(json_object_get(root, "over"));
+        (void)copy(out->breaks, sizeof out->breaks, breaks != NULL ? breaks : "");
+    }
+    json_decref(root);
+    return status;
+}
+
+void ctl_held_fini(struct ctl_held *held)
+{
+    free(held->json);
+    held->json = NULL;
+}
+
+void ctl_held_page_fini(struct ctl_held_page *page)
+{
+    for (size_t i = 0; i < page->count; i++)
+        ctl_held_fini(&page->item[i]);
+    free(page->item);
+    *page = (struct ctl_held_page){.item = NULL};
+}

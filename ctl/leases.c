@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl worker|lease list|get, and lease revoke: asked of the local agent, which alone knows. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/held.h"
+#include "ctl/table.h"
+
+enum {
+    MAX_PAGES = 100000,
+    PATH_BYTES = 1000,
+    PART_BYTES = 300,     /* of one name in it, encoded */
+    REVOKE_MS = 35 * 1000 /* the agent answers within 30 s */
+};
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static size_t columns_of(const struct ctl_held_kind *kind, bool wide, size_t *shown)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < kind->columns; i++)
+        if (wide || !kind->column[i].wide)
+            shown[n++] = i;
+    return n;
+}
+
+static int new_table(const struct ctl_held_kind *kind, bool wide, struct ctl_table **out)
+{
+    const char *headings[CTL_HELD_COLUMNS];
+    size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
+    for (size_t i = 0; i < columns; i++)
+        headings[i] = kind->column[shown[i]].heading;
+    return ctl_table_new(headings, columns, out);
+}
+
+static void add_rows(struct ctl_table *table, const struct ctl_held_kind *kind, bool wide,
+                     const struct ctl_held_page *page)
+{
+    const char *cells[CTL_HELD_COLUMNS];
+    size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
+    for (size_t n = 0; n < page->count; n++) {
+        for (size_t i = 0; i < columns; i++)
+            cells[i] = page->item[n].cell[shown[i]];
+        ctl_table_row(table, cells);
+    }
+}
+
+/* ---- list and get -------------------------------------------------------------------------- */
+
+static int add_query(char *path, const char *name, const char *value, struct kedge_errbuf *err)
+{
+    char encoded[PART_BYTES];
+    const size_t used = strlen(path);
+    if (value == NULL)
+        return 0;
+    if (ctl_percent_encode(value, encoded, sizeof encoded) != 0)
+        return kedge_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
+    snprintf(path + used, PATH_BYTES - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
+             encoded);
+    return 0;
+}
+
+static int list_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                     const char *cursor, char out[PATH_BYTES], struct kedge_errbuf *err)
+{
+    snprintf(out, PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
+    int status = add_query(out, "tenant", o->tenant, err);
+    if (status == 0)
+        status = add_query(out, "worker", o->worker, err);
+    if (status == 0)
+        status = add_query(out, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
+    return status;
+}
+
+static int fetch_page(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                      const char *cursor, struct ctl_held_page *out, struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    char path[PATH_BYTES];
+    int status = list_path(o, kind, cursor, path, err);
+    if (status == 0)
+        status = ctl_fetch_agent(o, path, &result, err);
+    if (status != 0)
+        return status;
+    status = ctl_decode_held(kind, result.body, result.body_length, out, err);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+/* Page by page: there may be many. */
+static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                      struct ctl_table *table, size_t *count, struct kedge_errbuf *err)
+{
+    struct ctl_held_page page = {.next = ""};
+    char cursor[sizeof page.next] = "";
+    for (unsigned n = 0; n < MAX_PAGES; n++) {
+        int status = fetch_page(o, kind, cursor, &page, err);
+        if (status != 0)
+            return status;
+        if (o->json && n == 0)
+            printf("{\"%s\":[", kind->plural);
+        for (size_t i = 0; o->json && i < page.count; i++)
+            printf("%s%s", *count + i > 0 ? "," : "", page.item[i].json);
+        if (!o->json)
+            add_rows(table, kind, o->wide, &page);
+        *count += page.count;
+        memcpy(cursor, page.next, sizeof cursor);
+        ctl_held_page_fini(&page);
+        if (cursor[0] == '\0')
+            break;
+    }
+    return 0;
+}
+
+int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
+    struct ctl_table *table;
+    size_t count = 0;
+    int status = new_table(kind, o->wide, &table);
+    if (status != 0)
+        return kedge_err(err, status, "out of memory");
+    status = list_pages(o, kind, table, &count, err);
+    if (status == 0 && o->json)
+        puts("]}");
+    else if (status == 0 && count == 0)
+        printf("there is no such %s on this host now\n", kind->name);
+    else if (status == 0 && (status = ctl_table_print(table)) != 0)
+        kedge_err(err, status, "printing failed: %s", strerror(-status));
+    ctl_table_free(table);
+    return status;
+}
+
+static int path_of(const struct ctl_held_kind *kind, const char *id, char out[PATH_BYTES],
+                   struct kedge_errbuf *err)
+{
+    char encoded[PART_BYTES];
+    if (id[0] == '\0' || ctl_percent_encode(id, encoded, sizeof encoded) != 0)
+        return kedge_err(err, -EINVAL, "\"%.60s\" is no %s's id: see rdmactl %s list", id,
+                         kind->name, kind->name);
+    snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+    return 0;
+}
+
+int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
+    struct kedge_http_result result;
+    struct ctl_held held;
+    char path[PATH_BYTES];
+    int status = path_of(kind, o->id, path, err);
+    if (status == 0)
+        status = ctl_fetch_agent(o, path, &result, err);
+    if (status != 0)
+        return status;
+    status = ctl_decode_held_one(kind, result.body, result.body_length, &held, err);
+    kedge_http_result_fini(&result);
+    if (status != 0)
+        return status;
+    if (o->json)
+        puts(held.json);
+    for (size_t i = 0; !o->json && i < kind->columns; i++)
+        printf("%-12s %s\n", kind->column[i].field, held.cell[i]);
+    ctl_held_fini(&held);
+    return 0;
+}
+
+/* ---- revoke -------------------------------------------------------------------------------- */
+
+static int revoke_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                       char out[PATH_BYTES], struct kedge_errbuf *err)
+{
+    int status = 0;
+    if (o->id != NULL)
+        status = path_of(kind, o->id, out, err);
+    else
+        snprintf(out, PATH_BYTES, "/v1/%s", kind->plural);
+    if (status == 0 && o->id == NULL)
+        status = add_query(out, "worker", o->worker, err);
+    if (status == 0)
+        status = add_query(out, "force", o->force ? "1" : NULL, err);
+    return status;
+}
+
+static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                         const struct ctl_revoked *r, struct kedge_errbuf *err)
+{
+    struct ctl_table *table;
+    if (r->leases.count == 0) {
+        puts("it has no lease that could be revoked");
+        return 0;
+    }
+    int status = new_table(kind, o->wide, &table);
+    if (status == 0) {
+        add_rows(table, kind, o->wide, &r->leases);
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    if (status != 0)
+        return kedge_err(err, status, "printing failed: %s", strerror(-status));
+    printf("\nwhat breaks: %s\n", r->breaks);
+    return 0;
+}
+
+int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_held_kind *kind = ctl_held_kind_find("lease");
+    struct kedge_http_result result;
+    struct ctl_revoked r;
+    char path[PATH_BYTES];
+    int status = revoke_path(o, kind, path, err);
+    if (status == 0)
+        status = ctl_delete_agent(o, path, REVOKE_MS, &result, err);
+    if (status != 0)
+        return status;
+    status = ctl_decode_revoked(result.body, result.body_length, &r, err);
+    if (status != 0) {
+        kedge_http_result_fini(&result);
+        return status;
+    }
+    if (o->json)
+        fputs(result.body, stdout);
+    else
+        status = print_revoked(o, kind, &r, err);
+    kedge_http_result_fini(&result);
+    ctl_held_page_fini(&r.leases);
+    if (status == 0 && !r.over)
+        status = kedge_err(err, -ETIMEDOUT,
+                           "they are withdrawn, but somebody may still reach them: see rdmactl "
+                           "lease list for when that is over");
+    return status;
+}

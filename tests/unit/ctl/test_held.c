@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rdmactl makes of an agent's workers and leases. */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/held.h"
+
+static struct kedge_errbuf err;
+
+#define LEASE                                                                                      \
+    "{\"id\":\"3-0000beef-2\",\"worker\":\"3-0000beef\",\"node\":\"a\",\"tenant\":\"we\\u001bb\"," \
+    "\"uid\":7,\"pid\":0,\"arena\":1,\"offset\":4096,\"length\":2097152,"                          \
+    "\"access\":[\"read\",\"write\"],\"state\":\"live\",\"by_operator\":false,\"age_ms\":9999,"    \
+    "\"period_ms\":10000,\"over_in_ms\":null,\"more\":{\"than\":\"we know\"}}"
+
+static int decode(const char *name, const char *text, struct ctl_held_page *page)
+{
+    return ctl_decode_held(ctl_held_kind_find(name), text, strlen(text), page, &err);
+}
+
+START_TEST(leases_are_shown_with_units_and_kept_as_they_were)
+{
+    struct ctl_held_page page;
+    ck_assert_int_eq(decode("lease", "{\"leases\":[" LEASE "],\"next_cursor\":\"abc\"}", &page), 0);
+    ck_assert_uint_eq(page.count, 1);
+    ck_assert_str_eq(page.next, "abc");
+    const char *const shown[] = {"3-0000beef-2", "we?b", "0",      "1",   "4096", "2MiB",
+                                 "read,write",   "live", "9999ms", "10s", "-",    "7",
+                                 "3-0000beef",   "a"};
+    const struct ctl_held_kind *kind = ctl_held_kind_find("lease");
+    ck_assert_uint_eq(kind->columns, sizeof shown / sizeof shown[0]);
+    for (size_t i = 0; i < kind->columns; i++)
+        ck_assert_str_eq(page.item[0].cell[i], shown[i]);
+    ck_assert(strstr(page.item[0].json, "\"more\":{\"than\":\"we know\"}") != NULL);
+    ctl_held_page_fini(&page);
+}
+END_TEST
+
+START_TEST(the_last_page_has_no_cursor)
+{
+    struct ctl_held_page page;
+    ck_assert_int_eq(decode("worker", "{\"workers\":[]}", &page), 0);
+    ck_assert_uint_eq(page.count, 0);
+    ck_assert_str_eq(page.next, "");
+    ctl_held_page_fini(&page);
+}
+END_TEST
+
+START_TEST(what_is_no_page_is_refused)
+{
+    static const char *const wrong[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"leases\":{}}",
+        "{\"workers\":[]}",
+        "{\"leases\":[{\"tenant\":\"x\"}]}",
+        "{\"leases\":[" LEASE ",3]}",
+        "{\"leases\":[],\"next_cursor\":"
+        "\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
+    };
+    struct ctl_held_page page;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_int_eq(decode("lease", wrong[i], &page), -EBADMSG);
+    ck_assert_ptr_null(ctl_held_kind_find("window"));
+}
+END_TEST
+
+START_TEST(cells_that_are_too_long_or_of_another_kind_are_cut)
+{
+    char words[8 * 60 + 1], text[1000];
+    struct ctl_held_page page;
+    for (size_t i = 0; i < 60; i++)
+        memcpy(words + 8 * i, "\"write\",", 9);
+    snprintf(text, sizeof text, "{\"leases\":[{\"id\":\"x\",\"length\":true,\"access\":[%s7]}]}",
+             words);
+    ck_assert_int_eq(decode("lease", text, &page), 0);
+    ck_assert_uint_eq(strlen(page.item[0].cell[6]), CTL_CELL_BYTES - 1);
+    ck_assert_str_eq(page.item[0].cell[5], "-");
+    ctl_held_page_fini(&page);
+}
+END_TEST
+
+START_TEST(what_revoking_came_to_is_told)
+{
+    const char *text = "{\"worker\":\"3-0000beef\",\"forced\":true,\"leases\":[" LEASE
+                       "],\"over\":false,\"breaks\":\"much\"}";
+    struct ctl_revoked r;
+    ck_assert_int_eq(ctl_decode_revoked(text, strlen(text), &r, &err), 0);
+    ck_assert(r.forced && !r.over);
+    ck_assert_str_eq(r.breaks, "much");
+    ck_assert_uint_eq(r.leases.count, 1);
+    ctl_held_page_fini(&r.leases);
+    ck_assert_int_eq(ctl_decode_revoked("{}", 2, &r, &err), -EBADMSG);
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+    X(leases_are_shown_with_units_and_kept_as_they_were)                                           \
+    X(the_last_page_has_no_cursor)                                                                 \
+    X(what_is_no_page_is_refused)                                                                  \
+    X(cells_that_are_too_long_or_of_another_kind_are_cut)                                          \
+    X(what_revoking_came_to_is_told)
+KEDGE_CHECK_MAIN("ctl.held", TESTS)
