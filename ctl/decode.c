@@ -60,6 +60,42 @@ static void endpoint_from(json_t *object, struct ctl_endpoint *e)
     }
 }
 
+/* A line of key=value. */
+static void labels_from(json_t *object, char *out, size_t size)
+{
+    const char *key;
+    json_t *value;
+    size_t used = 0;
+    out[0] = '\0';
+    json_object_foreach(object, key, value)
+    {
+        const char *text = json_string_value(value);
+        char one[2 * CTL_WORD_BYTES + 2];
+        if (text == NULL || strpbrk(key, ",=") != NULL || strpbrk(text, ",=") != NULL)
+            continue; /* no Kedge server says that */
+        snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key, text);
+        if (used + strlen(one) >= size)
+            return;
+        copy(out + used, size - used, one);
+        used += strlen(out + used);
+    }
+}
+
+static void settings_from(json_t *object, struct ctl_node *n)
+{
+    json_t *applied = json_object_get(object, "applied");
+    labels_from(json_object_get(object, "labels"), n->labels, sizeof n->labels);
+    n->cordoned = json_is_true(json_object_get(object, "cordoned"));
+    n->draining = json_is_true(json_object_get(object, "draining"));
+    word(object, "reason", n->reason, sizeof n->reason);
+    n->reported = json_is_object(applied);
+    n->behind = json_is_true(json_object_get(applied, "behind"));
+    n->revision = number(applied, "revision");
+    n->says_sessions = json_is_integer(json_object_get(applied, "sessions"));
+    n->sessions = number(applied, "sessions");
+    word(applied, "why", n->why, sizeof n->why);
+}
+
 static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *err)
 {
     size_t i;
@@ -72,6 +108,7 @@ static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *er
     word(object, "state", n->state, sizeof n->state);
     n->incarnation = number(object, "incarnation");
     n->expires_in_ms = number(object, "expires_in_ms");
+    settings_from(object, n);
     json_array_foreach(json_object_get(object, "endpoints"), i, endpoint)
     {
         if (n->endpoints < CTL_MAX_ENDPOINTS)

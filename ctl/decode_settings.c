@@ -11,9 +11,12 @@
 
 #include "base/clock.h"
 
+#include "decode_private.h"
+
 static const struct ctl_kind kinds[] = {
     {"tenant",
      "tenants",
+     "",
      false,
      7,
      {{"uids", "UIDS", CTL_UIDS, false},
@@ -25,6 +28,7 @@ static const struct ctl_kind kinds[] = {
       {"window_ops", "WINDOW OPS", CTL_NUMBER, true}}},
     {"window",
      "windows",
+     "",
      false,
      4,
      {{"scope", "SCOPE", CTL_WORD, false},
@@ -33,12 +37,35 @@ static const struct ctl_kind kinds[] = {
       {"ops", "OPS", CTL_NUMBER, false}}},
     {"token",
      "tokens",
+     "",
      true,
      4,
      {{"scope", "SCOPE", CTL_WORD, false},
       {"node", "NODE", CTL_WORD, false},
       {"gids", "GIDS", CTL_WORDS, false},
       {"expires", "EXPIRES", CTL_TIME, false}}},
+    {"node",
+     "nodes",
+     "/settings",
+     false,
+     5,
+     {{"labels", "LABELS", CTL_LABELS, false},
+      {"cordoned", "CORDONED", CTL_BOOL, false},
+      {"draining", "DRAINING", CTL_BOOL, false},
+      {"grace_ms", "GRACE", CTL_NUMBER, false},
+      {"reason", "REASON", CTL_WORD, false}}},
+    {"pool",
+     "pools",
+     "",
+     false,
+     7,
+     {{"nodes", "NODES", CTL_LABELS, false},
+      {"sessions_ahead", "SESSIONS", CTL_COUNT, false},
+      {"arenas_ahead", "ARENAS", CTL_COUNT, false},
+      {"ahead_max", "AT MOST", CTL_COUNT, false},
+      {"queue_pairs_ahead", "QUEUE PAIRS", CTL_COUNT, true},
+      {"dcis", "DCIS", CTL_COUNT, true},
+      {"spares", "SPARES", CTL_COUNT, false}}},
 };
 
 const struct ctl_kind *ctl_kind_find(const char *name)
@@ -71,6 +98,22 @@ static void show_size(uint64_t bytes, char *out, size_t size)
     snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
 }
 
+static void show_labels(json_t *object, char *out, size_t size)
+{
+    const char *key;
+    json_t *value;
+    size_t used = (size_t)snprintf(out, size, "%s", json_object_size(object) == 0 ? "-" : "");
+    json_object_foreach(object, key, value)
+    {
+        char one[2 * CTL_WORD_BYTES + 2];
+        snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key,
+                 json_is_string(value) ? json_string_value(value) : "");
+        if (used < size)
+            copy(out + used, size - used, one);
+        used += strlen(one);
+    }
+}
+
 /* A value as it is shown; an array is a list with commas. */
 static void show(json_t *value, enum ctl_type type, char *out, size_t size)
 {
@@ -78,7 +121,12 @@ static void show(json_t *value, enum ctl_type type, char *out, size_t size)
     json_t *one;
     if (json_is_string(value)) {
         copy(out, size, json_string_value(value));
-    } else if (json_is_integer(value) && json_integer_value(value) == 0 && type != CTL_UIDS) {
+    } else if (json_is_object(value)) {
+        show_labels(value, out, size);
+    } else if (json_is_true(value)) {
+        snprintf(out, size, "yes");
+    } else if (json_is_integer(value) && json_integer_value(value) == 0 &&
+               (type == CTL_NUMBER || type == CTL_SIZE)) {
         snprintf(out, size, "-"); /* no bound */
     } else if (json_is_integer(value) && type == CTL_SIZE) {
         show_size((uint64_t)json_integer_value(value), out, size);
@@ -101,7 +149,7 @@ static void show(json_t *value, enum ctl_type type, char *out, size_t size)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -151,7 +199,7 @@ int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t byt
                        struct ctl_setting *out, struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = ctl_json_load(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = setting_from(kind, root, out, err);
@@ -163,7 +211,7 @@ int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t byt
 static int load_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
                      char *next, size_t size, struct kedge_errbuf *err)
 {
-    int status = load(body, bytes, root, err);
+    int status = ctl_json_load(body, bytes, root, err);
     if (status != 0)
         return status;
     const char *cursor = json_string_value(json_object_get(*root, "next_cursor"));
@@ -236,6 +284,25 @@ static json_t *read_time(const char *text)
     return json_string(when);
 }
 
+static json_t *read_labels(const char *text)
+{
+    json_t *object = json_object();
+    while (*text != '\0') {
+        char key[CTL_WORD_BYTES], value[CTL_WORD_BYTES];
+        size_t length = strcspn(text, ","), equals = strcspn(text, "=");
+        if (equals >= length || equals >= sizeof key || length - equals - 1 >= sizeof value ||
+            (text[length] == ',' && text[length + 1] == '\0')) {
+            json_decref(object);
+            return NULL;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)equals, text);
+        snprintf(value, sizeof value, "%.*s", (int)(length - equals - 1), text + equals + 1);
+        json_object_set_new(object, key, json_string(value));
+        text += length + (text[length] == ',');
+    }
+    return object;
+}
+
 /* NULL: the value is no such. What it may be beyond that, the server knows. */
 static json_t *read_value(enum ctl_type type, const char *text)
 {
@@ -251,7 +318,14 @@ static json_t *read_value(enum ctl_type type, const char *text)
         return json_string(text);
     case CTL_SIZE:
         return kedge_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
+    case CTL_LABELS:
+        return read_labels(text);
+    case CTL_BOOL:
+        return strcmp(text, "true") == 0    ? json_true()
+               : strcmp(text, "false") == 0 ? json_false()
+                                            : NULL;
     case CTL_NUMBER:
+    case CTL_COUNT:
         return kedge_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
                                                                  : NULL;
     }
@@ -278,7 +352,10 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
                                         [CTL_WORD] = "a word",
                                         [CTL_WORDS] = "words with commas between them",
                                         [CTL_TIME] = "a time such as 2027-01-31T00:00:00Z, or a "
-                                                     "duration such as 30d"};
+                                                     "duration such as 30d",
+                                        [CTL_COUNT] = "a number, or nothing for the nodes' own",
+                                        [CTL_LABELS] = "labels such as zone=a,rack=7",
+                                        [CTL_BOOL] = "true or false"};
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
         const struct ctl_key *key = &kind->key[i];
@@ -298,7 +375,7 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
     return no_such_key(kind, word, err);
 }
 
-static int dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err)
+int ctl_json_dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     if (text != NULL)
@@ -307,31 +384,44 @@ static int dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err
     return text != NULL && out->error == 0 ? 0 : kedge_err(err, -ENOMEM, "out of memory");
 }
 
+int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revision,
+                  struct kedge_errbuf *err)
+{
+    json_t *root = NULL;
+    *revision = 0;
+    if (body == NULL) {
+        *out = json_object();
+        return *out != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+    }
+    int status = ctl_json_load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    json_int_t known = json_integer_value(json_object_get(root, "revision"));
+    if (known < 1) {
+        json_decref(root);
+        return kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+    }
+    *revision = (uint64_t)known;
+    json_object_del(root, "name");
+    json_object_del(root, "revision");
+    *out = root;
+    return 0;
+}
+
 int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
                      const char *const *words, size_t count, struct kedge_text *out,
                      uint64_t *revision, struct kedge_errbuf *err)
 {
-    json_t *root = NULL;
-    int status = 0;
-    *revision = 0;
-    if (body != NULL)
-        status = load(body, bytes, &root, err);
-    else
-        root = json_object();
+    json_t *root;
+    int status = ctl_json_body(body, bytes, &root, revision, err);
     if (status != 0)
         return status;
-    json_int_t known = json_integer_value(json_object_get(root, "revision"));
-    if (body != NULL && known < 1)
-        status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
-    *revision = known > 0 ? (uint64_t)known : 0;
-    json_object_del(root, "name");
-    json_object_del(root, "revision");
     if (body == NULL && kind->key[0].type == CTL_UIDS)
         json_object_set_new(root, kind->key[0].name, json_array()); /* nobody, until it is said */
     for (size_t i = 0; i < count && status == 0; i++)
         status = edit(kind, root, words[i], err);
     if (status == 0)
-        status = dump(root, out, err);
+        status = ctl_json_dump(root, out, err);
     json_decref(root);
     return status;
 }
@@ -359,8 +449,9 @@ int ctl_decode_manifest(const char *text, size_t bytes,
         if (status != 0)
             break;
         if (kind == NULL || name == NULL) {
-            status = kedge_err(err, -EINVAL,
-                               "[%zu] needs a kind, which is tenant or window, and a name", i);
+            status = kedge_err(
+                err, -EINVAL,
+                "[%zu] needs a kind, which is tenant, window, node or pool, and a name", i);
             break;
         }
         if (kind->secret) {
@@ -375,7 +466,7 @@ int ctl_decode_manifest(const char *text, size_t bytes,
         json_object_del(rest, "name");
         json_object_del(rest, "revision"); /* as lists show it */
         kedge_text_init(&body, CTL_BODY_BYTES);
-        status = dump(rest, &body, err);
+        status = ctl_json_dump(rest, &body, err);
         if (status == 0)
             status = each(user, kind, name, kedge_text_str(&body));
         kedge_text_fini(&body);
@@ -458,7 +549,7 @@ int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
                      struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = ctl_json_load(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = event_from(root, out, err);

@@ -14,6 +14,11 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_node_list(o, err);
     case CTL_NODE_GET:
         return ctl_node_get(o, err);
+    case CTL_NODE_LABEL:
+    case CTL_NODE_CORDON:
+    case CTL_NODE_UNCORDON:
+    case CTL_NODE_DRAIN:
+        return ctl_node_change(o, err);
     case CTL_AGENT_STATUS:
         return ctl_agent_status(o, err);
     case CTL_DOCTOR:

@@ -14,7 +14,13 @@ enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTE
 int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err)
 {
     struct ctl_nodes nodes = {.node = NULL};
-    char path[1024] = "/v1/nodes?limit=1000", next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES];
+    char path[4096], next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES], label[2048] = "";
+    if (o->label != NULL) {
+        snprintf(label, sizeof label, "&label=");
+        if (ctl_percent_encode(o->label, label + strlen(label), sizeof label - strlen(label)) != 0)
+            return kedge_err(err, -EINVAL, "--label is too long");
+    }
+    snprintf(path, sizeof path, "/v1/nodes?limit=1000%s", label);
     int status = 0;
     for (unsigned page = 0; page < MAX_PAGES; page++) {
         struct kedge_http_result result;
@@ -26,7 +32,7 @@ int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct k
         if (status != 0 || next[0] == '\0')
             break;
         (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
-        snprintf(path, sizeof path, "/v1/nodes?limit=1000&cursor=%s", encoded);
+        snprintf(path, sizeof path, "/v1/nodes?limit=1000%s&cursor=%s", label, encoded);
     }
     if (status == 0)
         *out = nodes;
@@ -51,6 +57,45 @@ static void transports_json(struct kedge_text *t, const char *names)
     kedge_text_printf(t, "]");
 }
 
+static void labels_json(struct kedge_text *t, const char *labels)
+{
+    const char *separator = "";
+    kedge_text_printf(t, "\"labels\":{");
+    while (labels[0] != '\0') {
+        char key[CTL_WORD_BYTES], value[CTL_WORD_BYTES];
+        size_t length = strcspn(labels, ","), equals = strcspn(labels, "=");
+        snprintf(key, sizeof key, "%.*s", (int)equals, labels);
+        snprintf(value, sizeof value, "%.*s", (int)(length - equals - 1), labels + equals + 1);
+        kedge_text_printf(t, "%s", separator);
+        kedge_text_json(t, key);
+        kedge_text_printf(t, ":");
+        kedge_text_json(t, value);
+        separator = ",";
+        labels += length + (labels[length] == ',' ? 1 : 0);
+    }
+    kedge_text_printf(t, "}");
+}
+
+static void settings_json(struct kedge_text *t, const struct ctl_node *n)
+{
+    labels_json(t, n->labels);
+    kedge_text_printf(t, ",\"cordoned\":%s,\"draining\":%s", n->cordoned ? "true" : "false",
+                      n->draining ? "true" : "false");
+    if (n->reason[0] != '\0') {
+        kedge_text_printf(t, ",\"reason\":");
+        kedge_text_json(t, n->reason);
+    }
+    if (!n->reported)
+        return;
+    kedge_text_printf(t, ",\"applied\":{\"revision\":%llu,\"behind\":%s",
+                      (unsigned long long)n->revision, n->behind ? "true" : "false");
+    if (n->says_sessions)
+        kedge_text_printf(t, ",\"sessions\":%llu", (unsigned long long)n->sessions);
+    kedge_text_printf(t, ",\"why\":");
+    kedge_text_json(t, n->why);
+    kedge_text_printf(t, "}");
+}
+
 void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
 {
     kedge_text_printf(t, "{\"id\":");
@@ -70,7 +115,9 @@ void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
             kedge_text_printf(t, ",\"mtu\":%llu", (unsigned long long)e->mtu);
         kedge_text_printf(t, "}");
     }
-    kedge_text_printf(t, "]}");
+    kedge_text_printf(t, "],");
+    settings_json(t, node);
+    kedge_text_printf(t, "}");
 }
 
 /* Prints and frees. */
@@ -106,22 +153,58 @@ static const char *expires(const struct ctl_node *n, char out[CELL_BYTES])
     return out;
 }
 
-static int list_table(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
+/* Whether it takes workers. */
+static const char *workers(const struct ctl_node *n, char out[CELL_BYTES])
 {
-    static const char *const headings[] = {"ID", "STATE", "INCARNATION", "EXPIRES IN", "ENDPOINTS"};
+    const char *state = n->draining ? "draining" : "cordoned";
+    if (!n->cordoned)
+        snprintf(out, CELL_BYTES, "welcome");
+    else if (n->says_sessions)
+        snprintf(out, CELL_BYTES, "%s, %llu left", state, (unsigned long long)n->sessions);
+    else
+        snprintf(out, CELL_BYTES, "%s", state);
+    return out;
+}
+
+/* What is in force of the settings, and why no more. */
+static const char *settings(const struct ctl_node *n, char out[CTL_TEXT_BYTES + CELL_BYTES])
+{
+    if (!n->reported)
+        return "-";
+    snprintf(out, CTL_TEXT_BYTES + CELL_BYTES, "%llu%s%s%s", (unsigned long long)n->revision,
+             n->behind ? ", behind" : "", n->why[0] != '\0' ? ": " : "", n->why);
+    return out;
+}
+
+static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide)
+{
+    char incarnation[CELL_BYTES], left[CELL_BYTES], gids[CTL_WORD_BYTES + CELL_BYTES] = "-";
+    char has[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
+    const char *labels = n->labels[0] != '\0' ? n->labels : "-";
+    snprintf(incarnation, sizeof incarnation, "%llu", (unsigned long long)n->incarnation);
+    if (n->endpoints == 1)
+        snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
+    else if (n->endpoints > 1)
+        snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
+    ctl_table_row(table, (const char *const[]){n->id, n->state, incarnation, expires(n, left), gids,
+                                               workers(n, has), wide ? labels : settings(n, set),
+                                               wide ? settings(n, set) : NULL});
+}
+
+static int list_table(const struct ctl_nodes *nodes, bool wide, struct kedge_errbuf *err)
+{
+    const char *const headings[] = {"ID",
+                                    "STATE",
+                                    "INCARNATION",
+                                    "EXPIRES IN",
+                                    "ENDPOINTS",
+                                    "WORKERS",
+                                    wide ? "LABELS" : "SETTINGS",
+                                    "SETTINGS"};
     struct ctl_table *table;
-    int status = ctl_table_new(headings, 5, &table);
-    for (size_t i = 0; i < nodes->count && status == 0; i++) {
-        const struct ctl_node *n = &nodes->node[i];
-        char incarnation[CELL_BYTES], left[CELL_BYTES], gids[CTL_WORD_BYTES + CELL_BYTES] = "-";
-        snprintf(incarnation, sizeof incarnation, "%llu", (unsigned long long)n->incarnation);
-        if (n->endpoints == 1)
-            snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
-        else if (n->endpoints > 1)
-            snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
-        ctl_table_row(table,
-                      (const char *const[]){n->id, n->state, incarnation, expires(n, left), gids});
-    }
+    int status = ctl_table_new(headings, wide ? 8 : 7, &table);
+    for (size_t i = 0; i < nodes->count && status == 0; i++)
+        add_row(table, &nodes->node[i], wide);
     if (status == 0) {
         status = ctl_table_print(table);
         ctl_table_free(table);
@@ -138,9 +221,9 @@ int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err)
     if (o->json)
         status = list_json(&nodes, err);
     else if (nodes.count == 0)
-        puts("no node has registered yet");
+        puts(o->label != NULL ? "no node has these labels" : "no node has registered yet");
     else
-        status = list_table(&nodes, err);
+        status = list_table(&nodes, o->wide, err);
     ctl_nodes_fini(&nodes);
     return status;
 }
@@ -149,9 +232,14 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
 {
     static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
     struct ctl_table *table;
-    char left[CELL_BYTES];
-    printf("id           %s\nstate        %s\nincarnation  %llu\nexpires in   %s\n\n", n->id,
+    char left[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
+    printf("id           %s\nstate        %s\nincarnation  %llu\nexpires in   %s\n", n->id,
            n->state, (unsigned long long)n->incarnation, expires(n, left));
+    printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
+    printf("workers      %s\n", workers(n, left));
+    if (n->reason[0] != '\0')
+        printf("reason       %s\n", n->reason);
+    printf("settings     %s\n\n", settings(n, set));
     int status = ctl_table_new(headings, 4, &table);
     for (size_t i = 0; i < n->endpoints && status == 0; i++) {
         const struct ctl_endpoint *e = &n->endpoint[i];

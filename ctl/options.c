@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
+#include "ctl/nodes.h"
 
 const char ctl_help[] =
     "usage: rdmactl [OPTIONS] COMMAND\n"
@@ -16,22 +18,27 @@ const char ctl_help[] =
     "  status              the metaserver and the local agent, in short\n"
     "  node list           the nodes that the metaserver knows\n"
     "  node get ID         one of them, with its endpoints\n"
+    "  node label ID KEY=VALUE... KEY-...\n"
+    "                      sets labels, and takes them away\n"
+    "  node cordon|uncordon ID\n"
+    "                      no new workers there; or again\n"
+    "  node drain ID       no new workers there, and those that it has go\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
     "  worker|lease list   the local agent's workers, and what they let others use\n"
     "  worker|lease get ID\n"
     "  lease revoke ID     takes it back when its period is over\n"
     "  lease revoke --worker ID\n"
     "                      all of that worker's\n"
-    "  tenant|window|token list\n"
+    "  tenant|window|pool|token list\n"
     "                      what operators have set\n"
-    "  tenant|window|token get NAME\n"
-    "  tenant|window|token create NAME KEY=VALUE...\n"
+    "  tenant|window|pool|token get NAME\n"
+    "  tenant|window|pool|token create NAME KEY=VALUE...\n"
     "                      of a token, shows its secret, this once\n"
-    "  tenant|window|token set NAME KEY=VALUE...\n"
+    "  tenant|window|pool|token set NAME KEY=VALUE...\n"
     "                      changes what is named; makes it if it is not there and no token\n"
-    "  tenant|window|token delete NAME\n"
+    "  tenant|window|pool|token delete NAME\n"
     "  event list          who changed what\n"
-    "  event|tenant|window|token watch\n"
+    "  event|tenant|window|node|pool|token watch\n"
     "                      each change when it happens\n"
     "  apply -f FILE       sets what an array of JSON objects with kind and name says\n"
     "  doctor              what this host can do, what is missing, and what to do about it\n"
@@ -48,6 +55,10 @@ const char ctl_help[] =
     "                            if it is there)\n"
     "  --provider NAME, --device NAME\n"
     "                            doctor: try this one, whatever the settings say\n"
+    "  --label KEY=VALUE,...     node list: those with all of these\n"
+    "  --reason TEXT             node cordon, drain: what workers that are refused are told\n"
+    "  --grace DURATION          node drain: then those that are left are ended (never)\n"
+    "  --wait                    node drain: until none is left\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
     "  -f, --file FILE           apply: this file; - is standard input\n"
     "  --tenant NAME, --worker ID\n"
@@ -69,6 +80,10 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
     {"revision", required_argument, NULL, 'r'},
     {"file", required_argument, NULL, 'f'},
+    {"label", required_argument, NULL, 'l'},
+    {"reason", required_argument, NULL, 'R'},
+    {"grace", required_argument, NULL, 'g'},
+    {"wait", no_argument, NULL, 'W'},
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
     {"worker", required_argument, NULL, 'w'},
@@ -89,6 +104,11 @@ static const struct command {
     {{"status", NULL}, NOTHING, CTL_STATUS, NULL},
     {{"node", "list"}, NOTHING, CTL_NODE_LIST, NULL},
     {{"node", "get"}, AN_ID, CTL_NODE_GET, NULL},
+    {{"node", "label"}, WORDS, CTL_NODE_LABEL, NULL},
+    {{"node", "cordon"}, AN_ID, CTL_NODE_CORDON, NULL},
+    {{"node", "uncordon"}, AN_ID, CTL_NODE_UNCORDON, NULL},
+    {{"node", "drain"}, AN_ID, CTL_NODE_DRAIN, NULL},
+    {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node"},
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
     {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},
     {{"tenant", "get"}, AN_ID, CTL_SETTING_GET, "tenant"},
@@ -108,6 +128,12 @@ static const struct command {
     {{"token", "set"}, WORDS, CTL_SETTING_SET, "token"},
     {{"token", "delete"}, AN_ID, CTL_SETTING_DELETE, "token"},
     {{"token", "watch"}, NOTHING, CTL_EVENT_WATCH, "token"},
+    {{"pool", "list"}, NOTHING, CTL_SETTING_LIST, "pool"},
+    {{"pool", "get"}, AN_ID, CTL_SETTING_GET, "pool"},
+    {{"pool", "set"}, WORDS, CTL_SETTING_SET, "pool"},
+    {{"pool", "create"}, WORDS, CTL_SETTING_CREATE, "pool"},
+    {{"pool", "delete"}, AN_ID, CTL_SETTING_DELETE, "pool"},
+    {{"pool", "watch"}, NOTHING, CTL_EVENT_WATCH, "pool"},
     {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
     {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
     {{"worker", "list"}, NOTHING, CTL_HELD_LIST, "worker"},
@@ -126,7 +152,7 @@ static int wrong_verb(const char *word, struct kedge_errbuf *err)
     char verbs[400];
     size_t used = 0;
     for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(word, commands[i].word[0]) == 0)
+        if (strcmp(word, commands[i].word[0]) == 0 && used < sizeof verbs)
             used += (size_t)snprintf(verbs + used, sizeof verbs - used, "%s%s %s%s",
                                      used > 0 ? ", or " : "", word, commands[i].word[1],
                                      commands[i].takes != NOTHING ? " NAME" : "");
@@ -161,8 +187,7 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct k
     if (words == 0)
         return kedge_err(err, -EINVAL,
                          "name a command: status, node, agent, worker, lease, tenant, window, "
-                         "token, event, apply or "
-                         "doctor");
+                         "pool, token, event, apply or doctor");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
@@ -189,6 +214,14 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
                          o->tenant);
     if (o->command != CTL_EVENT_WATCH && o->from_revision)
         return kedge_err(err, -EINVAL, "--revision is for watch alone");
+    if (o->command != CTL_NODE_LIST && o->label != NULL)
+        return kedge_err(err, -EINVAL, "--label is for node list alone");
+    if (o->command != CTL_NODE_CORDON && o->command != CTL_NODE_DRAIN && o->reason != NULL)
+        return kedge_err(err, -EINVAL, "--reason is for node cordon and node drain alone");
+    if (o->reason != NULL && strlen(o->reason) >= CTL_REASON_BYTES)
+        return kedge_err(err, -EINVAL, "--reason has at most %d bytes", CTL_REASON_BYTES - 1);
+    if (o->command != CTL_NODE_DRAIN && (o->grace_ms != 0 || o->wait))
+        return kedge_err(err, -EINVAL, "--grace and --wait are for node drain alone");
     if ((o->command == CTL_APPLY) != (o->file != NULL))
         return kedge_err(err, -EINVAL, "%s",
                          o->file != NULL ? "--file is for apply alone"
@@ -227,13 +260,25 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
         const char **to;
     } texts[] = {{'f', &o->file},   {'s', &o->server},   {'t', &o->token_file},
                  {'T', &o->tenant}, {'w', &o->worker},   {'a', &o->agent_socket},
-                 {'c', &o->config}, {'p', &o->provider}, {'d', &o->device}};
+                 {'c', &o->config}, {'p', &o->provider}, {'d', &o->device},
+                 {'l', &o->label},  {'R', &o->reason}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             *texts[i].to = text;
             return true;
         }
     return false;
+}
+
+static int take_grace(const char *text, struct ctl_options *o, struct kedge_errbuf *err)
+{
+    uint64_t ns;
+    if (kedge_parse_duration(text, &ns) != 0 || ns < KEDGE_NS_PER_MS)
+        return kedge_err(err, -EINVAL,
+                         "--grace must be a duration such as 30s, of 1ms at least, not \"%.40s\"",
+                         text);
+    o->grace_ms = ns / KEDGE_NS_PER_MS;
+    return 0;
 }
 
 static const char *setting(const char *variable, const char *otherwise)
@@ -263,6 +308,13 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             break;
         case 'F':
             o.force = true;
+            break;
+        case 'g':
+            if (take_grace(optarg, &o, err) != 0)
+                return -EINVAL;
+            break;
+        case 'W':
+            o.wait = true;
             break;
         case 'h':
             o.command = CTL_HELP;

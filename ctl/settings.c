@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl tenant|window|token list|get|create|set|delete, and apply. */
+/* rdmactl tenant|window|pool|token list|get|create|set|delete, and apply. */
 #include "ctl/settings.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static int path_of(const struct ctl_kind *kind, const char *name, char out[PATH_
     if (name[0] == '\0' || ctl_percent_encode(name, encoded, sizeof encoded) != 0)
         return kedge_err(err, -EINVAL, "a %s's name has 1 to %d characters", kind->name,
                          CTL_ID_BYTES - 1);
-    snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+    snprintf(out, PATH_BYTES, "/v1/%s/%s%s", kind->plural, encoded, kind->suffix);
     return 0;
 }
 

@@ -59,6 +59,9 @@ static const struct {
     [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
     [KEDGE_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
     [KEDGE_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
+    [KEDGE_REASON_NODE_DRAINED] = {-EPIPE,
+                                   "the operator drains this node, and the time that workers "
+                                   "had to end by themselves is over: go to another host"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -23,6 +23,7 @@ struct node {
     uint32_t endpoints;  /* first of its chain */
     uint32_t prev, next; /* of its list; free nodes: next alone */
     uint64_t since;      /* registered, renewed, restored or expired at */
+    struct kedge_meta_report report;
 };
 
 struct endpoint {
@@ -412,6 +413,8 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
     struct node *n = find_node(m, r->id);
     if (n == NULL)
         n = add_node(m, r->id);
+    if (n->incarnation != r->incarnation)
+        n->report = (struct kedge_meta_report){.revision = 0};
     n->incarnation = r->incarnation;
     n->identity = identity_of(r);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
@@ -431,20 +434,43 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
     move(m, n, KEDGE_META_LIVE, now);
 }
 
+/* 0: it is live, and this one. */
+static int check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
+{
+    if (n == NULL)
+        return -ENOENT;
+    *known = n->incarnation;
+    if (incarnation < n->incarnation)
+        return -ESTALE;
+    return incarnation > n->incarnation || n->state != KEDGE_META_LIVE ? -EUNATCH : 0;
+}
+
 int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation, uint64_t now,
                      uint32_t *known)
 {
     struct node *n = find_node(m, id);
-    if (n == NULL)
-        return -ENOENT;
-    if (incarnation < n->incarnation) {
-        *known = n->incarnation;
-        return -ESTALE;
-    }
-    if (incarnation > n->incarnation || n->state != KEDGE_META_LIVE)
-        return -EUNATCH;
-    move(m, n, KEDGE_META_LIVE, now);
-    return 0;
+    int status = check_live(n, incarnation, known);
+    if (status == 0)
+        move(m, n, KEDGE_META_LIVE, now);
+    return status;
+}
+
+int kedge_meta_report(struct kedge_meta *m, const char *id, uint32_t incarnation,
+                      const struct kedge_meta_report *report, uint32_t *known)
+{
+    struct node *n = find_node(m, id);
+    int status = check_live(n, incarnation, known);
+    if (status == 0)
+        n->report = *report;
+    return status;
+}
+
+uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision)
+{
+    uint32_t count = 0;
+    for (uint32_t i = m->lists[LEASED].first; i != NONE; i = m->nodes[i].next)
+        count += m->nodes[i].state == KEDGE_META_LIVE && m->nodes[i].report.revision != revision;
+    return count;
 }
 
 int kedge_meta_remove(struct kedge_meta *m, const char *id)
@@ -520,6 +546,8 @@ static void show(const struct kedge_meta *m, const struct node *n, uint64_t now,
     uint64_t end = n->since + m->limits.node_lease_ns;
     if (list_of(n->state) == LEASED && end > now)
         out->expires_in_ns = end - now;
+    if (n->state == KEDGE_META_LIVE)
+        out->report = n->report;
     for (uint32_t i = n->endpoints; i != NONE; i = m->endpoints[i].next) {
         const struct endpoint *e = &m->endpoints[i];
         uint32_t k = out->endpoint_count++;

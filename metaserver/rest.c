@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "metaserver/json.h"
+#include "node_json.h"
 #include "rest_private.h"
 
 #define DEFAULT_LIMIT 100
@@ -30,6 +31,8 @@ static const struct {
     [REST_NO_TENANT] = {"unknown-tenant", 404, "no such tenant"},
     [REST_NO_WINDOW] = {"unknown-window", 404, "no such window"},
     [REST_NO_TOKEN] = {"unknown-token", 404, "no such token"},
+    [REST_NO_POOL] = {"unknown-pool", 404, "no such pool"},
+    [REST_NOTHING_SET] = {"nothing-set", 404, "nothing is set of this node"},
     [REST_METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
     [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
     [REST_TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
@@ -49,7 +52,8 @@ static const struct {
 };
 
 const char *const kedge_service_queries[KEDGE_QUERIES] = {
-    "limit", "cursor", "incarnation", "uid", "scope", "tenant", "kind", "name", "watch", "revision",
+    "limit", "cursor", "incarnation", "uid",      "scope", "tenant",
+    "kind",  "name",   "watch",       "revision", "label",
 };
 
 void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
@@ -129,38 +133,77 @@ static uint64_t in_ms(uint64_t ns)
     return ns / KEDGE_NS_PER_MS;
 }
 
+/* What kedge_meta_renew() says of an agent that is not the node's. */
+static void refuse_agent(struct call *c, int status, uint32_t known)
+{
+    if (status == -ESTALE) {
+        c->s->count.stale++;
+        rest_stale(c, known);
+    } else if (status == -EUNATCH) {
+        rest_problem(c, REST_REGISTER_AGAIN,
+                     "PUT the node: this metaserver does not hold its endpoints");
+    } else {
+        rest_problem(c, REST_NO_NODE, NULL);
+    }
+}
+
 void rest_renew_node(struct call *c)
 {
     struct kedge_fault fault;
-    uint32_t incarnation, known;
+    uint32_t incarnation, known = 0;
     if (!rest_has_json(c))
         return;
     if (kedge_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &fault) != 0) {
         rest_malformed(c, fault.field, fault.detail);
         return;
     }
-    switch (kedge_meta_renew(c->s->meta, c->id, incarnation, c->now, &known)) {
-    case 0:
-        c->s->count.renewals++;
-        kedge_text_printf(c->body,
-                          "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
-                          in_ms(c->s->node_lease_ns), kedge_meta_table(c->s->meta)->generation);
+    int status = kedge_meta_renew(c->s->meta, c->id, incarnation, c->now, &known);
+    if (status != 0) {
+        refuse_agent(c, status, known);
         return;
-    case -ESTALE:
-        c->s->count.stale++;
-        rest_stale(c, known);
-        return;
-    case -EUNATCH:
-        rest_problem(c, REST_REGISTER_AGAIN,
-                     "PUT the node: this metaserver does not hold its endpoints");
-        return;
-    default:
-        rest_problem(c, REST_NO_NODE, NULL);
     }
+    c->s->count.renewals++;
+    kedge_text_printf(c->body,
+                      "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
+                      in_ms(c->s->node_lease_ns), kedge_meta_table(c->s->meta)->generation);
 }
 
-static void write_node(struct kedge_text *out, const struct kedge_meta_view *v)
+void rest_put_applied(struct call *c)
 {
+    struct kedge_meta_report report;
+    struct kedge_fault fault;
+    uint32_t incarnation, known = 0;
+    if (!rest_has_json(c))
+        return;
+    if (kedge_json_report(c->request->body, c->request->body_bytes, &incarnation, &report,
+                          &fault) != 0) {
+        rest_malformed(c, fault.field, fault.detail);
+        return;
+    }
+    int status = kedge_meta_report(c->s->meta, c->id, incarnation, &report, &known);
+    if (status != 0)
+        refuse_agent(c, status, known);
+    else
+        c->answer->status = 204;
+}
+
+/* What the agent has said, beside what there is. */
+static void write_report(struct call *c, const struct kedge_meta_report *r)
+{
+    if (!r->reported)
+        return;
+    kedge_text_printf(c->body, ",\"applied\":{\"revision\":%" PRIu64 ",\"behind\":%s", r->revision,
+                      r->revision != kedge_settings_revision(c->s->settings) ? "true" : "false");
+    if (r->sessions != UINT32_MAX)
+        kedge_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);
+    kedge_text_printf(c->body, ",\"why\":");
+    kedge_text_json(c->body, r->why);
+    kedge_text_printf(c->body, "}");
+}
+
+static void write_node(struct call *c, const struct kedge_meta_view *v)
+{
+    struct kedge_text *out = c->body;
     /* What is lapsed here is expired for everybody else. */
     bool expired = v->state == KEDGE_META_LAPSED || v->state == KEDGE_META_EXPIRED;
     char gid[KEDGE_GID_TEXT];
@@ -178,7 +221,10 @@ static void write_node(struct kedge_text *out, const struct kedge_meta_view *v)
                               dc && rc ? "," : "", rc ? "\"rc\"" : "", v->endpoint[i].mtu);
         kedge_text_printf(out, "}");
     }
-    kedge_text_printf(out, "]}");
+    kedge_text_printf(out, "],");
+    node_json_write(out, kedge_settings_node(c->s->settings, v->id));
+    write_report(c, &v->report);
+    kedge_text_printf(out, "}");
 }
 
 void rest_get_node(struct call *c)
@@ -188,7 +234,7 @@ void rest_get_node(struct call *c)
         rest_problem(c, REST_NO_NODE, NULL);
         return;
     }
-    write_node(c->body, &view);
+    write_node(c, &view);
     kedge_text_printf(c->body, "\n");
 }
 
@@ -251,21 +297,42 @@ void rest_next_cursor(struct call *c, const char *last)
     kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
 }
 
+/* The next one with all of these labels. */
+static int next_node(const struct call *c, const struct kedge_labels *labels, const char *after,
+                     struct kedge_meta_view *out)
+{
+    int status = kedge_meta_after(c->s->meta, after, c->now, out);
+    while (status == 0 &&
+           !kedge_labels_match(&kedge_settings_node(c->s->settings, out->id)->labels, labels)) {
+        char last[KEDGE_STORE_ID_BYTES];
+        memcpy(last, out->id, sizeof last);
+        status = kedge_meta_after(c->s->meta, last, c->now, out);
+    }
+    return status;
+}
+
 void rest_list_nodes(struct call *c)
 {
+    const char *label = c->request->query[KEDGE_QUERY_LABEL];
+    struct kedge_labels labels = {.text = ""};
     struct kedge_meta_view view;
     struct rest_page page;
     uint64_t n = 0;
     if (!rest_read_page(c, &page))
         return;
-    kedge_text_printf(c->body, "{\"nodes\":[");
-    while (n < page.limit && kedge_meta_after(c->s->meta, page.after, c->now, &view) == 0) {
+    if (label != NULL && kedge_labels_parse(label, &labels) != 0) {
+        rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
+        return;
+    }
+    kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"nodes\":[",
+                      kedge_settings_revision(c->s->settings));
+    while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        write_node(c->body, &view);
+        write_node(c, &view);
         memcpy(page.after, view.id, sizeof page.after);
     }
     kedge_text_printf(c->body, "]");
-    if (n == page.limit && kedge_meta_after(c->s->meta, page.after, c->now, &view) == 0)
+    if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
         rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }

@@ -31,6 +31,8 @@ enum rest_problem {
     REST_NO_TENANT,
     REST_NO_WINDOW,
     REST_NO_TOKEN,
+    REST_NO_POOL,
+    REST_NOTHING_SET,
     REST_METHOD,
     REST_STALE,
     REST_TAKEN,
@@ -80,12 +82,14 @@ void rest_list_nodes(struct call *c);
 void rest_get_node(struct call *c);
 void rest_delete_node(struct call *c);
 void rest_renew_node(struct call *c);
+/* PUT /v1/nodes/{id}/applied. */
+void rest_put_applied(struct call *c);
 void rest_get_health(struct call *c);
 void rest_get_ready(struct call *c);
 void rest_get_metrics(struct call *c);
 void rest_get_version(struct call *c);
 
-/* Of c->kind. */
+/* Of c->kind; of nodes what is said of them, as far as anything is. */
 void rest_list_settings(struct call *c);
 void rest_get_setting(struct call *c);
 void rest_put_setting(struct call *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/tenants, /v1/windows and /v1/tokens: the same for all, but for what is in them. */
+/* /v1/tenants, /v1/windows, /v1/tokens, /v1/pools and /v1/nodes/{id}/settings: the same for all,
+ * but for what is in them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,7 +80,9 @@ static void missing(struct call *c)
 {
     static const enum rest_problem problems[] = {[KEDGE_TENANT] = REST_NO_TENANT,
                                                  [KEDGE_WINDOW] = REST_NO_WINDOW,
-                                                 [KEDGE_TOKEN] = REST_NO_TOKEN};
+                                                 [KEDGE_TOKEN] = REST_NO_TOKEN,
+                                                 [KEDGE_NODE] = REST_NOTHING_SET,
+                                                 [KEDGE_POOL] = REST_NO_POOL};
     rest_problem(c, problems[c->kind], NULL);
 }
 
@@ -200,6 +203,8 @@ static bool wants(const struct filter *f, const struct kedge_setting *s)
 {
     if (s->kind == KEDGE_TENANT)
         return !f->of_uid || has_uid(&s->tenant, f->uid);
+    if (s->kind == KEDGE_POOL)
+        return true;
     if (s->kind == KEDGE_TOKEN)
         return !f->of_scope || s->token.scope == f->token_scope;
     return (!f->of_scope || s->window.scope == f->scope) &&

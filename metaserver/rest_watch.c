@@ -63,6 +63,7 @@ void rest_get_configuration(struct call *c)
     } else {
         c->answer->revision = kedge_settings_revision(c->s->settings);
         kedge_json_write_document(c->body, c->s->settings);
+        kedge_json_write_document_end(c->body, c->s->settings, c->id);
         kedge_text_printf(c->body, "\n");
     }
 }
@@ -75,9 +76,9 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
     const char *name = c->request->query[KEDGE_QUERY_NAME];
     *out = (struct kedge_watch_filter){.of_kind = kind != NULL};
     if (kind != NULL && kedge_setting_kind_parse(kind, &out->kind) != 0)
-        rest_malformed(c, "kind", "must be tenant, window or token");
+        rest_malformed(c, "kind", "must be tenant, window, token, node or pool");
     else if (name != NULL && !kedge_setting_is_name(name, sizeof out->name - 1))
-        rest_malformed(c, "name", "must be the name of a tenant, a window or a token");
+        rest_malformed(c, "name", "must be the name of such a thing");
     else {
         snprintf(out->name, sizeof out->name, "%s", name != NULL ? name : "");
         return true;

@@ -205,6 +205,9 @@ static void setting_metrics(const struct kedge_service *s, struct kedge_text *ou
         kedge_settings_revision(s->settings));
     one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER, "Changes by operators.",
         s->count.changes);
+    one(out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
+        "Live nodes whose agents have not said that the last change is in force.",
+        kedge_meta_behind(s->meta, kedge_settings_revision(s->settings)));
     one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.", s->watch_count);
 }
 

@@ -38,6 +38,10 @@ static const struct kind {
                       same_window},
     [KEDGE_TOKEN] = {"token", KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1, kedge_token_validate,
                      kedge_token_same},
+    [KEDGE_NODE] = {"node", KEDGE_NODE_SETTINGS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                    kedge_node_validate, kedge_node_same},
+    [KEDGE_POOL] = {"pool", KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
+                    kedge_pool_same},
 };
 static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
                                      [KEDGE_WINDOW_DESTINATION] = "destination",

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "json_read.h"
+#include "node_json.h"
 #include "token_json.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -103,6 +104,10 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
         return decode_window(at, root, &s->window);
     case KEDGE_TOKEN:
         return token_json_decode(at, root, stored, &s->token);
+    case KEDGE_NODE:
+        return node_json_decode(at, root, &s->node);
+    case KEDGE_POOL:
+        return pool_json_decode(at, root, &s->pool);
     case KEDGE_SETTING_KINDS:
         break;
     }
@@ -146,21 +151,16 @@ int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, co
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void write_members(struct kedge_text *out, const struct kedge_setting *s)
+static void write_window(struct kedge_text *out, const struct kedge_window *w)
 {
-    if (s->kind == KEDGE_TOKEN) {
-        token_json_write(out, &s->token, false);
-        return;
-    }
-    if (s->kind == KEDGE_WINDOW) {
-        const struct kedge_window *w = &s->window;
-        kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
-        if (w->tenant[0] != '\0')
-            kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
-        kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
-        return;
-    }
-    const struct kedge_tenant *t = &s->tenant;
+    kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
+    if (w->tenant[0] != '\0')
+        kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+    kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
+}
+
+static void write_tenant(struct kedge_text *out, const struct kedge_tenant *t)
+{
     kedge_text_printf(out, "\"uids\":[");
     for (uint32_t i = 0; i < t->uid_count; i++) {
         const char *comma = i == 0 ? "" : ",";
@@ -175,6 +175,29 @@ static void write_members(struct kedge_text *out, const struct kedge_setting *s)
     kedge_text_printf(
         out, ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64 ",\"window_ops\":%" PRIu64,
         t->memory_bytes, t->window_bytes, t->window_ops);
+}
+
+static void write_members(struct kedge_text *out, const struct kedge_setting *s)
+{
+    switch (s->kind) {
+    case KEDGE_TENANT:
+        write_tenant(out, &s->tenant);
+        return;
+    case KEDGE_WINDOW:
+        write_window(out, &s->window);
+        return;
+    case KEDGE_TOKEN:
+        token_json_write(out, &s->token, false);
+        return;
+    case KEDGE_NODE:
+        node_json_write(out, &s->node);
+        return;
+    case KEDGE_POOL:
+        pool_json_write(out, &s->pool);
+        return;
+    case KEDGE_SETTING_KINDS:
+        return;
+    }
 }
 
 void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting)
@@ -240,22 +263,37 @@ void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_
     kedge_text_printf(out, "}");
 }
 
+static void write_array(struct kedge_text *out, const struct kedge_settings *s,
+                        enum kedge_setting_kind kind, const struct kedge_node *node)
+{
+    const struct kedge_setting *item = NULL;
+    const char *after = "", *comma = "";
+    kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
+    while ((item = kedge_settings_after(s, kind, after)) != NULL) {
+        after = item->name;
+        if (kind == KEDGE_POOL && !kedge_labels_match(&node->labels, &item->pool.nodes))
+            continue;
+        kedge_text_printf(out, "%s", comma);
+        kedge_json_write_setting(out, item);
+        comma = ",";
+    }
+    kedge_text_printf(out, "]");
+}
+
 void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s)
 {
     kedge_text_printf(out, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
-    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
-        const struct kedge_setting *item = NULL;
-        const char *after = "";
-        if (kind == KEDGE_TOKEN) /* no business of agents */
-            continue;
-        kedge_text_printf(out, ",\"%ss\":[",
-                          kedge_setting_kind_name((enum kedge_setting_kind)kind));
-        while ((item = kedge_settings_after(s, (enum kedge_setting_kind)kind, after)) != NULL) {
-            kedge_text_printf(out, "%s", after[0] == '\0' ? "" : ",");
-            kedge_json_write_setting(out, item);
-            after = item->name;
-        }
-        kedge_text_printf(out, "]");
-    }
+    write_array(out, s, KEDGE_TENANT, NULL);
+    write_array(out, s, KEDGE_WINDOW, NULL);
+}
+
+void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
+                                   const char *node)
+{
+    const struct kedge_node *n = kedge_settings_node(s, node);
+    kedge_text_printf(out, ",\"node\":{");
+    node_json_write(out, n);
+    kedge_text_printf(out, "}");
+    write_array(out, s, KEDGE_POOL, n);
     kedge_text_printf(out, "}");
 }

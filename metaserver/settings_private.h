@@ -11,4 +11,10 @@ int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *faul
 /* But for revisions. */
 bool kedge_token_same(const struct kedge_setting *a, const struct kedge_setting *b);
 
+/* The same of what is said of a node, and of a pool: node.c. */
+int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault);
+bool kedge_node_same(const struct kedge_setting *a, const struct kedge_setting *b);
+int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault);
+bool kedge_pool_same(const struct kedge_setting *a, const struct kedge_setting *b);
+
 #endif

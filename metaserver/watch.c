@@ -13,10 +13,10 @@
 enum {
     EVENTS_PER_PIECE = 16,
     DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
-    PIECE_BYTES = 1 << 16,
+    PIECE_BYTES = 1 << 17,    /* more than what is said of one node and the pools takes */
 };
 
-/* The configuration as of one revision, shared by all that are being sent it. */
+/* The configuration as of one revision but for its end, shared by all that are being sent it. */
 struct kedge_watch_document {
     struct kedge_service *s;
     unsigned users;
@@ -33,7 +33,8 @@ struct kedge_watch {
     char node[KEDGE_STORE_ID_BYTES];       /* of the configuration */
     struct kedge_watch_filter filter;      /* of the trail */
     struct kedge_watch_document *document; /* that is being sent */
-    struct kedge_text piece;               /* of the trail, likewise */
+    struct kedge_text piece;               /* of the trail, likewise; or the document's end */
+    bool has_end;                          /* which is to follow */
     uint64_t beat_at;
     char token_name[KEDGE_SETTING_NAME_BYTES]; /* that its client has shown; "": none */
     uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
@@ -113,18 +114,24 @@ static bool is_let_in(const struct kedge_watch *w, uint64_t now)
     return token != NULL && token->revision == w->token_revision && now < w->token_ends;
 }
 
-static void release(struct kedge_watch *w)
+static void release_document(struct kedge_watch *w)
 {
     struct kedge_watch_document *d = w->document;
     w->document = NULL;
-    kedge_text_fini(&w->piece);
-    kedge_text_init(&w->piece, PIECE_BYTES);
     if (d == NULL || --d->users > 0)
         return;
     if (d->s->document == d)
         d->s->document = NULL;
     kedge_text_fini(&d->text);
     free(d);
+}
+
+static void release(struct kedge_watch *w)
+{
+    release_document(w);
+    kedge_text_fini(&w->piece);
+    kedge_text_init(&w->piece, PIECE_BYTES);
+    w->has_end = false;
 }
 
 void kedge_watch_free(struct kedge_watch *w)
@@ -150,7 +157,6 @@ static struct kedge_watch_document *present(struct kedge_service *s)
         .s = s, .users = 1, .revision = kedge_settings_revision(s->settings)};
     kedge_text_init(&d->text, DOCUMENT_BYTES);
     kedge_json_write_document(&d->text, s->settings);
-    kedge_text_append(&d->text, "\n", 1);
     if (d->text.error != 0) {
         kedge_text_fini(&d->text);
         free(d);
@@ -170,11 +176,25 @@ static int next_configuration(struct kedge_watch *w, const char **bytes, size_t 
     w->document = present(w->s);
     if (w->document == NULL)
         return -ENOMEM;
+    /* Of the same revision, whatever happens until it is taken. */
+    kedge_json_write_document_end(&w->piece, w->s->settings, w->node);
+    kedge_text_append(&w->piece, "\n", 1);
+    if (w->piece.error != 0)
+        return -ENOMEM;
+    w->has_end = true;
     w->known = true;
     w->revision = w->document->revision;
     *bytes = w->document->text.data;
     *length = w->document->text.length;
     return 0;
+}
+
+static void next_end(struct kedge_watch *w, const char **bytes, size_t *length)
+{
+    release_document(w);
+    w->has_end = false;
+    *bytes = w->piece.data;
+    *length = w->piece.length;
 }
 
 static int next_events(struct kedge_watch *w, const char **bytes, size_t *length)
@@ -200,9 +220,13 @@ static int next_events(struct kedge_watch *w, const char **bytes, size_t *length
 int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length)
 {
     *length = 0;
-    release(w);
     if (!is_let_in(w, now))
         return -ECANCELED;
+    if (w->has_end) {
+        next_end(w, bytes, length);
+        return 0;
+    }
+    release(w);
     int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
     if (status != 0)
         return status;

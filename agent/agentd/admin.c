@@ -179,6 +179,7 @@ static void status(struct agent *a, struct kedge_text *t)
     status_lane(a, t);
     status_connector(a, t);
     windows_status(a, t);
+    node_status(a, t);
     status_lists(a, t);
     kedge_text_printf(t, "}\n");
 }
@@ -262,6 +263,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
     tenant_metrics(a, t);
     windows_metrics(a, t);
     leases_metrics(a, t);
+    node_metrics(a, t);
 }
 
 static bool is_registered(const struct agent *a)

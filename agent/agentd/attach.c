@@ -149,6 +149,10 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         refuse(c, m->h.tag, -ENOENT, text);
         return;
     }
+    if (node_refuses(a, text, sizeof text)) {
+        refuse(c, m->h.tag, -EBUSY, text);
+        return;
+    }
     int tenant = agentd_tenants_find(&a->tenants, c->peer.uid);
     if (tenant < 0) {
         snprintf(text, sizeof text,

@@ -145,6 +145,8 @@ struct registration {
     uv_timer_t timer; /* the next renewal, or the next try */
     uint64_t lease_ms, backoff_ms;
     char why[160]; /* of the last failure; empty once registered */
+    bool telling;  /* what is in force, which has this hash (0: it has not been told): */
+    uint64_t told, tell_ns;
     struct kedge_log_limit log;
     uint8_t gid[16];             /* of the metaserver's endpoint */
     struct kedge_fab_ah *before; /* of its address before this one, or NULL */
@@ -268,6 +270,10 @@ void sessions_taken(struct agent *a);
 void sessions_quotas(struct agent *a);
 /* Of a tenant (its index + 1) that nobody says any more. */
 void sessions_end_tenant(struct agent *a, uint32_t tenant);
+void sessions_end_all(struct agent *a, uint32_t reason);
+/* Those that anything is still in flight of, or believed; not those whose worker has only not
+ * closed them yet. */
+uint32_t sessions_left(const struct agent *a);
 /* Live sessions of a tenant (its index + 1). */
 uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant);
 void sessions_stop(struct agent *a);
@@ -328,6 +334,29 @@ struct kedge_http_request;
 void leases_abandon(void *user, struct kedge_http_request *request);
 /* After the lane thread has ended, before arenas are retired. */
 void leases_stop(struct agent *a);
+
+/* ---- node.c
+ * ---------------------------------------------------------------------------------------- */
+
+struct node_state {
+    struct agentd_node said;
+    uint64_t end_ns; /* draining: when the sessions that are left are ended; UINT64_MAX: never */
+};
+
+void node_apply(struct agent *a, const struct agentd_node *said);
+/* Now and then: ends what has had its time. */
+void node_tick(struct agent *a);
+/* Whether no new workers are taken, and the sentence that says so. */
+bool node_refuses(const struct agent *a, char *text, size_t size);
+/* A member of the status's object, with a comma before; and metrics. */
+void node_status(const struct agent *a, struct kedge_text *t);
+void node_metrics(const struct agent *a, struct kedge_text *t);
+
+/* ---- report.c
+ * -------------------------------------------------------------------------------------- */
+
+/* Now and then, and at once when something has changed that metaservers are told. */
+void report_step(struct agent *a);
 
 /* ---- attach.c
  * -------------------------------------------------------------------------------------- */
@@ -439,6 +468,7 @@ struct agent {
     struct leases leases;
     /* follow.c */
     struct follow follow;
+    struct node_state node;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

@@ -36,6 +36,7 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
     a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
     a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
     sessions_quotas(a);
+    node_apply(a, &s->node);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         if (leave & UINT64_C(1) << i)
             sessions_end_tenant(a, i + 1);
@@ -150,6 +151,7 @@ static int take_line(void *user, const char *text, size_t length)
     f->backoff_ms = TRY_MIN_MS;
     forget_pending(f);
     int status = take_document(a, text, length);
+    report_step(a);
     if (status == 0)
         keep(a, text, length);
     else if (status == -ENOSPC)
@@ -212,6 +214,7 @@ static void on_look(uv_timer_t *timer)
     struct agent *a = timer->data;
     struct follow *f = &a->follow;
     const uint64_t now = kedge_clock_ns();
+    report_step(a);
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
     if (f->call == 0 && now >= f->try_ns)

@@ -56,6 +56,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void on_tick(uv_timer_t *timer)
 {
     sessions_tick(timer->data);
+    node_tick(timer->data);
     paths_tick(timer->data);
     readers_tick(timer->data);
 }

@@ -287,14 +287,12 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
         return;
     if (answer->status == 404) {
         put(r);
-        return;
-    }
-    if (answer->status != 200) {
+    } else if (answer->status != 200) {
         refused(r, answer);
-        return;
+    } else {
+        r->state = REGISTRATION_DONE;
+        r->backoff_ms = BACKOFF_MS;
     }
-    r->state = REGISTRATION_DONE;
-    r->backoff_ms = BACKOFF_MS;
 }
 
 static void complete(struct registration *r)
@@ -303,6 +301,7 @@ static void complete(struct registration *r)
               r->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->why[0] = '\0';
+    r->told = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
     tell_lane(r->agent);
     uv_timer_stop(&r->timer);

@@ -439,16 +439,35 @@ void session_release(struct agent *a, uint32_t number, uint32_t reason)
         take_back(a, s);
 }
 
-void sessions_end_tenant(struct agent *a, uint32_t tenant)
+/* tenant 0: of all. */
+static void end_those(struct agent *a, uint32_t tenant, uint32_t reason)
 {
     for (uint32_t i = 0; i < a->config.max_sessions; i++) {
         struct agent_session *s = &a->sessions[i];
-        if (s->stage != STAGE_LIVE || s->tenant != tenant)
+        if (s->stage != STAGE_LIVE || (tenant != 0 && s->tenant != tenant))
             continue;
-        tell_end(a, i, KEDGE_REASON_TENANT);
+        tell_end(a, i, reason);
         if (s->connection != NULL)
             connection_end(s->connection);
     }
+}
+
+void sessions_end_tenant(struct agent *a, uint32_t tenant)
+{
+    end_those(a, tenant, KEDGE_REASON_TENANT);
+}
+
+void sessions_end_all(struct agent *a, uint32_t reason)
+{
+    end_those(a, 0, reason);
+}
+
+uint32_t sessions_left(const struct agent *a)
+{
+    uint32_t held = 0;
+    for (uint64_t i = 0; i < a->config.max_sessions; i++)
+        held += a->sessions[i].held;
+    return a->count.live + a->count.ending - held;
 }
 
 static void over(struct agent *a, struct agent_session *s)

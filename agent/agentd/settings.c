@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 
+#define GRACE_MOST_MS UINT64_C(9007199254) /* as metaservers have it */
+
 /* ---- values */
 
 /* A number that may be left out: then 0. */
@@ -149,6 +151,76 @@ struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
     return least;
 }
 
+/* ---- this node, and pools: older metaservers say nothing of them */
+
+static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_errbuf *why)
+{
+    const json_t *object = json_object_get(root, "node");
+    const char *reason = json_string_value(json_object_get(object, "reason"));
+    int status = number(object, "node", "grace_ms", &n->grace_ms, why);
+    if (status != 0)
+        return status;
+    if (n->grace_ms > GRACE_MOST_MS)
+        return kedge_err(why, -EINVAL, "node: grace_ms is more than %d days",
+                         (int)(GRACE_MOST_MS / 86400000));
+    n->draining = json_is_true(json_object_get(object, "draining"));
+    n->cordoned = n->draining || json_is_true(json_object_get(object, "cordoned"));
+    snprintf(n->reason, sizeof n->reason, "%s", reason != NULL ? reason : "");
+    for (char *c = n->reason; *c != '\0'; c++) /* workers print it */
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    uint32_t min, max;
+} numbers[] = {
+    [AGENTD_SESSIONS_AHEAD] = {"sessions_ahead", 1, 1024},
+    [AGENTD_ARENAS_AHEAD] = {"arenas_ahead", 1, 1024},
+    [AGENTD_AHEAD_MOST] = {"ahead_max", 1, 1024},
+    [AGENTD_DCIS] = {"dcis", 2, 32},
+    [AGENTD_SPARES] = {"spares", 0, 32},
+    [AGENTD_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, 1024},
+};
+
+const char *agentd_pool_number_name(enum agentd_pool_number number)
+{
+    return numbers[number].name;
+}
+
+static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    struct agentd_pool *p = &s->pool[s->pools];
+    if (s->pools == AGENTD_POOLS)
+        return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
+    int status = name(object, "name", sizeof p->name, p->name, why);
+    for (int i = 0; i < AGENTD_POOL_NUMBERS && status == 0; i++) {
+        uint64_t value = 0;
+        p->number[i] = AGENTD_UNSAID;
+        if (json_object_get(object, numbers[i].name) == NULL)
+            continue;
+        status = number(object, p->name, numbers[i].name, &value, why);
+        if (status == 0 && (value < numbers[i].min || value > numbers[i].max))
+            status = kedge_err(why, -EINVAL, "pool %s: %s must be from %u to %u", p->name,
+                               numbers[i].name, numbers[i].min, numbers[i].max);
+        p->number[i] = (uint32_t)value;
+    }
+    s->pools += status == 0;
+    return status;
+}
+
+struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name)
+{
+    struct agentd_pool none = {.name = ""};
+    for (uint32_t i = 0; i < s->pools; i++)
+        if (strcmp(s->pool[i].name, name) == 0)
+            return s->pool[i];
+    for (int i = 0; i < AGENTD_POOL_NUMBERS; i++)
+        none.number[i] = AGENTD_UNSAID;
+    return none;
+}
+
 /* ---- the document */
 
 static int decode_array(const json_t *root, const char *key,
@@ -179,6 +251,10 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
         status = decode_array(root, "tenants", decode_tenant, out, why);
     if (status == 0)
         status = decode_array(root, "windows", decode_window, out, why);
+    if (status == 0)
+        status = decode_node(root, &out->node, why);
+    if (status == 0 && json_object_get(root, "pools") != NULL)
+        status = decode_array(root, "pools", decode_pool, out, why);
     json_decref(root);
     for (uint32_t i = 0; i < out->tenants && status == 0; i++)
         out->tenant[i].window = agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);

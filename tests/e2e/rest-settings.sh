@@ -66,6 +66,8 @@ example() { # path in the document, method, status, path
 }
 send PUT /v1/nodes/host-17 "$(told '/v1/nodes/{id}' PUT request)"
 resemble '/v1/nodes/{id}' PUT 201
+send PUT /v1/nodes/host-17/applied "$(told '/v1/nodes/{id}/applied' PUT request)"
+expect 204 "the example of PUT /v1/nodes/{id}/applied is kept"
 send PUT /v1/nodes/host-18 "$(node 5 2)"
 ask '/v1/nodes?limit=1'
 resemble /v1/nodes GET 200
@@ -95,6 +97,11 @@ ask "${local[@]}" /v1/tokens
 compare /v1/tokens GET 200
 ask "${local[@]}" /v1/tokens/host-17
 compare '/v1/tokens/{name}' GET 200
+example '/v1/nodes/{id}/settings' PUT 201 /v1/nodes/host-17/settings
+example '/v1/nodes/{id}/settings' GET 200 /v1/nodes/host-17/settings
+example '/v1/pools/{name}' PUT 201 /v1/pools/default
+example '/v1/pools/{name}' GET 200 /v1/pools/default
+example /v1/pools GET 200 /v1/pools
 example '/v1/tenants/{name}' PUT 409 /v1/tenants/db
 send PUT /v1/windows/of-web '{"scope":"tenant","tenant":"web"}'
 expect 201 "a window of a tenant is created"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of PUT /v1/tenants/{name}, /v1/windows/{name} and /v1/tokens/{name}: what is believed is
- * within its bounds and says the same when it is written and read again, as the store does. */
+/* Bodies of PUT /v1/tenants/{name} and of all else that operators set: what is believed is within
+ * its bounds and says the same when it is written and read again, as the store does. And what
+ * agents report. */
 #include <string.h>
 
 #include "base/assert.h"
+#include "metaserver/json.h"
 #include "metaserver/settings_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +36,74 @@ static void check_token(const struct kedge_token *t)
     KEDGE_ASSERT(kedge_token_is_bare(t)); /* clients have no say in that */
 }
 
+static void check_labels(const struct kedge_labels *l)
+{
+    struct kedge_label one, before = {.key = ""};
+    int count = 0;
+    KEDGE_ASSERT(memchr(l->text, '\0', sizeof l->text) != NULL);
+    for (const char *at = l->text; kedge_labels_next(at, &one); at = one.next, count++) {
+        KEDGE_ASSERT(kedge_label_is_key(one.key) && kedge_label_is_value(one.value));
+        KEDGE_ASSERT(strcmp(before.key, one.key) < 0);
+        before = one;
+    }
+    KEDGE_ASSERT(count <= KEDGE_LABELS_MAX && kedge_labels_match(l, l));
+}
+
+static void check_node(const struct kedge_node *n)
+{
+    check_labels(&n->labels);
+    KEDGE_ASSERT(n->cordoned || (!n->draining && n->reason[0] == '\0'));
+    KEDGE_ASSERT(n->draining || n->grace_ms == 0);
+    for (const char *c = n->reason; *c != '\0'; c++)
+        KEDGE_ASSERT((unsigned char)*c >= ' ');
+}
+
+static void check_pool(const struct kedge_pool *p)
+{
+    check_labels(&p->nodes);
+    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++) {
+        uint32_t min, max;
+        kedge_pool_number_bounds((enum kedge_pool_number)i, &min, &max);
+        KEDGE_ASSERT(p->number[i] == KEDGE_POOL_UNSAID ||
+                     (p->number[i] >= min && p->number[i] <= max));
+    }
+}
+
+static void check_kind(const struct kedge_setting *s)
+{
+    switch (s->kind) {
+    case KEDGE_TENANT:
+        check_tenant(&s->tenant);
+        return;
+    case KEDGE_WINDOW:
+        check_window(&s->window);
+        return;
+    case KEDGE_TOKEN:
+        check_token(&s->token);
+        return;
+    case KEDGE_NODE:
+        check_node(&s->node);
+        return;
+    case KEDGE_POOL:
+        check_pool(&s->pool);
+        return;
+    case KEDGE_SETTING_KINDS:
+        return;
+    }
+}
+
+/* What an agent says of it. */
+static void check_report(const uint8_t *data, size_t size)
+{
+    struct kedge_meta_report r;
+    struct kedge_fault fault = {.field = ""};
+    uint32_t incarnation;
+    if (kedge_json_report(data, size, &incarnation, &r, &fault) == 0)
+        KEDGE_ASSERT(r.reported && memchr(r.why, '\0', sizeof r.why) != NULL);
+    else
+        KEDGE_ASSERT(fault.detail[0] != '\0');
+}
+
 static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size)
 {
     struct kedge_setting setting, again;
@@ -45,12 +115,7 @@ static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size
         return;
     }
     KEDGE_ASSERT(setting.kind == kind && strcmp(setting.name, "x") == 0);
-    if (kind == KEDGE_TENANT)
-        check_tenant(&setting.tenant);
-    else if (kind == KEDGE_TOKEN)
-        check_token(&setting.token);
-    else
-        check_window(&setting.window);
+    check_kind(&setting);
     kedge_text_init(&first, 1 << 16);
     kedge_text_init(&second, 1 << 16);
     kedge_json_write_body(&first, &setting);
@@ -63,8 +128,8 @@ static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    check(KEDGE_TENANT, data, size);
-    check(KEDGE_WINDOW, data, size);
-    check(KEDGE_TOKEN, data, size);
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+        check((enum kedge_setting_kind)kind, data, size);
+    check_report(data, size);
     return 0;
 }

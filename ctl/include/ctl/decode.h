@@ -5,6 +5,7 @@
 #ifndef CTL_DECODE_H
 #define CTL_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,8 @@ enum {
     CTL_ID_BYTES = 64,
     CTL_WORD_BYTES = 64,
     CTL_MAX_ENDPOINTS = 16, /* of a node; what a server sends beyond is not shown */
+    CTL_TEXT_BYTES = 256,
+    CTL_LABELS_BYTES = 1024,
     CTL_PATH_BYTES = 128,
     CTL_MAX_PAIRS = 4096,
     CTL_MAX_NESTING = 8,
@@ -29,6 +32,13 @@ struct ctl_node {
     char id[CTL_ID_BYTES];
     char state[CTL_WORD_BYTES];
     uint64_t incarnation, expires_in_ms;
+    bool cordoned, draining;
+    char reason[CTL_TEXT_BYTES];
+    char labels[CTL_LABELS_BYTES]; /* "key=value,..." */
+    bool reported;                 /* what its agent says of the settings: */
+    bool behind, says_sessions;
+    uint64_t revision, sessions; /* in force; workers that it has */
+    char why[CTL_TEXT_BYTES];    /* what it cannot do */
     size_t endpoints;
     struct ctl_endpoint endpoint[CTL_MAX_ENDPOINTS];
 };

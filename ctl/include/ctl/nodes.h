@@ -8,6 +8,20 @@
 
 /* All pages. The caller's to fini. 0 or -errno. */
 int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err);
+/* What an operator wants to say of a node. */
+enum { CTL_REASON_BYTES = 128 };
+struct ctl_node_edit {
+    enum ctl_command what;    /* CTL_NODE_LABEL, _CORDON, _UNCORDON, _DRAIN */
+    const char *const *words; /* of LABEL: KEY=VALUE sets one, KEY- takes it away */
+    size_t word_count;
+    const char *reason; /* of CORDON and DRAIN */
+    uint64_t grace_ms;  /* of DRAIN; 0: for ever */
+};
+/* What to PUT as a node's settings: those of `body` (NULL: nothing is set yet) with that changed.
+ * *revision is that of body, 0 without. 0; -EINVAL: a word is no label; -EBADMSG; -ENOMEM. */
+int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
+                  struct kedge_text *out, uint64_t *revision, struct kedge_errbuf *err);
+
 /* Appends a node as a JSON object, with the REST interface's names. */
 void ctl_node_json(struct kedge_text *t, const struct ctl_node *node);
 

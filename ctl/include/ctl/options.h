@@ -18,6 +18,10 @@ enum ctl_command {
     CTL_STATUS = 1,
     CTL_NODE_LIST,
     CTL_NODE_GET,
+    CTL_NODE_LABEL,
+    CTL_NODE_CORDON,
+    CTL_NODE_UNCORDON,
+    CTL_NODE_DRAIN,
     CTL_AGENT_STATUS,
     CTL_DOCTOR,
     CTL_SETTING_LIST,
@@ -38,13 +42,17 @@ enum ctl_command {
 /* Strings are argv's, the environment's, or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id;           /* of NODE_GET, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET; of
-                               * LEASE_REVOKE, or NULL: all of `worker` */
-    const char *kind;         /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
-                               * EVENT_WATCH, or NULL: all */
-    const char *const *words; /* of SETTING_CREATE and _SET: KEY=VALUE, argv's */
+    const char *id;   /* of NODE_* but LIST, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET;
+                       * of LEASE_REVOKE, or NULL: all of `worker` */
+    const char *kind; /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
+                       * EVENT_WATCH, or NULL: all */
+    const char *const *words; /* of SETTING_CREATE and _SET: KEY=VALUE; of NODE_LABEL; argv's */
     size_t word_count;
-    const char *file; /* of APPLY; "-": standard input */
+    const char *label;  /* of NODE_LIST: KEY=VALUE,...; or NULL */
+    const char *reason; /* of NODE_CORDON and _DRAIN; or NULL */
+    uint64_t grace_ms;  /* of NODE_DRAIN; 0: for ever */
+    bool wait;          /* of NODE_DRAIN */
+    const char *file;   /* of APPLY; "-": standard input */
     bool from_revision;
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */

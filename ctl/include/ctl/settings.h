@@ -23,8 +23,11 @@ enum ctl_type {
     CTL_SIZE, /* bytes, with a unit or without */
     CTL_UIDS, /* 1000,2000-2999 */
     CTL_WORD,
-    CTL_WORDS, /* several, with commas */
-    CTL_TIME,  /* 2027-01-31T00:00:00Z, or from now on, such as 30d */
+    CTL_WORDS,  /* several, with commas */
+    CTL_TIME,   /* 2027-01-31T00:00:00Z, or from now on, such as 30d */
+    CTL_COUNT,  /* of which 0 is one */
+    CTL_LABELS, /* zone=a,rack=7 */
+    CTL_BOOL,
 };
 
 struct ctl_key {
@@ -37,12 +40,13 @@ struct ctl_key {
 struct ctl_kind {
     const char *name;   /* "tenant" */
     const char *plural; /* of its path and its lists */
+    const char *suffix; /* of its path, behind the name */
     bool secret;        /* its creation shows a secret, so that nothing else creates it */
     size_t keys;
     struct ctl_key key[CTL_KEYS_MAX];
 };
 
-/* "tenant", "window" or "token"; NULL: there is no such kind. */
+/* "tenant", "window", "token", "node" or "pool"; NULL: there is no such kind. */
 const struct ctl_kind *ctl_kind_find(const char *name);
 
 struct ctl_setting {

@@ -59,12 +59,25 @@ struct kedge_meta_verdict {
     char evict[KEDGE_STORE_ID_BYTES]; /* not empty: remove this expired node first, to make room */
 };
 
+enum { KEDGE_META_WHY_BYTES = 240 };
+
+/* What an agent says of the configuration that it follows. Of its registration, and as soft: gone
+ * when the node's lease ends, or this process. */
+struct kedge_meta_report {
+    bool reported;                  /* else it has said nothing */
+    uint64_t revision;              /* in force */
+    uint64_t seen;                  /* the newest that it was told */
+    uint32_t sessions;              /* workers that it has; UINT32_MAX: it does not say */
+    char why[KEDGE_META_WHY_BYTES]; /* what it cannot do; "": it does all */
+};
+
 /* A node as it is shown: never keys, never addresses. */
 struct kedge_meta_view {
     char id[KEDGE_STORE_ID_BYTES];
     uint32_t incarnation;
     enum kedge_meta_state state;
-    uint64_t expires_in_ns; /* waiting, live; else 0 */
+    uint64_t expires_in_ns;          /* waiting, live; else 0 */
+    struct kedge_meta_report report; /* of one that is live */
     uint32_t endpoint_count;
     struct {
         uint8_t gid[16];
@@ -111,6 +124,11 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
  * older incarnation than *known. */
 int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation, uint64_t now,
                      uint32_t *known);
+/* Keeps what the agent of a live node says. 0, or as kedge_meta_renew(). */
+int kedge_meta_report(struct kedge_meta *m, const char *id, uint32_t incarnation,
+                      const struct kedge_meta_report *report, uint32_t *known);
+/* How many live nodes do not have this revision in force, as far as they have said. */
+uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision);
 /* Takes a node out, its endpoints first. 0 or -ENOENT. */
 int kedge_meta_remove(struct kedge_meta *m, const char *id);
 

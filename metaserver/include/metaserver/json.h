@@ -25,5 +25,8 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
 /* POST /v1/nodes/{id}/renew. As above. */
 int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
                        struct kedge_fault *fault);
+/* PUT /v1/nodes/{id}/applied. As above. */
+int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
+                      struct kedge_meta_report *out, struct kedge_fault *fault);
 
 #endif

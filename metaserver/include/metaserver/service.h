@@ -87,6 +87,7 @@ enum kedge_service_query {
     KEDGE_QUERY_NAME,
     KEDGE_QUERY_WATCH,
     KEDGE_QUERY_REVISION,
+    KEDGE_QUERY_LABEL,
     KEDGE_QUERIES,
 };
 /* "limit", ...: what they are called. */

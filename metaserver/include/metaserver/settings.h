@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators set: tenants, windows and tokens, and the trail of who changed what.
+/* What operators set: tenants, windows, tokens, nodes and pools, and the trail of who changed what.
  *
  * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
  * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "metaserver/fault.h"
+#include "metaserver/labels.h"
 
 enum {
     KEDGE_SETTING_NAME_BYTES = 64, /* with the NUL */
@@ -23,13 +24,26 @@ enum {
     KEDGE_TOKENS_MAX = 32768, /* one for each of as many nodes as there are by default, and more */
     KEDGE_TOKEN_GIDS = 16,    /* as many endpoints as a node has */
     KEDGE_TOKEN_HASH_BYTES = 32,
+    KEDGE_NODE_SETTINGS_MAX = 16384, /* nodes of which anything is set */
+    KEDGE_REASON_CHARS = 127,        /* why a node is cordoned */
+    KEDGE_POOLS_MAX = 64,
+    KEDGE_POOL_NAME_MAX = 31,
+    KEDGE_POOL_AHEAD_MAX = 1024, /* of sessions, arenas and queue pairs; as the agent's settings */
+    KEDGE_POOL_DCIS_MAX = 32,
     KEDGE_SETTING_TAGS = 8, /* that an If-Match may list */
 };
 #define KEDGE_SETTING_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
 #define KEDGE_TENANT_MEMORY_MIN  65536               /* bytes; less is no arena */
 
 /* Those that others refer to come first: so they are restored. */
-enum kedge_setting_kind { KEDGE_TENANT, KEDGE_WINDOW, KEDGE_TOKEN, KEDGE_SETTING_KINDS };
+enum kedge_setting_kind {
+    KEDGE_TENANT,
+    KEDGE_WINDOW,
+    KEDGE_TOKEN,
+    KEDGE_NODE,
+    KEDGE_POOL,
+    KEDGE_SETTING_KINDS
+};
 
 /* Both included. */
 struct kedge_uid_range {
@@ -67,6 +81,34 @@ struct kedge_token {
     uint8_t hash[KEDGE_TOKEN_HASH_BYTES]; /* SHA-256 of its secret: in the store and here alone */
 };
 
+/* What an operator says of a node, apart from what its agent registers: it need not be registered.
+ * Cordoned: its agent takes no new workers. Draining: cordoned, and those that it has go; by
+ * themselves, or when grace_ms is over (0: it never is). */
+struct kedge_node {
+    struct kedge_labels labels;
+    bool cordoned, draining; /* not draining alone */
+    uint64_t grace_ms;
+    char reason[KEDGE_REASON_CHARS + 1]; /* for workers that are refused; "" unless cordoned */
+};
+
+/* Numbers of a pool. */
+enum kedge_pool_number {
+    KEDGE_POOL_SESSIONS_AHEAD, /* kept ready at least */
+    KEDGE_POOL_ARENAS_AHEAD,
+    KEDGE_POOL_AHEAD_MOST, /* of each, however many workers come */
+    KEDGE_POOL_DCIS,
+    KEDGE_POOL_SPARES,
+    KEDGE_POOL_QUEUE_PAIRS_AHEAD,
+    KEDGE_POOL_NUMBERS
+};
+#define KEDGE_POOL_UNSAID UINT32_MAX /* each node's own settings say it */
+
+/* How much the nodes with all of these labels keep ready in the pool of that name. */
+struct kedge_pool {
+    struct kedge_labels nodes;
+    uint32_t number[KEDGE_POOL_NUMBERS];
+};
+
 struct kedge_setting {
     enum kedge_setting_kind kind;
     char name[KEDGE_SETTING_NAME_BYTES];
@@ -75,6 +117,8 @@ struct kedge_setting {
         struct kedge_tenant tenant;
         struct kedge_window window;
         struct kedge_token token;
+        struct kedge_node node;
+        struct kedge_pool pool;
     };
 };
 
@@ -108,6 +152,7 @@ void kedge_settings_free(struct kedge_settings *s); /* NULL is allowed */
 const char *kedge_setting_kind_name(enum kedge_setting_kind kind);
 const char *kedge_window_scope_name(enum kedge_window_scope scope);
 const char *kedge_scope_name(enum kedge_scope scope);
+const char *kedge_pool_number_name(enum kedge_pool_number number); /* "sessions_ahead" */
 /* 0 or -EINVAL. */
 int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out);
 int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out);
@@ -115,6 +160,13 @@ int kedge_scope_parse(const char *name, enum kedge_scope *out);
 
 /* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
 bool kedge_setting_is_name(const char *name, uint32_t max);
+
+/* The least and the most that a number of a pool may be. */
+void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint32_t *max);
+
+/* What is in force of a node: its setting, or the one of a node of which nothing is set. Borrowed.
+ */
+const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, const char *id);
 
 /* Whether no secret belongs to it: its hash is all zero. */
 bool kedge_token_is_bare(const struct kedge_token *t);

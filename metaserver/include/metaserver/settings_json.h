@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "metaserver/settings.h"
 
-/* PUT /v1/tenants/{name}, /v1/windows/{name}, /v1/tokens/{name}: a body without name and revision.
+/* PUT /v1/tenants/{name} and so on: a body without name and revision.
  * 0, and *out is right by itself; -EINVAL and *fault: not JSON (duplicate keys, NUL, bad UTF-8, too
  * deep), an unknown field, or a value that is missing, of the wrong type or out of bounds. */
 int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
@@ -30,7 +30,10 @@ void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setti
                                 const char *secret);
 /* Appends an entry of the trail. */
 void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
-/* Appends all of it but the tokens, as an agent is told. */
+/* Appends what an agent is told: first what is the same for all, then what is said of its node and
+ * the pools that are for it. No tokens. */
 void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s);
+void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
+                                   const char *node);
 
 #endif

@@ -158,6 +158,7 @@ enum kedge_reason {
     KEDGE_REASON_RESTARTED = 17,    /* the agent begins anew, as a later incarnation of its node */
     KEDGE_REASON_TENANT = 18,       /* its tenant was taken away */
     KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
+    KEDGE_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
 };
 
 /* ---- the two mappings

@@ -14,7 +14,10 @@
 static struct kedge_errbuf err;
 static const char one[] = "{\"id\":\"a\",\"incarnation\":7,\"state\":\"live\",\"expires_in_ms\":5,"
                           "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
-                          "\"transports\":[\"dc\",\"rc\"],\"mtu\":4096}]}";
+                          "\"transports\":[\"dc\",\"rc\"],\"mtu\":4096}],"
+                          "\"labels\":{\"arch\":\"x\",\"zone\":\"\"},\"cordoned\":true,"
+                          "\"draining\":true,\"reason\":\"a disk\",\"applied\":{\"revision\":4,"
+                          "\"behind\":true,\"sessions\":3,\"why\":\"no room\"}}";
 
 START_TEST(a_node_goes_through_json_and_back)
 {
@@ -22,6 +25,7 @@ START_TEST(a_node_goes_through_json_and_back)
     struct kedge_text t;
     ck_assert_int_eq(ctl_decode_node(one, strlen(one), &n, &err), 0);
     ck_assert_str_eq(n.endpoint[0].transports, "dc,rc");
+    ck_assert_str_eq(n.labels, "arch=x,zone=");
     kedge_text_init(&t, 4096);
     ctl_node_json(&t, &n);
     ck_assert_str_eq(kedge_text_str(&t), one);
@@ -32,7 +36,7 @@ END_TEST
 START_TEST(pages_add_up)
 {
     struct ctl_nodes nodes = {.node = NULL};
-    char body[512], next[16];
+    char body[1024], next[16];
     snprintf(body, sizeof body, "{\"nodes\":[%s],\"next_cursor\":\"xyz\"}", one);
     ck_assert_int_eq(ctl_decode_nodes(body, strlen(body), &nodes, next, sizeof next, &err), 0);
     ck_assert_str_eq(next, "xyz");

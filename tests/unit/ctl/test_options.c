@@ -52,6 +52,22 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(o.command, CTL_EVENT_WATCH);
     ck_assert(o.from_revision);
     ck_assert_uint_eq(o.revision, 12);
+    ck_assert_int_eq(PARSE(&o, "node", "label", "n", "a=b", "c-"), 0);
+    ck_assert_int_eq(o.command, CTL_NODE_LABEL);
+    ck_assert_uint_eq(o.word_count, 2);
+    ck_assert_int_eq(PARSE(&o, "node", "drain", "n", "--grace=30s", "--wait"), 0);
+    ck_assert_int_eq(o.command, CTL_NODE_DRAIN);
+    ck_assert_uint_eq(o.grace_ms, 30000);
+    ck_assert(o.wait);
+    ck_assert_int_eq(PARSE(&o, "node", "cordon", "n", "--reason", "a disk"), 0);
+    ck_assert_str_eq(o.reason, "a disk");
+    ck_assert_int_eq(PARSE(&o, "node", "uncordon", "n"), 0);
+    ck_assert_int_eq(o.command, CTL_NODE_UNCORDON);
+    ck_assert_int_eq(PARSE(&o, "node", "list", "--label", "a=b,c=d"), 0);
+    ck_assert_str_eq(o.label, "a=b,c=d");
+    ck_assert_int_eq(PARSE(&o, "pool", "create", "p", "spares=0"), 0);
+    ck_assert_int_eq(o.command, CTL_SETTING_CREATE);
+    ck_assert_str_eq(o.kind, "pool");
     ck_assert_int_eq(PARSE(&o, "event", "watch"), 0);
     ck_assert_ptr_null(o.kind);
     ck_assert_int_eq(PARSE(&o, "apply", "-f", "-"), 0);
@@ -144,6 +160,12 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"window", "delete", "w", "x"}, "one word too many"},
         {{"event", "list", "--revision", "4"}, "watch alone"},
         {{"event", "watch", "--revision", "-4"}, "must be a number"},
+        {{"node", "label", "n"}, "node label n needs"},
+        {{"node", "get", "n", "--label", "a=b"}, "node list alone"},
+        {{"node", "label", "n", "a=b", "--reason", "r"}, "node drain alone"},
+        {{"node", "cordon", "n", "--wait"}, "node drain alone"},
+        {{"node", "drain", "n", "--grace", "0"}, "such as 30s"},
+        {{"node", "drain", "n", "--grace", "soon"}, "such as 30s"},
         {{"apply"}, "needs a file"},
         {{"lease", "revoke"}, "needs an id"},
         {{"lease", "revoke", "1-00000000-1", "--worker", "1-00000000"}, "one word too many"},

@@ -31,6 +31,7 @@ static void setup(struct fixture *f)
     f->memory = aligned_alloc(64, bytes);
     memset(f->memory, 0, bytes);
     f->s.meta = kedge_meta_new(&limits, f->memory, 0x5eed, 0x77);
+    f->s.settings = kedge_settings_new(16);
     f->s.store = kedge_store_memory(&f->fail);
     f->s.node_lease_ns = LEASE;
     f->s.endpoint.dct_number = 9;
@@ -43,6 +44,7 @@ static void setup(struct fixture *f)
 static void teardown(struct fixture *f)
 {
     kedge_meta_free(f->s.meta);
+    kedge_settings_free(f->s.settings);
     kedge_store_close(f->s.store);
     kedge_text_fini(&f->body);
     free(f->memory);

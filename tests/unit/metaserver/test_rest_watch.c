@@ -2,6 +2,10 @@
 /* The trail of changes, and the streams of it and of the configuration, without sockets. */
 #include "settings_world.h"
 
+/* Of a node of which nothing is set. */
+#define END   ",\"node\":{\"labels\":{},\"cordoned\":false,\"draining\":false},\"pools\":[]}\n"
+#define EMPTY "{\"revision\":0,\"tenants\":[],\"windows\":[]" END
+
 START_TEST(the_trail_says_who_changed_what)
 {
     setup();
@@ -49,15 +53,19 @@ static struct kedge_watch *watch(const char *path, const char *revision)
     return answer.watch;
 }
 
-/* What comes next, as a text; "" for nothing. */
+/* What comes next, as a text of whole lines; "" for nothing. */
 static const char *piece(struct kedge_watch *w)
 {
-    static char text[1 << 16];
+    static char text[1 << 18];
     const char *bytes = NULL;
-    size_t length;
-    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
-    ck_assert_uint_lt(length, sizeof text);
-    snprintf(text, sizeof text, "%.*s", (int)length, length > 0 ? bytes : "");
+    size_t length, used = 0;
+    do {
+        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_uint_lt(used + length, sizeof text);
+        memcpy(text + used, bytes, length);
+        used += length;
+    } while (length > 0 && text[used - 1] != '\n');
+    text[used] = '\0';
     return text;
 }
 
@@ -76,14 +84,14 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 404);
     register_node();
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    ck_assert_str_eq(kedge_text_str(&body), EMPTY);
     struct kedge_watch *fresh = watch("/v1/nodes/n1/configuration", NULL);
     struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "0");
     struct kedge_watch *strays = watch("/v1/nodes/n1/configuration", "7");
-    ck_assert_str_eq(piece(fresh), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    ck_assert_str_eq(piece(fresh), EMPTY);
     ck_assert_str_eq(piece(fresh), "");
     ck_assert_str_eq(piece(knows), "");
-    ck_assert_str_eq(piece(strays), "{\"revision\":0,\"tenants\":[],\"windows\":[]}\n");
+    ck_assert_str_eq(piece(strays), EMPTY);
     query(KEDGE_QUERY_WATCH, "1");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 503);
     ck_assert(says("too-many-watches") && says("max_watches"));
@@ -93,7 +101,7 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     const char *newest = "{\"revision\":2,\"tenants\":[{\"name\":\"web\",\"revision\":1,"
                          "\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,\"memory_bytes\":0,"
                          "\"window_bytes\":0,\"window_ops\":0}],\"windows\":[{\"name\":\"w\","
-                         "\"revision\":2,\"scope\":\"device\",\"bytes\":0,\"ops\":1}]}\n";
+                         "\"revision\":2,\"scope\":\"device\",\"bytes\":0,\"ops\":1}]" END;
     ck_assert_str_eq(piece(knows), newest);
     ck_assert_str_eq(piece(fresh), newest);
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w", ""), 204); /* while those are being sent */
@@ -201,12 +209,23 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
                          201);
     }
     ck_assert_int_eq(ask("PUT", "/v1/windows/more", "{\"scope\":\"device\"}"), 507);
+    const char *label = "0123456789012345678901234567890123456789012345678901234567890";
+    for (int i = 0; i < KEDGE_POOLS_MAX + 1; i++) {
+        snprintf(json, sizeof json,
+                 "{\"%s\":{\"a%s\":\"%s\",\"b%s\":\"%s\",\"c%s\":\"%s\",\"d%s\":\"%s\"}%s}",
+                 i == 0 ? "labels" : "nodes", label, label, label, label, label, label, label,
+                 label,
+                 i == 0 ? ""
+                        : ",\"sessions_ahead\":1024,\"arenas_ahead\":1024,\"ahead_max\":1024,"
+                          "\"dcis\":32,\"spares\":32,\"queue_pairs_ahead\":1024");
+        snprintf(path, sizeof path, i == 0 ? "/v1/nodes/n1/settings" : "/v1/pools/%031d", i);
+        ck_assert_int_eq(ask("PUT", path, json), 201);
+    }
     struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
-    const char *bytes;
-    size_t length;
-    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
-    ck_assert_uint_gt(length, 100000);
-    ck_assert_uint_lt(length, 200000);
+    const char *text = piece(w);
+    ck_assert_uint_gt(strlen(text), 140000);
+    ck_assert_uint_lt(strlen(text), 250000);
+    ck_assert_ptr_nonnull(strstr(text, "\"name\":\"0000000000000000000000000000064\""));
     kedge_watch_free(w);
     teardown();
 }

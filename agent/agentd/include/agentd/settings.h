@@ -4,6 +4,7 @@
 #ifndef AGENTD_SETTINGS_H
 #define AGENTD_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,8 @@
 
 enum {
     AGENTD_WINDOWS = 256,
+    AGENTD_POOLS = 64,
+    AGENTD_REASON = 128,            /* with the NUL; more is cut off */
     AGENTD_SETTINGS_BYTES = 1 << 20 /* of a document */
 };
 
@@ -20,8 +23,34 @@ struct agentd_window {
     struct agentd_limits most;
 };
 
+/* What is said of this node. */
+struct agentd_node {
+    bool cordoned, draining;
+    uint64_t grace_ms; /* draining: how long workers have to end by themselves; 0: for ever */
+    char reason[AGENTD_REASON];
+};
+
+enum agentd_pool_number {
+    AGENTD_SESSIONS_AHEAD, /* kept ready at least */
+    AGENTD_ARENAS_AHEAD,
+    AGENTD_AHEAD_MOST, /* of each */
+    AGENTD_DCIS,
+    AGENTD_SPARES,
+    AGENTD_QUEUE_PAIRS_AHEAD,
+    AGENTD_POOL_NUMBERS
+};
+#define AGENTD_UNSAID UINT32_MAX /* the agent's own settings say it */
+
+struct agentd_pool {
+    char name[AGENTD_NAME];
+    uint32_t number[AGENTD_POOL_NUMBERS];
+};
+
 struct agentd_settings {
     uint64_t revision; /* 0: none */
+    struct agentd_node node;
+    uint32_t pools;
+    struct agentd_pool pool[AGENTD_POOLS];
     uint32_t tenants, windows;
     struct agentd_tenant_config tenant[AGENTD_TENANTS]; /* with the narrowest of their windows */
     struct agentd_window window[AGENTD_WINDOWS];        /* of tenants too: their own first */
@@ -31,6 +60,11 @@ struct agentd_settings {
  * over: a newer metaserver may say more. A bound of 0 becomes the largest number. */
 int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
                            struct kedge_errbuf *why);
+
+/* What is said of the pool of that name: all unsaid if nothing is. */
+struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name);
+/* "sessions_ahead": a literal. */
+const char *agentd_pool_number_name(enum agentd_pool_number number);
 
 /* The narrowest of all windows of a scope (and tenant). */
 struct agentd_limits agentd_settings_window(const struct agentd_settings *s,

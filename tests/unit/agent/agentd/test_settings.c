@@ -58,8 +58,40 @@ START_TEST(a_document_is_read)
 }
 END_TEST
 
+START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
+{
+    ck_assert_int_eq(decode("{\"revision\":7,\"tenants\":[],\"windows\":[]}"), 0); /* as of old */
+    ck_assert(!s.node.cordoned && !s.node.draining && s.node.reason[0] == '\0');
+    ck_assert_uint_eq(s.pools, 0);
+    ck_assert_uint_eq(agentd_settings_pool(&s, "default").number[AGENTD_SPARES], AGENTD_UNSAID);
+    ck_assert_int_eq(
+        decode("{\"tenants\":[],\"windows\":[],\"node\":{\"labels\":{\"a\":\"b\"},"
+               "\"cordoned\":true,\"draining\":true,\"grace_ms\":500,\"reason\":\"a\\ndisk\"},"
+               "\"pools\":[{\"name\":\"other\",\"spares\":9},{\"name\":\"default\",\"spares\":0,"
+               "\"sessions_ahead\":1024,\"colour\":\"red\"}]}"),
+        0);
+    ck_assert(s.node.cordoned && s.node.draining);
+    ck_assert_uint_eq(s.node.grace_ms, 500);
+    ck_assert_str_eq(s.node.reason, "a?disk");
+    struct agentd_pool p = agentd_settings_pool(&s, "default");
+    ck_assert_str_eq(p.name, "default");
+    ck_assert_uint_eq(p.number[AGENTD_SPARES], 0);
+    ck_assert_uint_eq(p.number[AGENTD_SESSIONS_AHEAD], 1024);
+    ck_assert_uint_eq(p.number[AGENTD_DCIS], AGENTD_UNSAID);
+    ck_assert_int_eq(decode("{\"tenants\":[],\"windows\":[],\"node\":{\"draining\":true}}"), 0);
+    ck_assert(s.node.cordoned); /* whoever drains takes nobody */
+}
+END_TEST
+
 START_TEST(what_makes_no_sense_is_refused_and_named)
 {
+    refused("{\"tenants\":[],\"windows\":[],\"node\":{\"grace_ms\":9007199254740992}}", "grace_ms");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{}]}", "name");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":{}}", "pools");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"dcis\":1}]}", "dcis");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"spares\":\"2\"}]}",
+            "spares");
+
     refused("", "no JSON object");
     refused("[]", "no JSON object");
     refused("{\"tenants\":[]}", "windows");
@@ -89,6 +121,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_document_is_read)                                                                          \
+    T(what_is_said_of_the_node_and_its_pools_is_read)                                              \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
     T(there_may_be_no_more_than_fit)
 KEDGE_CHECK_MAIN("settings", TESTS)

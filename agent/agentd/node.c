@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators say of this node: while it is cordoned it takes no new workers; while it drains
+ * those that it has go, by themselves or when their time is over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "daemon.h"
+
+void node_apply(struct agent *a, const struct agentd_node *said)
+{
+    struct node_state *n = &a->node;
+    const struct agentd_node before = n->said;
+    n->said = *said;
+    if (!said->draining)
+        n->end_ns = UINT64_MAX;
+    else if (!before.draining || before.grace_ms != said->grace_ms)
+        n->end_ns =
+            said->grace_ms == 0 ? UINT64_MAX : kedge_clock_ns() + said->grace_ms * KEDGE_NS_PER_MS;
+    if (before.cordoned != said->cordoned || before.draining != said->draining)
+        kedge_log(KEDGE_LOG_INFO,
+                  said->draining   ? "draining: no new workers, and those that are here go"
+                  : said->cordoned ? "cordoned: no new workers"
+                                   : "taking workers again",
+                  "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, said->reason,
+                  (unsigned long long)said->grace_ms, sessions_left(a));
+}
+
+void node_tick(struct agent *a)
+{
+    struct node_state *n = &a->node;
+    if (!n->said.draining || kedge_clock_ns() < n->end_ns)
+        return;
+    n->end_ns = UINT64_MAX;
+    kedge_log(KEDGE_LOG_WARN, "draining: the workers that are left have had their time",
+              "node=%s workers=%u", a->config.node, sessions_left(a));
+    sessions_end_all(a, KEDGE_REASON_NODE_DRAINED);
+}
+
+bool node_refuses(const struct agent *a, char *text, size_t size)
+{
+    const struct agentd_node *said = &a->node.said;
+    if (!said->cordoned)
+        return false;
+    snprintf(text, size,
+             "node %s is %s and takes no new workers (%s): try another host, or ask its operators",
+             a->config.node, said->draining ? "draining" : "cordoned",
+             said->reason[0] != '\0' ? said->reason : "no reason is given");
+    return true;
+}
+
+void node_status(const struct agent *a, struct kedge_text *t)
+{
+    const struct node_state *n = &a->node;
+    const uint64_t now = kedge_clock_ns();
+    kedge_text_printf(t, ",\"node_state\":{\"cordoned\":%s,\"draining\":%s,\"workers_left\":%u,",
+                      n->said.cordoned ? "true" : "false", n->said.draining ? "true" : "false",
+                      sessions_left(a));
+    if (!n->said.draining || n->end_ns == UINT64_MAX)
+        kedge_text_printf(t, "\"ends_in_ms\":null,");
+    else
+        kedge_text_printf(
+            t, "\"ends_in_ms\":%llu,",
+            (unsigned long long)(n->end_ns > now ? (n->end_ns - now) / KEDGE_NS_PER_MS : 0));
+    kedge_text_printf(t, "\"reason\":");
+    kedge_text_json(t, n->said.reason);
+    kedge_text_printf(t, "}");
+}
+
+void node_metrics(const struct agent *a, struct kedge_text *t)
+{
+    kedge_metric_head(t, "kedge_agent_cordoned", KEDGE_METRIC_GAUGE,
+                      "Whether this node takes no new workers.");
+    kedge_metric_u64(t, "kedge_agent_cordoned", NULL, 0, a->node.said.cordoned);
+    kedge_metric_head(t, "kedge_agent_draining", KEDGE_METRIC_GAUGE,
+                      "Whether those that it has are to go.");
+    kedge_metric_u64(t, "kedge_agent_draining", NULL, 0, a->node.said.draining);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Says to each metaserver what is in force of the settings, and why no more: when that changes, and
+ * again when a metaserver has forgotten. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/http/client.h"
+#include "base/text.h"
+#include "daemon.h"
+
+enum { TEXT_BYTES = 2048, AGAIN_MS = 1000 };
+
+/* How many workers are left changes all the time: it is told while somebody waits for it. */
+static void describe(const struct agent *a, struct kedge_text *t)
+{
+    const struct follow *f = &a->follow;
+    kedge_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
+                      (unsigned long long)f->applied, (unsigned long long)f->seen);
+    if (a->node.said.cordoned)
+        kedge_text_printf(t, "\"sessions\":%u,", sessions_left(a));
+    kedge_text_printf(t, "\"why\":");
+    kedge_text_json(t, f->why);
+    kedge_text_printf(t, "}");
+}
+
+static void on_told(void *user, const struct kedge_http_answer *answer)
+{
+    struct registration *r = user;
+    r->telling = false;
+    if (answer->status == 204)
+        return;
+    /* Whoever has forgotten the node says so to its next renewal; an older one knows no such path.
+     */
+    r->told = 0;
+    r->tell_ns = kedge_clock_ns() + AGAIN_MS * KEDGE_NS_PER_MS;
+}
+
+static void tell(struct registration *r, const struct kedge_text *t, uint64_t hash)
+{
+    char url[AGENTD_TEXT * 2];
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->agent->config.node);
+    struct kedge_http_call c = metaserver_call(r->agent, "PUT", url, CALL_MS);
+    c.body = kedge_text_str(t);
+    c.body_length = t->length;
+    if (kedge_http_client_call(r->agent->http_client, &c, on_told, r, NULL) != 0)
+        return;
+    r->telling = true;
+    r->told = hash;
+}
+
+void report_step(struct agent *a)
+{
+    struct kedge_text t;
+    const uint64_t now = kedge_clock_ns();
+    if (a->http_client == NULL || a->stopping)
+        return;
+    kedge_text_init(&t, TEXT_BYTES);
+    describe(a, &t);
+    const uint64_t hash = kedge_crc32c(0, kedge_text_str(&t), t.length) | UINT64_C(1) << 32;
+    for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
+        struct registration *r = &a->registration[i];
+        if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
+            tell(r, &t, hash);
+    }
+    kedge_text_fini(&t);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl node label|cordon|uncordon|drain. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/nodes.h"
+#include "ctl/settings.h"
+
+enum { PATH_BYTES = 3 * CTL_ID_BYTES + 32, HEADER_BYTES = 64, LOOK_MS = 100 };
+
+/* Whom a worker that is refused may ask, unless the operator says it. */
+static const char *reason_of(const struct ctl_options *o, char out[CTL_REASON_BYTES])
+{
+    char host[64] = "";
+    const struct passwd *user = getpwuid(geteuid());
+    if (o->reason != NULL)
+        return o->reason;
+    (void)gethostname(host, sizeof host - 1);
+    snprintf(out, CTL_REASON_BYTES, "by %.31s at %.63s",
+             user != NULL ? user->pw_name : "an operator", host);
+    return out;
+}
+
+/* What is set of a node: 0 and *out, whose body is NULL when nothing is; -ENOENT: there is no such
+ * node, and nothing was ever said of it. */
+static int fetch_settings(const struct ctl_options *o, const char *node_path, const char *path,
+                          struct kedge_http_result *out, struct kedge_errbuf *err)
+{
+    struct kedge_http_result node;
+    int status = ctl_fetch_server(o, path, out, err);
+    if (status != -ENOENT)
+        return status;
+    *out = (struct kedge_http_result){.body = NULL};
+    status = ctl_fetch_server(o, node_path, &node, err);
+    if (status == 0)
+        kedge_http_result_fini(&node);
+    return status == -ENOENT
+               ? kedge_err(err, status,
+                           "there is no node \"%.70s\": see rdmactl node list (of one that has not "
+                           "come yet, rdmactl apply says what is set)",
+                           o->id)
+               : status;
+}
+
+static int change(const struct ctl_options *o, const char *node_path, uint64_t *revision,
+                  struct kedge_errbuf *err)
+{
+    struct kedge_http_result there, result;
+    struct kedge_text body;
+    struct ctl_setting set;
+    char path[PATH_BYTES + 16], reason[CTL_REASON_BYTES], header[HEADER_BYTES] = "If-None-Match: *";
+    const struct ctl_node_edit edit = {.what = o->command,
+                                       .words = o->words,
+                                       .word_count = o->word_count,
+                                       .reason = reason_of(o, reason),
+                                       .grace_ms = o->grace_ms};
+    snprintf(path, sizeof path, "%s/settings", node_path);
+    int status = fetch_settings(o, node_path, path, &there, err);
+    if (status != 0)
+        return status;
+    kedge_text_init(&body, CTL_BODY_BYTES);
+    status = ctl_edit_node(there.body, there.body_length, &edit, &body, revision, err);
+    if (status == 0) {
+        const struct ctl_request request = {
+            .method = "PUT", .path = path, .header = header, .body = kedge_text_str(&body)};
+        if (*revision != 0)
+            snprintf(header, sizeof header, "If-Match: \"%" PRIu64 "\"", *revision);
+        status = ctl_call_server(o, &request, &result, err);
+    }
+    kedge_text_fini(&body);
+    kedge_http_result_fini(&there);
+    if (status == -EREMCHG)
+        return kedge_err(err, status,
+                         "somebody else has changed it at the same moment: look, and try again");
+    if (status != 0)
+        return status;
+    status = ctl_decode_setting(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    kedge_http_result_fini(&result);
+    if (status != 0)
+        return status;
+    *revision = set.revision;
+    if (o->json)
+        puts(set.json);
+    ctl_setting_fini(&set);
+    return 0;
+}
+
+/* ---- drain --wait --------------------------------------------------------------------------- */
+
+static void say_left(const struct ctl_node *n, uint64_t *said)
+{
+    if (*said == n->sessions)
+        return;
+    *said = n->sessions;
+    printf("node %s: %" PRIu64 " worker%s left\n", n->id, n->sessions, n->sessions == 1 ? "" : "s");
+    fflush(stdout);
+}
+
+/* Until the agent says that it drains, and has no worker any more. */
+static int wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
+                            struct kedge_errbuf *err)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    uint64_t said = UINT64_MAX;
+    for (;; nanosleep(&pause, NULL)) {
+        struct kedge_http_result result;
+        struct ctl_node node;
+        int status = ctl_fetch_server(o, path, &result, err);
+        if (status == -ENOENT)
+            return kedge_err(err, -ECONNRESET,
+                             "node %.70s is gone: its agent has ended, or was removed", o->id);
+        if (status != 0)
+            return status;
+        status = ctl_decode_node(result.body, result.body_length, &node, err);
+        kedge_http_result_fini(&result);
+        if (status != 0)
+            return status;
+        if (strcmp(node.state, "expired") == 0)
+            return kedge_err(err, -ECONNRESET, "node %.70s: nothing is heard of its agent any more",
+                             o->id);
+        if (!node.draining)
+            return kedge_err(err, -EREMCHG, "node %.70s: somebody has ended its draining", o->id);
+        if (!node.says_sessions || node.revision < revision)
+            continue;
+        if (!o->json)
+            say_left(&node, &said);
+        if (node.sessions == 0)
+            return 0;
+    }
+}
+
+int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    static const char *const said[] = {[CTL_NODE_LABEL] = "is labelled",
+                                       [CTL_NODE_CORDON] = "is cordoned: it takes no new workers",
+                                       [CTL_NODE_UNCORDON] = "takes workers",
+                                       [CTL_NODE_DRAIN] =
+                                           "drains: it takes no new workers, and those it has go"};
+    char id[3 * CTL_ID_BYTES + 1], path[PATH_BYTES];
+    uint64_t revision;
+    if (o->id[0] == '\0' || ctl_percent_encode(o->id, id, sizeof id) != 0)
+        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+    snprintf(path, sizeof path, "/v1/nodes/%s", id);
+    int status = change(o, path, &revision, err);
+    if (status != 0)
+        return status;
+    if (!o->json)
+        printf("node %s %s\n", o->id, said[o->command]);
+    fflush(stdout);
+    return o->wait ? wait_until_empty(o, path, revision, err) : 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/labels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALPHANUMERIC "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+static bool is_word(const char *text, const char *characters)
+{
+    size_t length = strlen(text);
+    return length >= 1 && length <= KEDGE_LABEL_CHARS && strspn(text, characters) == length &&
+           strchr(ALPHANUMERIC, text[0]) != NULL && strchr(ALPHANUMERIC, text[length - 1]) != NULL;
+}
+
+bool kedge_label_is_key(const char *text)
+{
+    return is_word(text, ALPHANUMERIC "._-/");
+}
+
+bool kedge_label_is_value(const char *text)
+{
+    return text[0] == '\0' || is_word(text, ALPHANUMERIC "._-");
+}
+
+bool kedge_labels_next(const char *at, struct kedge_label *out)
+{
+    size_t key = strcspn(at, "="), value = at[key] == '=' ? strcspn(at + key + 1, ",") : 0;
+    if (at[key] != '=' || key > KEDGE_LABEL_CHARS || value > KEDGE_LABEL_CHARS)
+        return false;
+    memcpy(out->key, at, key);
+    out->key[key] = '\0';
+    memcpy(out->value, at + key + 1, value);
+    out->value[value] = '\0';
+    out->next = at + key + 1 + value;
+    out->next += *out->next == ',';
+    return true;
+}
+
+int kedge_labels_add(struct kedge_labels *labels, const char *key, const char *value)
+{
+    struct kedge_label one;
+    char pair[2 * KEDGE_LABEL_CHARS + 4];
+    const char *at = labels->text, *place = NULL;
+    uint32_t count = 0;
+    if (!kedge_label_is_key(key) || !kedge_label_is_value(value))
+        return -EINVAL;
+    for (; kedge_labels_next(at, &one); at = one.next, count++) {
+        int order = strcmp(one.key, key);
+        if (order == 0)
+            return -EEXIST;
+        if (order > 0 && place == NULL)
+            place = at;
+    }
+    size_t length = strlen(labels->text), offset = length;
+    if (place != NULL) {
+        offset = (size_t)(place - labels->text);
+        snprintf(pair, sizeof pair, "%s=%s,", key, value);
+    } else {
+        snprintf(pair, sizeof pair, "%s%s=%s", length > 0 ? "," : "", key, value);
+    }
+    size_t more = strlen(pair);
+    if (count == KEDGE_LABELS_MAX || length + more >= sizeof labels->text)
+        return -ENOSPC;
+    memmove(labels->text + offset + more, labels->text + offset, length - offset + 1);
+    memcpy(labels->text + offset, pair, more);
+    return 0;
+}
+
+int kedge_labels_parse(const char *text, struct kedge_labels *out)
+{
+    struct kedge_labels labels = {.text = ""};
+    struct kedge_label one;
+    bool more = true;
+    while (more) {
+        if (!kedge_labels_next(text, &one))
+            return -EINVAL;
+        int status = kedge_labels_add(&labels, one.key, one.value);
+        if (status != 0)
+            return status;
+        more = one.next[-1] == ',';
+        text = one.next;
+    }
+    *out = labels;
+    return 0;
+}
+
+bool kedge_labels_match(const struct kedge_labels *labels, const struct kedge_labels *wanted)
+{
+    struct kedge_label has, want;
+    const char *at = labels->text, *rest = wanted->text;
+    bool have = kedge_labels_next(at, &has);
+    for (; kedge_labels_next(rest, &want); rest = want.next) { /* both are by key */
+        while (have && strcmp(has.key, want.key) < 0)
+            have = kedge_labels_next(at = has.next, &has);
+        if (!have || strcmp(has.key, want.key) != 0 || strcmp(has.value, want.value) != 0)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "metaserver/json.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int decode_labels(const struct json_at *at, json_t *root, const char *name,
+                         struct kedge_labels *out)
+{
+    json_t *object = json_object_get(root, name), *value;
+    const char *key;
+    if (object == NULL)
+        return 0;
+    if (!json_is_object(object))
+        return json_bad(at, name, "must be an object of labels, such as {\"zone\": \"a\"}");
+    json_object_foreach(object, key, value)
+    {
+        struct json_at inner = {.fault = at->fault};
+        const char *text = json_string_value(value);
+        snprintf(inner.prefix, sizeof inner.prefix, "%s.", name);
+        switch (text != NULL ? kedge_labels_add(out, key, text) : -EINVAL) {
+        case 0:
+            break;
+        case -ENOSPC:
+            return json_bad(at, name, "must be at most 16 labels, of 500 characters together");
+        default:
+            return json_bad(
+                &inner, key,
+                "must be a key and a string, each of at most 63 of A-Z, a-z, 0-9, '.', '_' and "
+                "'-' (a key '/' too), with a letter or digit at both ends");
+        }
+    }
+    return 0;
+}
+
+static int decode_bool(const struct json_at *at, json_t *root, const char *name, bool *out)
+{
+    json_t *value = json_object_get(root, name);
+    if (value != NULL && !json_is_boolean(value))
+        return json_bad(at, name, "must be true or false");
+    *out = json_is_true(value);
+    return 0;
+}
+
+static int decode_text(const struct json_at *at, json_t *root, const char *name, char *out,
+                       size_t size)
+{
+    json_t *value = json_object_get(root, name);
+    char detail[64];
+    if (value == NULL)
+        return 0;
+    if (json_is_string(value) && json_string_length(value) < size) {
+        memcpy(out, json_string_value(value), json_string_length(value) + 1);
+        return 0;
+    }
+    snprintf(detail, sizeof detail, "must be a string of at most %zu bytes", size - 1);
+    return json_bad(at, name, detail);
+}
+
+int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *out)
+{
+    static const char *const names[] = {"labels",   "cordoned", "draining",
+                                        "grace_ms", "reason",   NULL};
+    int status = json_only(at, root, names);
+    if (status == 0)
+        status = decode_labels(at, root, "labels", &out->labels);
+    if (status == 0)
+        status = decode_bool(at, root, "cordoned", &out->cordoned);
+    if (status == 0)
+        status = decode_bool(at, root, "draining", &out->draining);
+    if (status == 0)
+        status =
+            json_number(at, root, "grace_ms", false, 0, KEDGE_SETTING_NUMBER_MAX, &out->grace_ms);
+    return status == 0 ? decode_text(at, root, "reason", out->reason, sizeof out->reason) : status;
+}
+
+int pool_json_decode(const struct json_at *at, json_t *root, struct kedge_pool *out)
+{
+    const char *names[KEDGE_POOL_NUMBERS + 2] = {"nodes"};
+    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
+        names[i + 1] = kedge_pool_number_name((enum kedge_pool_number)i);
+    int status = json_only(at, root, names);
+    if (status == 0)
+        status = decode_labels(at, root, "nodes", &out->nodes);
+    for (int i = 0; i < KEDGE_POOL_NUMBERS && status == 0; i++) {
+        uint32_t min, max;
+        uint64_t value = KEDGE_POOL_UNSAID;
+        kedge_pool_number_bounds((enum kedge_pool_number)i, &min, &max);
+        status = json_number(at, root, names[i + 1], false, min, max, &value);
+        out->number[i] = (uint32_t)value;
+    }
+    return status;
+}
+
+int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
+                      struct kedge_meta_report *out, struct kedge_fault *fault)
+{
+    static const char *const names[] = {"incarnation", "revision", "seen", "sessions", "why", NULL};
+    struct kedge_meta_report r = {.reported = true, .sessions = UINT32_MAX};
+    struct json_at at = {.fault = fault};
+    uint64_t known = 0, sessions = UINT32_MAX;
+    json_t *root;
+    int status = json_parse(body, bytes, &at, &root);
+    if (status != 0)
+        return status;
+    status = json_only(&at, root, names);
+    if (status == 0)
+        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &known);
+    if (status == 0)
+        status = json_number(&at, root, "revision", true, 0, INT64_MAX, &r.revision);
+    if (status == 0)
+        status = json_number(&at, root, "seen", true, 0, INT64_MAX, &r.seen);
+    if (status == 0)
+        status = json_number(&at, root, "sessions", false, 0, UINT32_MAX - 1, &sessions);
+    if (status == 0)
+        status = decode_text(&at, root, "why", r.why, sizeof r.why);
+    json_decref(root);
+    if (status != 0)
+        return status;
+    r.sessions = (uint32_t)sessions;
+    *incarnation = (uint32_t)known;
+    *out = r;
+    return 0;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Nothing in labels needs an escape. */
+static void write_labels(struct kedge_text *out, const struct kedge_labels *labels)
+{
+    struct kedge_label one;
+    const char *comma = "";
+    kedge_text_printf(out, "{");
+    for (const char *at = labels->text; kedge_labels_next(at, &one); at = one.next) {
+        kedge_text_printf(out, "%s\"%s\":\"%s\"", comma, one.key, one.value);
+        comma = ",";
+    }
+    kedge_text_printf(out, "}");
+}
+
+void node_json_write(struct kedge_text *out, const struct kedge_node *node)
+{
+    kedge_text_printf(out, "\"labels\":");
+    write_labels(out, &node->labels);
+    kedge_text_printf(out, ",\"cordoned\":%s,\"draining\":%s", node->cordoned ? "true" : "false",
+                      node->draining ? "true" : "false");
+    if (node->grace_ms != 0)
+        kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, node->grace_ms);
+    if (node->reason[0] == '\0')
+        return;
+    kedge_text_printf(out, ",\"reason\":");
+    kedge_text_json(out, node->reason);
+}
+
+void pool_json_write(struct kedge_text *out, const struct kedge_pool *pool)
+{
+    kedge_text_printf(out, "\"nodes\":");
+    write_labels(out, &pool->nodes);
+    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
+        if (pool->number[i] != KEDGE_POOL_UNSAID)
+            kedge_text_printf(out, ",\"%s\":%" PRIu32,
+                              kedge_pool_number_name((enum kedge_pool_number)i), pool->number[i]);
+}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of an agent that follows its metaserver share; sourced after lib.sh. Times are printed, and none is
+# demanded: they begin when rdmactl has returned.
+needs_built kedge-probe
+ctl() { timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
+refuses() { # exit code, pattern, arguments...
+    local wanted=$1 pattern=$2 code=0
+    shift 2
+    timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || code=$?
+    [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/out")"
+    grep -qE -- "$pattern" "$work/out" || fail "rdmactl $*: \"$(cat "$work/out")\" lacks \"$pattern\""
+    ok "rdmactl $* ends with $code: $(cat "$work/out")"
+}
+shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
+status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
+node() { "$bin/rdmactl" --server "$url" node get node-a -o json; }
+metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_$1 //p"; }
+metad_metric() { curl -sf "$url/metrics" | sed -n "s/^kedge_metad_$1 //p"; }
+# Waits until a command's output, filtered, is as it should be.
+becomes() { # value sentence command filter
+    local now begin
+    begin=$(date +%s%N)
+    for _ in $(seq $((400 * slow))); do
+        now=$("$3" | jq -c "$4" 2>/dev/null) || now=nothing
+        [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms)"; return; }
+        sleep 0.05
+    done
+    fail "$2: $now, not $1"
+}
+is() { becomes "$1" "$2" status "$3"; }
+says() { becomes "$1" "$2" node "$3"; } # the metaserver, of the node
+# Starts a worker that stays: its pid in $worker, what it prints in $work/NAME.out.
+worker() { # name, arguments of kedge-probe...
+    local name=$1; shift
+    : >"$work/$name.out"
+    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" "$@" >"$work/$name.out" 2>&1 &
+    worker=$!
+    worker_pids+=("$worker")
+    for _ in $(seq $((400 * slow))); do [[ ! -s $work/$name.out ]] || return 0; sleep 0.05; done
+    fail "the worker $name says nothing"
+}
+goes_on() { kill -0 "$1" 2>/dev/null || fail "the worker did not go on: $2"; }

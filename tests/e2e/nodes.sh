@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Nodes are labelled, cordoned and drained: the agent takes no new workers and says why, those that it has go on or go,
+# after a restart without any metaserver too; and what is in force on which node is known at the metaserver.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-follow.sh"
+agents=1
+start
+refused() { # pattern sentence
+    worker refused vqps 1
+    wait "$worker" 2>/dev/null || true
+    grep -qE "$1" "$work/refused.out" || fail "$2: it is told $(cat "$work/refused.out")"
+    ok "$2: $(cat "$work/refused.out")"
+}
+attaches() {
+    worker welcome vqps 1
+    grep -q then "$work/welcome.out" || fail "$1: $(cat "$work/welcome.out")"
+    ok "$1"
+    kill "$worker"
+    wait "$worker" 2>/dev/null || true
+}
+
+# Labels.
+refuses 3 'no node "nobody"' node label nobody zone=a
+refuses 2 'labels\.zone: .*a letter or digit' node label node-a 'zone=-'
+ctl node label node-a zone=a rack=7
+ctl node label node-a rack- disk=ssd
+says '{"disk":"ssd","zone":"a"}' "labels are set and taken away" .labels
+ctl node list --label zone=a,disk=ssd
+shows '^node-a '
+ctl node list --label zone=b
+shows 'no node has these labels'
+ctl node list -o wide --label disk=ssd
+shows 'disk=ssd,zone=a'
+ctl event list
+shows 'node node-a +labels: rack=7,zone=a -> disk=ssd,zone=a'
+
+# Cordoned.
+worker stays watch
+stays=$worker
+ctl node cordon node-a --reason "a disk is replaced, ask ops@example.com"
+is true "cordoned" .node_state.cordoned
+refused 'node-a is cordoned and takes no new workers \(a disk is replaced, ask ops@example.com\)' "a new worker is refused, and told why"
+goes_on "$stays" cordoned
+says '[true,1]' "the metaserver knows how many workers are left" '[.cordoned, .applied.sessions]'
+[[ $(metric cordoned) == 1 ]] || fail "the metric says that it is not"
+ctl node list
+shows 'cordoned, 1 left'
+
+# Across a restart of the agent without any metaserver, and of the metaserver.
+kill -KILL "${pids[metad]}"
+wait "${pids[metad]}" 2>/dev/null || true
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+wait "$stays" 2>/dev/null || true
+daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
+refused 'node-a is cordoned' "it is so after a restart without any metaserver"
+metad_configure
+daemon_start metad kedge-metad || fail "the metaserver does not start again"
+agent_wait a || fail "the agent did not register again"
+says '{"disk":"ssd","zone":"a"}' "the metaserver has kept what was set" .labels
+says 0 "and hears of the agent again what is in force" .applied.sessions
+ctl node uncordon node-a
+is false "no longer cordoned" .node_state.cordoned
+attaches "a worker is welcome again"
+says '{"disk":"ssd","zone":"a"}' "and the labels stay" .labels
+
+# Draining, without an end: whoever works goes on until he ends.
+worker stays watch
+stays=$worker
+timeout 600 "$bin/rdmactl" --server "$url" node drain node-a --wait >"$work/drain.out" 2>&1 &
+drain=$!
+is '[true,true,1,null]' "draining" '.node_state | [.cordoned, .draining, .workers_left, .ends_in_ms]'
+refused 'node-a is draining and takes no new workers \(by ' "a new worker is refused"
+for _ in $(seq $((400 * slow))); do ! grep -q '1 worker left' "$work/drain.out" || break; sleep 0.05; done
+grep -q '1 worker left' "$work/drain.out" || fail "it does not say who is left: $(cat "$work/drain.out")"
+goes_on "$stays" draining
+kill -0 "$drain" 2>/dev/null || fail "it does not wait: $(cat "$work/drain.out")"
+kill "$stays"
+wait "$drain" || fail "rdmactl node drain --wait ended with $?: $(cat "$work/drain.out")"
+grep -q '0 workers left' "$work/drain.out" || fail "$(cat "$work/drain.out")"
+ok "who waits is told when nobody is left: $(tr '\n' ';' <"$work/drain.out")"
+ctl node uncordon node-a
+is false "no longer" .node_state.draining
+
+# Draining with an end.
+worker stays watch
+ctl node drain node-a --grace 300ms --wait
+shows '0 workers left'
+wait "$worker" 2>/dev/null || true
+grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is told $(cat "$work/stays.out")"
+ok "a worker that stays is ended when its time is over: $(tail -n 1 "$work/stays.out")"
+ctl node uncordon node-a
+is false "no longer" .node_state.cordoned
+attaches "a worker is welcome again"
+
+# What is in force where.
+ctl tenant set intruder uids="$(id -u)"
+revision=$(curl -sf "$url/v1/tenants/intruder" | jq .revision)
+says "[$((revision - 1)),true]" "the metaserver knows what a node cannot do" '[.applied.revision, .applied.behind]'
+says true "and why" '.applied.why | contains("belongs to tenant")'
+[[ $(metad_metric nodes_behind) == 1 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
+ctl node list
+shows 'behind: .*belongs to tenant'
+ctl tenant delete intruder
+says "[$((revision + 1)),false,\"\"]" "and when it can" '[.applied.revision, .applied.behind, .applied.why]'
+[[ $(metad_metric nodes_behind) == 0 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
+refuses 2 'node drain alone' node cordon node-a --wait
+stop

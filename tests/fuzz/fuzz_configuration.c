@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a metaserver tells an agent of its configuration: what is believed is within the bounds of
+ * the agent's tables and ends its texts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/settings.h"
+#include "base/assert.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_text(const char *text, size_t size)
+{
+    KEDGE_ASSERT(memchr(text, '\0', size) != NULL);
+}
+
+static void check_pools(const struct agentd_settings *s)
+{
+    KEDGE_ASSERT(s->pools <= AGENTD_POOLS);
+    for (uint32_t i = 0; i < s->pools; i++) {
+        const struct agentd_pool *p = &s->pool[i];
+        check_text(p->name, sizeof p->name);
+        struct agentd_pool found = agentd_settings_pool(s, p->name);
+        KEDGE_ASSERT(strcmp(found.name, p->name) == 0);
+        for (int k = 0; k < AGENTD_POOL_NUMBERS; k++)
+            KEDGE_ASSERT(p->number[k] == AGENTD_UNSAID || p->number[k] <= 1024);
+    }
+}
+
+static void check(const struct agentd_settings *s)
+{
+    KEDGE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
+    for (uint32_t i = 0; i < s->tenants; i++) {
+        const struct agentd_tenant_config *t = &s->tenant[i];
+        check_text(t->name, sizeof t->name);
+        KEDGE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
+        for (uint32_t k = 0; k < t->uid_ranges; k++)
+            KEDGE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
+        KEDGE_ASSERT(t->sessions > 0 && t->memory > 0);
+        (void)agentd_settings_window(s, AGENTD_TENANT, t->name);
+    }
+    for (uint32_t i = 0; i < s->windows; i++) {
+        check_text(s->window[i].tenant, sizeof s->window[i].tenant);
+        KEDGE_ASSERT(s->window[i].most.bytes != 0 || s->window[i].most.ops != 0);
+    }
+    KEDGE_ASSERT(s->node.cordoned || !s->node.draining);
+    KEDGE_ASSERT(s->node.grace_ms < UINT64_MAX / 1000000);
+    check_text(s->node.reason, sizeof s->node.reason);
+    for (const char *c = s->node.reason; *c != '\0'; c++)
+        KEDGE_ASSERT((unsigned char)*c >= ' ');
+    check_pools(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct agentd_settings *s = malloc(sizeof *s);
+    struct kedge_errbuf why = {.text = ""};
+    KEDGE_ASSERT(s != NULL);
+    if (agentd_settings_decode((const char *)data, size, s, &why) == 0)
+        check(s);
+    else
+        KEDGE_ASSERT(why.text[0] != '\0');
+    free(s);
+    return 0;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rdmactl says of nodes and pools, and how it shows them. */
+#include "../check_main.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ctl/nodes.h"
+#include "ctl/settings.h"
+
+static struct kedge_errbuf err;
+static struct kedge_text out;
+static uint64_t revision;
+
+#define NODE                                                                                       \
+    "{\"name\":\"n\",\"revision\":7,\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"                \
+    "\"draining\":true,\"grace_ms\":5,\"reason\":\"r\"}"
+
+static int edit(const char *body, const struct ctl_node_edit *what)
+{
+    kedge_text_reset(&out);
+    return ctl_edit_node(body, body != NULL ? strlen(body) : 0, what, &out, &revision, &err);
+}
+
+static int label(const char *body, const char *one, const char *other)
+{
+    const char *const words[] = {one, other};
+    const struct ctl_node_edit what = {
+        .what = CTL_NODE_LABEL, .words = words, .word_count = other != NULL ? 2 : 1};
+    return edit(body, &what);
+}
+
+START_TEST(labels_are_set_and_taken_away_beside_what_else_is_set)
+{
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    ck_assert_int_eq(label(NODE, "rack=7", "zone-"), 0);
+    ck_assert_uint_eq(revision, 7);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"rack\":\"7\"},\"cordoned\":true,"
+                                           "\"draining\":true,\"grace_ms\":5,\"reason\":\"r\"}");
+    ck_assert_int_eq(label(NULL, "a=b=c", "none-"), 0); /* the server knows what a value may be */
+    ck_assert_uint_eq(revision, 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"a\":\"b=c\"}}");
+    ck_assert_int_eq(label(NODE, "my-key=", NULL), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"my-key\":\"\""));
+    static const char *const wrong[] = {"", "-", "=", "=x", "zone", "\xff=a", "a=\xff"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(label(NODE, wrong[i], NULL) == -EINVAL, "%s", wrong[i]);
+    ck_assert_int_eq(label("{\"name\":\"n\"}", "a=b", NULL), -EBADMSG);
+    ck_assert_int_eq(label("[]", "a=b", NULL), -EBADMSG);
+    kedge_text_fini(&out);
+}
+END_TEST
+
+START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
+{
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_UNCORDON}), 0);
+    ck_assert_str_eq(kedge_text_str(&out),
+                     "{\"labels\":{\"zone\":\"a\"},\"cordoned\":false,\"draining\":false}");
+    ck_assert_int_eq(
+        edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "because"}), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"
+                                           "\"draining\":false,\"reason\":\"because\"}");
+    ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
+                                                        .reason = "because",
+                                                        .grace_ms = 30000}),
+                     0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"cordoned\":true,\"draining\":true,"
+                                           "\"reason\":\"because\",\"grace_ms\":30000}");
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "\xff"}),
+                     -EINVAL);
+    kedge_text_fini(&out);
+}
+END_TEST
+
+static int set(const char *kind, const char *body, const char *word)
+{
+    kedge_text_reset(&out);
+    return ctl_edit_setting(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, &word, 1,
+                            &out, &revision, &err);
+}
+
+START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
+{
+    static const char pool[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
+                               "\"spares\":0}";
+    struct ctl_setting s;
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    ck_assert_int_eq(set("pool", pool, "spares="), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{\"zone\":\"a\"}}");
+    ck_assert_int_eq(set("pool", pool, "nodes=zone=b,rack=7"), 0);
+    ck_assert_str_eq(kedge_text_str(&out),
+                     "{\"nodes\":{\"zone\":\"b\",\"rack\":\"7\"},\"spares\":0}");
+    ck_assert_int_eq(set("pool", pool, "nodes="), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"spares\":0}");
+    static const char *const wrong[] = {"nodes=zone", "nodes=a=b,", "nodes=,a=b", "spares=many",
+                                        "mr_lease=5"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(set("pool", NULL, wrong[i]) == -EINVAL, "%s", wrong[i]);
+    ck_assert_int_eq(ctl_decode_setting(ctl_kind_find("pool"), pool, strlen(pool), &s, &err), 0);
+    ck_assert_str_eq(s.value[0], "zone=a");
+    ck_assert_str_eq(s.value[1], "-");
+    ck_assert_str_eq(s.value[6], "0");
+    ctl_setting_fini(&s);
+    kedge_text_fini(&out);
+}
+END_TEST
+
+START_TEST(labels_that_no_server_says_are_not_shown)
+{
+    struct ctl_node n;
+    struct kedge_text t;
+    static const char odd[] = "{\"id\":\"a\",\"state\":\"live\",\"labels\":{\"a,b\":\"c\","
+                              "\"d\":\"e,f\",\"g\":1,\"h=\":\"i\",\"k\":\"\\u001b\"}}";
+    ck_assert_int_eq(ctl_decode_node(odd, strlen(odd), &n, &err), 0);
+    ck_assert_str_eq(n.labels, "k=?");
+    kedge_text_init(&t, 4096);
+    ctl_node_json(&t, &n);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&t), "\"labels\":{\"k\":\"?\"}"));
+    kedge_text_fini(&t);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(labels_are_set_and_taken_away_beside_what_else_is_set)                                       \
+    T(cordon_drain_and_uncordon_say_all_of_a_nodes_state)                                          \
+    T(pools_have_numbers_that_may_be_none_and_labels_of_nodes)                                     \
+    T(labels_that_no_server_says_are_not_shown)
+KEDGE_CHECK_MAIN("ctl.nodes", TESTS)

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators say of nodes and pools, and what agents say of it, without sockets. */
+#include "settings_world.h"
+
+static void register_node(const char *id, const char *gid, uint32_t incarnation)
+{
+    char path[64], json[256];
+    snprintf(path, sizeof path, "/v1/nodes/%s", id);
+    snprintf(
+        json, sizeof json,
+        "{\"incarnation\":%u,\"endpoints\":[{\"gid\":\"%s\",\"pool\":1,\"transports\":[\"dc\"],"
+        "\"dct_number\":77,\"dc_key\":\"00000000000000aa\",\"mtu\":4096}]}",
+        incarnation, gid);
+    ck_assert_int_lt(ask("PUT", path, json), 300);
+}
+
+START_TEST(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)
+{
+    setup();
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/settings", ""), 404);
+    ck_assert(says("nothing-set"));
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
+                         "{\"labels\":{\"zone\":\"a\",\"arch\":\"x\"},\"cordoned\":true,"
+                         "\"reason\":\"a \\\"disk\\\"\"}"),
+                     201);
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},"
+                     "\"cordoned\":true,\"draining\":false,\"reason\":\"a \\\"disk\\\"\"}\n");
+    ck_assert_uint_eq(answer.revision, 1);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 404);
+    register_node("n1", "fd00::1", 5);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(says("\"cordoned\":true") && says("\"zone\":\"a\"") && !says("\"applied\""));
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204); /* it ends, or restarts */
+    register_node("n1", "fd00::1", 6);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(says(",\"node\":{\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},\"cordoned\":true,"));
+    request.if_match = "\"7\"";
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{}"), 412);
+    request.if_match = "\"1\"";
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1/settings", ""), 204);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(says(",\"node\":{\"labels\":{},\"cordoned\":false,\"draining\":false},"));
+    query(KEDGE_QUERY_KIND, "node");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert(says("\"kind\":\"node\",\"name\":\"n1\",\"from\":null") && says("\"to\":null"));
+    teardown();
+}
+END_TEST
+
+START_TEST(what_makes_no_sense_of_a_node_is_refused_by_field)
+{
+    const struct {
+        const char *json, *field;
+    } cases[] = {{"{\"draining\":true}", "cordoned"},
+                 {"{\"cordoned\":true,\"grace_ms\":5}", "grace_ms"},
+                 {"{\"cordoned\":true,\"draining\":true,\"grace_ms\":-1}", "grace_ms"},
+                 {"{\"reason\":\"x\"}", "reason"},
+                 {"{\"cordoned\":true,\"reason\":\"a\\nb\"}", "reason"},
+                 {"{\"cordoned\":1}", "cordoned"},
+                 {"{\"labels\":[]}", "labels"},
+                 {"{\"labels\":{\"a b\":\"c\"}}", "labels.a b"},
+                 {"{\"labels\":{\"a\":1}}", "labels.a"},
+                 {"{\"colour\":1}", "colour"}};
+    char field[64];
+    setup();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(field, sizeof field, "\"field\":\"%s\"", cases[i].field);
+        ck_assert_msg(ask("PUT", "/v1/nodes/n1/settings", cases[i].json) == 400 && says(field),
+                      "%s: %s", cases[i].json, kedge_text_str(&body));
+    }
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
+                         "{\"cordoned\":true,\"draining\":true,\"grace_ms\":30000}"),
+                     201);
+    teardown();
+}
+END_TEST
+
+START_TEST(nodes_are_listed_by_their_labels)
+{
+    setup();
+    register_node("n1", "fd00::1", 5);
+    register_node("n2", "fd00::2", 5);
+    register_node("n3", "fd00::3", 5);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/nodes/n3/settings", "{\"labels\":{\"zone\":\"a\",\"rack\":\"7\"}}"), 201);
+    query(KEDGE_QUERY_LABEL, "zone=a");
+    query(KEDGE_QUERY_LIMIT, "1");
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+    ck_assert(says("\"n1\"") && !says("\"n2\"") && !says("\"n3\"") && says("next_cursor"));
+    query(KEDGE_QUERY_LABEL, "zone=a");
+    query(KEDGE_QUERY_CURSOR, "bjE");
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+    ck_assert(!says("\"n1\"") && !says("\"n2\"") && says("\"n3\"") && !says("next_cursor"));
+    query(KEDGE_QUERY_LABEL, "zone=a,rack=7");
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+    ck_assert(!says("\"n1\"") && says("\"n3\""));
+    query(KEDGE_QUERY_LABEL, "zone");
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 400);
+    teardown();
+}
+END_TEST
+
+START_TEST(agents_say_what_is_in_force)
+{
+    static const char path[] = "/v1/nodes/n1/applied";
+    setup();
+    ck_assert_int_eq(ask("PUT", path, "{}"), 400);
+    const char *said = "{\"incarnation\":5,\"revision\":1,\"seen\":2,\"sessions\":3,"
+                       "\"why\":\"no \\\"room\\\"\"}";
+    ck_assert_int_eq(ask("PUT", path, said), 404);
+    register_node("n1", "fd00::1", 6);
+    ck_assert_int_eq(ask("PUT", path, said), 409);
+    ck_assert(says("\"known_incarnation\":6"));
+    register_node("n2", "fd00::2", 5);
+    ck_assert_uint_eq(kedge_meta_behind(s.meta, 0), 0);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{}"), 201);
+    ck_assert_uint_eq(kedge_meta_behind(s.meta, 1), 2);
+    ck_assert_int_eq(ask("PUT", path,
+                         "{\"incarnation\":6,\"revision\":1,\"seen\":1,\"sessions\":3,"
+                         "\"why\":\"\"}"),
+                     204);
+    ck_assert_uint_eq(kedge_meta_behind(s.meta, 1), 1);
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_nodes_behind 1\n"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(says("\"applied\":{\"revision\":1,\"behind\":false,\"sessions\":3,\"why\":\"\"}"));
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"spares\":3}"), 200);
+    ck_assert_int_eq(ask("PUT", path,
+                         "{\"incarnation\":6,\"revision\":1,\"seen\":2,\"sessions\":0,"
+                         "\"why\":\"spares\"}"),
+                     204);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(
+        says("\"applied\":{\"revision\":1,\"behind\":true,\"sessions\":0,\"why\":\"spares\"}"));
+    register_node("n1", "fd00::1", 7); /* another life has said nothing yet */
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(!says("applied"));
+    ck_assert_int_eq(
+        ask("PUT", path, "{\"incarnation\":8,\"revision\":1,\"seen\":2,\"sessions\":0}"), 404);
+    ck_assert(says("register-again"));
+    teardown();
+}
+END_TEST
+
+START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
+{
+    setup();
+    register_node("n1", "fd00::1", 5);
+    register_node("n2", "fd00::2", 5);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/all", "{\"sessions_ahead\":4,\"ahead_max\":9}"), 201);
+    ck_assert_str_eq(kedge_text_str(&body), "{\"name\":\"all\",\"revision\":2,\"nodes\":{},"
+                                            "\"sessions_ahead\":4,\"ahead_max\":9}\n");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/zone-a", "{\"nodes\":{\"zone\":\"a\"},\"spares\":0}"),
+                     201);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(says("\"pools\":[{\"name\":\"all\",\"revision\":2,\"nodes\":{},\"sessions_ahead\":4,"
+                   "\"ahead_max\":9},{\"name\":\"zone-a\",\"revision\":3,"
+                   "\"nodes\":{\"zone\":\"a\"},\"spares\":0}]}"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n2/configuration", ""), 200);
+    ck_assert(says("\"all\"") && !says("zone-a"));
+    ck_assert_int_eq(ask("GET", "/v1/pools", ""), 200);
+    ck_assert(says("\"revision\":3,\"pools\":[") && says("zone-a"));
+    ck_assert_int_eq(ask("DELETE", "/v1/pools/all", ""), 204);
+    ck_assert_int_eq(ask("GET", "/v1/pools/all", ""), 404);
+    ck_assert(says("unknown-pool"));
+    static const char *const wrong[] = {
+        "{\"sessions_ahead\":0}",
+        "{\"sessions_ahead\":1025}",
+        "{\"dcis\":1}",
+        "{\"mr_lease\":5}",
+        "{\"spares\":33}",
+        "{\"nodes\":\"zone=a\"}",
+        "{\"spares\":4294967295}",
+        "{\"arenas_ahead\":5,\"ahead_max\":4}",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ck_assert_msg(ask("PUT", "/v1/pools/p", wrong[i]) == 400, "%s", wrong[i]);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_restart_finds_nodes_and_pools)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings",
+                         "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,\"draining\":true,"
+                         "\"grace_ms\":7,\"reason\":\"r\"}"),
+                     201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{\"zone\":\"a\"},\"spares\":0}"), 201);
+    struct kedge_store *store = s.store;
+    close_service();
+    open_service(store);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/settings", ""), 200);
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"zone\":\"a\"},"
+                     "\"cordoned\":true,\"draining\":true,\"grace_ms\":7,\"reason\":\"r\"}\n");
+    ck_assert_int_eq(ask("GET", "/v1/pools/p", ""), 200);
+    ck_assert_str_eq(kedge_text_str(&body), "{\"name\":\"p\",\"revision\":2,"
+                                            "\"nodes\":{\"zone\":\"a\"},\"spares\":0}\n");
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)                             \
+    T(what_makes_no_sense_of_a_node_is_refused_by_field)                                           \
+    T(nodes_are_listed_by_their_labels)                                                            \
+    T(agents_say_what_is_in_force)                                                                 \
+    T(a_node_is_told_of_the_pools_that_its_labels_select)                                          \
+    T(a_restart_finds_nodes_and_pools)
+KEDGE_CHECK_MAIN("metaserver rest nodes", TESTS)
