@@ -54,11 +54,12 @@ struct kedge_readers {
     uint32_t touched;             /* responders that were ever used */
     uint32_t in_state[STATES];
     uint32_t fresh; /* CONNECTING, READY: for nodes that have none yet */
-    struct asks waiting, over;
-    uint32_t asked; /* waiting, CONNECTING or over */
-    int make_error; /* of the last one that was to be made; until there is room again, or somebody
-                     * asks */
-    bool stocking;  /* spare ones are made */
+    struct asks waiting, connecting, over;
+    uint32_t asked;   /* in one of them */
+    uint64_t numbers; /* of asks so far */
+    int make_error;   /* of the last one that was to be made; until there is room again, or somebody
+                       * asks */
+    bool stocking;    /* spare ones are made */
     bool stopping;
     struct kedge_readers_counts count;
 };
@@ -214,6 +215,7 @@ static void connected(struct responder *p)
     struct kedge_reader_ask *ask = p->ask;
     char gid[KEDGE_GID_TEXT];
     int status = p->ctl.status;
+    TAILQ_REMOVE(&r->connecting, ask, link);
     if (status == 0 && !r->stopping) {
         move(p, READY);
         ask->qpn = p->qp->qpn;
@@ -309,6 +311,7 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
     memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof peer->gid);
     ask->responder = number_of(p);
     p->ask = ask;
+    TAILQ_INSERT_TAIL(&r->connecting, ask, link);
     move(p, CONNECTING);
     submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
                                      .modify = {.x = p->qp,
@@ -375,6 +378,7 @@ static int take_memory(struct kedge_readers *r)
     r->free = r->spare = NONE;
     r->in_state[FREE] = r->capacity;
     TAILQ_INIT(&r->waiting);
+    TAILQ_INIT(&r->connecting);
     TAILQ_INIT(&r->over);
     return 0;
 }
@@ -476,6 +480,7 @@ int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
         return kedge_err(&ask->err, status, "there are no random numbers: %s", strerror(-status));
     ask->psn = psn & 0xffffff;
     ask->status = -EINPROGRESS;
+    ask->number = r->numbers++;
     ask->responder = NONE;
     ask->fresh = false;
     TAILQ_INSERT_TAIL(&r->waiting, ask, link);
@@ -486,9 +491,25 @@ int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
     return 0;
 }
 
+static bool has_earlier(const struct asks *asks, const struct kedge_reader_ask *ask)
+{
+    const struct kedge_reader_ask *other = TAILQ_FIRST(asks);
+    while (other != NULL && (other->number >= ask->number || strcmp(other->id, ask->id) != 0))
+        other = TAILQ_NEXT(other, link);
+    return other != NULL;
+}
+
+/* The device may be ready with a node's later one first. */
+static bool is_overtaking(const struct kedge_readers *r, const struct kedge_reader_ask *ask)
+{
+    return has_earlier(&r->connecting, ask) || has_earlier(&r->over, ask);
+}
+
 struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r)
 {
     struct kedge_reader_ask *ask = TAILQ_FIRST(&r->over);
+    while (ask != NULL && is_overtaking(r, ask))
+        ask = TAILQ_NEXT(ask, link);
     if (ask == NULL)
         return NULL;
     TAILQ_REMOVE(&r->over, ask, link);

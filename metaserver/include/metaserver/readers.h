@@ -48,6 +48,7 @@ struct kedge_reader_ask {
     struct kedge_errbuf err; /* with another one: a sentence */
 
     TAILQ_ENTRY(kedge_reader_ask) link; /* of the readers */
+    uint64_t number;
     uint32_t responder;
     bool fresh;
 };
@@ -78,8 +79,8 @@ void kedge_readers_free(struct kedge_readers *r);
 /* Wishes for a queue pair that is connected to ask->peer. Never blocks. 0; or a
  * sentence in ask->err: -EAGAIN when too many wait, -ECANCELED after stop. */
 int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask);
-/* The next one that is over, in the order in which they were asked for if all went well, or NULL.
- * One with status 0 must be kept or discarded at once. */
+/* The next one that is over, or NULL. Those of one node come in the order in which they were asked
+ * for, so that the last one stays. One with status 0 must be kept or discarded at once. */
 struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r);
 /* The node has it from now on; the one that it had goes. */
 void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/provider.h"
 #include "world.h"
 
 static struct kedge_readers_counts count(const struct world *w)
@@ -125,6 +126,56 @@ START_TEST(a_registration_whose_answer_was_lost_may_be_repeated)
     reader_connect(&a, &last);
     ck_assert(reader_finds(&a, &w, 1));
     ck_assert_uint_eq(count(&w).kept, 1);
+    reader_close(&a);
+    world_close(&w);
+}
+END_TEST
+
+/* A device carries out several control operations at a time: the first queue pair that is to be
+ * connected is held back. */
+static struct kedge_fab_ops device_ops;
+static const struct kedge_fab_ops *real_ops;
+static struct kedge_fab_ctl *held;
+static bool holds;
+
+static void submit_or_hold(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    bool connects = ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR;
+    if (!holds || !connects) {
+        real_ops->submit(fab, ctl);
+        return;
+    }
+    holds = false;
+    held = ctl;
+}
+
+START_TEST(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)
+{
+    struct world w;
+    struct reader a;
+    struct reply first, last;
+    world_open(&w, 16);
+    reader_open(&a, &w, 1);
+    real_ops = w.fab->ops;
+    device_ops = *real_ops;
+    device_ops.submit = submit_or_hold;
+    w.fab->ops = &device_ops;
+    holds = true;
+    reader_put(&w, &a, 5, &first);
+    reader_put(&w, &a, 5, &last);
+    while (kedge_fab_run(w.fab) > 0)
+        ;
+    kedge_service_advance(&w.s, w.now);
+    ck_assert_ptr_nonnull(held);
+    ck_assert_int_eq(last.status, KEDGE_SERVICE_LATER);
+    real_ops->submit(w.fab, held);
+    world_settle(&w);
+    ck_assert_int_eq(first.status, 201);
+    ck_assert_int_eq(last.status, 200);
+    reader_connect(&a, &last);
+    ck_assert(reader_finds(&a, &w, 1));
+    ck_assert_uint_eq(count(&w).kept, 1);
+    w.fab->ops = real_ops;
     reader_close(&a);
     world_close(&w);
 }
@@ -472,6 +523,7 @@ END_TEST
     T(where_there_is_dc_both_ways_are_told)                                                        \
     T(an_agent_that_registers_with_another_queue_pair_reads_through_that_one)                      \
     T(a_registration_whose_answer_was_lost_may_be_repeated)                                        \
+    T(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)                           \
     T(a_node_that_goes_takes_its_queue_pair_with_it)                                               \
     T(a_node_that_expired_registers_again_and_reads)                                               \
     T(a_refused_registration_changes_no_queue_pair)                                                \
