@@ -19,6 +19,7 @@
 #define ANSWER_MAX  (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
 #define BODIES_MAX  (16u << 20)
 #define HEADERS_MAX (16u << 10)
+#define BURST_S     2 /* so much of a client's rate may come at once */
 
 struct metad {
     uv_loop_t loop;
@@ -90,6 +91,16 @@ static bool is_gone(void *token)
     return kedge_http_client_gone(token);
 }
 
+/* What the server answers by itself, for the metrics. */
+static void count_refusals(struct metad *m)
+{
+    struct kedge_http_server_stats stats;
+    kedge_http_server_stats(m->server, &stats);
+    m->service->count.http_refused = stats.refused;
+    m->service->count.http_rejected = stats.rejected;
+    m->service->count.http_limited = stats.limited;
+}
+
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
 {
     struct metad *m = user;
@@ -115,6 +126,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     };
     for (int i = 0; i < KEDGE_QUERIES; i++)
         asked.query[i] = kedge_http_query(request, kedge_service_queries[i]);
+    count_refusals(m);
     kedge_text_reset(&m->body);
     kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
     if (answer.status == KEDGE_SERVICE_LATER)
@@ -259,6 +271,9 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
         .program = "kedge-metad",
         .setting = setting,
         .connections = (unsigned)config->connections,
+        .connections_per_ip = (unsigned)config->client_connections,
+        .requests_per_second = (unsigned)config->client_rate,
+        .requests_burst = (unsigned)config->client_rate * BURST_S,
         .body_bytes = KEDGE_JSON_MAX_BYTES,
         .bodies_bytes = BODIES_MAX,
         .header_bytes = HEADERS_MAX,

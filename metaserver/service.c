@@ -245,6 +245,12 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
         setting_metrics(s, out);
     one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
         "Writes that the store refused.", c->store_errors);
+    one(out, "kedge_metad_http_refused_connections_total", KEDGE_METRIC_COUNTER,
+        "Connections above a bound.", c->http_refused);
+    one(out, "kedge_metad_http_rejected_requests_total", KEDGE_METRIC_COUNTER,
+        "Requests that were malformed, too large, too slow or too many.", c->http_rejected);
+    one(out, "kedge_metad_http_limited_total", KEDGE_METRIC_COUNTER,
+        "Connections and requests above a bound of their client.", c->http_limited);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
                       "Requests answered, by status.");
     for (int status = 0; status < 600; status++) {

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "server_private.h"
 
 enum {
@@ -16,6 +18,8 @@ enum {
     /* Of a body that is too large so much is read and thrown away, so that its sender gets to read
      * the 413; a longer one is cut off. */
     DISCARDED_BYTES_MAX = 8 << 20,
+    /* Whoever says nothing of the length, and has sent so much, is told without being heard out. */
+    DISCARDED_BYTES_SILENT = 1 << 20,
     PROBLEM_BYTES_MAX = 16 << 10,
 };
 
@@ -38,7 +42,9 @@ void kedge_http_problem(struct kedge_text *t, int status, const char *title, con
 
 static const char *title_of(int status)
 {
-    return status == 408 ? "request timed out" : kedge_error_of_http(status)->title;
+    return status == 408   ? "request timed out"
+           : status == 429 ? "too many requests"
+                           : kedge_error_of_http(status)->title;
 }
 
 /* detail is ours and needs no escape. */
@@ -125,6 +131,14 @@ void http_request_free(struct http_request *r)
     free(r);
 }
 
+/* libmicrohttpd, told once of data and of the end behind it, looks for the end no more: such a
+ * connection would stand until it has been idle for long. */
+static bool has_ended(const struct http_connection *c)
+{
+    char next;
+    return recv(c->fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                        enum MHD_RequestTerminationCode code)
 {
@@ -136,6 +150,8 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
     struct http_connection *c = r->connection;
     http_request_free(r);
     http_connection_wait(c, HTTP_WAIT_IDLE, true);
+    if (has_ended(c))
+        http_connection_hang_up(c);
 }
 
 /* Appends to the body, or sets reject. */
@@ -212,6 +228,11 @@ static void prepare_problem(struct http_request *r, int status, const char *titl
                                            .content_type = KEDGE_HTTP_PROBLEM_TYPE,
                                            .body = kedge_text_str(&t),
                                            .body_length = t.error == 0 ? t.length : 0};
+    char seconds[16];
+    if (r->retry_s > 0) {
+        snprintf(seconds, sizeof seconds, "%u", r->retry_s);
+        response.headers[0] = (struct kedge_http_header){MHD_HTTP_HEADER_RETRY_AFTER, seconds};
+    }
     r->response = make_response(&response);
     r->status = status;
     kedge_text_fini(&t);
@@ -290,6 +311,10 @@ static enum MHD_Result reject(struct http_request *r)
     if (r->reject == 413)
         snprintf(detail, sizeof detail, "a request's body has at most %zu bytes",
                  s->config.body_bytes);
+    else if (r->reject == 429)
+        snprintf(detail, sizeof detail,
+                 "one address may make %u requests a second; try again in %u s",
+                 s->config.requests_per_second, r->retry_s);
     else
         snprintf(detail, sizeof detail, "%s",
                  r->reject == 400 ? "the URI is malformed"
@@ -299,8 +324,21 @@ static enum MHD_Result reject(struct http_request *r)
     return send_answer(r);
 }
 
-/* Looks at the headers. Whoever waits for "100 Continue", or would send without end, is answered
- * before the body comes. */
+/* libmicrohttpd answers no request before its end, or closes with bytes unread, which would discard
+ * the answer on its way. So that of a body that is by far too large goes straight out, and nothing
+ * after it; a part of the body is still read, so that its sender gets to read that. */
+static void cut_short(struct http_request *r)
+{
+    char answer[512];
+    r->cut_short = true;
+    http_raw_problem(413, "the body is too large", answer, sizeof answer);
+    send(r->connection->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(r->connection->fd, SHUT_WR);
+    r->connection->server->stats.rejected++;
+}
+
+/* Looks at the headers. Whoever waits for "100 Continue" is answered before the body comes; who
+ * would send without end, at once. */
 static bool rejected_early(struct http_request *r)
 {
     const char *text = kedge_http_header(&r->public, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -310,8 +348,22 @@ static bool rejected_early(struct http_request *r)
         length = UINT64_MAX;
     if (length > most && r->reject == 0)
         r->reject = 413;
-    return r->reject != 0 && (kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL ||
-                              length > DISCARDED_BYTES_MAX);
+    if (r->reject != 0 && kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL)
+        return true;
+    if (r->reject == 413 && length > DISCARDED_BYTES_MAX)
+        cut_short(r);
+    return false;
+}
+
+/* Whether its client is within its rate; else it will be rejected. */
+static void count_request(struct http_request *r)
+{
+    struct kedge_http_server *s = r->connection->server;
+    r->retry_s = http_clients_request(&s->clients, r->connection->client, kedge_clock_ns());
+    if (r->retry_s == 0)
+        return;
+    r->reject = 429;
+    s->stats.limited++;
 }
 
 static enum MHD_Result give_to_handler(struct http_request *r)
@@ -347,13 +399,18 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
         r->begun = true;
         r->public.method = method;
         r->public.path = url;
+        count_request(r);
         return rejected_early(r) ? reject(r) : MHD_YES;
     }
     if (*upload_bytes > 0) {
         take_body(r, upload, *upload_bytes);
         *upload_bytes = 0;
+        if (r->reject == 413 && !r->cut_short && r->discarded > DISCARDED_BYTES_SILENT)
+            cut_short(r);
         return r->discarded > DISCARDED_BYTES_MAX ? MHD_NO : MHD_YES;
     }
+    if (r->cut_short)
+        return MHD_NO;
     if (r->stage == HTTP_ANSWERED)
         return send_answer(r);
     return r->reject != 0 ? reject(r) : give_to_handler(r);

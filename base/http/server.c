@@ -24,8 +24,11 @@
 enum {
     ACCEPTS_PER_RUN = 64,
     ROUNDS_PER_RUN = 8,    /* of libmicrohttpd, while it has more to do */
+    SILENT_CLIENTS = 1024, /* addresses without a connection that are remembered */
     SPARED_IDLE_MS = 1000, /* a connection that became idle less long ago is not sacrificed */
 };
+
+#define TOO_MANY "too many connections; try again soon"
 
 static uint64_t timeout_ns(const struct kedge_http_server *s, enum http_wait wait)
 {
@@ -48,8 +51,7 @@ void http_connection_wait(struct http_connection *c, enum http_wait wait, bool i
     TAILQ_INSERT_TAIL(&s->waiting[wait], c, link);
 }
 
-/* libmicrohttpd notices, completes the request and closes. */
-static void hang_up(struct http_connection *c)
+void http_connection_hang_up(struct http_connection *c)
 {
     http_connection_wait(c, HTTP_WAIT_NOTHING, false);
     shutdown(c->fd, SHUT_RDWR);
@@ -65,6 +67,7 @@ static void name_peer(struct http_connection *c)
     snprintf(c->peer, sizeof c->peer, "unknown");
     if (getpeername(c->fd, (struct sockaddr *)&address, &length) != 0)
         return;
+    c->client = http_clients_connect(&c->server->clients, &address);
     if (address.ss_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
         inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
@@ -90,6 +93,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
             return;
         http_connection_wait(c, HTTP_WAIT_NOTHING, false);
         http_request_free(c->request);
+        http_clients_disconnect(&s->clients, c->client);
         free(c);
         s->stats.open--;
         return;
@@ -112,21 +116,24 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 
 /* Says so and closes. What the client sent already is read, since closing with unread bytes would
  * discard the answer. */
-static void turn_away(struct kedge_http_server *s, int fd)
+static void turn_away(struct kedge_http_server *s, int fd, int status, const char *why)
 {
     char answer[512], scrap[2048];
     s->stats.refused++;
-    http_raw_problem(503, "too many connections; try again soon", answer, sizeof answer);
+    s->stats.limited += status == 429;
+    http_raw_problem(status, why, answer, sizeof answer);
     if (send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
         shutdown(fd, SHUT_WR);
         while (recv(fd, scrap, sizeof scrap, MSG_DONTWAIT) == (ssize_t)sizeof scrap)
             ;
     }
     close(fd);
+    if (status != 503)
+        return;
     struct http_connection *oldest = TAILQ_FIRST(&s->waiting[HTTP_WAIT_IDLE]);
     if (oldest != NULL && oldest->idle &&
         kedge_clock_ns() - oldest->since_ns > SPARED_IDLE_MS * KEDGE_NS_PER_MS)
-        hang_up(oldest);
+        http_connection_hang_up(oldest);
 }
 
 /* Descriptors have run out: without this the listening socket would stay readable for ever. */
@@ -135,7 +142,7 @@ static void accept_and_drop(struct kedge_http_server *s, int listener)
     close(s->spare);
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
-        turn_away(s, fd);
+        turn_away(s, fd, 503, TOO_MANY);
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -156,9 +163,11 @@ static void accept_some(struct kedge_http_server *s, int listener)
             return;
         s->stats.accepted++;
         if (s->stats.open >= s->config.connections)
-            turn_away(s, fd);
+            turn_away(s, fd, 503, TOO_MANY);
+        else if (!http_clients_has_room(&s->clients, &address))
+            turn_away(s, fd, 429, "too many connections from this address; close some");
         else if (MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, length) != MHD_YES)
-            s->stats.refused++; /* above the bound of its address; closed already */
+            s->stats.refused++; /* no memory; closed already */
     }
 }
 
@@ -177,7 +186,7 @@ static void expire(struct kedge_http_server *s)
                 send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
                 s->stats.rejected++;
             }
-            hang_up(c);
+            http_connection_hang_up(c);
         }
     }
 }
@@ -238,6 +247,7 @@ static void set_defaults(struct kedge_http_server_config *c)
 {
     c->connections = c->connections != 0 ? c->connections : 1024;
     c->connections_per_ip = c->connections_per_ip != 0 ? c->connections_per_ip : c->connections;
+    c->requests_burst = c->requests_burst != 0 ? c->requests_burst : c->requests_per_second;
     c->body_bytes = c->body_bytes != 0 ? c->body_bytes : 1 << 20;
     c->bodies_bytes = c->bodies_bytes != 0 ? c->bodies_bytes : 64 << 20;
     c->header_bytes = c->header_bytes != 0 ? c->header_bytes : 32 << 10;
@@ -258,7 +268,6 @@ static int start_daemon(struct kedge_http_server *s)
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         http_on_request, s, MHD_OPTION_CONNECTION_LIMIT, s->config.connections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, s->config.connections_per_ip,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->config.header_bytes, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s,
         MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
@@ -322,7 +331,12 @@ int kedge_http_server_new(const struct kedge_http_server_config *config,
         TAILQ_INIT(&s->waiting[wait]);
     TAILQ_INIT(&s->deferred);
     TAILQ_INIT(&s->streams);
-    int status = make_descriptors(s);
+    s->clients.max_connections = s->config.connections_per_ip;
+    s->clients.per_second = s->config.requests_per_second;
+    s->clients.burst = s->config.requests_burst;
+    int status = http_clients_init(&s->clients, s->config.connections + SILENT_CLIENTS);
+    if (status == 0)
+        status = make_descriptors(s);
     if (status == 0)
         status = start_daemon(s);
     if (status != 0)
@@ -363,6 +377,7 @@ void kedge_http_server_free(struct kedge_http_server *s)
             MHD_run(s->daemon);
         MHD_stop_daemon(s->daemon);
     }
+    http_clients_fini(&s->clients);
     close_all((const int[]){s->tcp, s->local, s->timer, s->spare, s->epoll}, 5);
     free(s->unix_path);
     free(s);

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "base/http/server.h"
+#include "clients.h"
 
 /* Where a connection waits, and for how long at most. */
 enum http_wait {
@@ -28,6 +29,7 @@ struct http_connection {
     bool idle; /* between requests: nothing is lost when it is closed */
     uint64_t since_ns;
     TAILQ_ENTRY(http_connection) link; /* in waiting[wait], oldest first */
+    struct http_client_entry *client;  /* whose it is; NULL: it has no bounds */
     char peer[56];
     bool local;
     uid_t uid;
@@ -51,9 +53,11 @@ struct http_request {
     struct http_connection *connection;
     struct MHD_Connection *mhd;
     enum http_stage stage;
-    bool begun; /* its headers were looked at */
-    int reject; /* an HTTP status that the server answers itself, or 0 */
-    char *body; /* owned */
+    bool begun;       /* its headers were looked at */
+    int reject;       /* an HTTP status that the server answers itself, or 0 */
+    unsigned retry_s; /* with 429: when to come back */
+    bool cut_short;   /* its client was told 413 while it went on sending */
+    char *body;       /* owned */
     size_t capacity;
     size_t discarded;              /* bytes of a body that is too large */
     struct MHD_Response *response; /* owned until queued */
@@ -71,6 +75,7 @@ struct kedge_http_server {
     uint16_t port;
     int epoll, timer, tcp, local; /* -1: none */
     int spare;                    /* given up for a moment when descriptors run out */
+    struct http_clients clients;
     struct http_connections waiting[HTTP_WAITS_TIMED];
     struct http_requests deferred, streams;
     size_t bodies_bytes;
@@ -80,6 +85,9 @@ struct kedge_http_server {
 
 /* Moves a connection to where it waits now; its time starts anew. */
 void http_connection_wait(struct http_connection *c, enum http_wait wait, bool idle);
+
+/* Ends it: libmicrohttpd notices, completes the request and closes. */
+void http_connection_hang_up(struct http_connection *c);
 
 /* Has run() called soon: a deferred request was resumed. */
 void http_server_kick(struct kedge_http_server *s);

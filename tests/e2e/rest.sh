@@ -3,7 +3,7 @@
 # The REST interface over real sockets: wrong methods, types, sizes, encodings and fields, and 10,000 open
 # connections: the right status, problem+json, no crash, bounded memory.
 source "$(dirname "$0")/lib-metad.sh"
-configure "node_lease = 6s" "max_endpoints = 64" "max_nodes = 2"
+configure "node_lease = 6s" "max_endpoints = 64" "max_nodes = 2" "client_connections = 10000"
 start
 
 # What is right.

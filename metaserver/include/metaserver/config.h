@@ -21,6 +21,7 @@ struct kedge_metad_config {
     char data_dir[KEDGE_METAD_TEXT];
     char log_level[KEDGE_METAD_TEXT];
     uint64_t max_nodes, max_endpoints, connections, max_watches, events;
+    uint64_t client_connections, client_rate; /* of one address; requests a second, 0: no bound */
     uint64_t node_lease_ns, forget_after_ns;
     /* [fabric] */
     char provider[KEDGE_METAD_TEXT];

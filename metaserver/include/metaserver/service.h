@@ -38,6 +38,9 @@ struct kedge_service_counters {
     uint64_t store_errors;
     uint64_t changes;   /* of settings */
     uint64_t http[600]; /* answers by status */
+    /* What the HTTP server did not let in: connections; requests; either, for their client's bound.
+     */
+    uint64_t http_refused, http_rejected, http_limited;
 };
 
 struct kedge_service_answer;

@@ -132,11 +132,71 @@ START_TEST(one_address_cannot_take_all_connections)
     int a = harness_connect(&h), b = harness_connect(&h), c = harness_connect(&h);
     harness_run(&h, 20);
     ck_assert(harness_receive(&h, c, out, &length, 1000));
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 429 "));
+    ck_assert_ptr_nonnull(strstr(out, "Retry-After: 1\r\n"));
     ck_assert_uint_eq(stats_now().open, 2);
     ck_assert_uint_eq(stats_now().refused, 1);
+    ck_assert_uint_eq(stats_now().limited, 1);
+    close(c);
+    shutdown(a, SHUT_RDWR);
+    harness_run(&h, 20);
+    c = harness_connect(&h);
+    harness_send(&h, c, keep, strlen(keep));
+    ck_assert(!harness_receive(&h, c, out, &length, 50));
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
     close(a);
     close(b);
     close(c);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(one_address_cannot_ask_without_end)
+{
+    harness_start(&h, (struct kedge_http_server_config){.unix_path = "/tmp/kedge-test-rate.sock",
+                                                        .listen = "127.0.0.1:0",
+                                                        .requests_per_second = 1,
+                                                        .requests_burst = 3});
+    static const char get[] = "GET / HTTP/1.1\r\n" HARNESS_CLOSE "\r\n";
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(harness_ask(&h, get, out), 200);
+    ck_assert_int_eq(harness_ask(&h, get, out), 429);
+    ck_assert_ptr_nonnull(strstr(out, "Retry-After: "));
+    ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
+    ck_assert_int_eq(
+        harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 3\r\n" HARNESS_CLOSE "\r\nabc",
+                    out),
+        429);
+    ck_assert_uint_eq(h.handled, 3);
+    ck_assert_uint_eq(stats_now().limited, 2);
+    for (int i = 0; i < 10; i++) { /* on the Unix socket nobody counts */
+        size_t length;
+        int fd = harness_connect_unix("/tmp/kedge-test-rate.sock");
+        harness_send(&h, fd, get, strlen(get));
+        harness_receive(&h, fd, out, &length, 1000);
+        ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+        close(fd);
+    }
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(who_has_closed_its_direction_is_answered_and_then_closed)
+{
+    size_t length;
+    harness_start(&h, (struct kedge_http_server_config){.connections = 8});
+    for (int i = 0; i < 20; i++) {
+        int fd = harness_connect(&h);
+        ck_assert_int_eq(send(fd, keep, strlen(keep), MSG_NOSIGNAL), (ssize_t)strlen(keep));
+        if (i % 2 == 0)
+            harness_run(&h, 5);
+        ck_assert_int_eq(shutdown(fd, SHUT_WR), 0); /* mostly seen together with the request */
+        ck_assert(harness_receive(&h, fd, out, &length, 3000));
+        ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+        close(fd);
+    }
+    harness_run(&h, 20);
+    ck_assert_uint_eq(stats_now().open, 0);
     harness_stop(&h);
 }
 END_TEST
@@ -293,6 +353,8 @@ END_TEST
     T(stopping_answers_what_is_deferred_with_503_and_tells_its_owner_once)                         \
     T(above_the_bound_a_client_is_told_503_and_idle_ones_make_room)                                \
     T(one_address_cannot_take_all_connections)                                                     \
+    T(one_address_cannot_ask_without_end)                                                          \
+    T(who_has_closed_its_direction_is_answered_and_then_closed)                                    \
     T(ten_thousand_connections_are_survived_and_leave_nothing_behind)                              \
     T(running_out_of_descriptors_refuses_and_does_not_spin)                                        \
     T(an_address_that_cannot_be_listened_on_is_explained)                                          \

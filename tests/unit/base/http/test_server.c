@@ -192,7 +192,7 @@ START_TEST(a_body_that_is_announced_as_huge_is_refused_before_it_comes)
 }
 END_TEST
 
-START_TEST(chunks_without_end_are_cut_off)
+START_TEST(chunks_without_end_are_told_413_and_cut_off)
 {
     static char chunk[65536 + 16];
     size_t length;
@@ -210,6 +210,16 @@ START_TEST(chunks_without_end_are_cut_off)
         closed = harness_receive(&h, fd, out, &length, 1);
     }
     ck_assert(closed);
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 413 "));
+    ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
+    struct kedge_http_server_stats stats;
+    for (int i = 0; i < 400; i++) { /* it listens no longer than it takes to be heard */
+        harness_send(&h, fd, chunk, (size_t)n + 65538);
+        kedge_http_server_stats(h.server, &stats);
+        if (stats.open == 0)
+            break;
+    }
+    ck_assert_uint_eq(stats.open, 0);
     ck_assert_uint_eq(h.handled, 0);
     close(fd);
     harness_stop(&h);
@@ -330,7 +340,7 @@ END_TEST
     T(a_body_at_the_bound_passes_and_one_byte_more_is_a_413_problem)                               \
     T(who_waits_for_100_continue_is_told_413_before_it_sends)                                      \
     T(a_body_that_is_announced_as_huge_is_refused_before_it_comes)                                 \
-    T(chunks_without_end_are_cut_off)                                                              \
+    T(chunks_without_end_are_told_413_and_cut_off)                                                 \
     T(all_bodies_together_have_a_bound_that_answers_503)                                           \
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \
     T(idle_connections_are_closed_in_time_even_when_they_trickle)                                  \

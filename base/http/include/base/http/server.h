@@ -5,10 +5,11 @@
  * descriptor for reading and call run() when it is readable; timers are inside it.
  *
  * What it answers by itself: 503 above the number of connections (and the connection that is idle
- * longest then goes), 408 for a request that is not whole in time, 413 for a body that is too
- * large, 400 for a malformed URI: all as application/problem+json. What is no HTTP at all, or has
- * too many headers, libmicrohttpd answers. Idle connections are closed. A deferred request has no
- * time limit but its owner's; nor has a stream whose client takes what it is given. */
+ * longest then goes), 429 above those of one address or above its rate of requests, 408 for a
+ * request that is not whole in time, 413 for a body that is too large, 400 for a malformed URI: all
+ * as application/problem+json. Unix sockets have no bounds of a client. What is no HTTP at all, or
+ * has too many headers, libmicrohttpd answers. Idle connections are closed. A deferred request has
+ * no time limit but its owner's; nor has a stream whose client takes what it is given. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
 
@@ -63,19 +64,21 @@ typedef enum kedge_http_verdict (*kedge_http_handler)(void *user,
 /* Zero means the default in parentheses, NULL that there is none. Strings are borrowed for the call
  * of new() alone. */
 struct kedge_http_server_config {
-    const char *listen;          /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
-    const char *unix_path;       /* at least one of the two */
-    unsigned unix_mode;          /* of the socket file (0600) */
-    const char *program;         /* for sentences: "kedge-metad" */
-    const char *setting;         /* for sentences: "`listen` in /etc/kedge/metad.conf" */
-    unsigned connections;        /* in all (1024) */
-    unsigned connections_per_ip; /* (connections) */
-    size_t body_bytes;           /* of one request (1 MiB) */
-    size_t bodies_bytes;         /* of all requests together (64 MiB); beyond it 503 */
-    size_t header_bytes;         /* memory of a connection: headers and buffers (32 KiB) */
-    unsigned idle_timeout_ms;    /* a connection without a request, or taking an answer (60000) */
-    unsigned request_timeout_ms; /* from a request's first line to its last byte (10000) */
-    unsigned stream_timeout_ms;  /* a stream's client that takes nothing is cut off (10000) */
+    const char *listen;           /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
+    const char *unix_path;        /* at least one of the two */
+    unsigned unix_mode;           /* of the socket file (0600) */
+    const char *program;          /* for sentences: "kedge-metad" */
+    const char *setting;          /* for sentences: "`listen` in /etc/kedge/metad.conf" */
+    unsigned connections;         /* in all (1024) */
+    unsigned connections_per_ip;  /* (connections) */
+    unsigned requests_per_second; /* of one address, on average (no bound); beyond it 429 */
+    unsigned requests_burst;      /* and at once (requests_per_second) */
+    size_t body_bytes;            /* of one request (1 MiB) */
+    size_t bodies_bytes;          /* of all requests together (64 MiB); beyond it 503 */
+    size_t header_bytes;          /* memory of a connection: headers and buffers (32 KiB) */
+    unsigned idle_timeout_ms;     /* a connection without a request, or taking an answer (60000) */
+    unsigned request_timeout_ms;  /* from a request's first line to its last byte (10000) */
+    unsigned stream_timeout_ms;   /* a stream's client that takes nothing is cut off (10000) */
     kedge_http_handler handle;
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
@@ -106,8 +109,9 @@ uint16_t kedge_http_server_port(const struct kedge_http_server *server);
 struct kedge_http_server_stats {
     uint64_t accepted;
     uint64_t refused;  /* connections above a bound */
+    uint64_t limited;  /* connections and requests above a bound of their client: 429 */
     uint64_t requests; /* given to the handler */
-    uint64_t rejected; /* answered by the server itself: 400, 408, 413, 503 */
+    uint64_t rejected; /* answered by the server itself: 400, 408, 413, 429, 503 */
     uint32_t open;
     uint32_t deferred;
     uint32_t streams;

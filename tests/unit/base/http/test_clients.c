@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one address may take of a server. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "../../check_main.h"
+#include "base/clock.h"
+#include "clients.h"
+
+static struct http_clients c;
+
+static struct sockaddr_storage address(const char *text)
+{
+    struct sockaddr_storage out = {.ss_family = AF_INET};
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&out;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&out;
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
+        return out;
+    out.ss_family = AF_INET6;
+    ck_assert_int_eq(inet_pton(AF_INET6, text, &v6->sin6_addr), 1);
+    return out;
+}
+
+static struct sockaddr_storage number(uint32_t n)
+{
+    struct sockaddr_storage out = {.ss_family = AF_INET};
+    ((struct sockaddr_in *)&out)->sin_addr.s_addr = htonl(n);
+    return out;
+}
+
+static void begin(unsigned connections, unsigned per_second, unsigned burst, uint32_t room)
+{
+    c = (struct http_clients){
+        .max_connections = connections, .per_second = per_second, .burst = burst};
+    ck_assert_int_eq(http_clients_init(&c, room), 0);
+}
+
+START_TEST(each_address_has_as_many_connections_as_are_allowed)
+{
+    begin(2, 0, 0, 16);
+    struct sockaddr_storage a = address("10.0.0.1"), b = address("fd00::1"),
+                            mapped = address("::ffff:10.0.0.1");
+    struct sockaddr_storage local = {.ss_family = AF_UNIX};
+    struct http_client_entry *one = http_clients_connect(&c, &a);
+    ck_assert(http_clients_has_room(&c, &a));
+    ck_assert_ptr_eq(http_clients_connect(&c, &mapped), one);
+    ck_assert(!http_clients_has_room(&c, &a) && !http_clients_has_room(&c, &mapped));
+    ck_assert(http_clients_has_room(&c, &b));
+    ck_assert_ptr_ne(http_clients_connect(&c, &b), one);
+    http_clients_disconnect(&c, one);
+    ck_assert(http_clients_has_room(&c, &a));
+    ck_assert(http_clients_has_room(&c, &local));
+    ck_assert_ptr_null(http_clients_connect(&c, &local));
+    http_clients_disconnect(&c, NULL);
+    ck_assert_uint_eq(http_clients_request(&c, NULL, 0), 0);
+    http_clients_fini(&c);
+}
+END_TEST
+
+START_TEST(a_rate_is_held_after_a_burst)
+{
+    begin(0, 10, 5, 16);
+    struct sockaddr_storage a = address("10.0.0.1"), b = address("10.0.0.2");
+    struct http_client_entry *one = http_clients_connect(&c, &a),
+                             *other = http_clients_connect(&c, &b);
+    uint64_t now = 1000 * KEDGE_NS_PER_S;
+    for (int i = 0; i < 5; i++)
+        ck_assert_uint_eq(http_clients_request(&c, one, now), 0);
+    ck_assert_uint_eq(http_clients_request(&c, one, now), 1);
+    ck_assert_uint_eq(http_clients_request(&c, other, now), 0);
+    unsigned let_in = 0;
+    for (int ms = 0; ms < 10000; ms++)
+        let_in += http_clients_request(&c, one, now + (uint64_t)ms * KEDGE_NS_PER_MS) == 0;
+    ck_assert_uint_eq(let_in, 99); /* ten seconds' worth */
+    /* Who has no connection for a while is still known, and keeps what it owes. */
+    http_clients_disconnect(&c, one);
+    ck_assert_ptr_eq(http_clients_connect(&c, &a), one);
+    ck_assert_uint_eq(http_clients_request(&c, one, now + 9999 * KEDGE_NS_PER_MS), 1);
+    for (int i = 0; i < 5; i++)
+        ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * KEDGE_NS_PER_S), 0);
+    ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * KEDGE_NS_PER_S), 1);
+    http_clients_fini(&c);
+}
+END_TEST
+
+START_TEST(who_may_ask_once_in_long_is_told_for_how_long)
+{
+    begin(0, 1, 3, 16);
+    struct sockaddr_storage a = address("10.0.0.1");
+    struct http_client_entry *one = http_clients_connect(&c, &a);
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 0);
+    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 2);
+    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S * 3 / 2), 1);
+    ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S * 2), 0);
+    http_clients_fini(&c);
+}
+END_TEST
+
+START_TEST(many_addresses_take_no_more_memory)
+{
+    enum { ROOM = 64, CONNECTED = 48 };
+    struct http_client_entry *held[CONNECTED];
+    begin(1, 10, 1, ROOM);
+    for (uint32_t i = 0; i < CONNECTED; i++) {
+        struct sockaddr_storage from = number(i);
+        held[i] = http_clients_connect(&c, &from);
+    }
+    for (uint32_t i = 1000; i < 100000; i++) {
+        struct sockaddr_storage from = number(i);
+        struct http_client_entry *e = http_clients_connect(&c, &from);
+        ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 0);
+        ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 1);
+        http_clients_disconnect(&c, e);
+    }
+    ck_assert_uint_eq(c.used, ROOM);
+    for (uint32_t i = 0; i < CONNECTED; i++) { /* none of them was forgotten */
+        struct sockaddr_storage from = number(i);
+        ck_assert(!http_clients_has_room(&c, &from));
+        ck_assert_uint_eq(held[i]->connections, 1);
+        http_clients_disconnect(&c, held[i]);
+        ck_assert(http_clients_has_room(&c, &from));
+    }
+    http_clients_fini(&c);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(each_address_has_as_many_connections_as_are_allowed)                                         \
+    T(a_rate_is_held_after_a_burst)                                                                \
+    T(who_may_ask_once_in_long_is_told_for_how_long)                                               \
+    T(many_addresses_take_no_more_memory)
+KEDGE_CHECK_MAIN("base.http.clients", TESTS)
