@@ -9,7 +9,8 @@ rounds=${CHURN_ROUNDS:-$((sanitized ? 1000 : 10000))} seed=${CHURN_SEED:-$RANDOM
 # Allocators keep a little of what they had in use at the worst moment, and that moment may be a worse one than in the
 # warm-up: what has grown is not to grow again. 10,000 rounds that lose 200 bytes each are caught.
 slack_kib=2048
-more_pool="max_mrs = 512" # whose slots in the tables are used in turn: all are in the warm-up
+# The slots of the table of regions and of the lane's rings are used in turn: few, so that all are in the warm-up.
+more_pool=$'max_mrs = 512\nmax_sessions = 64'
 echo "seed $seed (CHURN_SEED repeats it)"
 start
 

@@ -13,8 +13,8 @@ export KEDGE_TEST_PROVIDER=verbs KEDGE_TEST_DEVICE=rxe0 KEDGE_TEST_SLOW=10
 KEDGE_TEST_GIDS=$(for i in 1 2 3 4 5 6 7 8; do echo "::ffff:10.0.1.$i"; done | paste -sd ' ')
 export KEDGE_TEST_GIDS
 cd /tmp # on the guest's own tmpfs
-# Of the tables of regions, whose slots are used in turn, all is touched in the warm-up.
-more_pool="max_mrs = 512"
+# The slots of the table of regions and of the lane's rings are used in turn: few, so that all are in the warm-up.
+more_pool=$'max_mrs = 512\nmax_sessions = 48'
 agents=3 port=7480 # a metaserver that is started again is found where it was
 source "$here/../e2e/lib.sh"
 needs_built kedge-stress
