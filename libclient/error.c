@@ -62,6 +62,8 @@ static const struct {
     [KEDGE_REASON_NODE_DRAINED] = {-EPIPE,
                                    "the operator drains this node, and the time that workers "
                                    "had to end by themselves is over: go to another host"},
+    [KEDGE_REASON_LEASE] = {-EPIPE, "the region's owner has set mr_lease shorter than a request "
+                                    "may take on this node's device"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

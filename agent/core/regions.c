@@ -114,7 +114,8 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
         .length = length,
         .rkey = s->arena[arena].rkey,
         .pool = l->config.pool,
-        .flags = (uint16_t)(KEDGE_RECORD_LIVE | d->reg_mr.access),
+        .flags = (uint16_t)(KEDGE_RECORD_LIVE | d->reg_mr.access |
+                            kedge_record_lease_flags(l->config.mr_lease_ns)),
     };
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);
     if (status == 0)

@@ -3,8 +3,9 @@
  * lease (design: "MR leases: the rule"; KRCore's ValidMR and MRStore).
  *
  * A record that was READ at t, a time taken before the READ was posted, may be posted under until t
- * + lease - bound - slack. One that is in use is READ again before that, so that a worker that goes
- * on never waits for it. */
+ * + lease - bound - slack: the lease is its owner's, who says it in the record, and bound and slack
+ * are this device's. One that is in use is READ again before that, so that a worker that goes on
+ * never waits for it. */
 #include <errno.h>
 #include <string.h>
 
@@ -113,12 +114,27 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
     return true;
 }
 
+/* Of an owner whose lease is shorter than a request may take here nothing may be posted at all. */
+static bool is_too_short(const struct kedge_lane *l, const struct cached *e)
+{
+    return kedge_record_lease_ns(e->record.flags) <= l->config.bound_ns + l->config.slack_ns;
+}
+
+static void believe(const struct kedge_lane *l, struct cached *e)
+{
+    const uint64_t lease_ns = kedge_record_lease_ns(e->record.flags);
+    const uint64_t usable_ns = is_too_short(l, e)
+                                   ? l->config.mr_lease_ns / 4
+                                   : lease_ns - l->config.bound_ns - l->config.slack_ns;
+    e->post_until_ns = e->read_ns + usable_ns;
+    e->renew_ns = e->post_until_ns - usable_ns / RENEW_PART;
+}
+
 void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct cached *e = &l->cache[w->index];
     struct kedge_mr_record record;
     const struct kedge_lane_config *c = &l->config;
-    const uint64_t usable_ns = c->mr_lease_ns - c->bound_ns - c->slack_ns;
     e->reading = e->guessed = 0;
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
@@ -137,8 +153,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         e->state = CACHED_VALID;
         e->tries = 0;
         e->record = record;
-        e->post_until_ns = e->read_ns + usable_ns;
-        e->renew_ns = e->post_until_ns - usable_ns / RENEW_PART;
+        believe(l, e);
         return;
     }
     if (status == -EAGAIN && e->state == CACHED_VALID) /* and it is, until its time is over */
@@ -214,8 +229,8 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         return refuse_key(l, e, w, reason);
     if (r->tenant != w->session->tenant && !has_grant(w->session, r))
         return refuse_key(l, e, w, reason);
-    if (!(r->flags & needed_flag(w->fab.opcode))) {
-        *reason = KEDGE_REASON_ACCESS;
+    if (!(r->flags & needed_flag(w->fab.opcode)) || is_too_short(l, e)) {
+        *reason = is_too_short(l, e) ? KEDGE_REASON_LEASE : KEDGE_REASON_ACCESS;
         return REMOTE_REFUSED;
     }
     if (w->remote_addr < r->vaddr || w->length > r->length ||

@@ -60,12 +60,19 @@ struct kedge_mr_record {
     uint64_t length; /* bytes */
     uint32_t rkey;   /* real */
     uint16_t pool;
-    uint16_t flags;
+    uint16_t flags;     /* and the lease's period: kedge_record_lease_ns() */
     uint8_t secret[16]; /* who shows it may cross tenants */
 };
 static_assert(sizeof(struct kedge_mr_record) == KEDGE_RECORD_BYTES, "one cache line");
 static_assert(offsetof(struct kedge_mr_record, vaddr) == 16, "layout");
 static_assert(offsetof(struct kedge_mr_record, rkey) == 40, "layout");
 static_assert(offsetof(struct kedge_mr_record, secret) == 48, "layout");
+
+/* How long the owner of a region lets others believe its record, in the upper 10 bits of the flags:
+ * milliseconds, 6 bits shifted left by the other 4, so that what is read is never more than what
+ * was written. period_ns 1 ms .. 2000 s. */
+uint16_t kedge_record_lease_flags(uint64_t period_ns);
+/* Nanoseconds. */
+uint64_t kedge_record_lease_ns(uint16_t flags);
 
 #endif

@@ -159,6 +159,7 @@ enum kedge_reason {
     KEDGE_REASON_TENANT = 18,       /* its tenant was taken away */
     KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
     KEDGE_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
+    KEDGE_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
 };
 
 /* ---- the two mappings

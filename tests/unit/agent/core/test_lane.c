@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "fabric/provider.h"
 #include "world.h"
 
 enum { TENANT = 7, OTHER = 8 };
@@ -227,163 +226,6 @@ START_TEST(too_many_wrong_keys_end_the_session)
 }
 END_TEST
 
-START_TEST(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)
-{
-    struct world_worker owner, k;
-    struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    world_post(&k, &d);
-    ck_assert(world_poll(w, &k, &e, 50));
-    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-
-    uint64_t before = w->now_ns;
-    struct kedge_sq_desc withdraw = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
-    ck_assert_int_eq(world_ask(w, &owner, withdraw, NULL), 0);
-    ck_assert_uint_ge(w->now_ns - before, w->node[1].config.mr_lease_ns);
-    /* Long before, the initiator had to ask again, and found nothing. */
-    world_post(&k, &d);
-    ck_assert(world_poll(w, &k, &e, 50));
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
-    ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
-}
-END_TEST
-
-START_TEST(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)
-{
-    struct world_worker owner, k;
-    uint32_t vkey = pair(&owner, &k, ALL);
-    const uint64_t lease = w->node[1].config.mr_lease_ns;
-    struct kedge_sq_desc d = {
-        .op = KEDGE_OP_DEREG_MR, .slots = 1, .dereg_mr = {.tag = ++owner.tag, .vkey = vkey}};
-    world_post(&owner, &d);
-    kedge_lane_doorbell(w->node[1].lane, 0);
-    world_run(w, 1);
-    ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
-    world_sleep(w, 2 * lease); /* the lane stood still: a peer may have READ the record just before
-                                  it went, at the end of that */
-    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
-    world_sleep(w, lease - 10000);
-    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
-    world_sleep(w, lease / 100);
-    world_run(w, 10);
-    ck_assert_uint_eq(atomic_load(&owner.r->reply.tag), owner.tag);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
-}
-END_TEST
-
-START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
-{
-    struct world_worker owner, k;
-    struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    for (uint64_t reads = 1; reads <= 3; reads++) {
-        world_post(&k, &d);
-        world_post(&k, &d);
-        ck_assert(world_poll(w, &k, &e, 50));
-        ck_assert(world_poll(w, &k, &e, 50));
-        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-        ck_assert_uint_eq(world_stats(w, 0).mr_reads, reads);
-        world_sleep(w, w->node[0].config.mr_lease_ns);
-    }
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
-}
-END_TEST
-
-static const struct kedge_fab_ops *device_ops;
-static bool device_refuses;
-
-static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
-                          struct kedge_fab_wr **bad)
-{
-    *bad = wr;
-    return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
-}
-
-START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)
-{
-    struct world_worker owner, k;
-    struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    world_post(&k, &d);
-    ck_assert(world_poll(w, &k, &e, 50));
-    device_ops = w->node[0].fab->ops;
-    struct kedge_fab_ops ops = *device_ops;
-    ops.post_send = post_or_refuse;
-    w->node[0].fab->ops = &ops;
-    device_refuses = true;
-    world_post(&k, &d);
-    ck_assert(!world_poll(w, &k, &e, 5));
-    ck_assert_uint_eq(world_stats(w, 0).mr_reads, 1);
-    world_sleep(w, w->node[0].config.mr_lease_ns);
-    ck_assert_uint_gt(world_stats(w, 0).mr_reads, 1);
-    device_refuses = false;
-    ck_assert(world_poll(w, &k, &e, 50));
-    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    w->node[0].fab->ops = device_ops;
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
-}
-END_TEST
-
-/* Passes until the request has completed, well. */
-static unsigned passes_of(struct world_worker *k, const struct kedge_sq_desc *d)
-{
-    struct kedge_cqe e;
-    unsigned passes = 1;
-    world_post(k, d);
-    while (!world_poll(w, k, &e, 1))
-        ck_assert_uint_lt(passes++, 50);
-    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    return passes;
-}
-
-START_TEST(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)
-{
-    struct world_worker owner, k;
-    struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
-    const struct kedge_lane_config *c = &w->node[0].config;
-    const uint64_t usable = c->mr_lease_ns - c->bound_ns - c->slack_ns;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    (void)passes_of(&k, &d);
-    const unsigned usual = passes_of(&k, &d);
-    const uint64_t reads = world_stats(w, 0).mr_reads;
-    for (int i = 0; i < 200; i++) {
-        world_sleep(w, usable / 20);
-        ck_assert_uint_eq(passes_of(&k, &d), usual);
-    }
-    /* Ten times the usable time, in each of which it is READ again once, after two thirds. */
-    ck_assert_uint_ge(world_stats(w, 0).mr_reads - reads, 10);
-    ck_assert_uint_le(world_stats(w, 0).mr_reads - reads, 15);
-
-    /* The renewal finds that it is gone: nothing more is posted under what was left of it. */
-    struct kedge_table *t = &w->node[1].mr_table;
-    ck_assert_int_ge(kedge_table_remove(t, &(struct kedge_mr_record){.vkey = vkey}), 0);
-    for (int i = 0; i < 20; i++) {
-        world_post(&k, &d);
-        ck_assert(world_poll(w, &k, &e, 50));
-        if (e.status != IBV_WC_SUCCESS)
-            break;
-        world_sleep(w, usable / 20);
-    }
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
-}
-END_TEST
-
 START_TEST(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)
 {
     struct world_worker owner, k;
@@ -581,11 +423,6 @@ END_TEST
     T(a_wrong_request_fails_on_its_vqp_and_never_reaches_a_queue_pair)                             \
     T(another_tenants_key_is_answered_like_an_unknown_one_until_its_token_is_imported)             \
     T(too_many_wrong_keys_end_the_session)                                                         \
-    T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
-    T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
-    T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)                     \
-    T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
-    T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_again)                     \
     T(a_worker_that_never_polls_is_held_back_and_harms_nobody)                                     \
     T(indices_that_make_no_sense_end_the_session)                                                  \

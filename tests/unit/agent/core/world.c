@@ -162,8 +162,11 @@ static void publish(struct world *w, struct world_node *n)
     ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
 }
 
+uint64_t world_mr_lease_ns[WORLD_NODES];
+
 static void configure(struct world *w, struct world_node *n)
 {
+    const uint64_t mr_lease_ns = world_mr_lease_ns[n - w->node];
     n->quota.max_vqps = n->quota.max_mrs = UINT32_MAX;
     n->config = (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
                                            .max_peers = 8,
@@ -178,7 +181,7 @@ static void configure(struct world *w, struct world_node *n)
                                            .suspect_ns = 50000,
                                            .lookup_timeout_ns = 5000000,
                                            .node_lease_ns = 1000000000,
-                                           .mr_lease_ns = 1000000,
+                                           .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
                                            .bound_ns = 200000,
                                            .slack_ns = 100000,
                                            .pool = POOL,

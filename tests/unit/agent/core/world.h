@@ -70,6 +70,9 @@ struct world {
     struct world_worker *worker[WORLD_WORKERS]; /* attached */
 };
 
+/* Of the next world's nodes; 0: 1 ms. */
+extern uint64_t world_mr_lease_ns[WORLD_NODES];
+
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */
 void world_open(struct world *w);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/record.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+enum { LEASE_SHIFT = 6, MANTISSA_BITS = 6, MANTISSA_MAX = (1 << MANTISSA_BITS) - 1 };
+
+uint16_t kedge_record_lease_flags(uint64_t period_ns)
+{
+    uint64_t mantissa = period_ns / KEDGE_NS_PER_MS;
+    uint32_t exponent = 0;
+    for (; mantissa > MANTISSA_MAX; mantissa >>= 1)
+        exponent++;
+    KEDGE_ASSERT(mantissa > 0 && exponent < 16);
+    return (uint16_t)((exponent << MANTISSA_BITS | mantissa) << LEASE_SHIFT);
+}
+
+uint64_t kedge_record_lease_ns(uint16_t flags)
+{
+    const uint32_t packed = flags >> LEASE_SHIFT;
+    return ((uint64_t)(packed & MANTISSA_MAX) << (packed >> MANTISSA_BITS)) * KEDGE_NS_PER_MS;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MR leases, from both sides: for how long a record is believed, and when memory is free. */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "../../check_main.h"
+#include "fabric/provider.h"
+#include "world.h"
+
+enum { TENANT = 7 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+
+/* An owner on node 1 with a region of 4 KiB, and a worker on node 0 that is connected to it. */
+static uint32_t pair(struct world_worker *owner, struct world_worker *k, uint32_t access)
+{
+    world_open(w);
+    world_attach(w, owner, 1, 0, TENANT);
+    world_attach(w, k, 0, 0, TENANT);
+    uint32_t vkey = world_register(w, owner, 0, 4096, access);
+    ck_assert_uint_ne(vkey, 0);
+    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+    return vkey;
+}
+
+START_TEST(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+
+    uint64_t before = w->now_ns;
+    struct kedge_sq_desc withdraw = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = vkey}};
+    ck_assert_int_eq(world_ask(w, &owner, withdraw, NULL), 0);
+    ck_assert_uint_ge(w->now_ns - before, w->node[1].config.mr_lease_ns);
+    /* Long before, the initiator had to ask again, and found nothing. */
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)
+{
+    struct world_worker owner, k;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    const uint64_t lease = w->node[1].config.mr_lease_ns;
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_DEREG_MR, .slots = 1, .dereg_mr = {.tag = ++owner.tag, .vkey = vkey}};
+    world_post(&owner, &d);
+    kedge_lane_doorbell(w->node[1].lane, 0);
+    world_run(w, 1);
+    ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
+    world_sleep(w, 2 * lease); /* the lane stood still: a peer may have READ the record just before
+                                  it went, at the end of that */
+    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_sleep(w, lease - 10000);
+    ck_assert_uint_ne(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_sleep(w, lease / 100);
+    world_run(w, 10);
+    ck_assert_uint_eq(atomic_load(&owner.r->reply.tag), owner.tag);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    for (uint64_t reads = 1; reads <= 3; reads++) {
+        world_post(&k, &d);
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_stats(w, 0).mr_reads, reads);
+        world_sleep(w, w->node[0].config.mr_lease_ns);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+static const struct kedge_fab_ops *device_ops;
+static bool device_refuses;
+
+static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
+                          struct kedge_fab_wr **bad)
+{
+    *bad = wr;
+    return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
+}
+
+START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    device_ops = w->node[0].fab->ops;
+    struct kedge_fab_ops ops = *device_ops;
+    ops.post_send = post_or_refuse;
+    w->node[0].fab->ops = &ops;
+    device_refuses = true;
+    world_post(&k, &d);
+    ck_assert(!world_poll(w, &k, &e, 5));
+    ck_assert_uint_eq(world_stats(w, 0).mr_reads, 1);
+    world_sleep(w, w->node[0].config.mr_lease_ns);
+    ck_assert_uint_gt(world_stats(w, 0).mr_reads, 1);
+    device_refuses = false;
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    w->node[0].fab->ops = device_ops;
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+START_TEST(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)
+{
+    static const uint64_t mine[] = {4000000, 1000000}, theirs[] = {1000000, 4000000};
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    for (int i = 0; i < 2; i++) {
+        world_mr_lease_ns[0] = mine[i];
+        world_mr_lease_ns[1] = theirs[i];
+        uint32_t vkey = pair(&owner, &k, ALL);
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+        const uint64_t usable = theirs[i] - w->node[0].config.bound_ns - w->node[0].config.slack_ns;
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        world_sleep(w, usable / 2); /* not yet in its last third */
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert_uint_eq(world_stats(w, 0).mr_reads, 1);
+        world_sleep(w, usable / 2 + 1);
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert_uint_eq(world_stats(w, 0).mr_reads, 2);
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        world_detach(w, &k);
+        world_detach(w, &owner);
+        world_close(w);
+    }
+    world_mr_lease_ns[0] = world_mr_lease_ns[1] = 0;
+}
+END_TEST
+
+START_TEST(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, TENANT);
+    world_attach(w, &k, 0, 0, TENANT);
+    uint32_t vkey = world_register(w, &owner, 0, 4096, ALL);
+    /* As if its device were much faster than this one's. */
+    struct kedge_mr_record r;
+    struct kedge_table *t = &w->node[1].mr_table;
+    ck_assert_int_eq(
+        kedge_mr_find(&t->desc,
+                      t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES, vkey,
+                      &r),
+        0);
+    r.flags &= 0x3f;
+    ck_assert_int_ge(kedge_table_put(t, &r), 0);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_LEASE);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+/* Passes until the request has completed, well. */
+static unsigned passes_of(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    struct kedge_cqe e;
+    unsigned passes = 1;
+    world_post(k, d);
+    while (!world_poll(w, k, &e, 1))
+        ck_assert_uint_lt(passes++, 50);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    return passes;
+}
+
+START_TEST(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    const struct kedge_lane_config *c = &w->node[0].config;
+    const uint64_t usable = c->mr_lease_ns - c->bound_ns - c->slack_ns;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    (void)passes_of(&k, &d);
+    const unsigned usual = passes_of(&k, &d);
+    const uint64_t reads = world_stats(w, 0).mr_reads;
+    for (int i = 0; i < 200; i++) {
+        world_sleep(w, usable / 20);
+        ck_assert_uint_eq(passes_of(&k, &d), usual);
+    }
+    /* Ten times the usable time, in each of which it is READ again once, after two thirds. */
+    ck_assert_uint_ge(world_stats(w, 0).mr_reads - reads, 10);
+    ck_assert_uint_le(world_stats(w, 0).mr_reads - reads, 15);
+
+    /* The renewal finds that it is gone: nothing more is posted under what was left of it. */
+    struct kedge_table *t = &w->node[1].mr_table;
+    ck_assert_int_ge(kedge_table_remove(t, &(struct kedge_mr_record){.vkey = vkey}), 0);
+    for (int i = 0; i < 20; i++) {
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 50));
+        if (e.status != IBV_WC_SUCCESS)
+            break;
+        world_sleep(w, usable / 20);
+    }
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
+    T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
+    T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
+    T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
+    T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
+    T(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)                          \
+    T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)
+KEDGE_CHECK_MAIN("leases", TESTS)
