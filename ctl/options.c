@@ -49,6 +49,8 @@ const char ctl_help[] =
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
     "                            unix:PATH for its admin_socket, where root may do anything\n"
     "  --token-file FILE         holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)\n"
+    "  --secret-file FILE        token create, token set: the secret that another metaserver has\n"
+    "                            shown for it, instead of a new one\n"
     "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
     "                            " CTL_DEFAULT_AGENT_SOCKET ")\n"
     "  --config FILE             doctor: the agent's settings (" CTL_DEFAULT_CONFIG ",\n"
@@ -73,6 +75,7 @@ const char ctl_help[] =
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"server", required_argument, NULL, 's'},
+    {"secret-file", required_argument, NULL, 'S'},
     {"token-file", required_argument, NULL, 't'},
     {"agent-socket", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, 'c'},
@@ -212,6 +215,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
                          "leases are revoked one by one, or a worker's at a time: see rdmactl "
                          "worker list --tenant %.60s",
                          o->tenant);
+    if (o->secret_file != NULL &&
+        (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
+         (o->command != CTL_SETTING_CREATE && o->command != CTL_SETTING_SET)))
+        return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
     if (o->command != CTL_EVENT_WATCH && o->from_revision)
         return kedge_err(err, -EINVAL, "--revision is for watch alone");
     if (o->command != CTL_NODE_LIST && o->label != NULL)
@@ -261,7 +268,7 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     } texts[] = {{'f', &o->file},   {'s', &o->server},   {'t', &o->token_file},
                  {'T', &o->tenant}, {'w', &o->worker},   {'a', &o->agent_socket},
                  {'c', &o->config}, {'p', &o->provider}, {'d', &o->device},
-                 {'l', &o->label},  {'R', &o->reason}};
+                 {'l', &o->label},  {'R', &o->reason},   {'S', &o->secret_file}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             *texts[i].to = text;

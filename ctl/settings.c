@@ -162,6 +162,22 @@ static int put(const struct ctl_options *o, const char *path, uint64_t revision,
     return status;
 }
 
+/* What is to be PUT: the words, over what is there (NULL: nothing), and the secret of
+ * --secret-file. */
+static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
+                     const struct kedge_http_result *there, struct kedge_text *out,
+                     uint64_t *revision, struct kedge_errbuf *err)
+{
+    char secret[KEDGE_HTTP_TOKEN_BYTES];
+    int status = ctl_edit_setting(kind, there != NULL ? there->body : NULL,
+                                  there != NULL ? there->body_length : 0, o->words, o->word_count,
+                                  out, revision, err);
+    if (status != 0 || o->secret_file == NULL)
+        return status;
+    status = kedge_http_token_read(o->secret_file, secret, err);
+    return status == 0 ? ctl_add_secret(out, secret, err) : status;
+}
+
 int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
@@ -177,8 +193,7 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0 && status != -ENOENT)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
-    status = ctl_edit_setting(kind, status == 0 ? there.body : NULL, there.body_length, o->words,
-                              o->word_count, &body, &revision, err);
+    status = make_body(o, kind, status == 0 ? &there : NULL, &body, &revision, err);
     if (status == 0)
         status = put(o, path, revision, kedge_text_str(&body), &result, err);
     kedge_text_fini(&body);
@@ -204,7 +219,7 @@ int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
-    status = ctl_edit_setting(kind, NULL, 0, o->words, o->word_count, &body, &revision, err);
+    status = make_body(o, kind, NULL, &body, &revision, err);
     request.body = kedge_text_str(&body);
     if (status == 0)
         status = ctl_call_server(o, &request, &result, err);

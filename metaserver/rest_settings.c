@@ -122,12 +122,14 @@ static int carry_out(struct call *c, struct kedge_setting_change *change)
     return status;
 }
 
-/* A token keeps its secret while it is changed; a new one gets one. 0, or the answer has been
- * given.
+/* Unless the client says a secret, a token keeps its own, and a new one gets one. 0, or the answer
+ * has been given.
  */
 static int give_hash(struct call *c, struct kedge_setting *to, char secret[SECRET_TEXT])
 {
     const struct kedge_setting *there = kedge_settings_find(c->s->settings, KEDGE_TOKEN, c->id);
+    if (!kedge_token_is_bare(&to->token))
+        return 0;
     if (there != NULL) {
         memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
         return 0;

@@ -35,6 +35,11 @@ int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKE
     return hash_of(out, hash) ? 0 : -EIO;
 }
 
+int secret_hash(const char *secret, uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+{
+    return hash_of(secret, hash) ? 0 : -EIO;
+}
+
 int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES])
 {
     size_t prefix = sizeof PREFIX - 1, length = strlen(secret);

@@ -103,7 +103,7 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
     case KEDGE_WINDOW:
         return decode_window(at, root, &s->window);
     case KEDGE_TOKEN:
-        return token_json_decode(at, root, stored, &s->token);
+        return token_json_decode(at, root, s->name, stored, &s->token);
     case KEDGE_NODE:
         return node_json_decode(at, root, &s->node);
     case KEDGE_POOL:

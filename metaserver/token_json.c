@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "secret.h"
 
 #define TIME_FORM "must be a time in UTC such as \"2027-01-31T00:00:00Z\""
 
@@ -62,10 +63,25 @@ static int decode_gids(const struct json_at *at, json_t *root, struct kedge_toke
     return 0;
 }
 
-int token_json_decode(const struct json_at *at, json_t *root, bool stored, struct kedge_token *t)
+static int decode_secret(const struct json_at *at, json_t *root, const char *name,
+                         struct kedge_token *t)
+{
+    json_t *value = json_object_get(root, "secret");
+    const char *secret = json_string_value(value);
+    char of[KEDGE_SETTING_NAME_BYTES];
+    if (value == NULL)
+        return 0;
+    if (secret == NULL || secret_name(secret, of) != 0 || strcmp(of, name) != 0)
+        return json_bad(at, "secret",
+                        "must be what another metaserver has shown for a token of this name");
+    return secret_hash(secret, t->hash);
+}
+
+int token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
+                      struct kedge_token *t)
 {
     static const char *const names[] = {"scope", "node", "gids", "expires", "sha256", NULL};
-    static const char *const shown[] = {"scope", "node", "gids", "expires", NULL};
+    static const char *const shown[] = {"scope", "node", "gids", "expires", "secret", NULL};
     const char *scope = json_string_value(json_object_get(root, "scope"));
     json_t *node = json_object_get(root, "node"), *expires = json_object_get(root, "expires");
     json_t *hash = json_object_get(root, "sha256");
@@ -83,6 +99,8 @@ int token_json_decode(const struct json_at *at, json_t *root, bool stored, struc
     if (status == 0 && expires != NULL &&
         (!json_is_string(expires) || parse_time(json_string_value(expires), &t->expires_ms) != 0))
         status = json_bad(at, "expires", TIME_FORM);
+    if (status == 0)
+        status = decode_secret(at, root, name, t);
     if (status == 0 && hash != NULL &&
         (!json_is_string(hash) ||
          kedge_hex_decode(json_string_value(hash), t->hash, sizeof t->hash) != 0))

@@ -7,8 +7,10 @@
 #include "json_read.h"
 #include "metaserver/settings.h"
 
-/* stored: the hash of the secret may be there, as only the store has it. 0, or as json_bad(). */
-int token_json_decode(const struct json_at *at, json_t *root, bool stored, struct kedge_token *t);
+/* Of a token of that name. A client may say its secret, of which the hash is kept; stored: the hash
+ * itself may be there instead, as only the store has it. 0, or as json_bad(). */
+int token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
+                      struct kedge_token *t);
 /* Appends the members. stored: the hash too. */
 void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored);
 

@@ -5,7 +5,7 @@ _rdmactl() {
     COMPREPLY=()
     case $before in
     -o | --output) mapfile -t COMPREPLY < <(compgen -W "table wide json" -- "$word"); return ;;
-    --agent-socket | --config | -f | --file | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --agent-socket | --config | -f | --file | --token-file | --secret-file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --provider) mapfile -t COMPREPLY < <(compgen -W "soft verbs" -- "$word"); return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$word"); return ;;
     --server | --revision | --tenant | --worker) return ;;

@@ -208,6 +208,14 @@ ctl token delete me >/dev/null
 ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose secret nobody sees"
 ctl event list | grep -q 'token me' || fail "event list"
 ok "tokens are created, listed, changed and deleted"
+ctl token create twin scope=reader -o json | jq -r .secret >"$work/twin"
+ctl token delete twin >/dev/null
+ctl token create twin scope=reader --secret-file "$work/twin" -o json >"$work/out" || fail "--secret-file"
+! grep -q secret "$work/out" || fail "a secret that was given is shown"
+"$rdmactl" --server "$url" --token-file "$work/twin" node list >/dev/null || fail "a secret that was given is refused"
+ctl token create other-twin scope=reader --secret-file "$work/twin" 2>"$work/out" && fail "another token's secret is taken"
+grep -q 'secret: must be what another metaserver has shown' "$work/out" || fail "$(cat "$work/out")"
+ok "a secret that another metaserver has made can be given"
 gid=${gids[1]}
 mkdir -m 0700 "$work/state"
 cat >"$work/agent.conf" <<END

@@ -33,7 +33,6 @@ static void check_token(const struct kedge_token *t)
     KEDGE_ASSERT(t->gid_count <= KEDGE_TOKEN_GIDS);
     KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->node[0] != '\0'));
     KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->gid_count > 0));
-    KEDGE_ASSERT(kedge_token_is_bare(t)); /* clients have no say in that */
 }
 
 static void check_labels(const struct kedge_labels *l)

@@ -57,6 +57,7 @@ struct ctl_options {
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
     bool force;                     /* of LEASE_REVOKE */
+    const char *secret_file;        /* of SETTING_CREATE and _SET of a token: its secret */
     const char *server;             /* a URL, or "unix:" and a path */
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;

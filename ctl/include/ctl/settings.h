@@ -80,6 +80,9 @@ int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes
                      const char *const *words, size_t count, struct kedge_text *out,
                      uint64_t *revision, struct kedge_errbuf *err);
 
+/* Puts a secret into what ctl_edit_setting() has made. 0 or -ENOMEM. */
+int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err);
+
 /* One entry of the trail. */
 struct ctl_event {
     uint64_t revision;

@@ -292,6 +292,30 @@ START_TEST(an_open_metaserver_gives_no_access_away)
 }
 END_TEST
 
+START_TEST(a_secret_of_another_metaserver_can_be_given)
+{
+    static const char given[] =
+        "{\"scope\":\"%s\",\"secret\":\"kedge_ci_0123456789012345678901234567890123456789012\"}";
+    char json[160];
+    setup();
+    s.tokens_needed = true;
+    snprintf(json, sizeof json, given, "reader");
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/ci", json), 201);
+    ck_assert(!says("secret") && !says("01234567890"));
+    snprintf(bearer, sizeof bearer, "bearer kedge_ci_0123456789012345678901234567890123456789012");
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 200);
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/ci", json), 200);
+    ck_assert_uint_eq(answer.revision, 1); /* it was so already */
+    ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/ci", ""), 204);
+    make("ci", "{\"scope\":\"operator\"}");
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/ci", json), 200); /* another secret */
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 401);
+    ck_assert_int_eq(ask_local("GET", "/v1/events", ""), 200);
+    ck_assert(!says("secret") && !says("sha256") && !says("01234567890"));
+    teardown();
+}
+END_TEST
+
 START_TEST(malformed_tokens_are_named_by_their_field)
 {
     static const struct {
@@ -314,7 +338,11 @@ START_TEST(malformed_tokens_are_named_by_their_field)
         {"{\"scope\":\"reader\",\"expires\":\"2026-02-30T00:00:00Z\"}", "expires"},
         {"{\"scope\":\"reader\",\"expires\":\"2026-02-03T00:00:00+00:00\"}", "expires"},
         {"{\"scope\":\"reader\",\"expires\":1763739808}", "expires"},
-        {"{\"scope\":\"reader\",\"secret\":\"kedge_a_b\"}", "secret"},
+        {"{\"scope\":\"reader\",\"secret\":\"kedge_t_b\"}", "secret"},
+        {"{\"scope\":\"reader\",\"secret\":7}", "secret"},
+        {"{\"scope\":\"reader\","
+         "\"secret\":\"kedge_other_0123456789012345678901234567890123456789012\"}",
+         "secret"},
         {"{\"scope\":\"reader\",\"sha256\":\"00\"}", "sha256"},
     };
     char field[64];
@@ -339,5 +367,6 @@ END_TEST
     T(an_agents_token_is_bound_to_its_node_and_gids)                                               \
     T(a_stream_ends_with_its_token)                                                                \
     T(an_open_metaserver_gives_no_access_away)                                                     \
+    T(a_secret_of_another_metaserver_can_be_given)                                                 \
     T(malformed_tokens_are_named_by_their_field)
 KEDGE_CHECK_MAIN("metaserver access", TESTS)

@@ -114,7 +114,11 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
              name != NULL ? name : "(none)", header != NULL ? header : "(none)", r->peer, r->local);
     response.body_length = strlen(text);
     response.headers[0] = (struct kedge_http_header){"X-Answer", "yes"};
-    if (strcmp(r->path, "/echo") == 0) {
+    if (strcmp(r->path, "/bearer") == 0) {
+        const char *authorization = kedge_http_header(r, "Authorization");
+        response.body = authorization != NULL ? authorization : "(none)";
+        response.body_length = strlen(response.body);
+    } else if (strcmp(r->path, "/echo") == 0) {
         response.body = r->body;
         response.body_length = r->body_length;
         response.content_type = "text/plain";

@@ -174,6 +174,70 @@ START_TEST(headers_and_methods_that_would_forge_a_request_are_refused)
 }
 END_TEST
 
+/* A file of that content; its name. */
+static const char *file_of(const char *text, size_t length)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/kedge-token-XXXXXX");
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, length), (ssize_t)length);
+    close(fd);
+    return path;
+}
+
+START_TEST(a_token_is_shown_as_a_bearer_shows_it)
+{
+    static const struct {
+        const char *text;
+        const char *shown; /* NULL: it is none */
+    } cases[] = {{"kedge_a_b", "Bearer kedge_a_b"},
+                 {"kedge_a_b\n", "Bearer kedge_a_b"},
+                 {"x \t\r\n\n", "Bearer x"},
+                 {"", NULL},
+                 {"\n", NULL},
+                 {"a b", NULL},
+                 {"a\r\nX-Forged: 1", NULL},
+                 {"\xc3\xa4", NULL}};
+    struct outcome o;
+    struct kedge_errbuf err;
+    char longest[KEDGE_HTTP_TOKEN_BYTES + 2], token[KEDGE_HTTP_TOKEN_BYTES];
+    start((struct kedge_http_server_config){0});
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *path = file_of(cases[i].text, strlen(cases[i].text));
+        struct kedge_http_call c = {.url = at("/bearer"), .token_file = path};
+        if (cases[i].shown != NULL) {
+            call(&c, &o);
+            ck_assert_str_eq(o.body, cases[i].shown);
+            c.token_file = "";
+            c.token = cases[i].shown + strlen("Bearer ");
+            call(&c, &o);
+            ck_assert_str_eq(o.body, cases[i].shown);
+        } else {
+            ck_assert_int_eq(kedge_http_client_call(client, &c, done, &o, NULL), -ENOKEY);
+            ck_assert_int_eq(kedge_http_token_read(path, token, &err), -EINVAL);
+            ck_assert_ptr_nonnull(strstr(err.text, "holds no token"));
+            ck_assert_ptr_null(strstr(err.text, "Forged"));
+        }
+        unlink(path);
+    }
+    struct kedge_http_call none = {.url = at("/bearer"), .token_file = ""};
+    call(&none, &o);
+    ck_assert_str_eq(o.body, "(none)");
+    memset(longest, 'x', sizeof longest);
+    for (size_t length = KEDGE_HTTP_TOKEN_BYTES - 1; length < KEDGE_HTTP_TOKEN_BYTES + 2;
+         length++) {
+        const char *path = file_of(longest, length);
+        ck_assert_int_eq(kedge_http_token_read(path, token, &err),
+                         length < KEDGE_HTTP_TOKEN_BYTES ? 0 : -EINVAL);
+        unlink(path);
+    }
+    ck_assert_int_eq(kedge_http_token_read("/tmp", token, &err), -EINVAL);
+    ck_assert_int_eq(kedge_http_token_read("/nonexistent", token, &err), -ENOENT);
+    stop();
+}
+END_TEST
+
 START_TEST(a_cancelled_call_is_never_told_and_a_freed_client_tells_all_others_once)
 {
     struct outcome o[3] = {0};
@@ -322,6 +386,7 @@ END_TEST
     T(many_calls_are_under_way_at_once_and_one_above_the_bound_is_refused)                         \
     T(failures_have_an_errno_and_a_reason)                                                         \
     T(headers_and_methods_that_would_forge_a_request_are_refused)                                  \
+    T(a_token_is_shown_as_a_bearer_shows_it)                                                       \
     T(a_cancelled_call_is_never_told_and_a_freed_client_tells_all_others_once)                     \
     T(a_callback_may_start_another_call)                                                           \
     T(a_stream_comes_in_pieces_and_can_be_ended_from_inside)                                       \

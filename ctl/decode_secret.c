@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/settings.h"
+
+int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err)
+{
+    json_t *root = json_loadb(kedge_text_str(body), body->length, 0, NULL);
+    int set = json_object_set_new(root, "secret", json_string(secret));
+    char *text = set == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
+    kedge_text_reset(body);
+    if (text != NULL)
+        kedge_text_append(body, text, strlen(text));
+    int status = text != NULL ? body->error : -ENOMEM;
+    free(text);
+    json_decref(root);
+    return status == 0 ? 0 : kedge_err(err, status, "out of memory");
+}
