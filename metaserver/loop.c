@@ -249,6 +249,25 @@ static int watch(struct metad *m)
     return status;
 }
 
+/* Who has asked for tokens and has none yet cannot go on by the port. */
+static void say_first_token(const struct metad *m, const struct kedge_metad_config *config)
+{
+    const struct kedge_settings *all = m->service->settings;
+    const struct kedge_setting *t = kedge_settings_after(all, KEDGE_TOKEN, "");
+    while (t != NULL && t->token.scope != KEDGE_SCOPE_ADMIN)
+        t = kedge_settings_after(all, KEDGE_TOKEN, t->name);
+    if (t != NULL || !config->tokens_needed)
+        return;
+    if (config->admin_socket[0] != '\0')
+        kedge_log(KEDGE_LOG_WARN, "there is no token of the scope admin yet",
+                  "make_one=\"rdmactl --server unix:%s token create NAME scope=admin\"",
+                  config->admin_socket);
+    else
+        kedge_log(KEDGE_LOG_WARN,
+                  "there is no token of the scope admin, and no way to make one: set admin_socket",
+                  "access=tokens");
+}
+
 static void say_ready(const struct metad *m, const struct kedge_metad_config *config)
 {
     uint16_t port = kedge_http_server_port(m->server);
@@ -257,6 +276,7 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
     fflush(stdout);
     kedge_log(KEDGE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
               config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
+    say_first_token(m, config);
 }
 
 static int listen_http(struct metad *m, const struct kedge_metad_config *config,

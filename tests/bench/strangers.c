@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -30,7 +31,11 @@ static int call(const char *method, const char *url, const char *body, struct ke
 {
     struct kedge_http_result result;
     struct kedge_http_call http = {
-        .method = method, .url = url, .body = body, .body_length = body != NULL ? strlen(body) : 0};
+        .method = method,
+        .url = url,
+        .token_file = getenv("KEDGE_TOKEN_FILE"), /* of the scope admin: it speaks for nodes */
+        .body = body,
+        .body_length = body != NULL ? strlen(body) : 0};
     int status = kedge_http_call(&http, &result, err);
     if (status != 0)
         return status;

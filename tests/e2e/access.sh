@@ -11,6 +11,8 @@ root=$(dirname "$0")/../..
 unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE
 configure "access = tokens" "node_lease = 1h" "max_watches = 64"
 start
+grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || fail "it does not say how to begin"
+ok "it says how to make the first token"
 admin=(--unix-socket "$work/metad.sock")
 
 # A token's secret, into a file of that name.
@@ -235,6 +237,7 @@ END
 grep -q 'agent.token cannot be read: No such file' "$work/out" || fail "$(cat "$work/out")"
 ok "an agent without its token says: $(cat "$work/out")"
 cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
+: >"$work/agent.log"
 "$agentd" --config "$work/agent.conf" >"$work/agent.out" 2>"$work/agent.log" &
 agent=$!
 trap 'kill -KILL $agent 2>/dev/null || true; cleanup' EXIT

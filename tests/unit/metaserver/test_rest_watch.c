@@ -62,7 +62,8 @@ static const char *piece(struct kedge_watch *w)
     do {
         ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
         ck_assert_uint_lt(used + length, sizeof text);
-        memcpy(text + used, bytes, length);
+        if (length > 0) /* else there are no bytes either */
+            memcpy(text + used, bytes, length);
         used += length;
     } while (length > 0 && text[used - 1] != '\n');
     text[used] = '\0';
