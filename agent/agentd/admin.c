@@ -24,6 +24,8 @@ enum { ANSWER_MAX = 1 << 20 };
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
+    C(qp_overdue, "Queue pairs ended since a request was out for longer than any may take.",       \
+      COUNTER)                                                                                     \
     C(reposted, "Requests posted again after a break.", COUNTER)                                   \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \

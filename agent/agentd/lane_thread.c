@@ -127,6 +127,7 @@ static int make_lane(struct agent *a)
         .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
         .mr_lease_ns = c->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,
+        .end_overdue = !d->fab->caps.deadlines,
         .streams = d->fab->caps.dci_streams,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,

@@ -41,6 +41,18 @@ static void on_dropped(struct kedge_fab_ctl *ctl)
     free(e);
 }
 
+static void end_at_once(struct agent *a, struct kedge_fab_qp *qp)
+{
+    struct errand *e = errand_new(a);
+    e->ctl = (struct kedge_fab_ctl){
+        .kind = KEDGE_FAB_MODIFY_QP,
+        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    kedge_log(KEDGE_LOG_WARN,
+              "a queue pair is ended: a request has been out for longer than any may take",
+              "qpn=%u", qp->qpn);
+    submit(e, on_dropped);
+}
+
 /* ---- DC
  * ------------------------------------------------------------------------------------------------
  */
@@ -215,6 +227,9 @@ void paths_event(struct agent *a, const struct kedge_lane_event *e)
             done_with(a, e->path.qp);
         else
             drop_address(a, e->path.ah);
+        return;
+    case KEDGE_EVENT_QP_OVERDUE:
+        end_at_once(a, e->qp);
         return;
     default: /* KEDGE_EVENT_QP_BROKEN */
         if (rc)

@@ -571,6 +571,7 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
         return;
     case KEDGE_EVENT_WANT_PATH:
     case KEDGE_EVENT_DROP_PATH:
+    case KEDGE_EVENT_QP_OVERDUE:
     case KEDGE_EVENT_QP_BROKEN:
         paths_event(a, e);
         return;

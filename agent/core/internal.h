@@ -34,6 +34,7 @@ struct wr {
     uint64_t wr_id;          /* the worker's */
     uint64_t remote_addr;    /* as the region's owner names it */
     uint64_t length;
+    uint64_t posted_ns;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
     uint8_t kind; /* enum wr_kind */
@@ -219,13 +220,14 @@ struct phys {
     struct phys *next_chained;
     struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained;
+    uint8_t overdue;  /* its end was asked for: nothing more is posted */
     uint32_t crowded; /* the round of retries in which somebody found no room */
 };
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, lookups_failed, wrong_keys, qp_broken, reposted, sessions, vqps, peers, flows,
-        inflight, mrs, suspects, links, paths_failed, links_evicted;
+        mr_reads, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted, sessions, vqps,
+        peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -244,7 +246,7 @@ struct kedge_lane {
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
     uint32_t retries;           /* rounds of them */
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
-    uint64_t housekeeping_ns;
+    uint64_t housekeeping_ns, overdue_ns;
     uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
@@ -424,6 +426,11 @@ bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);
+/* end_overdue: a device that keeps no deadlines may carry out a request long after its lease, when
+ * those before it in the queue pair all but used up their retries: what is out for longer than one
+ * may take ends with its queue pair (design: "MR leases: the rule"). After all completions were
+ * polled. */
+void wire_end_overdue(struct kedge_lane *l);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
 struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */

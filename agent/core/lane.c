@@ -250,7 +250,7 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
         number++;
     KEDGE_ASSERT(number < l->phys_room && l->phys[number].broken);
     struct phys *p = &l->phys[number];
-    p->broken = 0;
+    p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
     if (number == l->system_phys)
         return;
@@ -387,7 +387,10 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     poll_sessions(l);
     housekeeping(l);
     wire_ring(l);
-    l->did += wire_poll(l);
+    uint32_t polled = wire_poll(l);
+    l->did += polled;
+    if (polled == 0) /* whatever is over has been seen, also after a pause */
+        wire_end_overdue(l);
     sessions_publish(l);
     return l->did;
 }
@@ -444,8 +447,9 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
     COPY(endpoint_reads), COPY(mr_reads), COPY(lookups_failed), COPY(wrong_keys), COPY(qp_broken);
-    COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions),
-        COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects);
+    COPY(qp_overdue), COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links),
+        COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs),
+        COPY(suspects);
     for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

@@ -10,6 +10,8 @@
 #include "base/assert.h"
 #include "internal.h"
 
+enum { OVERDUE_LOOKS = 16 }; /* in the time that a request may take */
+
 static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
 {
     return (uint32_t)(p - l->phys);
@@ -22,7 +24,7 @@ static struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uin
 
 bool wire_has_room(const struct kedge_lane *l, const struct phys *p)
 {
-    return p != NULL && !p->broken && p->tail - p->head < l->config.sq_depth;
+    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < l->config.sq_depth;
 }
 
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
@@ -32,6 +34,7 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled)
         w->fab.send_flags |= IBV_SEND_SIGNALED;
+    w->posted_ns = l->now_ns;
     *ring_at(l, p, p->tail++) = w;
     if (p->chain == NULL)
         p->chain = &w->fab;
@@ -57,7 +60,7 @@ struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flo
     KEDGE_ASSERT(p < l->phys + l->phys_room);
     p->qp = qp;
     p->flow = f;
-    p->broken = 0;
+    p->broken = p->overdue = 0;
     return p;
 }
 
@@ -252,14 +255,18 @@ void wire_abandon(struct kedge_lane *l, struct phys *p)
     replace(l, p);
 }
 
+static void abandon_counted(struct kedge_lane *l, struct phys *p)
+{
+    COUNT(l, qp_broken, p->head == p->tail);
+    wire_abandon(l, p);
+}
+
 /* An event may have been under way while the queue pair was repaired: what it says is then over. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR) {
-            COUNT(l, qp_broken, l->phys[i].head == l->phys[i].tail);
-            wire_abandon(l, &l->phys[i]);
-        }
+        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR)
+            abandon_counted(l, &l->phys[i]);
 }
 
 /* ---- doorbells and polling
@@ -310,6 +317,28 @@ void wire_ring(struct kedge_lane *l)
     }
 }
 
+static bool is_overdue(const struct kedge_lane *l, const struct phys *p)
+{
+    return p->qp != NULL && !p->broken && !p->overdue && p->head != p->tail &&
+           l->now_ns - (*ring_at(l, p, p->head))->posted_ns > l->config.bound_ns;
+}
+
+void wire_end_overdue(struct kedge_lane *l)
+{
+    if (!l->config.end_overdue || l->now_ns < l->overdue_ns)
+        return;
+    l->overdue_ns = l->now_ns + l->config.bound_ns / OVERDUE_LOOKS;
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct phys *p = &l->phys[i];
+        if (!is_overdue(l, p))
+            continue;
+        struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_OVERDUE, .qp = p->qp};
+        p->overdue = 1;
+        COUNT(l, qp_overdue, 1);
+        lane_event(l, &event);
+    }
+}
+
 uint32_t wire_poll(struct kedge_lane *l)
 {
     struct ibv_wc wc[LANE_POLL];
@@ -326,6 +355,8 @@ uint32_t wire_poll(struct kedge_lane *l)
             continue;
         }
         finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+        if (p->overdue && p->head == p->tail) /* nothing is left that its end could flush */
+            abandon_counted(l, p);
     }
     if (n > 0 && l->starved)
         l->changed = 1;

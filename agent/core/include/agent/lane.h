@@ -50,6 +50,8 @@ struct kedge_lane_config {
     bool rc;            /* peers are reached through RC connections, one each; else through DC */
     uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
     bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
+    bool end_overdue;   /* it does not: end a queue pair in which a request is out for longer than
+                         * bound_ns; the device's time is now_ns's */
     bool streams;       /* a DCI serves several targets at a time */
     uint8_t gid[16];
     uint16_t pool;
@@ -233,6 +235,7 @@ enum kedge_event_kind {
     KEDGE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
                                    * it, answer FENCED with fence_tag. -ENOENT: the session is
                                    * gone; -EBUSY: one renewal at a time */
+    KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };
@@ -283,7 +286,7 @@ struct kedge_lane_stats {
     uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
     uint64_t lookups_failed;
     uint64_t wrong_keys;
-    uint64_t qp_broken, reposted;
+    uint64_t qp_broken, qp_overdue, reposted;
     uint64_t paths_failed, links_evicted;
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
     /* By enum kedge_window_scope: requests that had to wait at such a window, and how long they

@@ -134,6 +134,52 @@ START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_ane
 }
 END_TEST
 
+/* Completions that do not come. */
+static bool device_is_silent;
+
+static int poll_nothing(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return device_is_silent && cq == w->node[0].cq ? 0 : device_ops->poll(cq, n, wc);
+}
+
+START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    world_end_overdue = true;
+    uint32_t vkey = pair(&owner, &k, ALL);
+    world_end_overdue = false;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    device_ops = w->node[0].fab->ops;
+    struct kedge_fab_ops ops = *device_ops;
+    ops.poll = poll_nothing;
+    w->node[0].fab->ops = &ops;
+    device_is_silent = true;
+    world_post(&k, &d);
+    world_run(w, 5);
+    world_sleep(w, w->node[0].config.bound_ns - 20000);
+    ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 0);
+    world_sleep(w, w->node[0].config.bound_ns / 8);
+    ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 1);
+    world_post(&k, &d); /* finds no room there */
+    world_run(w, 5);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    device_is_silent = false;
+    for (int i = 0; i < 2; i++) { /* one was carried out in time, the other goes elsewhere */
+        ck_assert(world_poll(w, &k, &e, 50));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
+    ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 1);
+    w->node[0].fab->ops = device_ops;
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 START_TEST(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)
 {
     static const uint64_t mine[] = {4000000, 1000000}, theirs[] = {1000000, 4000000};
@@ -247,6 +293,7 @@ END_TEST
     T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
+    T(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)                   \
     T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
     T(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)                          \
     T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)

@@ -163,6 +163,7 @@ static void publish(struct world *w, struct world_node *n)
 }
 
 uint64_t world_mr_lease_ns[WORLD_NODES];
+bool world_end_overdue;
 
 static void configure(struct world *w, struct world_node *n)
 {
@@ -184,6 +185,7 @@ static void configure(struct world *w, struct world_node *n)
                                            .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
                                            .bound_ns = 200000,
                                            .slack_ns = 100000,
+                                           .end_overdue = world_end_overdue,
                                            .pool = POOL,
                                            .incarnation = n->incarnation};
     n->config.rc = w->rc;
@@ -321,6 +323,12 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         break;
     case KEDGE_EVENT_DROP_PATH:
         destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->path.ah);
+        return;
+    case KEDGE_EVENT_QP_OVERDUE:
+        call(n->fab,
+             &(struct kedge_fab_ctl){
+                 .kind = KEDGE_FAB_MODIFY_QP,
+                 .modify = {.x = e->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}});
         return;
     case KEDGE_EVENT_QP_BROKEN:
         raise_dci(n->fab, e->qp);

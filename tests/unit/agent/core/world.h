@@ -72,6 +72,8 @@ struct world {
 
 /* Of the next world's nodes; 0: 1 ms. */
 extern uint64_t world_mr_lease_ns[WORLD_NODES];
+/* Of the next world's lanes, whose clock is not the device's. */
+extern bool world_end_overdue;
 
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */
