@@ -8,6 +8,7 @@
 #include "../../agent/core/internal.h"
 #include "agent/lane.h"
 #include "base/assert.h"
+#include "base/clock.h"
 
 enum { SLOTS = 3, TABLE_LOG2 = 4, BYTES_PER_ARENA = 4, MAX_MRS = 2 };
 
@@ -102,6 +103,7 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
     void *memory = calloc(1, kedge_table_bytes(TABLE_LOG2));
     KEDGE_ASSERT(memory != NULL);
     kedge_table_init(&table, KEDGE_TABLE_MRS, memory, TABLE_LOG2, 1, 1);
+    lane.config.mr_lease_ns = KEDGE_NS_PER_S;
     lane.res.mr_table = &table;
     lane.random_fill = fill;
     lane.random_user = &counter;
