@@ -336,7 +336,7 @@ static void print_leases(const struct revocation *r, struct kedge_text *t)
         const char *state = "gone";
         if (s != NULL && lease_find(s, lease.number, &now)) {
             lease = now;
-            state = NULL;
+            state = revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
         kedge_text_printf(t, "%s", i > 0 ? "," : "");
         print_lease(r->agent, t, &r->owner, &lease, state);

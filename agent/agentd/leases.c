@@ -69,12 +69,17 @@ bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lan
     return false;
 }
 
+bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease)
+{
+    return lease->state == KEDGE_LEASE_REVOKED || (r->freed >> lease->arena & 1) != 0;
+}
+
 bool revocation_is_over(const struct revocation *r)
 {
     const struct agent_session *s = lease_session(r->agent, &r->owner);
     struct kedge_lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
-        if (lease_find(s, r->lease[i].number, &now) && now.state != KEDGE_LEASE_REVOKED)
+        if (lease_find(s, r->lease[i].number, &now) && !revocation_is_over_for(r, &now))
             return false;
     return true;
 }

@@ -46,8 +46,10 @@ void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
 struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner);
 /* Its lease of that number. False: there is none. */
 bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out);
-/* Whether no peer can reach any of what it takes away. */
+/* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
+ * the lane says so. */
 bool revocation_is_over(const struct revocation *r);
+bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease);
 
 /* Begins to revoke a lease (by its number) or all (0) of a live session; defers the request, which
  * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is

@@ -287,6 +287,8 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
             continue;
         }
         unpost(l, w, SIGN_NONE);
+        if (w->stale)
+            arena_rekey(l, w);
         vqp_block(l, q);
         queue_push_front(&q->queue, w);
         COUNT(l, reposted, 1);

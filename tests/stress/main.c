@@ -35,13 +35,56 @@ void stress_fail(const char *format, ...)
 
 static int usage(void)
 {
-    fputs(
-        "usage: kedge-stress leases|churn|recover --socket PATH [--peer PATH] [--seed N] [--ms N] "
-        "[--rounds N] [--progress FILE]\n"
-        "       kedge-stress repair --provider NAME [--device NAME] --gid GID --peer-gid GID "
-        "[--rounds N] [--pause]\n",
-        stderr);
+    fputs("usage: kedge-stress leases|churn|recover|revoke --socket PATH [--peer PATH] [--seed N] "
+          "[--ms N] "
+          "[--rounds N] [--progress FILE]\n"
+          "                    [--rdmactl PROGRAM --admin PATH] [--forced] [--writes]\n"
+          "       kedge-stress repair --provider NAME [--device NAME] --gid GID --peer-gid GID "
+          "[--rounds N] [--pause]\n",
+          stderr);
     return 2;
+}
+
+/* Options that are a text or a flag. False: it is none of them. */
+static bool take(int option, struct stress *s)
+{
+    const struct {
+        int option;
+        const char **text;
+        bool *flag;
+    } all[] = {{'s', &s->socket, NULL},   {'p', &s->peer, NULL},    {'f', &s->progress, NULL},
+               {'v', &s->provider, NULL}, {'d', &s->device, NULL},  {'g', &s->gid, NULL},
+               {'h', &s->peer_gid, NULL}, {'c', &s->rdmactl, NULL}, {'a', &s->admin, NULL},
+               {'w', NULL, &s->pause},    {'F', NULL, &s->forced},  {'W', NULL, &s->writes}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (all[i].option != option)
+            continue;
+        if (all[i].text != NULL)
+            *all[i].text = optarg;
+        else
+            *all[i].flag = true;
+        return true;
+    }
+    return false;
+}
+
+static int run(const char *what, struct stress *s)
+{
+    if (strcmp(what, "repair") == 0 && s->provider != NULL)
+        stress_repair(s);
+    else if (s->socket == NULL)
+        return usage();
+    else if (strcmp(what, "leases") == 0)
+        stress_leases(s);
+    else if (strcmp(what, "churn") == 0)
+        stress_churn(s);
+    else if (strcmp(what, "recover") == 0)
+        stress_recover(s);
+    else if (strcmp(what, "revoke") == 0 && s->rdmactl != NULL && s->admin != NULL)
+        stress_revoke(s);
+    else
+        return usage();
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -52,66 +95,31 @@ int main(int argc, char **argv)
         {"progress", required_argument, NULL, 'f'}, {"rounds", required_argument, NULL, 'n'},
         {"provider", required_argument, NULL, 'v'}, {"device", required_argument, NULL, 'd'},
         {"gid", required_argument, NULL, 'g'},      {"peer-gid", required_argument, NULL, 'h'},
-        {"pause", no_argument, NULL, 'w'},          {0}};
+        {"pause", no_argument, NULL, 'w'},          {"rdmactl", required_argument, NULL, 'c'},
+        {"admin", required_argument, NULL, 'a'},    {"forced", no_argument, NULL, 'F'},
+        {"writes", no_argument, NULL, 'W'},         {0}};
     struct stress s = {.random = 1, .rounds = 1000};
     uint64_t ms = 1000;
     signal(SIGPIPE, SIG_IGN);
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
-        case 's':
-            s.socket = optarg;
-            break;
-        case 'p':
-            s.peer = optarg;
-            break;
-        case 'f':
-            s.progress = optarg;
-            break;
         case 'n':
             s.rounds = strtoull(optarg, NULL, 10);
             break;
         case 'r':
             s.random = 0x9e3779b97f4a7c15ull * (strtoull(optarg, NULL, 10) + 1);
             break;
-        case 'v':
-            s.provider = optarg;
-            break;
-        case 'd':
-            s.device = optarg;
-            break;
-        case 'g':
-            s.gid = optarg;
-            break;
-        case 'h':
-            s.peer_gid = optarg;
-            break;
-        case 'w':
-            s.pause = true;
-            break;
         case 'm':
             ms = strtoull(optarg, NULL, 10);
             break;
         default:
-            return usage();
+            if (!take(c, &s))
+                return usage();
         }
     if (optind + 1 != argc)
-        return usage();
-    if (strcmp(argv[optind], "repair") == 0 && s.provider != NULL) {
-        stress_repair(&s);
-        return 0;
-    }
-    if (s.socket == NULL)
         return usage();
     if (s.peer == NULL)
         s.peer = s.socket;
     s.until_ns = kedge_clock_ns() + ms * KEDGE_NS_PER_MS;
-    if (strcmp(argv[optind], "leases") == 0)
-        stress_leases(&s);
-    else if (strcmp(argv[optind], "churn") == 0)
-        stress_churn(&s);
-    else if (strcmp(argv[optind], "recover") == 0)
-        stress_recover(&s);
-    else
-        return usage();
-    return 0;
+    return run(argv[optind], &s);
 }

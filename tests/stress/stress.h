@@ -16,7 +16,11 @@ struct stress {
     uint64_t rounds; /* of churn and repair */
     /* of repair */
     const char *provider, *device, *gid, *peer_gid; /* device: NULL for the first that does */
-    bool pause; /* stops itself (SIGSTOP) after warming up and before the end */
+    /* of revoke */
+    const char *rdmactl, *admin; /* the program, and the peer's admin socket */
+    bool forced;                 /* by force alone */
+    bool writes;                 /* who is not concerned WRITEs too: it holds on RC */
+    bool pause;                  /* stops itself (SIGSTOP) after warming up and before the end */
 };
 
 uint64_t stress_random(uint64_t *state);
@@ -31,6 +35,9 @@ void stress_leases(struct stress *s);
 void stress_churn(struct stress *s);
 /* Goes on whatever ends: opens, exports, connects again; counts what it verified. */
 void stress_recover(struct stress *s);
+/* An operator revokes regions that remote workers use: nothing is executed in them after the
+ * answer, and nobody else has a failure. */
+void stress_revoke(struct stress *s);
 /* On the fabric itself: breaks a connection by a wrong key and repairs both ends, `rounds` times.
  */
 void stress_repair(struct stress *s);
