@@ -10,49 +10,11 @@
 #include "base/metrics.h"
 #include "leases.h"
 
-enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000, ID_BYTES = 48, CURSOR_BYTES = 32 };
+enum { DEFAULT_LIMIT = 100, MAX_LIMIT = 1000 };
 
-/* ---- ids: a worker's is SESSION-SERIAL, a lease's has its number behind that --------------- */
-
-static const char *worker_id(const struct lease_owner *o, char out[ID_BYTES])
+static const char *worker_id(const struct lease_owner *o, char out[AGENTD_ID_BYTES])
 {
-    snprintf(out, ID_BYTES, "%u-%08x", o->session, o->serial);
-    return out;
-}
-
-static bool parse_hex(const char *text, uint32_t *out)
-{
-    uint8_t bytes[4];
-    if (strlen(text) != 8 || kedge_hex_decode(text, bytes, 4) != 0)
-        return false;
-    *out = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-    return true;
-}
-
-/* number NULL: a worker's id. False: it is none. */
-static bool parse_id(const char *id, struct lease_owner *owner, uint32_t *number)
-{
-    char text[ID_BYTES];
-    uint64_t session, n = 0;
-    if (strlen(id) >= sizeof text)
-        return false;
-    memcpy(text, id, strlen(id) + 1);
-    char *serial = strchr(text, '-');
-    if (serial == NULL)
-        return false;
-    *serial++ = '\0';
-    char *last = strchr(serial, '-');
-    if ((last != NULL) != (number != NULL))
-        return false;
-    if (last != NULL)
-        *last++ = '\0';
-    if (kedge_parse_u64(text, 0, UINT32_MAX, &session) != 0 || !parse_hex(serial, &owner->serial) ||
-        (last != NULL && kedge_parse_u64(last, 1, UINT32_MAX, &n) != 0))
-        return false;
-    owner->session = (uint32_t)session;
-    if (number != NULL)
-        *number = (uint32_t)n;
-    return true;
+    return agentd_worker_id_format(&o->id, out);
 }
 
 /* ---- printing ------------------------------------------------------------------------------ */
@@ -91,7 +53,7 @@ static void print_lease(const struct agent *a, struct kedge_text *t, const struc
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
     const uint64_t now = kedge_clock_ns(), ms = KEDGE_NS_PER_MS;
-    char id[ID_BYTES];
+    char id[AGENTD_ID_BYTES];
     worker_id(o, id);
     kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
     print_owner(a, t, o);
@@ -114,7 +76,7 @@ static void print_worker(const struct agent *a, struct kedge_text *t, const stru
 {
     struct lease_owner o;
     struct kedge_lane_lease lease;
-    char id[ID_BYTES];
+    char id[AGENTD_ID_BYTES];
     uint64_t bytes = 0;
     uint32_t leases = 0;
     lease_owner_of(s, &o);
@@ -122,7 +84,7 @@ static void print_worker(const struct agent *a, struct kedge_text *t, const stru
         bytes += s->arena[i]->bytes;
     for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
         leases += kedge_lane_lease(s->memory, i, &lease);
-    kedge_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.session);
+    kedge_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.id.session);
     print_owner(a, t, &o);
     kedge_text_printf(t,
                       ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
@@ -150,8 +112,9 @@ static void reply(struct agent *a, struct kedge_http_request *request, int statu
 struct filter {
     const char *tenant; /* NULL: all */
     bool of_worker;
-    struct lease_owner worker;
-    uint64_t limit, session, place;
+    struct agentd_worker_id worker;
+    uint64_t limit;
+    struct agentd_cursor at; /* the first */
 };
 
 static bool bad_query(struct kedge_http_request *request, const char *detail)
@@ -165,29 +128,16 @@ static bool parse_filter(struct kedge_http_request *request, struct filter *out)
     const char *limit = kedge_http_query(request, "limit");
     const char *cursor = kedge_http_query(request, "cursor");
     const char *worker = kedge_http_query(request, "worker");
-    char text[CURSOR_BYTES];
-    size_t length;
     *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = kedge_http_query(request, "tenant")};
     if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
         return bad_query(request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
-    if (worker != NULL && !parse_id(worker, &out->worker, NULL))
+    if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
         return bad_query(request, "worker must be the id of one, as in /v1/workers");
     if (cursor == NULL)
         return true;
-    char *place;
-    if (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), text, sizeof text - 1,
-                            &length) != 0)
-        return bad_query(request, "cursor must be the next_cursor of an earlier answer");
-    text[length] = '\0';
-    place = strchr(text, '.');
-    if (place != NULL)
-        *place++ = '\0';
-    if (place == NULL || strlen(text) + 1 + strlen(place) != length ||
-        kedge_parse_u64(text, 0, UINT32_MAX, &out->session) != 0 ||
-        kedge_parse_u64(place, 0, UINT32_MAX, &out->place) != 0)
-        return bad_query(request, "cursor must be the next_cursor of an earlier answer");
-    return true;
+    return agentd_cursor_parse(cursor, &out->at) ||
+           bad_query(request, "cursor must be the next_cursor of an earlier answer");
 }
 
 /* The session, if the filter lets it through. */
@@ -203,15 +153,13 @@ static const struct agent_session *shown(const struct agent *a, const struct fil
                : NULL;
 }
 
-static void end_list(struct kedge_text *t, bool more, uint64_t session, uint64_t place)
+/* next: where the next page begins; NULL: there is none. */
+static void end_list(struct kedge_text *t, const struct agentd_cursor *next)
 {
-    char text[CURSOR_BYTES], cursor[KEDGE_BASE64_TEXT(CURSOR_BYTES)];
+    char cursor[AGENTD_CURSOR_BYTES];
     kedge_text_printf(t, "]");
-    if (more) {
-        int length = snprintf(text, sizeof text, "%u.%u", (unsigned)session, (unsigned)place);
-        (void)kedge_base64_encode(KEDGE_BASE64URL, text, (size_t)length, cursor);
-        kedge_text_printf(t, ",\"next_cursor\":\"%s\"", cursor);
-    }
+    if (next != NULL)
+        kedge_text_printf(t, ",\"next_cursor\":\"%s\"", agentd_cursor_format(next, cursor));
     kedge_text_printf(t, "}\n");
 }
 
@@ -223,18 +171,19 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
     struct kedge_lane_lease lease;
     if (!parse_filter(request, &f))
         return;
-    uint64_t n = 0, i = f.session, k = f.place;
+    uint64_t n = 0;
+    struct agentd_cursor at = f.at;
     kedge_text_printf(t, "{\"leases\":[");
-    for (; i < a->config.max_sessions && n <= f.limit; i++, k = 0) {
-        const struct agent_session *s = shown(a, &f, i);
+    for (; at.session < a->config.max_sessions; at.session++, at.place = 0) {
+        const struct agent_session *s = shown(a, &f, at.session);
         if (s == NULL)
             continue;
         lease_owner_of(s, &owner);
-        for (; k < kedge_lane_leases(s->memory); k++) {
-            if (!kedge_lane_lease(s->memory, (uint32_t)k, &lease))
+        for (; at.place < kedge_lane_leases(s->memory); at.place++) {
+            if (!kedge_lane_lease(s->memory, at.place, &lease))
                 continue;
             if (n++ == f.limit) { /* there are more */
-                end_list(t, true, i, k);
+                end_list(t, &at);
                 reply(a, request, 200);
                 return;
             }
@@ -243,7 +192,7 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
             kedge_text_printf(t, "}");
         }
     }
-    end_list(t, false, 0, 0);
+    end_list(t, NULL);
     reply(a, request, 200);
 }
 
@@ -253,10 +202,11 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
     struct filter f;
     if (!parse_filter(request, &f))
         return;
-    uint64_t n = 0, i = f.session;
+    uint64_t n = 0;
+    struct agentd_cursor at = {.session = f.at.session};
     kedge_text_printf(t, "{\"workers\":[");
-    for (; i < a->config.max_sessions; i++) {
-        const struct agent_session *s = shown(a, &f, i);
+    for (; at.session < a->config.max_sessions; at.session++) {
+        const struct agent_session *s = shown(a, &f, at.session);
         if (s == NULL)
             continue;
         if (n++ == f.limit)
@@ -264,7 +214,7 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
         kedge_text_printf(t, "%s", n > 1 ? "," : "");
         print_worker(a, t, s);
     }
-    end_list(t, i < a->config.max_sessions, i, 0);
+    end_list(t, at.session < a->config.max_sessions ? &at : NULL);
     reply(a, request, 200);
 }
 
@@ -274,13 +224,13 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
 static struct agent_session *lease_of(struct agent *a, struct kedge_http_request *request,
                                       const char *id, struct kedge_lane_lease *out)
 {
-    struct lease_owner owner;
+    struct agentd_worker_id wanted;
     uint32_t number;
-    if (!parse_id(id, &owner, &number)) {
+    if (!agentd_id_parse(id, &wanted, &number)) {
         kedge_http_reply_error(request, EINVAL, "that is no lease's id: see /v1/leases");
         return NULL;
     }
-    struct agent_session *s = lease_session(a, &owner);
+    struct agent_session *s = lease_session(a, &wanted);
     if (s != NULL && lease_find(s, number, out))
         return s;
     kedge_http_reply_error(request, ENOENT,
@@ -292,12 +242,12 @@ static struct agent_session *lease_of(struct agent *a, struct kedge_http_request
 static struct agent_session *worker_of(struct agent *a, struct kedge_http_request *request,
                                        const char *id)
 {
-    struct lease_owner owner;
-    if (!parse_id(id, &owner, NULL)) {
+    struct agentd_worker_id wanted;
+    if (!agentd_id_parse(id, &wanted, NULL)) {
         kedge_http_reply_error(request, EINVAL, "that is no worker's id: see /v1/workers");
         return NULL;
     }
-    struct agent_session *s = lease_session(a, &owner);
+    struct agent_session *s = lease_session(a, &wanted);
     if (s == NULL)
         kedge_http_reply_error(request, ENOENT, "there is no such worker here: it has ended");
     return s;
@@ -330,7 +280,7 @@ static void get_worker(struct agent *a, struct kedge_http_request *request, cons
 
 static void print_leases(const struct revocation *r, struct kedge_text *t)
 {
-    const struct agent_session *s = lease_session(r->agent, &r->owner);
+    const struct agent_session *s = lease_session(r->agent, &r->owner.id);
     for (uint32_t i = 0; i < r->count; i++) {
         struct kedge_lane_lease lease = r->lease[i], now;
         const char *state = "gone";
@@ -398,7 +348,7 @@ void revocation_reply(struct revocation *r, int status)
         refuse_force(request, r);
         return;
     }
-    char id[ID_BYTES];
+    char id[AGENTD_ID_BYTES];
     kedge_text_reset(t);
     kedge_text_printf(t, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[", worker_id(&r->owner, id),
                       r->freed != 0 ? "true" : "false");

@@ -33,21 +33,21 @@ void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
 {
     const struct agent *a = s->agent;
     *out = (struct lease_owner){
-        .session = (uint32_t)(s - a->sessions), .serial = s->serial, .uid = s->uid, .pid = s->pid};
+        .id = {(uint32_t)(s - a->sessions), s->serial}, .uid = s->uid, .pid = s->pid};
     memcpy(out->tenant, a->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
 }
 
-struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner)
+struct agent_session *lease_session(struct agent *a, const struct agentd_worker_id *id)
 {
-    if (a->sessions == NULL || owner->session >= a->config.max_sessions)
+    if (a->sessions == NULL || id->session >= a->config.max_sessions)
         return NULL;
-    struct agent_session *s = &a->sessions[owner->session];
-    return lease_session_shown(s) && s->serial == owner->serial ? s : NULL;
+    struct agent_session *s = &a->sessions[id->session];
+    return lease_session_shown(s) && s->serial == id->serial ? s : NULL;
 }
 
 static struct agent_session *live_session(const struct revocation *r)
 {
-    struct agent_session *s = lease_session(r->agent, &r->owner);
+    struct agent_session *s = lease_session(r->agent, &r->owner.id);
     return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
 }
 
@@ -76,7 +76,7 @@ bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_
 
 bool revocation_is_over(const struct revocation *r)
 {
-    const struct agent_session *s = lease_session(r->agent, &r->owner);
+    const struct agent_session *s = lease_session(r->agent, &r->owner.id);
     struct kedge_lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
         if (lease_find(s, r->lease[i].number, &now) && !revocation_is_over_for(r, &now))
@@ -143,8 +143,8 @@ int lease_revoke(struct agent *a, struct kedge_http_request *request, struct age
     struct lease_owner owner;
     lease_owner_of(s, &owner);
     for (const struct revocation *r = a->leases.list; r != NULL; r = r->next)
-        if (r->force && r->stage != SETTLED && r->owner.session == owner.session &&
-            r->owner.serial == owner.serial)
+        if (r->force && r->stage != SETTLED && r->owner.id.session == owner.id.session &&
+            r->owner.id.serial == owner.id.serial)
             return -EBUSY;
     struct revocation *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -156,18 +156,21 @@ int lease_revoke(struct agent *a, struct kedge_http_request *request, struct age
     r->force = force;
     r->tag = ++a->leases.tag;
     r->begun_ns = kedge_clock_ns();
+    uint32_t arenas = 0;
     collect(r, s, 0, UINT32_MAX);
     if (force) {
-        r->arenas = arenas_of(r);
-        collect(r, s, r->arenas, UINT32_MAX);
+        arenas = arenas_of(r);
+        collect(r, s, arenas, UINT32_MAX);
+        /* A worker can use an arena a moment before we have heard of it. */
+        r->arenas = arenas & ((1u << s->arenas) - 1);
     }
     r->next = a->leases.list;
     a->leases.list = r;
     struct kedge_command command = {.kind = KEDGE_COMMAND_REVOKE,
-                                    .session = owner.session,
+                                    .session = owner.id.session,
                                     .revoke = {.tag = r->tag,
                                                .number = force ? 0 : number,
-                                               .arenas = force ? r->arenas : UINT32_MAX}};
+                                               .arenas = force ? arenas : UINT32_MAX}};
     lane_thread_command(a, &command);
     return 0;
 }
@@ -211,7 +214,7 @@ static void say_lost(struct revocation *r, int status)
     r->failed = status;
     r->arena->lost = true;
     kedge_log(KEDGE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
-              "session=%u arena=%u error=\"%s\"", r->owner.session, r->arena_number,
+              "session=%u arena=%u error=\"%s\"", r->owner.id.session, r->arena_number,
               strerror(-status));
 }
 
@@ -222,11 +225,11 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     say_lost(r, ctl->status);
     if (ctl->status == 0) {
         struct kedge_command command = {
-            .kind = KEDGE_COMMAND_FENCED, .session = r->owner.session, .tag = r->fence_tag};
+            .kind = KEDGE_COMMAND_FENCED, .session = r->owner.id.session, .tag = r->fence_tag};
         r->freed |= 1u << r->arena_number;
         a->leases.forced++;
         kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
-                  "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.session,
+                  "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
                   r->owner.tenant, (int)r->owner.pid, r->arena_number,
                   (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
         if (a->lane != NULL && live_session(r) != NULL)
@@ -272,7 +275,7 @@ static void on_registered(struct kedge_fab_ctl *ctl)
     r->tag = ++a->leases.tag;
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_ARENA_RENEW,
-        .session = r->owner.session,
+        .session = r->owner.id.session,
         .renew = {
             .tag = r->tag, .number = r->arena_number, .lkey = r->mr->lkey, .rkey = r->mr->rkey}};
     lane_thread_command(a, &command);
@@ -301,7 +304,7 @@ static void revoked(struct revocation *r, const struct kedge_lane_event *e)
     if (e->answer.taken > 0)
         kedge_log(KEDGE_LOG_WARN, "leases were revoked by the operator",
                   "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
-                  r->owner.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
+                  r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
                   e->answer.taken, r->number, r->force ? "true" : "false");
     if (e->answer.status != 0 || !r->force)
         end(r, e->answer.status);
@@ -311,7 +314,7 @@ static void revoked(struct revocation *r, const struct kedge_lane_event *e)
 
 static void renewed(struct revocation *r, const struct kedge_lane_event *e)
 {
-    struct agent_session *s = lease_session(r->agent, &r->owner);
+    struct agent_session *s = lease_session(r->agent, &r->owner.id);
     if (e->answer.status != 0) {
         give_up(r);
         return;

@@ -3,13 +3,14 @@
 #ifndef DAEMON_LEASES_H
 #define DAEMON_LEASES_H
 
+#include "agentd/lease_ids.h"
 #include "base/http/server.h"
 #include "daemon.h"
 
 /* Whose they are; a copy, since a worker may end meanwhile and its session's number be another's.
  */
 struct lease_owner {
-    uint32_t session, serial;
+    struct agentd_worker_id id;
     char tenant[AGENTD_NAME];
     uid_t uid;
     pid_t pid;
@@ -42,8 +43,8 @@ struct revocation {
 /* Whether the session is there and has leases to show. */
 bool lease_session_shown(const struct agent_session *s);
 void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
-/* The session of an owner, or NULL: it is gone. */
-struct agent_session *lease_session(struct agent *a, const struct lease_owner *owner);
+/* A worker's session, or NULL: it is gone. */
+struct agent_session *lease_session(struct agent *a, const struct agentd_worker_id *id);
 /* Its lease of that number. False: there is none. */
 bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out);
 /* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or

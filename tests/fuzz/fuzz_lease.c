@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ids of workers and leases and cursors, as they come to the admin socket, and what rdmactl makes
+ * of an agent's answers. What is understood is written the same way again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/lease_ids.h"
+#include "base/assert.h"
+#include "ctl/held.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void fuzz_ids(const char *text)
+{
+    struct agentd_worker_id id, again;
+    struct agentd_cursor cursor, same;
+    char out[AGENTD_ID_BYTES], place[AGENTD_CURSOR_BYTES];
+    uint32_t number = 0;
+    if (agentd_id_parse(text, &id, NULL)) {
+        KEDGE_ASSERT(agentd_id_parse(agentd_worker_id_format(&id, out), &again, NULL));
+        KEDGE_ASSERT(again.session == id.session && again.serial == id.serial);
+        KEDGE_ASSERT(!agentd_id_parse(text, &id, &number));
+    } else if (agentd_id_parse(text, &id, &number)) {
+        KEDGE_ASSERT(number != 0);
+    }
+    if (agentd_cursor_parse(text, &cursor)) {
+        KEDGE_ASSERT(agentd_cursor_parse(agentd_cursor_format(&cursor, place), &same));
+        KEDGE_ASSERT(same.session == cursor.session && same.place == cursor.place);
+    }
+}
+
+static void check_page(const struct ctl_held_kind *kind, const struct ctl_held_page *page)
+{
+    for (size_t n = 0; n < page->count; n++) {
+        KEDGE_ASSERT(page->item[n].json != NULL);
+        for (size_t i = 0; i < kind->columns; i++) {
+            const char *cell = page->item[n].cell[i];
+            KEDGE_ASSERT(memchr(cell, '\0', CTL_CELL_BYTES) != NULL);
+            for (const char *c = cell; *c != '\0'; c++) /* nothing that a terminal would obey */
+                KEDGE_ASSERT((unsigned char)*c >= ' ' && *c != 127);
+        }
+    }
+}
+
+static void fuzz_answers(const char *name, const char *text, size_t size)
+{
+    const struct ctl_held_kind *kind = ctl_held_kind_find(name);
+    struct kedge_errbuf err;
+    struct ctl_held_page page;
+    struct ctl_held one;
+    struct ctl_revoked r;
+    if (ctl_decode_held(kind, text, size, &page, &err) == 0) {
+        check_page(kind, &page);
+        ctl_held_page_fini(&page);
+    }
+    if (ctl_decode_held_one(kind, text, size, &one, &err) == 0)
+        ctl_held_fini(&one);
+    if (ctl_decode_revoked(text, size, &r, &err) == 0) {
+        check_page(ctl_held_kind_find("lease"), &r.leases);
+        ctl_held_page_fini(&r.leases);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    KEDGE_ASSERT(text != NULL);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    fuzz_ids(text);
+    fuzz_answers("lease", text, size);
+    fuzz_answers("worker", text, size);
+    free(text);
+    return 0;
+}
