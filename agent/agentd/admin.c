@@ -164,16 +164,17 @@ static void status(struct agent *a, struct kedge_text *t)
                       a->device.rc ? "rc" : "dc", a->port_down ? "down" : "up", a->incarnation,
                       (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
     kedge_text_json(t, a->config.pool);
-    kedge_text_printf(t, ",\"dcis\":%llu,\"spares\":%llu,\"mr_lease_ms\":%llu},",
-                      (unsigned long long)a->config.dcis, (unsigned long long)a->config.spares,
+    kedge_text_printf(t, ",\"mr_lease_ms\":%llu,",
                       (unsigned long long)(a->config.mr_lease_ns / KEDGE_NS_PER_MS));
+    pool_status(a, t);
+    kedge_text_printf(t, "},");
     kedge_text_printf(
         t,
         "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
-        "\"not_ahead\":%llu,\"faults\":%llu},",
+        "\"attached_ahead\":%llu,\"not_ahead\":%llu,\"faults\":%llu},",
         c->ready, c->live, c->ending, (unsigned long long)c->attached,
-        (unsigned long long)c->refused, (unsigned long long)c->not_ahead,
-        (unsigned long long)c->faults);
+        (unsigned long long)c->refused, (unsigned long long)c->attached_ahead,
+        (unsigned long long)c->not_ahead, (unsigned long long)c->faults);
     kedge_text_printf(
         t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
         c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
@@ -266,6 +267,7 @@ static void metrics(struct agent *a, struct kedge_text *t)
     windows_metrics(a, t);
     leases_metrics(a, t);
     node_metrics(a, t);
+    pool_metrics(a, t);
 }
 
 static bool is_registered(const struct agent *a)

@@ -286,7 +286,7 @@ static bool has_place(const struct arena *arena)
 {
     const struct agent *a = arena->agent;
     return a->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(a->arenas_of[arena->tenant - 1]) < a->config.arenas_ahead;
+           length_of(a->arenas_of[arena->tenant - 1]) < a->pool.arenas;
 }
 
 static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
@@ -359,15 +359,26 @@ void arenas_refill(struct agent *a)
 {
     if (a->arenas_failed && kedge_clock_ns() < a->arenas_after_ns)
         return;
-    uint32_t most = a->arenas_failed ? 1 : (uint32_t)a->config.arenas_ahead;
+    uint32_t most = a->arenas_failed ? 1 : a->pool.arenas;
     while (!a->stopping && a->arenas_making < most &&
-           a->count.arenas_ahead + a->arenas_making < a->config.arenas_ahead) {
+           a->count.arenas_ahead + a->arenas_making < a->pool.arenas) {
         struct arena *arena = arena_new(a, 0, a->config.arena_bytes);
         if (arena == NULL)
             return;
         a->arenas_making++;
         start(arena, make_memory, on_made);
     }
+}
+
+void arenas_shed(struct agent *a, uint32_t most)
+{
+    for (; most > 0 && a->count.arenas_ahead > a->pool.arenas; most--) {
+        a->count.arenas_ahead--;
+        arena_retire(pop(&a->arenas_ahead));
+    }
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+        for (uint32_t n = length_of(a->arenas_of[i]); most > 0 && n > a->pool.arenas; n--, most--)
+            arena_retire(pop(&a->arenas_of[i]));
 }
 
 void arenas_forget(struct agent *a, uint32_t tenant)

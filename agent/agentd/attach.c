@@ -86,9 +86,14 @@ void connection_close(struct connection *c)
         uv_close((uv_handle_t *)&c->process, handle_closed);
 }
 
-void connection_end(struct connection *c)
+void connection_mute(struct connection *c)
 {
     c->ended = true;
+}
+
+void connection_end(struct connection *c)
+{
+    connection_mute(c);
     (void)shutdown(c->fd, SHUT_WR);
 }
 

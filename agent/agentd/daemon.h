@@ -204,6 +204,8 @@ struct kedge_fab_ctl arena_registration(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct agent *a);
+/* Up to so many of those that are ready beyond what is to be. */
+void arenas_shed(struct agent *a, uint32_t most);
 /* Those that are kept for a tenant (its index + 1). */
 void arenas_forget(struct agent *a, uint32_t tenant);
 /* After sessions have given theirs. */
@@ -242,6 +244,7 @@ struct session_counts {
     uint32_t arenas, arenas_ahead;
     uint64_t arena_bytes;                  /* registered or between owners */
     uint64_t attached, refused, not_ahead; /* not_ahead: had to be made while a worker waited */
+    uint64_t attached_ahead;               /* of those that attached: nothing had to be */
     uint64_t recycled;
     uint64_t faults; /* sessions that the lane ended */
 };
@@ -278,6 +281,12 @@ uint32_t sessions_left(const struct agent *a);
 uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant);
 void sessions_stop(struct agent *a);
 
+/* ---- trim.c
+ * ---------------------------------------------------------------------------------------- */
+
+/* Now and then: once a second, if sessions have left something. */
+void memory_trim(struct agent *a);
+
 /* ---- follow.c
  * -------------------------------------------------------------------------------------- */
 
@@ -303,7 +312,9 @@ struct follow {
     char *unsaved; /* the newest document in force that waits to be written */
 };
 
-/* What was in force when the agent ended; after sessions_start(). */
+/* What was in force when the agent ended: first what the device is opened with, then, after
+ * sessions_start(), all of it. */
+void follow_read(struct agent *a);
 void follow_load(struct agent *a);
 /* After registrations_start(). */
 void follow_start(struct agent *a);
@@ -334,6 +345,33 @@ struct kedge_http_request;
 void leases_abandon(void *user, struct kedge_http_request *request);
 /* After the lane thread has ended, before arenas are retired. */
 void leases_stop(struct agent *a);
+
+/* ---- pool.c
+ * ---------------------------------------------------------------------------------------- */
+
+enum { POOL_SECONDS = 60 };
+
+struct pool_state {
+    struct agentd_pool said;      /* by metaservers; its name is empty if they say nothing */
+    uint32_t sessions, arenas;    /* that are to be kept ready now */
+    uint32_t dcis, spares;        /* of this start */
+    uint32_t taken[POOL_SECONDS]; /* workers that came in each second of the last minute: */
+    uint64_t second;              /* the last of which this is */
+    uint32_t demand;              /* the most of them */
+    char why[240];                /* what is not in force of what is said; empty: all is */
+};
+
+/* Before the device is opened: what was said when the agent ended. */
+void pool_init(struct agent *a, const struct agentd_pool *said);
+/* The device cannot be opened with that: as the agent's own settings say. */
+void pool_own(struct agent *a);
+void pool_apply(struct agent *a, const struct agentd_pool *said);
+/* A worker got a session. */
+void pool_taken(struct agent *a);
+void pool_tick(struct agent *a);
+/* Members of the status's `pool`; and metrics. */
+void pool_status(const struct agent *a, struct kedge_text *t);
+void pool_metrics(const struct agent *a, struct kedge_text *t);
 
 /* ---- node.c
  * ---------------------------------------------------------------------------------------- */
@@ -367,6 +405,8 @@ void connection_close(struct connection *c);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
  * what it got. */
 void connection_end(struct connection *c);
+/* We are ending it: nothing that its worker sends is heard any more. */
+void connection_mute(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
 /* ---- interrupt.c
@@ -469,6 +509,7 @@ struct agent {
     /* follow.c */
     struct follow follow;
     struct node_state node;
+    struct pool_state pool;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

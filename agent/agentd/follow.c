@@ -37,6 +37,8 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
     a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
     sessions_quotas(a);
     node_apply(a, &s->node);
+    const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
+    pool_apply(a, &pool);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         if (leave & UINT64_C(1) << i)
             sessions_end_tenant(a, i + 1);
@@ -224,22 +226,46 @@ static void on_look(uv_timer_t *timer)
 /* ---- its beginning and end
  * ------------------------------------------------------------------------------- */
 
-void follow_load(struct agent *a)
+/* The document in the state directory, the caller's to free; NULL: there is none. */
+static char *read_file(const struct agent *a, size_t *length)
 {
-    size_t length;
     int dir = open(a->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char *text = malloc(AGENTD_SETTINGS_BYTES);
     int status = dir < 0 ? -errno : text == NULL ? -ENOMEM : 0;
     if (status == 0)
-        status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, &length);
-    if (status == 0)
-        (void)take_document(a, text, length);
-    else if (status != -ENOENT)
+        status = state_file_read(dir, FILE_NAME, text, AGENTD_SETTINGS_BYTES, length);
+    if (status != 0 && status != -ENOENT)
         kedge_log(KEDGE_LOG_ERROR, "the settings that were in force cannot be read",
                   "file=\"%s/" FILE_NAME "\" error=\"%s\"", a->config.state_dir, strerror(-status));
-    free(text);
     if (dir >= 0)
         close(dir);
+    if (status == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void follow_read(struct agent *a)
+{
+    size_t length = 0;
+    struct agentd_settings *s = calloc(1, sizeof *s);
+    char *text = read_file(a, &length);
+    KEDGE_ASSERT(s != NULL); /* nothing has begun yet */
+    if (text != NULL && agentd_settings_decode(text, length, s, NULL) != 0)
+        memset(s, 0, sizeof *s); /* follow_load() says so */
+    const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
+    pool_init(a, &pool);
+    free(text);
+    free(s);
+}
+
+void follow_load(struct agent *a)
+{
+    size_t length = 0;
+    char *text = read_file(a, &length);
+    if (text != NULL)
+        (void)take_document(a, text, length);
+    free(text);
 }
 
 void follow_start(struct agent *a)

@@ -139,8 +139,8 @@ static int make_lane(struct agent *a)
         .fab = d->fab,
         .cq = d->cq,
         .pd = d->pd,
-        .dcis = d->rc ? 0 : (uint32_t)c->dcis,
-        .spares = d->rc ? 0 : (uint32_t)c->spares,
+        .dcis = d->rc ? 0 : a->pool.dcis,
+        .spares = d->rc ? 0 : a->pool.spares,
         .system_dci = d->rc ? NULL : d->qp[0],
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,
@@ -151,7 +151,7 @@ static int make_lane(struct agent *a)
     for (uint32_t i = 0; i < r.dcis; i++)
         r.dci[i] = d->qp[1 + i];
     for (uint32_t i = 0; i < r.spares; i++)
-        r.spare[i] = d->qp[1 + c->dcis + i];
+        r.spare[i] = d->qp[1 + r.dcis + i];
     int status = kedge_lane_new(&config, &r, &a->lane);
     if (status == 0) {
         kedge_lane_set_random(a->lane, fill_random, NULL);

@@ -48,6 +48,7 @@ enum {
     TOLD_MS = 50,           /* until every worker was told that it ends */
     TICK_MS = 20,           /* what is kept ready is looked at so often, */
     QUIET_MS = 100,         /* and filled up when nobody has attached for so long */
+    SHED_AT_ONCE = 16,      /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,  /* when none could be made ahead, the next one is tried so late */
     FDS_PER_SESSION = 8,    /* LimitNOFILE must have room for max_sessions of these */
     FDS_BESIDE = 512,       /* and these */

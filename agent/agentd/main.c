@@ -153,6 +153,20 @@ static int raise_limits(const struct agent *a, struct kedge_errbuf *err)
     return 0;
 }
 
+/* What operators say elsewhere must not keep this agent from starting. */
+static int open_device(struct agent *a, struct kedge_errbuf *err)
+{
+    follow_read(a);
+    int status = device_open(a, err);
+    if (status == 0 || (a->pool.dcis == a->config.dcis && a->pool.spares == a->config.spares))
+        return status;
+    kedge_log(KEDGE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
+              "dcis=%u spares=%u error=\"%s\"", a->pool.dcis, a->pool.spares, err->text);
+    device_close(a);
+    pool_own(a);
+    return device_open(a, err);
+}
+
 static int start(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0, status = raise_limits(a, err);
@@ -166,7 +180,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
     if (status == 0)
         status = interrupt_init(a, err);
     if (status == 0)
-        status = device_open(a, err);
+        status = open_device(a, err);
     if (status == 0)
         status = make_peers(a, err);
     if (status == 0)
@@ -307,7 +321,7 @@ static void help(void)
 }
 
 /* Most of a session's memory then comes from the kernel and goes back to it, whatever threads made
- * and freed it; sessions.c trims the rest. */
+ * and freed it; trim.c trims the rest. */
 static void keep_little_memory(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);

@@ -102,7 +102,7 @@ static int make_target(struct agent *a)
 /* Number 0 is the system's, then the pool's, then the spares. */
 static int make_dc(struct agent *a)
 {
-    const uint64_t count = a->config.dcis + a->config.spares + 1;
+    const uint64_t count = (uint64_t)a->pool.dcis + a->pool.spares + 1;
     int status = make_dci(a, a->device.system_pd);
     for (uint64_t i = 1; i < count && status == 0; i++)
         status = make_dci(a, a->device.pd);
@@ -151,22 +151,23 @@ static int make_rc(struct agent *a, struct kedge_errbuf *err)
  * -------------------------------------------------------------------------------------------- */
 
 /* Send queues that complete on the lane's CQ. */
-static uint64_t queue_pairs(const struct agentd_config *c, bool rc)
+static uint64_t queue_pairs(const struct agent *a, bool rc)
 {
+    const struct agentd_config *c = &a->config;
     return rc ? c->connections + c->queue_pairs_ahead + 2 * c->metaservers
-              : c->dcis + c->spares + 1;
+              : (uint64_t)a->pool.dcis + a->pool.spares + 1;
 }
 
 static int make_cq(struct agent *a, struct kedge_errbuf *err)
 {
     struct agent_device *d = &a->device;
-    const uint64_t cqe = queue_pairs(&a->config, d->rc) * d->sq_depth;
+    const uint64_t cqe = queue_pairs(a, d->rc) * d->sq_depth;
     struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
     if (cqe > d->fab->caps.max_cqe)
         return kedge_err(err, -EINVAL,
                          "the device's completion queues have room for %u, and %llu queue pairs "
                          "need %llu: lower %s in [pool]",
-                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(&a->config, d->rc),
+                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(a, d->rc),
                          (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
     int status = call(d, &chan);
     if (status != 0)

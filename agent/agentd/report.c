@@ -22,7 +22,7 @@ static void describe(const struct agent *a, struct kedge_text *t)
     if (a->node.said.cordoned)
         kedge_text_printf(t, "\"sessions\":%u,", sessions_left(a));
     kedge_text_printf(t, "\"why\":");
-    kedge_text_json(t, f->why);
+    kedge_text_json(t, f->why[0] != '\0' ? f->why : a->pool.why);
     kedge_text_printf(t, "}");
 }
 

@@ -2,7 +2,6 @@
 /* Sessions: made ahead, lent, and taken back. A session's rings are never used again: a forked
  * accomplice may still map them. */
 #include <errno.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,32 +95,6 @@ static void on_unmade(uv_work_t *work, int cancelled)
     s->agent->unmade++;
 }
 
-static void trim_work(uv_work_t *work)
-{
-    (void)work;
-    (void)malloc_trim(0);
-}
-
-static void on_trimmed(uv_work_t *work, int cancelled)
-{
-    (void)cancelled;
-    work->data = NULL;
-}
-
-/* What one work thread allocates another one frees, and malloc keeps it for each of them: once a
- * second it gives back what many sessions left. */
-static void trim_memory(struct agent *a)
-{
-    uint64_t now = kedge_clock_ns();
-    if (a->unmade == 0 || a->trim.data != NULL || now - a->trimmed_ns < KEDGE_NS_PER_S)
-        return;
-    a->unmade = 0;
-    a->trimmed_ns = now;
-    a->trim.data = a;
-    int status = uv_queue_work(&a->loop, &a->trim, trim_work, on_trimmed);
-    KEDGE_ASSERT(status == 0);
-}
-
 static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
                   uv_after_work_cb after)
 {
@@ -179,12 +152,24 @@ int sessions_start(struct agent *a, struct kedge_errbuf *err)
     return 0;
 }
 
+/* Some at a time of what is ready and is to be kept no more: nobody has it. */
+static void shed(struct agent *a)
+{
+    for (uint32_t most = SHED_AT_ONCE; most > 0 && a->count.ready > a->pool.sessions; most--) {
+        struct agent_session *s = find_stage(a, STAGE_READY);
+        KEDGE_ASSERT(s != NULL);
+        a->count.ready--;
+        start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+    }
+    arenas_shed(a, SHED_AT_ONCE);
+}
+
 /* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct agent *a)
 {
-    uint32_t most = a->sessions_failed ? 1 : (uint32_t)a->config.sessions_ahead;
+    uint32_t most = a->sessions_failed ? 1 : a->pool.sessions;
     while (!a->stopping && a->count.making < most &&
-           a->count.ready + a->count.making < a->config.sessions_ahead) {
+           a->count.ready + a->count.making < a->pool.sessions) {
         struct agent_session *s = find_stage(a, STAGE_EMPTY);
         if (s == NULL)
             break;
@@ -193,7 +178,7 @@ void sessions_refill(struct agent *a)
     }
     arenas_refill(a);
     if (!a->stopping)
-        trim_memory(a);
+        memory_trim(a);
 }
 
 static bool has_sessions(const struct agent *a, uint32_t tenant)
@@ -226,6 +211,8 @@ static void tenants_rest(struct agent *a)
 void sessions_tick(struct agent *a)
 {
     tenants_rest(a);
+    pool_tick(a);
+    shed(a);
     leases_tick(a);
     if (kedge_clock_ns() - a->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
         sessions_refill(a);
@@ -235,8 +222,7 @@ void sessions_tick(struct agent *a)
 
 void sessions_taken(struct agent *a)
 {
-    if (2 * a->count.ready < a->config.sessions_ahead ||
-        2 * a->count.arenas_ahead < a->config.arenas_ahead)
+    if (2 * a->count.ready < a->pool.sessions || 2 * a->count.arenas_ahead < a->pool.arenas)
         sessions_refill(a);
 }
 
@@ -301,6 +287,7 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
                  uint32_t *number)
 {
     struct arena *arena = NULL;
+    const uint64_t not_ahead = a->count.not_ahead;
     int status = check_quota(a, tenant, 1, a->config.arena_bytes);
     if (status != 0)
         return status;
@@ -335,6 +322,8 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     a->count.ready--;
     a->count.live++;
     a->count.attached++;
+    a->count.attached_ahead += a->count.not_ahead == not_ahead;
+    pool_taken(a);
     a->taken_ns = s->attached_ns;
     fill_in(a, s);
     return 0;
@@ -447,8 +436,8 @@ static void end_those(struct agent *a, uint32_t tenant, uint32_t reason)
         if (s->stage != STAGE_LIVE || (tenant != 0 && s->tenant != tenant))
             continue;
         tell_end(a, i, reason);
-        if (s->connection != NULL)
-            connection_end(s->connection);
+        if (s->connection != NULL) /* its socket tells it when the lane has said why: over() */
+            connection_mute(s->connection);
     }
 }
 
@@ -473,6 +462,8 @@ uint32_t sessions_left(const struct agent *a)
 static void over(struct agent *a, struct agent_session *s)
 {
     lane_thread_unwatch(a, s->doorbell);
+    if (s->connection != NULL)
+        connection_end(s->connection);
     if (s->stage == STAGE_LIVE)
         end(a, s);
     /* The lane was given an arena and owes an answer, which must not meet the number's next

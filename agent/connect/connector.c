@@ -111,6 +111,11 @@ uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c)
     return c->ud.qkey;
 }
 
+void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead)
+{
+    c->config.ahead = ahead;
+}
+
 int kedge_connector_fd(const struct kedge_connector *c)
 {
     return c->ud.chan->fd;

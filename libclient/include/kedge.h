@@ -49,8 +49,8 @@ struct kedge_open_attr {
 
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
  * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant for this uid or token; -EDQUOT: the
- * tenant's sessions are used up; -EAGAIN: none is ready now; -EPROTONOSUPPORT: versions.
- * kedge_last_error() has the sentence. */
+ * tenant's sessions are used up; -EAGAIN: none is ready now; -EBUSY: the node is cordoned or
+ * drains; -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */

@@ -74,6 +74,10 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
  * pair is made ready again. Nothing is posted on it any more. */
 void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp);
 
+/* How many of each kind are kept ready from now on, as far as there may be so many; those that are
+ * ready beyond it are used before others are made. */
+void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead);
+
 /* Before the end: tells the peers of all connections that they are over, once, as far as that can
  * be sent at once. Who misses it finds out later. Nothing is posted any more. */
 void kedge_connector_leave(struct kedge_connector *c);
