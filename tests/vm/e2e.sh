@@ -17,6 +17,7 @@ out=${VM_LOGS:-$work/out}
 # Scripts that have nothing to say in a guest.
 by_hand="it registers nodes with DC by hand; the REST interface and the store do not depend on the device"
 declare -A left_out=(
+    [access]="$by_hand"
     [style]="it reads sources"
     [doctor]="its settings are those of soft, and it wants hosts without a device"
     [install]="it builds and installs; nothing of that depends on the device"
@@ -25,6 +26,7 @@ declare -A left_out=(
     [metad-errors]="$by_hand"
     [metad-kill]="$by_hand"
     [rest]="$by_hand"
+    [rest-attack]="$by_hand"
     [rest-settings]="$by_hand"
     [rest-watch]="$by_hand"
     [ctl-settings]="it asks the REST interface alone, which does not depend on the device"
