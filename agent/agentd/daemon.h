@@ -37,6 +37,7 @@ struct agent_device {
     bool rc;                                              /* else DC */
     struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
     uint32_t qps;
+    uint32_t max_spares; /* DC: that there is room for */
     uint32_t sq_depth;
     struct kedge_connector *connector; /* rc */
     struct kedge_table mr_table;
@@ -63,6 +64,8 @@ int queues_make(struct agent *a, struct kedge_errbuf *err);
 void queues_destroy(struct agent *a);
 /* Destroys x of the kind, if there is one; for start and end. */
 void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *x);
+/* What it takes to create a DCI, in RESET. */
+struct kedge_fab_ctl queues_dci(const struct agent *a, struct kedge_fab_pd *pd);
 /* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
 bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t step,
                      struct kedge_fab_ctl *ctl);
@@ -73,6 +76,10 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
 void paths_start(struct agent *a);
 /* WANT_PATH, DROP_PATH, QP_BROKEN. */
 void paths_event(struct agent *a, const struct kedge_lane_event *e);
+/* DC: makes one spare more, or has one less; pool_spare() follows. */
+void paths_spare(struct agent *a, bool more);
+/* SPARE_DROPPED. */
+void paths_spare_dropped(struct agent *a, struct kedge_fab_qp *qp);
 /* After anything that concerns connections. */
 void paths_step(struct agent *a);
 /* Now and then: tries again what could not be repaired. */
@@ -354,7 +361,11 @@ enum { POOL_SECONDS = 60 };
 struct pool_state {
     struct agentd_pool said;      /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;    /* that are to be kept ready now */
-    uint32_t dcis, spares;        /* of this start */
+    uint32_t dcis;                /* of this start */
+    uint32_t spares;              /* that there are */
+    bool sparing;                 /* one more or less is under way */
+    int spare_status;             /* of the last one */
+    uint64_t spare_ns;            /* after which the next one is tried */
     uint32_t taken[POOL_SECONDS]; /* workers that came in each second of the last minute: */
     uint64_t second;              /* the last of which this is */
     uint32_t demand;              /* the most of them */
@@ -369,6 +380,8 @@ void pool_apply(struct agent *a, const struct agentd_pool *said);
 /* A worker got a session. */
 void pool_taken(struct agent *a);
 void pool_tick(struct agent *a);
+/* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
+void pool_spare(struct agent *a, int change, int status);
 /* Members of the status's `pool`; and metrics. */
 void pool_status(const struct agent *a, struct kedge_text *t);
 void pool_metrics(const struct agent *a, struct kedge_text *t);

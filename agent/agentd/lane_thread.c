@@ -141,6 +141,7 @@ static int make_lane(struct agent *a)
         .pd = d->pd,
         .dcis = d->rc ? 0 : a->pool.dcis,
         .spares = d->rc ? 0 : a->pool.spares,
+        .max_spares = d->rc ? 0 : d->max_spares,
         .system_dci = d->rc ? NULL : d->qp[0],
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,

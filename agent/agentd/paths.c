@@ -136,6 +136,47 @@ static void repair(struct agent *a, struct kedge_fab_qp *qp)
     begin_raising(e);
 }
 
+static void on_created(struct kedge_fab_ctl *ctl)
+{
+    struct errand *e = (struct errand *)ctl;
+    struct agent *a = e->agent;
+    a->fab_ops--;
+    pool_spare(a, ctl->status == 0, ctl->status);
+    if (ctl->status == 0) {
+        e->command.qp = a->device.qp[a->device.qps++] = ctl->qp.x;
+        begin_raising(e);
+    } else {
+        free(e);
+    }
+}
+
+void paths_spare(struct agent *a, bool more)
+{
+    if (!more) {
+        lane_thread_command(a, &(struct kedge_command){.kind = KEDGE_COMMAND_SPARE_DROP});
+        return;
+    }
+    struct errand *e = errand_new(a);
+    e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY};
+    e->ctl = queues_dci(a, a->device.pd);
+    submit(e, on_created);
+}
+
+void paths_spare_dropped(struct agent *a, struct kedge_fab_qp *qp)
+{
+    struct agent_device *d = &a->device;
+    uint32_t i = 0;
+    pool_spare(a, qp != NULL ? -1 : 0, -EAGAIN); /* all of them may be in use or being repaired */
+    if (qp == NULL)
+        return;
+    while (d->qp[i] != qp)
+        KEDGE_ASSERT(++i < d->qps);
+    d->qp[i] = d->qp[--d->qps];
+    struct errand *e = errand_new(a);
+    e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
+    submit(e, on_dropped);
+}
+
 void paths_tick(struct agent *a)
 {
     struct errand *e = a->unrepaired;

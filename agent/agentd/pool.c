@@ -50,6 +50,49 @@ static void look_at_start(struct pool_state *p, enum agentd_pool_number number, 
     add_why(p, text);
 }
 
+static void explain_spares(struct agent *a)
+{
+    struct pool_state *p = &a->pool;
+    const uint32_t wanted = said_or(p, AGENTD_SPARES, a->config.spares);
+    char text[160];
+    if (wanted > a->device.max_spares)
+        snprintf(text, sizeof text,
+                 "spares %u are more than the %u that this start has room for (restart the agent)",
+                 wanted, a->device.max_spares);
+    else if (wanted > p->spares && p->spare_status != 0)
+        snprintf(text, sizeof text, "spares %u cannot be made: %s (%u in force)", wanted,
+                 strerror(-p->spare_status), p->spares);
+    else
+        return;
+    add_why(p, text);
+}
+
+/* One after another, as long as there are others than there should be. */
+static void step_spares(struct agent *a)
+{
+    struct pool_state *p = &a->pool;
+    uint32_t wanted = said_or(p, AGENTD_SPARES, a->config.spares);
+    if (wanted > a->device.max_spares)
+        wanted = a->device.max_spares;
+    if (a->device.rc || a->stopping || p->sparing || p->spares == wanted ||
+        kedge_clock_ns() < p->spare_ns)
+        return;
+    p->sparing = true;
+    paths_spare(a, p->spares < wanted);
+}
+
+void pool_spare(struct agent *a, int change, int status)
+{
+    struct pool_state *p = &a->pool;
+    p->sparing = false;
+    p->spares += (uint32_t)change;
+    p->spare_status = change == 0 ? status : 0;
+    if (change == 0)
+        p->spare_ns = kedge_clock_ns() + KEDGE_NS_PER_S;
+    else
+        step_spares(a);
+}
+
 /* Whatever of what is said is not in force, and what to do about it. */
 static void explain(struct agent *a)
 {
@@ -60,7 +103,7 @@ static void explain(struct agent *a)
     p->why[0] = '\0';
     if (!a->device.rc) {
         look_at_start(p, AGENTD_DCIS, c->dcis, p->dcis);
-        look_at_start(p, AGENTD_SPARES, c->spares, p->spares);
+        explain_spares(a);
     } else if (said_or(p, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,
                  "queue_pairs_ahead is more than the %llu that there can be (raise connections in "
@@ -112,6 +155,7 @@ void pool_apply(struct agent *a, const struct agentd_pool *said)
                   p->arenas, p->why);
     sessions_refill(a);
     paths_step(a);
+    step_spares(a);
 }
 
 /* ---- what workers ask for */
@@ -143,6 +187,7 @@ void pool_tick(struct agent *a)
 {
     struct pool_state *p = &a->pool;
     const uint64_t before = p->second;
+    step_spares(a);
     if (turn(p) == before)
         return;
     p->demand = 0;

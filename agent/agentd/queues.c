@@ -47,17 +47,23 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
     return true;
 }
 
+struct kedge_fab_ctl queues_dci(const struct agent *a, struct kedge_fab_pd *pd)
+{
+    const struct agent_device *d = &a->device;
+    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
+                                  .qp = {.pd = pd,
+                                         .type = KEDGE_FAB_QP_DCI,
+                                         .send_cq = d->cq,
+                                         .recv_cq = d->cq,
+                                         .cap = {.send_wr = d->sq_depth,
+                                                 .send_sge = KEDGE_MAX_SGE,
+                                                 .inline_bytes = KEDGE_MAX_INLINE}}};
+}
+
 static int make_dci(struct agent *a, struct kedge_fab_pd *pd)
 {
     struct agent_device *d = &a->device;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
-                              .qp = {.pd = pd,
-                                     .type = KEDGE_FAB_QP_DCI,
-                                     .send_cq = d->cq,
-                                     .recv_cq = d->cq,
-                                     .cap = {.send_wr = d->sq_depth,
-                                             .send_sge = KEDGE_MAX_SGE,
-                                             .inline_bytes = KEDGE_MAX_INLINE}}};
+    struct kedge_fab_ctl c = queues_dci(a, pd);
     int status = call(d, &c);
     if (status != 0)
         return status;
@@ -158,10 +164,23 @@ static uint64_t queue_pairs(const struct agent *a, bool rc)
               : (uint64_t)a->pool.dcis + a->pool.spares + 1;
 }
 
+/* For so many spares there is room in the completion queue, so that more can come. */
+static void reserve_spares(struct agent *a)
+{
+    struct agent_device *d = &a->device;
+    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = a->pool.dcis + 1;
+    d->max_spares = a->pool.spares;
+    if (!d->rc && room > others + d->max_spares)
+        d->max_spares =
+            room - others < KEDGE_LANE_MAX_DCIS ? (uint32_t)(room - others) : KEDGE_LANE_MAX_DCIS;
+}
+
 static int make_cq(struct agent *a, struct kedge_errbuf *err)
 {
     struct agent_device *d = &a->device;
-    const uint64_t cqe = queue_pairs(a, d->rc) * d->sq_depth;
+    reserve_spares(a);
+    const uint64_t more = d->rc ? 0 : d->max_spares - a->pool.spares;
+    const uint64_t cqe = (queue_pairs(a, d->rc) + more) * d->sq_depth;
     struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
     if (cqe > d->fab->caps.max_cqe)
         return kedge_err(err, -EINVAL,

@@ -560,6 +560,9 @@ void sessions_event(struct agent *a, const struct kedge_lane_event *e)
     case KEDGE_EVENT_ARENA_RENEWED:
         leases_event(a, e);
         return;
+    case KEDGE_EVENT_SPARE_DROPPED:
+        paths_spare_dropped(a, e->qp);
+        return;
     case KEDGE_EVENT_WANT_PATH:
     case KEDGE_EVENT_DROP_PATH:
     case KEDGE_EVENT_QP_OVERDUE:

@@ -24,8 +24,14 @@ static bool config_is_sound(const struct kedge_lane_config *c, const struct kedg
     return is_power_of_two(c->sq_depth) && is_power_of_two(c->mr_cache) && c->mr_cache >= 4 &&
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= KEDGE_LANE_MAX_DCIS &&
-           r->spares <= KEDGE_LANE_MAX_DCIS && c->mr_lease_ns > c->bound_ns + c->slack_ns &&
+           r->spares <= KEDGE_LANE_MAX_DCIS && r->max_spares <= KEDGE_LANE_MAX_DCIS &&
+           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
            r->scratch.size >= KEDGE_TABLE_WINDOW_BYTES;
+}
+
+static uint32_t most_spares(const struct kedge_lane_resources *r)
+{
+    return r->max_spares > r->spares ? r->max_spares : r->spares;
 }
 
 /* With rc, for each endpoint's connection and two for each metaserver: when one is replaced, both
@@ -33,7 +39,7 @@ static bool config_is_sound(const struct kedge_lane_config *c, const struct kedg
 static uint32_t room_for_phys(const struct kedge_lane *l)
 {
     return l->config.rc ? l->config.max_links + 2 * KEDGE_LANE_MAX_METASERVERS
-                        : 1 + l->res.dcis + l->res.spares;
+                        : 1 + l->res.dcis + most_spares(&l->res);
 }
 
 static int make_phys(struct kedge_lane *l)
@@ -242,12 +248,16 @@ static void take_path(struct kedge_lane *l, const struct kedge_command *c)
     flow_take_path(l, f, c);
 }
 
-/* A repaired DCI: where one is missing, else among the spares. */
+/* A repaired DCI, or one more: where one is missing, else among the spares. */
 static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
 {
     uint32_t number = 0;
     while (number < l->phys_room && l->phys[number].qp != qp)
         number++;
+    if (number == l->phys_room) {
+        number = add_phys(l, qp);
+        l->phys[number].broken = 1;
+    }
     KEDGE_ASSERT(number < l->phys_room && l->phys[number].broken);
     struct phys *p = &l->phys[number];
     p->broken = p->overdue = 0;
@@ -260,6 +270,17 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
             return;
         }
     l->spare[l->spare_count++] = number;
+}
+
+static void drop_spare(struct kedge_lane *l)
+{
+    struct kedge_lane_event event = {.kind = KEDGE_EVENT_SPARE_DROPPED};
+    if (l->spare_count > 0) {
+        struct phys *p = &l->phys[l->spare[--l->spare_count]];
+        event.qp = p->qp;
+        wire_close(l, p);
+    }
+    lane_event(l, &event);
 }
 
 /* The place of a connection that is in the list already, or a new one. */
@@ -308,6 +329,9 @@ static void take_commands(struct kedge_lane *l)
             break;
         case KEDGE_COMMAND_PATH_READY:
             take_path(l, &c);
+            break;
+        case KEDGE_COMMAND_SPARE_DROP:
+            drop_spare(l);
             break;
         case KEDGE_COMMAND_QP_READY:
             take_qp(l, c.qp);

@@ -70,6 +70,7 @@ struct kedge_lane_resources {
     uint32_t dcis; /* in use; the last is the probing one, for suspect endpoints */
     struct kedge_fab_qp *spare[KEDGE_LANE_MAX_DCIS];
     uint32_t spares;
+    uint32_t max_spares;             /* that there may be at a time: more come with QP_READY */
     struct kedge_fab_qp *system_dci; /* in the system PD; NULL with rc */
     struct kedge_fab_mem scratch;    /* for what the lane itself READs */
     uint32_t scratch_lkey;           /* in pd */
@@ -156,11 +157,13 @@ enum kedge_command_kind {
     KEDGE_COMMAND_SESSION_END, /* -> SESSION_OVER when drained, withdrawn and the lease is over */
     KEDGE_COMMAND_ARENA_ADD,   /* -> ARENA_ADDED */
     KEDGE_COMMAND_PATH_READY,  /* answers WANT_PATH; path empty: status says why */
-    KEDGE_COMMAND_QP_READY,    /* answers QP_BROKEN: a DCI in RTS for the spares */
-    KEDGE_COMMAND_QP_FATAL,    /* the device says that this queue pair is in ERR; one that the lane
-                                * does not have is left alone */
-    KEDGE_COMMAND_FENCED,      /* answers WANT_FENCE: session and tag */
-    KEDGE_COMMAND_REVOKE,      /* the operator withdraws a session's regions -> REVOKED */
+    KEDGE_COMMAND_QP_READY,   /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
+                               */
+    KEDGE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
+    KEDGE_COMMAND_QP_FATAL,   /* the device says that this queue pair is in ERR; one that the lane
+                               * does not have is left alone */
+    KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
+    KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
     KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
@@ -236,6 +239,7 @@ enum kedge_event_kind {
                                    * it, answer FENCED with fence_tag. -ENOENT: the session is
                                    * gone; -EBUSY: one renewal at a time */
     KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
+    KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };

@@ -251,7 +251,58 @@ START_TEST(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
 }
 END_TEST
 
+static struct kedge_fab_qp *drop_spare(void)
+{
+    struct world_node *n = &w->node[0];
+    struct kedge_command c = {.kind = KEDGE_COMMAND_SPARE_DROP};
+    uint32_t before = n->answers;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    world_run(w, 4);
+    ck_assert_uint_eq(n->answers, before + 1);
+    ck_assert_int_eq(n->answer.kind, KEDGE_EVENT_SPARE_DROPPED);
+    return n->answer.qp;
+}
+
+START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    struct world_node *n = &w->node[0];
+    struct kedge_fab_qp *dropped[WORLD_SPARES];
+    if (!w->rc) {
+        struct kedge_fab_ctl fail = {.kind = KEDGE_FAB_MODIFY_QP,
+                                     .modify = {.x = n->res.spare[0],
+                                                .attr = {.qp_state = IBV_QPS_ERR},
+                                                .mask = IBV_QP_STATE}};
+        struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = n->res.spare[0]};
+        ck_assert_int_eq(kedge_fab_call(n->fab, &fail), 0);
+        ck_assert_int_eq(kedge_lane_command(n->lane, &fatal), 0);
+        world_run(w, 50);
+        ck_assert_uint_eq(n->broken, 1);
+        for (int i = 0; i < WORLD_SPARES; i++) {
+            dropped[i] = drop_spare();
+            ck_assert_ptr_nonnull(dropped[i]);
+            for (int m = 0; m < i; m++)
+                ck_assert_ptr_ne(dropped[i], dropped[m]);
+        }
+        ck_assert_ptr_null(drop_spare());
+        ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+        for (int i = 0; i < WORLD_SPARES; i++) {
+            struct kedge_command more = {.kind = KEDGE_COMMAND_QP_READY, .qp = dropped[i]};
+            ck_assert_int_eq(kedge_lane_command(n->lane, &more), 0);
+        }
+        world_run(w, 4);
+        ck_assert_ptr_eq(drop_spare(), dropped[WORLD_SPARES - 1]);
+        ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(spares_come_and_go_and_one_that_breaks_comes_back_once)                                      \
     T(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)                   \
     T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)                      \
     T(the_first_read_after_a_restart_is_served_while_the_old_record_is_still_believed)             \
