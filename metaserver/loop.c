@@ -283,7 +283,7 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
                        const char *config_path, struct kedge_errbuf *err)
 {
     char setting[512];
-    snprintf(setting, sizeof setting, "`listen` in %.480s",
+    snprintf(setting, sizeof setting, "listen or admin_socket in %.460s",
              config_path == NULL ? "the configuration" : config_path);
     struct kedge_http_server_config http = {
         .listen = config->listen[0] != '\0' ? config->listen : NULL,

@@ -79,8 +79,9 @@ static int explain(const struct kedge_http_server_config *config, const char *wh
                          "[::1]:7480 (change %s)",
                          where, setting);
     case ENOENT:
-        return kedge_err(err, -error, "cannot listen on %s: its directory is missing (create it)",
-                         where);
+        return kedge_err(err, -error,
+                         "cannot listen on %s: its directory is missing (create it, or change %s)",
+                         where, setting);
     case EEXIST:
         return kedge_err(err, -error,
                          "cannot listen on %s: a file that is no socket is there (remove it, or "

@@ -51,6 +51,11 @@ sed -i 's/^provider = .*/provider = carrier-pigeon/' "$work/metad.conf"
 refuses "no fabric provider" "an unknown provider is named" --config "$work/metad.conf"
 
 configure
+sed -i "s#^admin_socket = .*#admin_socket = $work/missing/metad.sock#" "$work/metad.conf"
+refuses "missing/metad.sock: its directory is missing .*admin_socket" "a missing directory of the admin socket is named" \
+    --config "$work/metad.conf"
+
+configure
 start
 port_wanted=$port data_dir=$work/other configure
 mkdir -p "$work/other"
