@@ -301,7 +301,7 @@ static void complete(struct registration *r)
               r->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->why[0] = '\0';
-    r->told = 0; /* it may have forgotten that too */
+    r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
     tell_lane(r->agent);
     uv_timer_stop(&r->timer);

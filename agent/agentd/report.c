@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "daemon.h"
 
-enum { TEXT_BYTES = 2048, AGAIN_MS = 1000 };
+enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 
 /* How many workers are left changes all the time: it is told while somebody waits for it. */
 static void describe(const struct agent *a, struct kedge_text *t)
@@ -32,10 +32,10 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
     r->telling = false;
     if (answer->status == 204)
         return;
-    /* Whoever has forgotten the node says so to its next renewal; an older one knows no such path.
-     */
+    /* Who has forgotten the node says so to its next renewal too, and is told again when it is
+     * registered; an older metaserver knows no such path. */
     r->told = 0;
-    r->tell_ns = kedge_clock_ns() + AGAIN_MS * KEDGE_NS_PER_MS;
+    r->tell_ns = kedge_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * KEDGE_NS_PER_MS;
 }
 
 static void tell(struct registration *r, const struct kedge_text *t, uint64_t hash)

@@ -59,7 +59,7 @@ struct kedge_meta_verdict {
     char evict[KEDGE_STORE_ID_BYTES]; /* not empty: remove this expired node first, to make room */
 };
 
-enum { KEDGE_META_WHY_BYTES = 240 };
+enum { KEDGE_META_WHY_BYTES = 256 };
 
 /* What an agent says of the configuration that it follows. Of its registration, and as soft: gone
  * when the node's lease ends, or this process. */
