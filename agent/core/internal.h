@@ -386,6 +386,8 @@ void regions_remove_all(struct kedge_lane *l, struct session *s);
 void regions_free_all(struct session *s);
 /* When what is withdrawn by the worker, or with its session, is over. */
 void regions_show_due(struct session *s, uint64_t due_ns);
+/* How many places for regions were ever used; the others are free. */
+uint32_t region_places(const struct session *s);
 /* The record goes; the caller fences. */
 void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region);
 void region_free(struct session *s, struct region *region);

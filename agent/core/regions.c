@@ -10,6 +10,11 @@ uint64_t region_wait_ns(const struct kedge_lane *l)
     return l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
 }
 
+uint32_t region_places(const struct session *s)
+{
+    return atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
+}
+
 /* ---- shown to whoever asks, on other threads ----------------------------------------------- */
 
 enum { WORDS = 6 };
@@ -62,16 +67,17 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
+/* The first one that is free: places that were never used are memory that nobody has touched. */
 static struct region *free_region(struct session *s)
 {
-    for (uint32_t i = 0; i < s->max_regions; i++) {
-        if (s->regions[i].lease.state != KEDGE_LEASE_NONE)
-            continue;
-        if (i >= atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed))
-            atomic_store_explicit(&s->memory->regions_high, i + 1, memory_order_release);
-        return &s->regions[i];
-    }
-    return NULL;
+    const uint32_t high = region_places(s);
+    for (uint32_t i = 0; i < high; i++)
+        if (s->regions[i].lease.state == KEDGE_LEASE_NONE)
+            return &s->regions[i];
+    if (high == s->max_regions)
+        return NULL;
+    atomic_store_explicit(&s->memory->regions_high, high + 1, memory_order_release);
+    return &s->regions[high];
 }
 
 /* A key that the table does not have yet; a full window gets another draw (design: "Metadata that
@@ -163,7 +169,7 @@ void region_free(struct session *s, struct region *region)
 
 static struct region *find(const struct session *s, uint32_t vkey)
 {
-    for (uint32_t i = 0; vkey != 0 && i < s->max_regions; i++)
+    for (uint32_t i = 0; vkey != 0 && i < region_places(s); i++)
         if (s->regions[i].vkey == vkey)
             return &s->regions[i];
     return NULL;
@@ -200,7 +206,7 @@ int region_status(const struct session *s, uint32_t vkey)
 
 void regions_remove_all(struct kedge_lane *l, struct session *s)
 {
-    for (uint32_t i = 0; i < s->max_regions && s->regions_used > 0; i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.state == KEDGE_LEASE_NONE)
             continue;
@@ -216,15 +222,14 @@ void regions_remove_all(struct kedge_lane *l, struct session *s)
 
 void regions_free_all(struct session *s)
 {
-    for (uint32_t i = 0; i < s->max_regions && s->regions_used > 0; i++)
+    for (uint32_t i = 0; i < region_places(s); i++)
         if (s->regions[i].lease.state != KEDGE_LEASE_NONE)
             region_free(s, &s->regions[i]);
 }
 
 void regions_show_due(struct session *s, uint64_t due_ns)
 {
-    uint32_t high = atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
-    for (uint32_t i = 0; i < high; i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region != s->withdrawn &&
             (s->state == SESSION_LIVE || region->lease.state == KEDGE_LEASE_NONE))

@@ -10,11 +10,6 @@
 
 #include "internal.h"
 
-static uint32_t places(const struct session *s)
-{
-    return atomic_load_explicit(&s->memory->regions_high, memory_order_relaxed);
-}
-
 static struct session *live(struct kedge_lane *l, uint32_t id)
 {
     struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
@@ -36,7 +31,7 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
 {
     struct session *s = live(l, c->session);
     uint32_t found = 0, taken = 0;
-    for (uint32_t i = 0; s != NULL && i < places(s); i++) {
+    for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         const struct kedge_lane_lease *e = &region->lease;
         if (e->state == KEDGE_LEASE_NONE ||
@@ -78,7 +73,7 @@ static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
 {
     l->did++; /* so that the control side hears of it */
     s->revoke_tag = ++l->fences;
-    for (uint32_t i = 0; i < places(s); i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (!is_withdrawing(s, region) || region->rkey != rkey || region->lease.due_ns == 0 ||
             region->lease.due_ns > l->now_ns)
@@ -99,7 +94,7 @@ static bool go_on(struct kedge_lane *l, struct session *s)
     if (l->now_ns < s->revoke_ns)
         return true;
     s->revoke_ns = LANE_NEVER;
-    for (uint32_t i = 0; i < places(s); i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (!is_withdrawing(s, region))
             continue;
@@ -134,7 +129,7 @@ void revocations_due(struct kedge_lane *l)
 
 void revocation_fenced(struct session *s, uint32_t tag)
 {
-    for (uint32_t i = 0; i < places(s); i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.state != KEDGE_LEASE_WAITING || region->tag != tag)
             continue;
@@ -229,7 +224,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     s->renewal.last = s->registered;
     arena->lkey = c->renew.lkey;
     arena->rkey = c->renew.rkey;
-    for (uint32_t i = 0; i < places(s); i++) {
+    for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.arena != c->renew.number)
             continue;

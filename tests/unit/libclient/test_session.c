@@ -198,6 +198,53 @@ START_TEST(a_region_is_registered_exported_imported_and_withdrawn)
 }
 END_TEST
 
+START_TEST(a_revoked_region_is_heard_of_when_its_worker_looks)
+{
+    struct agent a;
+    struct kedge_mr *mr, *other, *local;
+    char token[KEDGE_TOKEN_MAX];
+    void *memory;
+    uint32_t lkey;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    ck_assert_int_eq(kedge_alloc(s, 4096, &memory, &lkey), 0);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 8, 0, &local), 0);
+    a.reply = (struct kedge_reply){.value = {0xbeef}};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 8, IBV_ACCESS_REMOTE_READ, &mr), 0);
+    (void)agent_asked(&a);
+    ck_assert_int_eq(kedge_mr_status(mr), 0); /* nobody is asked: nobody answers */
+    atomic_store(&a.ro->revoked, 1);
+    ck_assert_int_eq(kedge_mr_status(local), 0);
+    a.reply = (struct kedge_reply){.value = {0xcafe}};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 8, IBV_ACCESS_REMOTE_READ, &other), 0);
+    (void)agent_asked(&a);
+    ck_assert_int_eq(kedge_mr_status(other), 0); /* it is younger than that */
+    a.reply = (struct kedge_reply){.status = -EACCES, .reason = KEDGE_REASON_REVOKED};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_mr_status(mr), -EACCES);
+    const struct kedge_sq_desc *d = agent_asked(&a);
+    ck_assert_uint_eq(d->op, KEDGE_OP_MR_STATUS);
+    ck_assert_uint_eq(d->dereg_mr.vkey, 0xbeef);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "revoked"));
+    ck_assert_int_eq(kedge_mr_status(mr), -EACCES); /* once is enough */
+    ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), -EACCES);
+    atomic_store(&a.ro->revoked, 2);
+    a.reply = (struct kedge_reply){.status = 0};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_mr_status(other), 0); /* it was another one */
+    (void)agent_asked(&a);
+    ck_assert_int_eq(kedge_mr_status(other), 0);
+    ck_assert_int_eq(kedge_mr_export(other, token, sizeof token), 0);
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_dereg_mr(mr), 0);
+    (void)agent_asked(&a);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
 /* Answers an ARENA and then a RESOLVE, each after a late answer to an older question. */
 static void *serve_messages(void *argument)
 {
@@ -396,6 +443,7 @@ END_TEST
     T(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_late)                     \
     T(a_request_that_times_out_leaves_its_late_answer_to_be_awaited_by_the_next)                   \
     T(a_region_is_registered_exported_imported_and_withdrawn)                                      \
+    T(a_revoked_region_is_heard_of_when_its_worker_looks)                                          \
     T(another_arena_and_a_nodes_name_are_asked_over_the_socket)                                    \
     T(an_ended_session_gives_its_completions_and_then_the_reason)                                  \
     T(an_agent_that_is_gone_is_noticed_by_sleepers_and_by_spinners)                                \
