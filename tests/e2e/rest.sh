@@ -124,6 +124,7 @@ for query in limit=0 limit=1001 limit=x 'cursor=!!'; do
 done
 
 # Room, pages, expiry.
+send PUT /v1/nodes/n1 "$(node 5 1)" # whose lease may have ended on a slow host
 send PUT /v1/nodes/n2 "$(node 1 2)"
 expect 201 "a second node is created"
 send PUT /v1/nodes/n3 "$(node 1 3)"
