@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/http/server.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "metaserver/json.h"
 
 #define TICK_MS     100
@@ -208,7 +209,9 @@ static void on_device(uv_poll_t *poll, int status, int events)
 static void on_tick(uv_timer_t *timer)
 {
     struct metad *m = timer->data;
-    kedge_service_tick(m->service, kedge_clock_ns());
+    const uint64_t now_ns = kedge_clock_ns();
+    kedge_service_tick(m->service, now_ns);
+    kedge_notify_tick(now_ns);
 }
 
 static void on_signal(uv_signal_t *sig, int number)
@@ -272,11 +275,15 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
 {
     uint16_t port = kedge_http_server_port(m->server);
     struct kedge_meta_counts count = kedge_meta_count(m->service->meta);
+    char status[KEDGE_NOTIFY_TEXT];
     printf("kedge-metad: ready, port %u\n", port);
     fflush(stdout);
     kedge_log(KEDGE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
               config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
     say_first_token(m, config);
+    snprintf(status, sizeof status, "port %u, access %s", port,
+             config->tokens_needed ? "tokens" : "open");
+    kedge_notify_ready(status);
 }
 
 static int listen_http(struct metad *m, const struct kedge_metad_config *config,
@@ -325,6 +332,7 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     else
         uv_walk(&m.loop, close_handle, NULL);
     uv_run(&m.loop, UV_RUN_DEFAULT);
+    kedge_notify_stopping();
     /* While there is a server to answer with: it does not end with requests that are deferred. */
     if (service->readers != NULL)
         kedge_readers_stop(service->readers);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/random.h"
 #include "loop.h"
 #include "metaserver/table_endpoint.h"
@@ -166,5 +167,6 @@ int main(int argc, char **argv)
     (void)kedge_log_parse_level(config.log_level, &level);
     kedge_log_init("kedge-metad", level);
     signal(SIGPIPE, SIG_IGN);
+    kedge_notify_init();
     return run(&config, path, &err) == 0 ? EXIT_SUCCESS : fail(err.text);
 }

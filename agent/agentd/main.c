@@ -17,6 +17,7 @@
 #include "base/fds.h"
 #include "base/http/client.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/random.h"
 #include "daemon.h"
 #include "probe_main.h"
@@ -59,6 +60,7 @@ static void on_tick(uv_timer_t *timer)
     node_tick(timer->data);
     paths_tick(timer->data);
     readers_tick(timer->data);
+    kedge_notify_tick(kedge_clock_ns());
 }
 
 static void on_signal(uv_signal_t *sig, int number)
@@ -69,10 +71,20 @@ static void on_signal(uv_signal_t *sig, int number)
     uv_stop(&a->loop);
 }
 
+static void tell_ready(const struct agent *a)
+{
+    char gid[KEDGE_GID_TEXT], status[KEDGE_NOTIFY_TEXT];
+    snprintf(status, sizeof status, "node %.200s, gid %s", a->config.node,
+             kedge_gid_format(a->device.fab->caps.gid, gid));
+    kedge_notify_ready(status);
+}
+
 static void on_hangup(uv_signal_t *sig, int number)
 {
     (void)number;
+    kedge_notify_reloading();
     windows_reload(sig->data);
+    tell_ready(sig->data);
 }
 
 /* While it begins, or begins anew, nobody hears signals: they wait, and are not lost. Other threads
@@ -270,10 +282,15 @@ static int serve(struct agent *a)
         fflush(stdout);
         kedge_log(KEDGE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
                   a->config.node, gid, a->incarnation, a->config.socket);
+        tell_ready(a);
         (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     }
-    if (begins_anew(a))
+    if (begins_anew(a)) {
         hold_signals(SIG_BLOCK);
+        kedge_notify_status("beginning anew: a metaserver knew a later incarnation");
+    } else {
+        kedge_notify_stopping();
+    }
     stop(a);
     if (status == 0 && a->device_lost)
         return fail("the device is gone or broken: see the log; it begins anew when the supervisor "
@@ -382,5 +399,6 @@ int main(int argc, char **argv)
     (void)kedge_log_parse_level(agent.config.log_level, &level);
     kedge_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
+    kedge_notify_init();
     return serve_above_others(&agent);
 }
