@@ -149,4 +149,4 @@ for name in a metad; do
     ! grep -E '(mmap|mprotect)\(.*PROT_WRITE\|PROT_EXEC' "$work/$name.calls" || fail "$name wants to write code"
     ok "$(wc -l <"$work/made") system calls of $name, all of which its unit allows"
 done
-stop
+cluster_stop || fail "it did not stop"
