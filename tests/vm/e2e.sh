@@ -50,7 +50,7 @@ if ((${#parts[@]} == 0)); then
 fi
 # Where packages are installed for the tests, run-vm and this insist on them.
 if [[ " ${parts[*]} " == *" perftest "* ]] && ! command -v ib_read_lat >/dev/null; then
-    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-vm)"; exit 1; }
+    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-test)"; exit 1; }
     echo "skip: perftest (apt-get install perftest)"
     parts=("${parts[@]/perftest/}")
 fi

@@ -22,7 +22,7 @@ if grep -q -a __asan_init "$build/bin/kedge-stress"; then
 fi
 ((${#parts[@]})) || parts=(memlock repair port perftest killed removed)
 if [[ " ${parts[*]} " == *" perftest "* ]] && ! command -v ib_read_lat >/dev/null; then
-    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-vm)"; exit 1; }
+    [[ ${KEDGE_TEST_VM-} != required ]] || { echo "FAILED: ib_read_lat is not here (ops/packages-test)"; exit 1; }
     echo "skip: perftest (apt-get install perftest)"
     parts=("${parts[@]/perftest/}")
 fi
