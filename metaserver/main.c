@@ -158,8 +158,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "kedge-metad: \"%s\" is no option: see --help\n", argv[optind]);
         return 2;
     }
-    if (kedge_metad_configure(path, &config, &err) != 0)
-        return fail(err.text);
+    if (kedge_metad_configure(path, &config, &err) != 0) {
+        (void)fail(err.text);
+        return 2; /* to begin again would change nothing */
+    }
     if (check) {
         printf("kedge-metad: the settings are right\n");
         return EXIT_SUCCESS;

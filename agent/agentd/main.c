@@ -29,6 +29,13 @@ static int fail(const char *sentence)
     return EXIT_FAILURE;
 }
 
+/* The command line or the settings: to begin again would change nothing. */
+static int fail_for_good(const char *sentence)
+{
+    (void)fail(sentence);
+    return 2;
+}
+
 /* ---- the loop
  * -------------------------------------------------------------------------------------------- */
 
@@ -386,14 +393,14 @@ int main(int argc, char **argv)
             help();
             return EXIT_SUCCESS;
         default:
-            return fail("see kedge-agentd --help");
+            return fail_for_good("see kedge-agentd --help");
         }
     }
     if (optind < argc)
-        return fail("it takes no arguments but its options: see kedge-agentd --help");
+        return fail_for_good("it takes no arguments but its options: see kedge-agentd --help");
     agent.config_path = path;
     if (agentd_configure(path, &agent.config, &err) != 0 || !has_token(&agent.config, &err))
-        return fail(err.text);
+        return fail_for_good(err.text);
     if (check)
         return EXIT_SUCCESS;
     (void)kedge_log_parse_level(agent.config.log_level, &level);

@@ -41,6 +41,15 @@ done
 grep -q '^rdma:.*kedge' "$work/host/etc/group" || fail "the user may not open RDMA devices"
 ok "the daemons' user is made"
 
+# ---- what the supervisor does not try again
+for daemon in kedge-agentd kedge-metad; do
+    echo 'nonsense' >"$work/wrong.conf"
+    code=0
+    "$bin/$daemon" --config "$work/wrong.conf" >/dev/null 2>&1 || code=$?
+    grep -qx "RestartPreventExitStatus=$code" "$units/$daemon.service" || fail "$daemon with wrong settings ends with $code, and begins again"
+done
+ok "with wrong settings they are not started again and again"
+
 # ---- what the supervisor hears
 tracer=()
 traced() { # name
