@@ -46,6 +46,7 @@ for i in 2 3 4 5; do
     KEDGE_SOCKET=$work/a.sock "$bin/export_region" "number $i" <"$work/hold-$i" >"$work/token-$i" 2>/dev/null &
     worker_pids+=($!)
     eval "exec $((i + 10))>\"\$work/hold-$i\""
+    for _ in $(seq 200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done # so that the list is in this order
 done
 for _ in $(seq 200); do [[ $(leases '.leases | length') == 5 ]] && break; sleep 0.05; done
 path='/v1/leases?limit=2' seen=()
