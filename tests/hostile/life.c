@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ static _Noreturn void stay_behind(struct hostile *h, struct raw *r)
 void attack_accomplice(struct hostile *h)
 {
     h->stained = true;
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     while (!hostile_over(h)) {
         pid_t first = fork();
         if (first == 0) { /* attaches, forks, goes; what is left is a process without a session */
@@ -47,7 +49,8 @@ void attack_accomplice(struct hostile *h)
         h->did++;
         usleep(5000);
     }
-    usleep(2 * CHILD_MS * 1000); /* the last one's time */
+    while (waitpid(-1, NULL, 0) > 0) /* whoever still scribbles, or the next attack finds it */
+        ;
 }
 
 /* All that a worker can do, over and over. */

@@ -340,6 +340,12 @@ static pid_t spawn(const struct stress *s, struct board *b, int number, uint64_t
     _exit(0);
 }
 
+static bool has_seen_all(const struct board *b)
+{
+    return b->past > 0 && b->dead > 0 && b->reused > 0 && b->watched > 0 && b->reads > 0 &&
+           b->writes > 0 && b->refused > 0;
+}
+
 void stress_leases(struct stress *s)
 {
     pid_t pid[OWNERS + REMOTES];
@@ -352,7 +358,7 @@ void stress_leases(struct stress *s)
     for (int left = OWNERS + REMOTES; left > 0;) {
         int status, i = 0;
         pid_t over = waitpid(-1, &status, WNOHANG);
-        if (stress_over(s))
+        if (stress_over_when(s, has_seen_all(b)))
             atomic_store(&b->stop, true);
         if (over <= 0) {
             usleep(500);
@@ -379,7 +385,6 @@ void stress_leases(struct stress *s)
            (unsigned long long)b->reads, (unsigned long long)b->writes,
            (unsigned long long)b->refused, (unsigned long long)b->past, (unsigned long long)b->dead,
            (unsigned long long)b->reopened);
-    if (b->past == 0 || b->dead == 0 || b->reused == 0 || b->watched == 0 || b->reads == 0 ||
-        b->writes == 0 || b->refused == 0)
+    if (!has_seen_all(b))
         stress_fail("something never happened");
 }

@@ -17,9 +17,17 @@ uint64_t stress_random(uint64_t *state)
     return *state;
 }
 
+enum { PATIENCE_MS = 120000 };
+
 bool stress_over(const struct stress *s)
 {
     return kedge_clock_ns() >= s->until_ns;
+}
+
+bool stress_over_when(const struct stress *s, bool seen_all)
+{
+    const uint64_t now_ns = kedge_clock_ns();
+    return now_ns >= s->until_ns + (seen_all ? 0 : PATIENCE_MS * KEDGE_NS_PER_MS);
 }
 
 void stress_fail(const char *format, ...)

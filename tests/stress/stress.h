@@ -25,6 +25,8 @@ struct stress {
 
 uint64_t stress_random(uint64_t *state);
 bool stress_over(const struct stress *s);
+/* Likewise, but a host that is slow gets the time that it needs until everything was seen. */
+bool stress_over_when(const struct stress *s, bool seen_all);
 /* Says what is wrong and ends the process with 1. */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
