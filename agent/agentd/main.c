@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -344,10 +345,12 @@ static void help(void)
     agentd_config_help(stdout);
 }
 
-/* Most of a session's memory then comes from the kernel and goes back to it, whatever threads made
- * and freed it; trim.c trims the rest. */
+/* Tables are large and sparse: huge pages that a kernel makes by itself would fill them (arenas ask
+ * for theirs). And most of a session's memory then comes from the kernel and goes back to it,
+ * whatever threads made and freed it; trim.c trims the rest. */
 static void keep_little_memory(void)
 {
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 }
 
