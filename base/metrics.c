@@ -104,3 +104,10 @@ void kedge_metric_hist(struct kedge_text *t, const char *name,
     append_series(t, name, "_count", labels, count, NULL);
     kedge_text_printf(t, "%" PRIu64 "\n", h->count);
 }
+
+void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,
+                      const char *help, uint64_t value)
+{
+    kedge_metric_head(t, name, type, help);
+    kedge_metric_u64(t, name, NULL, 0, value);
+}

@@ -167,13 +167,6 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-static void one(struct kedge_text *out, const char *name, enum kedge_metric_type type,
-                const char *help, uint64_t value)
-{
-    kedge_metric_head(out, name, type, help);
-    kedge_metric_u64(out, name, NULL, 0, value);
-}
-
 static void labelled(struct kedge_text *out, const char *name, const char *label, const char *value,
                      uint64_t number)
 {
@@ -183,10 +176,10 @@ static void labelled(struct kedge_text *out, const char *name, const char *label
 
 static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out)
 {
-    one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
-        "Nodes that read the table through a queue pair of their own.", c.kept);
-    one(out, "kedge_metad_readers_spare", KEDGE_METRIC_GAUGE,
-        "Queue pairs that are ready for the next reader.", c.spare);
+    kedge_metric_one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
+                     "Nodes that read the table through a queue pair of their own.", c.kept);
+    kedge_metric_one(out, "kedge_metad_readers_spare", KEDGE_METRIC_GAUGE,
+                     "Queue pairs that are ready for the next reader.", c.spare);
     kedge_metric_head(out, "kedge_metad_reader_failures_total", KEDGE_METRIC_COUNTER,
                       "Registrations that got no queue pair for their reader.");
     labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
@@ -201,14 +194,15 @@ static void setting_metrics(const struct kedge_service *s, struct kedge_text *ou
         labelled(out, "kedge_metad_settings", "kind",
                  kedge_setting_kind_name((enum kedge_setting_kind)kind),
                  kedge_settings_count(s->settings, (enum kedge_setting_kind)kind));
-    one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE, "Of the last change.",
-        kedge_settings_revision(s->settings));
-    one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER, "Changes by operators.",
-        s->count.changes);
-    one(out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
-        "Live nodes whose agents have not said that the last change is in force.",
-        kedge_meta_behind(s->meta, kedge_settings_revision(s->settings)));
-    one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.", s->watch_count);
+    kedge_metric_one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE,
+                     "Of the last change.", kedge_settings_revision(s->settings));
+    kedge_metric_one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER,
+                     "Changes by operators.", s->count.changes);
+    kedge_metric_one(out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
+                     "Live nodes whose agents have not said that the last change is in force.",
+                     kedge_meta_behind(s->meta, kedge_settings_revision(s->settings)));
+    kedge_metric_one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.",
+                     s->watch_count);
 }
 
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
@@ -220,19 +214,20 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
     labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
-    one(out, "kedge_metad_endpoints", KEDGE_METRIC_GAUGE, "Endpoints that nodes own.",
-        now.endpoints);
-    one(out, "kedge_metad_table_slots", KEDGE_METRIC_GAUGE, "Homes in the endpoint table.",
-        (uint64_t)1 << table->log2_slots);
-    one(out, "kedge_metad_table_live", KEDGE_METRIC_GAUGE, "Records in the endpoint table.",
-        now.published);
-    one(out, "kedge_metad_registrations_total", KEDGE_METRIC_COUNTER, "Registrations accepted.",
-        c->registrations);
-    one(out, "kedge_metad_renewals_total", KEDGE_METRIC_COUNTER, "Leases renewed.", c->renewals);
-    one(out, "kedge_metad_removals_total", KEDGE_METRIC_COUNTER, "Nodes removed on request.",
-        c->removals);
-    one(out, "kedge_metad_expiries_total", KEDGE_METRIC_COUNTER, "Nodes whose lease ended.",
-        c->expiries);
+    kedge_metric_one(out, "kedge_metad_endpoints", KEDGE_METRIC_GAUGE, "Endpoints that nodes own.",
+                     now.endpoints);
+    kedge_metric_one(out, "kedge_metad_table_slots", KEDGE_METRIC_GAUGE,
+                     "Homes in the endpoint table.", (uint64_t)1 << table->log2_slots);
+    kedge_metric_one(out, "kedge_metad_table_live", KEDGE_METRIC_GAUGE,
+                     "Records in the endpoint table.", now.published);
+    kedge_metric_one(out, "kedge_metad_registrations_total", KEDGE_METRIC_COUNTER,
+                     "Registrations accepted.", c->registrations);
+    kedge_metric_one(out, "kedge_metad_renewals_total", KEDGE_METRIC_COUNTER, "Leases renewed.",
+                     c->renewals);
+    kedge_metric_one(out, "kedge_metad_removals_total", KEDGE_METRIC_COUNTER,
+                     "Nodes removed on request.", c->removals);
+    kedge_metric_one(out, "kedge_metad_expiries_total", KEDGE_METRIC_COUNTER,
+                     "Nodes whose lease ended.", c->expiries);
     kedge_metric_head(out, "kedge_metad_refused_total", KEDGE_METRIC_COUNTER,
                       "Registrations and renewals refused.");
     labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
@@ -243,14 +238,15 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
         reader_metrics(kedge_readers_count(s->readers), out);
     if (s->settings != NULL)
         setting_metrics(s, out);
-    one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
-        "Writes that the store refused.", c->store_errors);
-    one(out, "kedge_metad_http_refused_connections_total", KEDGE_METRIC_COUNTER,
-        "Connections above a bound.", c->http_refused);
-    one(out, "kedge_metad_http_rejected_requests_total", KEDGE_METRIC_COUNTER,
-        "Requests that were malformed, too large, too slow or too many.", c->http_rejected);
-    one(out, "kedge_metad_http_limited_total", KEDGE_METRIC_COUNTER,
-        "Connections and requests above a bound of their client.", c->http_limited);
+    kedge_metric_one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
+                     "Writes that the store refused.", c->store_errors);
+    kedge_metric_one(out, "kedge_metad_http_refused_connections_total", KEDGE_METRIC_COUNTER,
+                     "Connections above a bound.", c->http_refused);
+    kedge_metric_one(out, "kedge_metad_http_rejected_requests_total", KEDGE_METRIC_COUNTER,
+                     "Requests that were malformed, too large, too slow or too many.",
+                     c->http_rejected);
+    kedge_metric_one(out, "kedge_metad_http_limited_total", KEDGE_METRIC_COUNTER,
+                     "Connections and requests above a bound of their client.", c->http_limited);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
                       "Requests answered, by status.");
     for (int status = 0; status < 600; status++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status and metrics over the agent's own Unix socket, for its operator alone (mode 0600). */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -187,13 +188,6 @@ static void status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "}\n");
 }
 
-static void one_metric(struct kedge_text *t, const char *name, const char *help, bool counter,
-                       uint64_t value)
-{
-    kedge_metric_head(t, name, counter ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE, help);
-    kedge_metric_u64(t, name, NULL, 0, value);
-}
-
 /* What each tenant has of what its quotas bound. */
 static void tenant_metrics(struct agent *a, struct kedge_text *t)
 {
@@ -218,7 +212,7 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
     }
 }
 
-enum { GAUGE = 0, COUNTER = 1 };
+static const enum kedge_metric_type GAUGE = KEDGE_METRIC_GAUGE, COUNTER = KEDGE_METRIC_COUNTER;
 
 static void connector_metrics(struct agent *a, struct kedge_text *t)
 {
@@ -227,10 +221,10 @@ static void connector_metrics(struct agent *a, struct kedge_text *t)
         return;
     kedge_connector_stats(a->device.connector, &s);
 #define METRIC(what, help, type)                                                                   \
-    one_metric(t,                                                                                  \
-               type == COUNTER ? "kedge_agent_connections_" #what "_total"                         \
-                               : "kedge_agent_connections_" #what,                                 \
-               help, type == COUNTER, s.what);
+    kedge_metric_one(t,                                                                            \
+                     type == COUNTER ? "kedge_agent_connections_" #what "_total"                   \
+                                     : "kedge_agent_connections_" #what,                           \
+                     type, help, s.what);
     CONNECTOR_COUNTERS(METRIC)
 #undef METRIC
 }
@@ -241,27 +235,32 @@ static void metrics(struct agent *a, struct kedge_text *t)
     const struct session_counts *c = &a->count;
     kedge_lane_stats(a->lane, &s);
 #define METRIC(what, help, type)                                                                   \
-    one_metric(t,                                                                                  \
-               type == COUNTER ? "kedge_agent_lane_" #what "_total" : "kedge_agent_lane_" #what,   \
-               help, type == COUNTER, s.what);
+    kedge_metric_one(                                                                              \
+        t, type == COUNTER ? "kedge_agent_lane_" #what "_total" : "kedge_agent_lane_" #what, type, \
+        help, s.what);
     LANE_COUNTERS(METRIC)
 #undef METRIC
-    one_metric(t, "kedge_agent_sessions_ready", "Sessions made ahead.", false, c->ready);
-    one_metric(t, "kedge_agent_sessions_live", "Attached workers.", false, c->live);
-    one_metric(t, "kedge_agent_attached_total", "Workers that attached.", true, c->attached);
-    one_metric(t, "kedge_agent_attach_refused_total", "Workers that were refused.", true,
-               c->refused);
-    one_metric(t, "kedge_agent_session_faults_total",
-               "Sessions that the agent ended for what their workers did.", true, c->faults);
-    one_metric(t, "kedge_agent_not_ahead_total", "Sessions or arenas made while a worker waited.",
-               true, c->not_ahead);
-    one_metric(t, "kedge_agent_arena_bytes", "Memory of arenas.", false, c->arena_bytes);
-    one_metric(t, "kedge_agent_arenas_recycled_total", "Arenas given back to their tenant.", true,
-               c->recycled);
-    one_metric(t, "kedge_agent_port_up", "Whether the device's port is up.", false, !a->port_down);
-    one_metric(t, "kedge_agent_qp_events_total",
-               "Queue pairs of which the device said by itself that they broke.", true,
-               a->qp_events);
+    kedge_metric_one(t, "kedge_agent_sessions_ready", KEDGE_METRIC_GAUGE, "Sessions made ahead.",
+                     c->ready);
+    kedge_metric_one(t, "kedge_agent_sessions_live", KEDGE_METRIC_GAUGE, "Attached workers.",
+                     c->live);
+    kedge_metric_one(t, "kedge_agent_attached_total", KEDGE_METRIC_COUNTER,
+                     "Workers that attached.", c->attached);
+    kedge_metric_one(t, "kedge_agent_attach_refused_total", KEDGE_METRIC_COUNTER,
+                     "Workers that were refused.", c->refused);
+    kedge_metric_one(t, "kedge_agent_session_faults_total", KEDGE_METRIC_COUNTER,
+                     "Sessions that the agent ended for what their workers did.", c->faults);
+    kedge_metric_one(t, "kedge_agent_not_ahead_total", KEDGE_METRIC_COUNTER,
+                     "Sessions or arenas made while a worker waited.", c->not_ahead);
+    kedge_metric_one(t, "kedge_agent_arena_bytes", KEDGE_METRIC_GAUGE, "Memory of arenas.",
+                     c->arena_bytes);
+    kedge_metric_one(t, "kedge_agent_arenas_recycled_total", KEDGE_METRIC_COUNTER,
+                     "Arenas given back to their tenant.", c->recycled);
+    kedge_metric_one(t, "kedge_agent_port_up", KEDGE_METRIC_GAUGE,
+                     "Whether the device's port is up.", !a->port_down);
+    kedge_metric_one(t, "kedge_agent_qp_events_total", KEDGE_METRIC_COUNTER,
+                     "Queue pairs of which the device said by itself that they broke.",
+                     a->qp_events);
     connector_metrics(a, t);
     tenant_metrics(a, t);
     windows_metrics(a, t);
@@ -278,16 +277,18 @@ static bool is_registered(const struct agent *a)
     return false;
 }
 
-static void refuse_method(struct kedge_http_request *request)
+void admin_refuse_method(struct kedge_http_request *request, const char *allow)
 {
     struct kedge_text t;
+    char detail[64];
+    snprintf(detail, sizeof detail, "here it can be one of %s", allow);
     kedge_text_init(&t, 512);
-    kedge_http_problem(&t, 405, "method not allowed", "everything here is read with GET or HEAD");
+    kedge_http_problem(&t, 405, "method not allowed", detail);
     struct kedge_http_response response = {.status = 405,
                                            .content_type = KEDGE_HTTP_PROBLEM_TYPE,
                                            .body = kedge_text_str(&t),
                                            .body_length = t.length,
-                                           .headers = {{"Allow", "GET, HEAD"}}};
+                                           .headers = {{"Allow", allow}}};
     (void)kedge_http_reply(request, &response);
     kedge_text_fini(&t);
 }
@@ -302,7 +303,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     if (leases_handle(a, request, &verdict))
         return verdict;
     if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
-        refuse_method(request);
+        admin_refuse_method(request, "GET, HEAD");
         return KEDGE_HTTP_REPLIED;
     }
     if (strcmp(request->path, "/v1/status") == 0) {

@@ -400,21 +400,6 @@ static enum kedge_http_verdict delete_leases(struct agent *a, struct kedge_http_
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void refuse_method(struct kedge_http_request *request, const char *allow)
-{
-    struct kedge_text t;
-    kedge_text_init(&t, 512);
-    kedge_http_problem(&t, 405, "method not allowed",
-                       "leases are read with GET and revoked with DELETE; workers are read");
-    struct kedge_http_response response = {.status = 405,
-                                           .content_type = KEDGE_HTTP_PROBLEM_TYPE,
-                                           .body = kedge_text_str(&t),
-                                           .body_length = t.length,
-                                           .headers = {{"Allow", allow}}};
-    (void)kedge_http_reply(request, &response);
-    kedge_text_fini(&t);
-}
-
 /* What follows the prefix: "" alone is NULL, "/ID" is the id. False: another path. */
 static bool below(const char *path, const char *prefix, const char **id)
 {
@@ -437,7 +422,7 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
     if (leases && strcmp(request->method, "DELETE") == 0)
         *verdict = delete_leases(a, request, id);
     else if (!get)
-        refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
+        admin_refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
     else if (leases && id == NULL)
         list_leases(a, request);
     else if (leases)
@@ -451,10 +436,8 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
 
 void leases_metrics(struct agent *a, struct kedge_text *t)
 {
-    kedge_metric_head(t, "kedge_agent_leases_revoked_total", KEDGE_METRIC_COUNTER,
-                      "Leases that the operator revoked.");
-    kedge_metric_u64(t, "kedge_agent_leases_revoked_total", NULL, 0, a->leases.revoked);
-    kedge_metric_head(t, "kedge_agent_arenas_forced_total", KEDGE_METRIC_COUNTER,
-                      "Registrations that the operator took away by force.");
-    kedge_metric_u64(t, "kedge_agent_arenas_forced_total", NULL, 0, a->leases.forced);
+    kedge_metric_one(t, "kedge_agent_leases_revoked_total", KEDGE_METRIC_COUNTER,
+                     "Leases that the operator revoked.", a->leases.revoked);
+    kedge_metric_one(t, "kedge_agent_arenas_forced_total", KEDGE_METRIC_COUNTER,
+                     "Registrations that the operator took away by force.", a->leases.forced);
 }

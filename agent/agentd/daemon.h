@@ -462,6 +462,7 @@ void windows_reload(struct agent *a);
 
 int admin_listen(struct agent *a, struct kedge_errbuf *err);
 void admin_stop(struct agent *a);
+void admin_refuse_method(struct kedge_http_request *request, const char *allow);
 /* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
 void windows_status(struct agent *a, struct kedge_text *t);
 void windows_metrics(struct agent *a, struct kedge_text *t);
@@ -516,7 +517,7 @@ struct agent {
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
     struct session_counts count;
-    struct kedge_log_limit fault_log, arena_log;
+    struct kedge_log_limit fault_log, arena_log, overdue_log;
     /* leases.c */
     struct leases leases;
     /* follow.c */

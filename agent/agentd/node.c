@@ -70,10 +70,8 @@ void node_status(const struct agent *a, struct kedge_text *t)
 
 void node_metrics(const struct agent *a, struct kedge_text *t)
 {
-    kedge_metric_head(t, "kedge_agent_cordoned", KEDGE_METRIC_GAUGE,
-                      "Whether this node takes no new workers.");
-    kedge_metric_u64(t, "kedge_agent_cordoned", NULL, 0, a->node.said.cordoned);
-    kedge_metric_head(t, "kedge_agent_draining", KEDGE_METRIC_GAUGE,
-                      "Whether those that it has are to go.");
-    kedge_metric_u64(t, "kedge_agent_draining", NULL, 0, a->node.said.draining);
+    kedge_metric_one(t, "kedge_agent_cordoned", KEDGE_METRIC_GAUGE,
+                     "Whether this node takes no new workers.", a->node.said.cordoned);
+    kedge_metric_one(t, "kedge_agent_draining", KEDGE_METRIC_GAUGE,
+                     "Whether those that it has are to go.", a->node.said.draining);
 }

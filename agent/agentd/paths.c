@@ -43,13 +43,16 @@ static void on_dropped(struct kedge_fab_ctl *ctl)
 
 static void end_at_once(struct agent *a, struct kedge_fab_qp *qp)
 {
+    uint32_t suppressed;
     struct errand *e = errand_new(a);
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    kedge_log(KEDGE_LOG_WARN,
-              "a queue pair is ended: a request has been out for longer than any may take",
-              "qpn=%u", qp->qpn);
+    if (kedge_log_allow(&a->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
+                        FAULTS_LOGGED, &suppressed))
+        kedge_log(KEDGE_LOG_WARN,
+                  "a queue pair is ended: a request has been out for longer than any may take",
+                  "qpn=%u suppressed=%u", qp->qpn, suppressed);
     submit(e, on_dropped);
 }
 

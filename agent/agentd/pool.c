@@ -215,23 +215,17 @@ void pool_status(const struct agent *a, struct kedge_text *t)
     kedge_text_json(t, p->why);
 }
 
-static void gauge(struct kedge_text *t, const char *name, const char *help, uint64_t value)
-{
-    kedge_metric_head(t, name, KEDGE_METRIC_GAUGE, help);
-    kedge_metric_u64(t, name, NULL, 0, value);
-}
-
 void pool_metrics(const struct agent *a, struct kedge_text *t)
 {
-    gauge(t, "kedge_agent_sessions_ahead_target", "Sessions that are to be kept ready.",
-          a->pool.sessions);
-    gauge(t, "kedge_agent_arenas_ahead_target", "Arenas that are to be kept ready.",
-          a->pool.arenas);
-    gauge(t, "kedge_agent_arenas_ahead", "Arenas that are ready and nobody's.",
-          a->count.arenas_ahead);
-    gauge(t, "kedge_agent_pool_demand", "Most workers that came in one second of the last minute.",
-          a->pool.demand);
-    kedge_metric_head(t, "kedge_agent_attached_ahead_total", KEDGE_METRIC_COUNTER,
-                      "Workers for whom session and arena were ready when they came.");
-    kedge_metric_u64(t, "kedge_agent_attached_ahead_total", NULL, 0, a->count.attached_ahead);
+    kedge_metric_one(t, "kedge_agent_sessions_ahead_target", KEDGE_METRIC_GAUGE,
+                     "Sessions that are to be kept ready.", a->pool.sessions);
+    kedge_metric_one(t, "kedge_agent_arenas_ahead_target", KEDGE_METRIC_GAUGE,
+                     "Arenas that are to be kept ready.", a->pool.arenas);
+    kedge_metric_one(t, "kedge_agent_arenas_ahead", KEDGE_METRIC_GAUGE,
+                     "Arenas that are ready and nobody's.", a->count.arenas_ahead);
+    kedge_metric_one(t, "kedge_agent_pool_demand", KEDGE_METRIC_GAUGE,
+                     "Most workers that came in one second of the last minute.", a->pool.demand);
+    kedge_metric_one(t, "kedge_agent_attached_ahead_total", KEDGE_METRIC_COUNTER,
+                     "Workers for whom session and arena were ready when they came.",
+                     a->count.attached_ahead);
 }

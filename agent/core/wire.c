@@ -203,6 +203,18 @@ static void replace(struct kedge_lane *l, struct phys *p)
     lane_event(l, &event);
 }
 
+/* Back to the front of its VQP's queue: nothing of it was executed. */
+static void post_again(struct kedge_lane *l, struct wr *w)
+{
+    struct vqp *q = vqp_of(w);
+    unpost(l, w, SIGN_NONE);
+    if (w->stale)
+        arena_rekey(l, w);
+    vqp_block(l, q);
+    queue_push_front(&q->queue, w);
+    COUNT(l, reposted, 1);
+}
+
 static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
 {
     struct wr *failed = has_culprit(l, status) ? *ring_at(l, p, p->head) : NULL;
@@ -220,12 +232,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status 
         if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
             continue;
         *at = NULL;
-        unpost(l, w, SIGN_NONE);
-        if (w->stale)
-            arena_rekey(l, w);
-        vqp_block(l, q);
-        queue_push_front(&q->queue, w);
-        COUNT(l, reposted, 1);
+        post_again(l, w);
     }
     /* Marks go while every VQP is still as it was; then the lost end, oldest first. */
     for (uint32_t i = from; i != end; i++)
@@ -289,12 +296,7 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
             own = w;
             continue;
         }
-        unpost(l, w, SIGN_NONE);
-        if (w->stale)
-            arena_rekey(l, w);
-        vqp_block(l, q);
-        queue_push_front(&q->queue, w);
-        COUNT(l, reposted, 1);
+        post_again(l, w);
     } while (&w->fab != first);
     for (struct wr *next; own != NULL; own = next) {
         next = own->next;

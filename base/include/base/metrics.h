@@ -25,6 +25,9 @@ struct kedge_metric_label {
 /* # HELP and # TYPE. */
 void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric_type type,
                        const char *help);
+/* Head and one sample without labels. */
+void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,
+                      const char *help, uint64_t value);
 /* One sample; labels may be NULL when count is 0. */
 void kedge_metric_u64(struct kedge_text *t, const char *name,
                       const struct kedge_metric_label *labels, size_t count, uint64_t value);
