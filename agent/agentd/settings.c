@@ -8,7 +8,9 @@
 
 #include "base/text.h"
 
-#define GRACE_MOST_MS UINT64_C(9007199254) /* as metaservers have it */
+#define GRACE_MOST_MS  UINT64_C(9007199254) /* as metaservers have it */
+#define LEASE_LEAST_MS 10
+#define LEASE_MOST_MS  3600000
 
 /* ---- values */
 
@@ -102,6 +104,9 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
         return status;
     t->id = agentd_tenant_id(t->name);
     memcpy(w.tenant, t->name, sizeof w.tenant);
+    if (json_object_get(object, "pool") != NULL &&
+        (status = name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
+        return status;
     if ((status = decode_uids(object, t, why)) != 0 ||
         (status = bound(object, t->name, "sessions", &t->sessions, why)) != 0 ||
         (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
@@ -189,36 +194,80 @@ const char *agentd_pool_number_name(enum agentd_pool_number number)
     return numbers[number].name;
 }
 
+static const struct agentd_pool nothing_said = {
+    .grace_ms = AGENTD_NEVER,
+    .number = {AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
+               AGENTD_UNSAID},
+};
+_Static_assert(AGENTD_POOL_NUMBERS == 6, "each is unsaid above");
+
+/* A number from min to max; one that is not there leaves *out as it is. */
+static int pool_number(const json_t *object, const struct agentd_pool *p, const char *key,
+                       uint64_t min, uint64_t max, uint64_t *out, struct kedge_errbuf *why)
+{
+    uint64_t value;
+    char of[sizeof p->name + 8];
+    if (json_object_get(object, key) == NULL)
+        return 0;
+    snprintf(of, sizeof of, "pool %s", p->name);
+    int status = number(object, of, key, &value, why);
+    if (status != 0)
+        return status;
+    if (value < min || value > max)
+        return kedge_err(why, -EINVAL, "%s: %s must be from %llu to %llu", of, key,
+                         (unsigned long long)min, (unsigned long long)max);
+    *out = value;
+    return 0;
+}
+
+/* Of what only a metaserver that is wrong says twice. */
+static int check_alone(const struct agentd_settings *s, const struct agentd_pool *p,
+                       struct kedge_errbuf *why)
+{
+    for (uint32_t i = 0; i < s->pools; i++) {
+        if (strcmp(s->pool[i].name, p->name) == 0)
+            return kedge_err(why, -EINVAL, "there are two pools of the name %s", p->name);
+        if (p->id != 0 && s->pool[i].id == p->id)
+            return kedge_err(why, -EINVAL, "pools %s and %s have one number, %u", s->pool[i].name,
+                             p->name, (unsigned)p->id);
+    }
+    return 0;
+}
+
 static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
 {
     struct agentd_pool *p = &s->pool[s->pools];
+    uint64_t id = 0;
     if (s->pools == AGENTD_POOLS)
         return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
+    *p = nothing_said;
     int status = name(object, "name", sizeof p->name, p->name, why);
+    if (status == 0)
+        status = pool_number(object, p, "number", 1, UINT16_MAX, &id, why);
+    p->id = (uint16_t)id;
+    if (status == 0)
+        status =
+            pool_number(object, p, "mr_lease_ms", LEASE_LEAST_MS, LEASE_MOST_MS, &p->lease_ms, why);
+    if (status == 0)
+        status = pool_number(object, p, "grace_ms", 0, GRACE_MOST_MS, &p->grace_ms, why);
     for (int i = 0; i < AGENTD_POOL_NUMBERS && status == 0; i++) {
-        uint64_t value = 0;
-        p->number[i] = AGENTD_UNSAID;
-        if (json_object_get(object, numbers[i].name) == NULL)
-            continue;
-        status = number(object, p->name, numbers[i].name, &value, why);
-        if (status == 0 && (value < numbers[i].min || value > numbers[i].max))
-            status = kedge_err(why, -EINVAL, "pool %s: %s must be from %u to %u", p->name,
-                               numbers[i].name, numbers[i].min, numbers[i].max);
+        uint64_t value = AGENTD_UNSAID;
+        status =
+            pool_number(object, p, numbers[i].name, numbers[i].min, numbers[i].max, &value, why);
         p->number[i] = (uint32_t)value;
     }
+    if (status == 0)
+        status = check_alone(s, p, why);
     s->pools += status == 0;
     return status;
 }
 
 struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name)
 {
-    struct agentd_pool none = {.name = ""};
     for (uint32_t i = 0; i < s->pools; i++)
         if (strcmp(s->pool[i].name, name) == 0)
             return s->pool[i];
-    for (int i = 0; i < AGENTD_POOL_NUMBERS; i++)
-        none.number[i] = AGENTD_UNSAID;
-    return none;
+    return nothing_said;
 }
 
 /* ---- the document */

@@ -21,7 +21,12 @@ static void check_pools(const struct agentd_settings *s)
         const struct agentd_pool *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
         struct agentd_pool found = agentd_settings_pool(s, p->name);
-        KEDGE_ASSERT(strcmp(found.name, p->name) == 0);
+        KEDGE_ASSERT(strcmp(found.name, p->name) == 0 && found.id == p->id);
+        KEDGE_ASSERT(p->lease_ms <= 3600000);
+        KEDGE_ASSERT(p->grace_ms == AGENTD_NEVER || p->grace_ms < UINT64_MAX / 1000000);
+        for (uint32_t k = 0; k < i; k++)
+            KEDGE_ASSERT(strcmp(s->pool[k].name, p->name) != 0 &&
+                         (p->id == 0 || s->pool[k].id != p->id));
         for (int k = 0; k < AGENTD_POOL_NUMBERS; k++)
             KEDGE_ASSERT(p->number[k] == AGENTD_UNSAID || p->number[k] <= 1024);
     }
@@ -33,6 +38,7 @@ static void check(const struct agentd_settings *s)
     for (uint32_t i = 0; i < s->tenants; i++) {
         const struct agentd_tenant_config *t = &s->tenant[i];
         check_text(t->name, sizeof t->name);
+        check_text(t->pool, sizeof t->pool);
         KEDGE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
         for (uint32_t k = 0; k < t->uid_ranges; k++)
             KEDGE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);

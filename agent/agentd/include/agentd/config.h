@@ -44,6 +44,7 @@ struct agentd_tenant_config {
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
     struct agentd_limits window;
+    char pool[AGENTD_NAME]; /* that its workers get, as metaservers say; "": the agent's own */
 };
 
 /* Whether both have some uid, and which: its number in *uid. */

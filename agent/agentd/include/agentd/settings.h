@@ -40,9 +40,15 @@ enum agentd_pool_number {
     AGENTD_POOL_NUMBERS
 };
 #define AGENTD_UNSAID UINT32_MAX /* the agent's own settings say it */
+#define AGENTD_NEVER  UINT64_MAX
 
+/* A pool that the node has. The agent's own is among them if it is to be tuned. */
 struct agentd_pool {
     char name[AGENTD_NAME];
+    uint16_t id;       /* its number in records and handshakes; 0: not said (by metaservers of
+                        * old, which know of the agents' own pools alone) */
+    uint64_t lease_ms; /* of its regions; 0: not said */
+    uint64_t grace_ms; /* once it is no longer there its workers have this long; or AGENTD_NEVER */
     uint32_t number[AGENTD_POOL_NUMBERS];
 };
 
@@ -57,7 +63,8 @@ struct agentd_settings {
 };
 
 /* 0 and *out; -EINVAL and a sentence that names the field. Fields that are not known are passed
- * over: a newer metaserver may say more. A bound of 0 becomes the largest number. */
+ * over: a newer metaserver may say more. A bound of 0 becomes the largest number. No two pools have
+ * one name or one id. A tenant's pool need not be among them. */
 int agentd_settings_decode(const char *text, size_t length, struct agentd_settings *out,
                            struct kedge_errbuf *why);
 

@@ -106,6 +106,62 @@ START_TEST(what_makes_no_sense_is_refused_and_named)
 }
 END_TEST
 
+START_TEST(pools_have_numbers_periods_and_tenants)
+{
+    ck_assert_int_eq(
+        decode("{\"windows\":[],\"tenants\":[{\"name\":\"red\",\"uids\":[],\"pool\":\"gold\"},"
+               "{\"name\":\"blue\",\"uids\":[]}],"
+               "\"pools\":[{\"name\":\"silver\",\"number\":65535,\"mr_lease_ms\":10,"
+               "\"grace_ms\":0,\"tenants\":[\"x\"]},"
+               "{\"name\":\"old\"},{\"name\":\"older\"},"
+               "{\"name\":\"lead\",\"number\":1,\"mr_lease_ms\":3600000,"
+               "\"grace_ms\":9007199254}]}"),
+        0);
+    ck_assert_str_eq(s.tenant[0].pool, "gold"); /* which this node does not have */
+    ck_assert_str_eq(s.tenant[1].pool, "");
+    struct agentd_pool p = agentd_settings_pool(&s, "silver");
+    ck_assert_uint_eq(p.id, 65535);
+    ck_assert_uint_eq(p.lease_ms, 10);
+    ck_assert_uint_eq(p.grace_ms, 0);
+    p = agentd_settings_pool(&s, "lead");
+    ck_assert_uint_eq(p.id, 1);
+    ck_assert_uint_eq(p.lease_ms, 3600000);
+    ck_assert_uint_eq(p.grace_ms, 9007199254);
+    p = agentd_settings_pool(&s, "old"); /* two without a number do not have the same one */
+    ck_assert_str_eq(p.name, "old");
+    ck_assert_uint_eq(p.id, 0);
+    ck_assert_uint_eq(p.lease_ms, 0);
+    ck_assert_uint_eq(p.grace_ms, AGENTD_NEVER);
+    p = agentd_settings_pool(&s, "none");
+    ck_assert_str_eq(p.name, "");
+    ck_assert_uint_eq(p.grace_ms, AGENTD_NEVER);
+}
+END_TEST
+
+static void pools_refused(const char *pools, const char *sentence)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"tenants\":[],\"windows\":[],\"pools\":[%s]}", pools);
+    refused(text, sentence);
+}
+
+START_TEST(pools_that_cannot_be_told_apart_are_refused)
+{
+    pools_refused("{\"name\":\"a\",\"number\":7},{\"name\":\"b\",\"number\":7}",
+                  "pools a and b have one number, 7");
+    pools_refused("{\"name\":\"a\",\"number\":7},{\"name\":\"a\",\"number\":8}",
+                  "two pools of the name a");
+    pools_refused("{\"name\":\"a\",\"number\":0}", "pool a: number must be from 1 to 65535");
+    pools_refused("{\"name\":\"a\",\"number\":65536}", "pool a: number must be");
+    pools_refused("{\"name\":\"a\",\"number\":\"7\"}", "pool a: number is no number");
+    pools_refused("{\"name\":\"a\",\"mr_lease_ms\":9}", "mr_lease_ms must be from 10 to 3600000");
+    pools_refused("{\"name\":\"a\",\"mr_lease_ms\":3600001}", "mr_lease_ms must be");
+    pools_refused("{\"name\":\"a\",\"grace_ms\":9007199255}", "grace_ms must be");
+    refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":\"\"}],\"windows\":[]}", "pool");
+    refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":7}],\"windows\":[]}", "pool");
+}
+END_TEST
+
 START_TEST(there_may_be_no_more_than_fit)
 {
     struct kedge_text t;
@@ -123,5 +179,7 @@ END_TEST
     T(a_document_is_read)                                                                          \
     T(what_is_said_of_the_node_and_its_pools_is_read)                                              \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
+    T(pools_have_numbers_periods_and_tenants)                                                      \
+    T(pools_that_cannot_be_told_apart_are_refused)                                                 \
     T(there_may_be_no_more_than_fit)
 KEDGE_CHECK_MAIN("settings", TESTS)
