@@ -49,7 +49,7 @@ static const struct {
     [KEDGE_REASON_ALIGNMENT] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
     [KEDGE_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
     [KEDGE_REASON_STALE_PEER] = {-EPIPE, "the peer restarted or was forgotten: connect again"},
-    [KEDGE_REASON_QUOTA] = {-EDQUOT, "the tenant's quota is used up"},
+    [KEDGE_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
     [KEDGE_REASON_GUESSES] = {-EACCES, "too many wrong remote keys"},
     [KEDGE_REASON_PEER_DOWN] = {-EPIPE, "the peer is down"},
     [KEDGE_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
@@ -64,6 +64,11 @@ static const struct {
                                    "had to end by themselves is over: go to another host"},
     [KEDGE_REASON_LEASE] = {-EPIPE, "the region's owner has set mr_lease shorter than a request "
                                     "may take on this node's device"},
+    [KEDGE_REASON_QUOTA_VQPS] = {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up"},
+    [KEDGE_REASON_QUOTA_MRS] = {-EDQUOT, "the tenant's quota of memory regions (mrs) is used up"},
+    [KEDGE_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT, "the tenant's quota of control operations per "
+                                                 "second (control_ops_per_s) is used up: try again "
+                                                 "in a moment"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -368,10 +368,14 @@ void sessions_publish(struct kedge_lane *l);
 void sessions_due(struct kedge_lane *l);
 /* The fence of a DEREG_MR, named by its tag, is over. */
 void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
-/* One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
+void session_wrong_key(struct kedge_lane *l, struct session *s);
+
+/* quota.c. One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
 bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most);
 void quota_give(_Atomic uint32_t *used);
-void session_wrong_key(struct kedge_lane *l, struct session *s);
+/* A control operation that is done in any case: what comes after it waits for the longer, up to a
+ * second more. */
+void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
 
 /* regions.c: this node's MR table. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,

@@ -51,21 +51,6 @@ void kedge_lane_memory_free(struct kedge_lane_memory *m)
     free(m);
 }
 
-/* Several lanes may serve one tenant. */
-bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most)
-{
-    if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
-        return true;
-    quota_give(used);
-    atomic_fetch_add_explicit(&quota->refused, 1, memory_order_relaxed);
-    return false;
-}
-
-void quota_give(_Atomic uint32_t *used)
-{
-    atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
-}
-
 int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
 {
     if (add->memory == NULL || add->id >= l->config.max_sessions ||
@@ -358,17 +343,48 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
     vqp_submit(l, q, w);
 }
 
-static bool add_grant(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+static bool has_grant(const struct session *s, const struct kedge_sq_desc *d)
 {
     for (uint32_t i = 0; i < s->grants_used; i++)
         if (s->grants[i].vkey == d->import.vkey &&
             memcmp(s->grants[i].secret, d->import.secret, 16) == 0)
             return true;
+    return false;
+}
+
+static bool add_grant(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    if (has_grant(s, d))
+        return true;
     if (s->grants_used == l->config.max_grants)
         return false;
     struct grant *g = &s->grants[s->grants_used++];
     g->vkey = d->import.vkey;
     memcpy(g->secret, d->import.secret, sizeof g->secret);
+    return true;
+}
+
+static uint32_t quota_of_regions(const struct session *s)
+{
+    return s->regions_used == s->max_regions ? KEDGE_REASON_QUOTA : KEDGE_REASON_QUOTA_MRS;
+}
+
+/* What the tenant's control operations per second do not refuse. A worker must always be able to
+ * withdraw what peers reach, and libkedge does not wait for the answer to an import. Both count all
+ * the same, so that what comes after them waits for the longer, and both have a bound of their own:
+ * the regions and imports of a session. */
+static bool is_always_done(const struct kedge_lane *l, const struct session *s,
+                           const struct kedge_sq_desc *d)
+{
+    return (d->op == KEDGE_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
+           (d->op == KEDGE_OP_IMPORT && s->grants_used < l->config.max_grants && !has_grant(s, d));
+}
+
+static bool may_ask(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    if (!is_always_done(l, s, d))
+        return kedge_quota_ask(s->quota, l->now_ns);
+    quota_charge(s->quota, l->now_ns);
     return true;
 }
 
@@ -380,6 +396,10 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
     int status;
     s->control_op = d->op;
     s->control_tag = d->connect.tag;
+    if (!may_ask(l, s, d)) {
+        session_reply(l, s, -EDQUOT, KEDGE_REASON_QUOTA_CONTROL_OPS, 0, 0, NULL);
+        return;
+    }
     switch (d->op) {
     case KEDGE_OP_CONNECT:
         status = d->connect.pool != l->config.pool
@@ -391,7 +411,7 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
         return;
     case KEDGE_OP_REG_MR:
         status = region_add(l, s, d, &vkey, secret);
-        session_reply(l, s, status, status == -EDQUOT ? KEDGE_REASON_QUOTA : 0, vkey, 0, secret);
+        session_reply(l, s, status, status == -EDQUOT ? quota_of_regions(s) : 0, vkey, 0, secret);
         return;
     case KEDGE_OP_DEREG_MR:
         status = region_remove(l, s, d->dereg_mr.vkey);

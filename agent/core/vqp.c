@@ -256,24 +256,51 @@ void vqps_retry(struct kedge_lane *l)
     }
 }
 
-/* The caller has made sure that nothing of it is queued or out. */
-void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const struct kedge_sq_desc *d)
+static void forget_flow(struct kedge_lane *l, struct vqp *q)
 {
     if (q->flow != NULL)
         flow_put(l, q->flow);
+    q->flow = NULL;
+}
+
+/* Nothing of it is queued any more. */
+static void release(struct kedge_lane *l, struct vqp *q)
+{
+    forget_flow(l, q);
+    q->session->vqps_used--;
+    quota_give(&q->session->quota->vqps);
+    COUNT(l, vqps, -1);
+    vqp_move(q, VQP_FREE);
+}
+
+/* It is connected to nobody, and above all not to whom it was before; its posts will say why. */
+static void deny(struct kedge_lane *l, struct vqp *q, uint32_t reason)
+{
+    if (q->state != VQP_FREE)
+        release(l, q);
+    q->denied = (uint8_t)reason;
+}
+
+/* The caller has made sure that nothing of it is queued or out. */
+void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const struct kedge_sq_desc *d)
+{
+    struct kedge_lane_quota *quota = s->quota;
     q->denied = 0;
     q->begun = 0;
     q->session = s;
+    if (!kedge_quota_ask(quota, l->now_ns)) {
+        deny(l, q, KEDGE_REASON_QUOTA_CONTROL_OPS);
+        return;
+    }
     if (q->state == VQP_FREE) {
-        struct kedge_lane_quota *quota = q->session->quota;
-        if (!quota_take(quota, &quota->vqps, quota->max_vqps)) { /* its posts will say so */
-            q->denied = KEDGE_REASON_QUOTA;
+        if (!quota_take(quota, &quota->vqps, quota->max_vqps)) {
+            deny(l, q, KEDGE_REASON_QUOTA_VQPS);
             return;
         }
-        q->session->vqps_used++;
+        s->vqps_used++;
         COUNT(l, vqps, 1);
     }
-    q->flow = NULL;
+    forget_flow(l, q);
     q->gen = d->vqp_gen;
     q->peer_slot = d->bind.peer_slot;
     q->peer_gen = d->bind.peer_gen;
@@ -288,11 +315,5 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q)
     windows_desert(l, q);
     while (q->queue.head != NULL)
         session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
-    if (q->flow != NULL)
-        flow_put(l, q->flow);
-    q->flow = NULL;
-    q->session->vqps_used--;
-    quota_give(&q->session->quota->vqps);
-    COUNT(l, vqps, -1);
-    vqp_move(q, VQP_FREE);
+    release(l, q);
 }

@@ -148,7 +148,7 @@ enum kedge_reason {
     KEDGE_REASON_ALIGNMENT = 7,
     KEDGE_REASON_NOT_CONNECTED = 8,
     KEDGE_REASON_STALE_PEER = 9, /* the peer table's slot was used again, or the node restarted */
-    KEDGE_REASON_QUOTA = 10,
+    KEDGE_REASON_QUOTA = 10,   /* the session's own; a tenant's: from KEDGE_REASON_QUOTA_VQPS on */
     KEDGE_REASON_GUESSES = 11, /* too many wrong keys: the session ends */
     KEDGE_REASON_PEER_DOWN = 12,
     KEDGE_REASON_LOOKUP = 13,       /* no metaserver answered */
@@ -160,6 +160,9 @@ enum kedge_reason {
     KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
     KEDGE_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
     KEDGE_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
+    KEDGE_REASON_QUOTA_VQPS = 22,
+    KEDGE_REASON_QUOTA_MRS = 23,
+    KEDGE_REASON_QUOTA_CONTROL_OPS = 24,
 };
 
 /* ---- the two mappings

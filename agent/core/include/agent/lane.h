@@ -123,7 +123,17 @@ struct kedge_lane_quota {
     _Atomic uint32_t vqps, mrs;
     _Atomic uint64_t refused;           /* what was asked for beyond the bounds */
     _Atomic uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound; of what is asked from now on */
+    _Atomic uint64_t control_ops;       /* so far */
+    _Atomic uint32_t control_ops_per_s; /* 0: no bound; as many at once as in a second */
+    _Atomic uint64_t control_due_ns;    /* quota.c's alone */
 };
+
+/* A control operation: whatever a worker asks for beside data operations, be it of a lane (to look
+ * up an endpoint; to connect a queue pair; to register, deregister or import a region, or to ask
+ * whether it was revoked) or of the control side. All of a tenant's share one budget. False: it is
+ * used up, which is counted as refused; try again later. now_ns: of kedge_lane_step()'s clock. Any
+ * thread. */
+bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns);
 
 /* What a lane keeps for one session. The control side makes it, off the lane's thread since that
  * takes system calls and page faults; it is the lane's from SESSION_ADD to SESSION_OVER. NULL: no

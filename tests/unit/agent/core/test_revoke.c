@@ -121,7 +121,7 @@ START_TEST(a_revoked_lease_ends_with_its_period_and_a_fence_and_its_worker_lives
     ck_assert_int_eq(revoke_one(1), 1);
     uint64_t before = w->now_ns;
     ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
-    ck_assert_uint_eq(w->node[1].quota.mrs, 0);
+    ck_assert_uint_eq(w->node[1].quota[TENANT % WORLD_TENANTS].mrs, 0);
     ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING);
     ck_assert(lease(1).revoked);
     while (lease(1).state == KEDGE_LEASE_WITHDRAWING)
@@ -177,7 +177,7 @@ START_TEST(who_withdraws_what_is_being_revoked_waits_for_a_whole_period)
     ck_assert_int_eq(lease(1).state, KEDGE_LEASE_NONE);
     world_sleep(w, 2 * period); /* nothing of the revocation is left */
     ck_assert_uint_eq(w->node[1].fences, 1);
-    ck_assert_uint_eq(w->node[1].quota.mrs, 0);
+    ck_assert_uint_eq(w->node[1].quota[TENANT % WORLD_TENANTS].mrs, 0);
     close_all();
 }
 END_TEST

@@ -149,32 +149,35 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
     struct kedge_cqe e;
     struct kedge_reply reply;
     world_open(w);
-    w->node[0].quota.max_vqps = 1;
-    w->node[0].quota.max_mrs = 1;
+    struct kedge_lane_quota *quota = &w->node[0].quota[TENANT % WORLD_TENANTS];
+    quota->max_vqps = 1;
+    quota->max_mrs = 1;
     world_attach(w, &one, 0, 0, TENANT);
     world_attach(w, &two, 0, 1, TENANT);
     struct kedge_sq_desc reg = {
         .op = KEDGE_OP_REG_MR,
         .reg_mr = {.length = 64, .vaddr = 0x10000, .access = KEDGE_RECORD_READ}};
     ck_assert_int_eq(world_ask(w, &one, reg, &reply), 0);
-    ck_assert_int_eq(world_ask(w, &two, reg, NULL), -EDQUOT);
+    struct kedge_reply refused;
+    ck_assert_int_eq(world_ask(w, &two, reg, &refused), -EDQUOT);
+    ck_assert_uint_eq(refused.reason, KEDGE_REASON_QUOTA_MRS);
     ck_assert_int_eq(world_connect(w, &one, 0, 1), 0);
     ck_assert_int_eq(world_connect(w, &two, 0, 1), 0); /* a bind has no answer: its posts do */
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 7, 0, 8, 1, 0);
     world_post(&two, &d);
     ck_assert(world_poll(w, &two, &e, 50));
     ck_assert_uint_eq(e.wr_id, 7);
-    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_QUOTA);
-    ck_assert_uint_eq(w->node[0].quota.refused, 2);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_QUOTA_VQPS);
+    ck_assert_uint_eq(quota->refused, 2);
     world_detach(w, &one);
-    ck_assert_uint_eq(w->node[0].quota.vqps, 0);
-    ck_assert_uint_eq(w->node[0].quota.mrs, 0);
+    ck_assert_uint_eq(quota->vqps, 0);
+    ck_assert_uint_eq(quota->mrs, 0);
     ck_assert_int_eq(world_ask(w, &two, reg, &reply), 0);
     ck_assert_int_eq(world_connect(w, &two, 0, 1), 0);
     d.post.vkey = (uint32_t)reply.value[0] + 1;
     world_post(&two, &d);
     ck_assert(world_poll(w, &two, &e, 200));
-    ck_assert_uint_ne(e.vendor_err, KEDGE_REASON_QUOTA);
+    ck_assert_uint_ne(e.vendor_err, KEDGE_REASON_QUOTA_VQPS);
     world_detach(w, &two);
     world_close(w);
 }

@@ -168,7 +168,8 @@ bool world_end_overdue;
 static void configure(struct world *w, struct world_node *n)
 {
     const uint64_t mr_lease_ns = world_mr_lease_ns[n - w->node];
-    n->quota.max_vqps = n->quota.max_mrs = UINT32_MAX;
+    for (uint32_t t = 0; t < WORLD_TENANTS; t++)
+        n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
     n->config = (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
                                            .max_peers = 8,
                                            .max_flows = 4,
@@ -469,7 +470,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .max_vqps = 8,
                                       .max_inflight = 32,
                                       .max_mrs = 4,
-                                      .quota = &n->quota,
+                                      .quota = &n->quota[tenant % WORLD_TENANTS],
                                       .memory = k->memory,
                                       .arena = {.addr = k->arena.addr,
                                                 .bytes = WORLD_ARENA,

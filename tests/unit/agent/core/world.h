@@ -45,9 +45,9 @@ struct world_node {
     struct kedge_lane_resources res;
     struct kedge_lane_config config;
     struct kedge_lane *lane;
-    struct kedge_lane_quota quota;  /* of all its sessions: no bound, unless a test sets one */
-    struct kedge_fab_qp *last_link; /* rc: of the connections, the last one made */
-    bool no_metaserver;             /* it was told to forget it */
+    struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
+    struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
+    bool no_metaserver;                           /* it was told to forget it */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
     struct kedge_lane_event answer; /* the last one to REVOKE or ARENA_RENEW */
 };
