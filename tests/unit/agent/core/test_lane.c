@@ -12,18 +12,6 @@ static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECOR
 static struct world world;
 static struct world *w = &world;
 
-/* An owner on node 1 with a region of 4 KiB, and a worker on node 0 that is connected to it. */
-static uint32_t pair(struct world_worker *owner, struct world_worker *k, uint32_t access)
-{
-    world_open(w);
-    world_attach(w, owner, 1, 0, TENANT);
-    world_attach(w, k, 0, 0, TENANT);
-    uint32_t vkey = world_register(w, owner, 0, 4096, access);
-    ck_assert_uint_ne(vkey, 0);
-    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-    return vkey;
-}
-
 static uint64_t *word(struct world_worker *k, uint64_t offset)
 {
     return (uint64_t *)(void *)((uint8_t *)k->arena.addr + offset);
@@ -33,7 +21,7 @@ START_TEST(a_worker_reads_writes_and_adds_in_the_memory_of_another_node)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     *word(&owner, 64) = 0x1122334455667788;
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 64);
     world_post(&k, &d);
@@ -61,9 +49,7 @@ START_TEST(a_worker_reads_writes_and_adds_in_the_memory_of_another_node)
     ck_assert_uint_eq(*word(&k, 16), 99);
     ck_assert_uint_eq(*word(&k, 24), 100);
     ck_assert_uint_eq(*word(&owner, 128), 7);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -88,7 +74,7 @@ START_TEST(inline_bytes_and_several_sges_arrive_whole)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 100, vkey, 256);
     uint8_t bytes[2 * KEDGE_LINE];
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -114,9 +100,7 @@ START_TEST(inline_bytes_and_several_sges_arrive_whole)
     ck_assert_uint_eq(e.byte_len, 16);
     ck_assert_mem_eq((uint8_t *)k.arena.addr + 1024, bytes, 4);
     ck_assert_mem_eq((uint8_t *)k.arena.addr + 2048, bytes + 4, 12);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -124,7 +108,7 @@ END_TEST
 START_TEST(a_wrong_request_fails_on_its_vqp_and_never_reaches_a_queue_pair)
 {
     struct world_worker owner, k;
-    uint32_t vkey = pair(&owner, &k, KEDGE_RECORD_READ);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, KEDGE_RECORD_READ);
     struct {
         struct kedge_sq_desc d;
         uint8_t status, reason;
@@ -159,9 +143,7 @@ START_TEST(a_wrong_request_fails_on_its_vqp_and_never_reaches_a_queue_pair)
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     }
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -199,9 +181,7 @@ START_TEST(another_tenants_key_is_answered_like_an_unknown_one_until_its_token_i
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -209,7 +189,7 @@ START_TEST(too_many_wrong_keys_end_the_session)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     for (uint32_t i = 1; i <= 6 && k.r->ended == 0; i++) {
         struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 0, 8, vkey + i, 0);
         world_post(&k, &d);
@@ -230,7 +210,7 @@ START_TEST(a_restarted_node_is_refused_as_stale_and_reached_after_connecting_aga
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
@@ -253,7 +233,7 @@ START_TEST(a_worker_that_never_polls_is_held_back_and_harms_nobody)
 {
     struct world_worker owner, k, other;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     world_attach(w, &other, 0, 1, TENANT);
     ck_assert_int_eq(world_connect(w, &other, 0, 1), 0);
@@ -307,7 +287,7 @@ START_TEST(random_bytes_in_every_ring_never_harm_another_session)
     struct world_worker owner, good, bad;
     struct kedge_cqe e;
     uint64_t random = 99;
-    uint32_t vkey = pair(&owner, &good, ALL);
+    uint32_t vkey = world_pair(w, &owner, &good, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     for (int round = 0; round < 300; round++) {
         world_attach(w, &bad, 0, 1 + (uint32_t)round % 4, OTHER);
@@ -345,7 +325,7 @@ START_TEST(a_broken_queue_pair_is_replaced_and_innocent_reads_are_posted_again)
 {
     struct world_worker owner, k, innocent;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     uint32_t safe = world_register(w, &owner, 8192, 64, ALL);
     world_attach(w, &innocent, 0, 1, TENANT);
     ck_assert_int_eq(world_connect(w, &innocent, 0, 1), 0);
@@ -384,7 +364,7 @@ START_TEST(without_a_metaserver_unknown_names_fail_soon_and_known_ones_work)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     world_forget_metaserver(w, 0);
     world_sleep(w, 2 * w->node[0].config.node_lease_ns);
     ck_assert_int_eq(world_connect(w, &k, 1, 2), -EHOSTUNREACH);
@@ -392,9 +372,7 @@ START_TEST(without_a_metaserver_unknown_names_fail_soon_and_known_ones_work)
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 2000));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -402,7 +380,7 @@ START_TEST(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     world_run(w, 300);
     ck_assert_uint_eq(k.r->doorbell, 1);
     ck_assert_uint_eq(kedge_lane_prepare_sleep(w->node[0].lane, w->now_ns), UINT64_MAX);
@@ -410,9 +388,7 @@ START_TEST(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50)); /* rings */
     ck_assert_uint_eq(k.r->doorbell, 0);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 

@@ -13,23 +13,11 @@ static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECOR
 static struct world world;
 static struct world *w = &world;
 
-/* An owner on node 1 with a region of 4 KiB, and a worker on node 0 that is connected to it. */
-static uint32_t pair(struct world_worker *owner, struct world_worker *k, uint32_t access)
-{
-    world_open(w);
-    world_attach(w, owner, 1, 0, TENANT);
-    world_attach(w, k, 0, 0, TENANT);
-    uint32_t vkey = world_register(w, owner, 0, 4096, access);
-    ck_assert_uint_ne(vkey, 0);
-    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-    return vkey;
-}
-
 START_TEST(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
@@ -44,16 +32,14 @@ START_TEST(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
     ck_assert_uint_eq(world_stats(w, 1).mrs, 0);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
 START_TEST(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)
 {
     struct world_worker owner, k;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const uint64_t lease = w->node[1].config.mr_lease_ns;
     struct kedge_sq_desc d = {
         .op = KEDGE_OP_DEREG_MR, .slots = 1, .dereg_mr = {.tag = ++owner.tag, .vkey = vkey}};
@@ -69,9 +55,7 @@ START_TEST(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)
     world_sleep(w, lease / 100);
     world_run(w, 10);
     ck_assert_uint_eq(atomic_load(&owner.r->reply.tag), owner.tag);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -79,7 +63,7 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     for (uint64_t reads = 1; reads <= 3; reads++) {
         world_post(&k, &d);
@@ -90,14 +74,12 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
         ck_assert_uint_eq(world_stats(w, 0).mr_reads, reads);
         world_sleep(w, w->node[0].config.mr_lease_ns);
     }
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
 static const struct kedge_fab_ops *device_ops;
-static bool device_refuses;
+static bool device_refuses, device_is_silent; /* completions do not come */
 
 static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
                           struct kedge_fab_wr **bad)
@@ -106,18 +88,31 @@ static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
     return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
 }
 
+static int poll_or_nothing(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    return device_is_silent && cq == w->node[0].cq ? 0 : device_ops->poll(cq, n, wc);
+}
+
+/* Node 0's device does so from now on. */
+static void get_in_its_way(void)
+{
+    static struct kedge_fab_ops ops;
+    device_ops = w->node[0].fab->ops;
+    ops = *device_ops;
+    ops.post_send = post_or_refuse;
+    ops.poll = poll_or_nothing;
+    w->node[0].fab->ops = &ops;
+}
+
 START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
-    device_ops = w->node[0].fab->ops;
-    struct kedge_fab_ops ops = *device_ops;
-    ops.post_send = post_or_refuse;
-    w->node[0].fab->ops = &ops;
+    get_in_its_way();
     device_refuses = true;
     world_post(&k, &d);
     ck_assert(!world_poll(w, &k, &e, 5));
@@ -128,34 +123,21 @@ START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_ane
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     w->node[0].fab->ops = device_ops;
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
-
-/* Completions that do not come. */
-static bool device_is_silent;
-
-static int poll_nothing(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
-{
-    return device_is_silent && cq == w->node[0].cq ? 0 : device_ops->poll(cq, n, wc);
-}
 
 START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
     world_end_overdue = true;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     world_end_overdue = false;
     struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, vkey, 0);
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
-    device_ops = w->node[0].fab->ops;
-    struct kedge_fab_ops ops = *device_ops;
-    ops.poll = poll_nothing;
-    w->node[0].fab->ops = &ops;
+    get_in_its_way();
     device_is_silent = true;
     world_post(&k, &d);
     world_run(w, 5);
@@ -174,9 +156,7 @@ START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 1);
     w->node[0].fab->ops = device_ops;
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -188,7 +168,7 @@ START_TEST(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)
     for (int i = 0; i < 2; i++) {
         world_mr_lease_ns[0] = mine[i];
         world_mr_lease_ns[1] = theirs[i];
-        uint32_t vkey = pair(&owner, &k, ALL);
+        uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
         struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
         const uint64_t usable = theirs[i] - w->node[0].config.bound_ns - w->node[0].config.slack_ns;
         world_post(&k, &d);
@@ -202,9 +182,7 @@ START_TEST(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)
         ck_assert(world_poll(w, &k, &e, 50));
         ck_assert_uint_eq(world_stats(w, 0).mr_reads, 2);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-        world_detach(w, &k);
-        world_detach(w, &owner);
-        world_close(w);
+        world_unpair(w, &owner, &k);
     }
     world_mr_lease_ns[0] = world_mr_lease_ns[1] = 0;
 }
@@ -234,9 +212,7 @@ START_TEST(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_LEASE);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 
@@ -256,7 +232,7 @@ START_TEST(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_
 {
     struct world_worker owner, k;
     struct kedge_cqe e;
-    uint32_t vkey = pair(&owner, &k, ALL);
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const struct kedge_lane_config *c = &w->node[0].config;
     const uint64_t usable = c->mr_lease_ns - c->bound_ns - c->slack_ns;
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
@@ -282,9 +258,7 @@ START_TEST(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_
         world_sleep(w, usable / 20);
     }
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
-    world_detach(w, &k);
-    world_detach(w, &owner);
-    world_close(w);
+    world_unpair(w, &owner, &k);
 }
 END_TEST
 

@@ -22,17 +22,17 @@ static uint32_t vkey, tag;
  * that reads a region of its own node's. */
 static void open_all(void)
 {
-    world_open(w);
-    world_attach(w, &owner, 1, 0, TENANT);
-    world_attach(w, &reader, 0, 0, TENANT);
-    vkey = world_register(w, &owner, 0, 4096, ALL);
-    ck_assert_uint_ne(vkey, 0);
-    ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
+    vkey = world_pair(w, &owner, &reader, TENANT, ALL);
 }
 
 static void close_all(void)
 {
     world_close(w);
+}
+
+static void command(const struct kedge_command *c)
+{
+    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, c), 0);
 }
 
 /* The lane's answer to a command. */
@@ -41,10 +41,17 @@ static struct kedge_lane_event tell(struct kedge_command *c)
     struct world_node *n = &w->node[1];
     uint32_t answers = n->answers;
     c->session = owner.id;
-    ck_assert_int_eq(kedge_lane_command(n->lane, c), 0);
+    command(c);
     world_run(w, 1);
     ck_assert_uint_eq(n->answers, answers + 1);
     return n->answer;
+}
+
+static void end_owner(void)
+{
+    const struct kedge_command c = {
+        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
+    command(&c);
 }
 
 static int revoke_one(uint32_t number)
@@ -218,7 +225,7 @@ START_TEST(revoking_twice_or_what_is_not_there_changes_nothing)
     ck_assert_int_eq(tell(&c).answer.status, -ENOENT);
     c.session = 1u << 20;
     uint32_t answers = w->node[1].answers;
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
+    command(&c);
     world_run(w, 1);
     ck_assert_uint_eq(w->node[1].answers, answers + 1);
     close_all();
@@ -254,9 +261,7 @@ START_TEST(a_worker_that_ends_in_the_middle_takes_its_revoked_leases_with_it)
     ck_assert_int_eq(revoke_one(1), 1);
     world_sleep(w, period / 2);
     uint64_t before = w->now_ns;
-    struct kedge_command c = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
+    end_owner();
     world_run(w, 2);
     ck_assert_int_eq(lease(1).state, KEDGE_LEASE_WITHDRAWING); /* shown until it is over */
     while (w->node[1].over == 0)
@@ -299,7 +304,7 @@ static void let_go(struct kedge_fab_mr *mr, uint32_t fence_tag)
     owner.arena_mr = mr;
     struct kedge_command fenced = {
         .kind = KEDGE_COMMAND_FENCED, .session = owner.id, .tag = fence_tag};
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &fenced), 0);
+    command(&fenced);
     world_run(w, 1);
 }
 
@@ -379,34 +384,53 @@ static void hold_completions(void)
     w->node[1].fab->ops = &held.ops;
 }
 
-/* The owner reads from node 2 into its own arena, in more requests than fit anywhere: some are out
- * and some wait when the registration changes. */
-START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
+/* As open_all(), and node 2 has a region that the owner can read into its own arena. Its key. */
+static uint32_t open_with_far_region(void)
 {
-    struct kedge_cqe e;
     open_all();
     world_attach(w, &other, 2, 0, TENANT);
     uint32_t far = world_register(w, &other, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &owner, 0, 2), 0);
+    return far;
+}
+
+static void post_reads(uint32_t key, int count)
+{
+    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, key, 0);
+    for (int i = 0; i < count; i++)
+        world_post(&owner, &d);
+    kedge_lane_doorbell(w->node[1].lane, owner.id);
+}
+
+static void expect_reads(int count)
+{
+    struct kedge_cqe e;
+    for (int i = 0; i < count; i++) {
+        ck_assert(world_poll(w, &owner, &e, 20000));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    }
+}
+
+/* The owner reads from node 2 into its own arena, in more requests than fit anywhere: some are out
+ * and some wait when the registration changes. */
+START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
+{
+    uint32_t far = open_with_far_region();
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
     memset(other.arena.addr, 0x5a, 4096);
     hold_completions();
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, far, 0);
-    for (int i = 0; i < 20; i++)
-        world_post(&owner, &d);
-    kedge_lane_doorbell(w->node[1].lane, owner.id);
+    post_reads(far, 20);
     world_run(w, 5);
     ck_assert_uint_ge(world_stats(w, 1).inflight, 20);
     struct kedge_fab_mr *mr = register_anew();
     struct kedge_command c = renewal(mr);
     uint32_t answers = w->node[1].answers;
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
-    for (int i = 0; i < 8; i++) /* these name the new one */
-        world_post(&owner, &d);
+    command(&c);
+    post_reads(far, 8); /* these name the new one */
     world_run(w, 50);
     ck_assert_uint_eq(w->node[1].answers, answers); /* some of the old ones are out */
     struct kedge_command twice = renewal(mr);
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &twice), 0);
+    command(&twice);
     world_run(w, 1);
     ck_assert_int_eq(w->node[1].answer.answer.status, -EBUSY);
     answers = w->node[1].answers;
@@ -418,10 +442,7 @@ START_TEST(the_owners_own_requests_are_seen_out_before_its_registration_goes)
     ck_assert_int_eq(w->node[1].answer.answer.status, 0);
     ck_assert_uint_eq(w->node[1].answer.answer.tag, c.renew.tag);
     let_go(mr, w->node[1].answer.answer.fence_tag);
-    for (int i = 0; i < 28; i++) {
-        ck_assert(world_poll(w, &owner, &e, 20000));
-        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    }
+    expect_reads(28);
     ck_assert_int_eq(((uint8_t *)owner.arena.addr)[8192], 0x5a);
     ck_assert_uint_eq(world_stats(w, 1).qp_broken, 0);
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
@@ -433,17 +454,10 @@ END_TEST
 /* What waits (for the record of a region, here) has not been posted, and takes the new key. */
 START_TEST(requests_that_wait_take_the_new_registration)
 {
-    struct kedge_cqe e;
-    open_all();
-    world_attach(w, &other, 2, 0, TENANT);
-    uint32_t far = world_register(w, &other, 0, 4096, ALL);
-    ck_assert_int_eq(world_connect(w, &owner, 0, 2), 0);
+    uint32_t far = open_with_far_region();
     world_run(w, 10);
     hold_completions(); /* of the READ of the record */
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, far, 0);
-    for (int i = 0; i < 10; i++)
-        world_post(&owner, &d);
-    kedge_lane_doorbell(w->node[1].lane, owner.id);
+    post_reads(far, 10);
     world_run(w, 5);
     struct kedge_fab_mr *mr = register_anew();
     struct kedge_command c = renewal(mr);
@@ -452,10 +466,7 @@ START_TEST(requests_that_wait_take_the_new_registration)
     ck_assert_int_eq(answer.answer.status, 0);
     let_go(mr, answer.answer.fence_tag);
     held.hold = false;
-    for (int i = 0; i < 10; i++) {
-        ck_assert(world_poll(w, &owner, &e, 20000));
-        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
-    }
+    expect_reads(10);
     ck_assert_uint_eq(world_stats(w, 1).qp_broken, 0);
     w->node[1].fab->ops = held.real;
     close_all();
@@ -464,24 +475,17 @@ END_TEST
 
 START_TEST(a_worker_that_ends_while_its_registration_goes_is_answered_for_before_its_end)
 {
-    open_all();
-    world_attach(w, &other, 2, 0, TENANT);
-    uint32_t far = world_register(w, &other, 0, 4096, ALL);
-    ck_assert_int_eq(world_connect(w, &owner, 0, 2), 0);
+    uint32_t far = open_with_far_region();
     ck_assert_uint_eq(read_it(&owner, far).status, IBV_WC_SUCCESS);
     hold_completions();
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, far, 0);
-    world_post(&owner, &d);
-    kedge_lane_doorbell(w->node[1].lane, owner.id);
+    post_reads(far, 1);
     world_run(w, 5);
     struct kedge_fab_mr *mr = register_anew();
     struct kedge_command c = renewal(mr);
     uint32_t answers = w->node[1].answers;
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
+    command(&c);
     world_run(w, 1);
-    struct kedge_command end = {
-        .kind = KEDGE_COMMAND_SESSION_END, .session = owner.id, .reason = KEDGE_REASON_CLOSED};
-    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &end), 0);
+    end_owner();
     for (int i = 0; i < 20; i++)
         world_sleep(w, w->node[1].config.mr_lease_ns);
     ck_assert_uint_eq(w->node[1].answers, answers); /* what it had out is still out */

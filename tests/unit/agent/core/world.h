@@ -108,6 +108,13 @@ struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint3
                               uint32_t vkey, uint64_t remote_offset);
 struct kedge_lane_stats world_stats(const struct world *w, uint32_t node);
 
+/* Opens a world with an owner on node 1, who has a region of 4 KiB, and a worker on node 0 that is
+ * connected to it. The region's key. */
+uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_worker *k,
+                    uint32_t tenant, uint32_t access);
+/* Both go, and the world is closed. */
+void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k);
+
 /* world_rc.c: what is different with RC. */
 void world_rc_open(struct world *w, struct world_node *n);
 void world_rc_close(struct world *w, struct world_node *n);

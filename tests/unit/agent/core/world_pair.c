@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../../check_main.h"
+#include "world.h"
+
+uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_worker *k,
+                    uint32_t tenant, uint32_t access)
+{
+    world_open(w);
+    world_attach(w, owner, 1, 0, tenant);
+    world_attach(w, k, 0, 0, tenant);
+    uint32_t vkey = world_register(w, owner, 0, 4096, access);
+    ck_assert_uint_ne(vkey, 0);
+    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+    return vkey;
+}
+
+void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k)
+{
+    world_detach(w, k);
+    world_detach(w, owner);
+    world_close(w);
+}
