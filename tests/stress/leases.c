@@ -7,8 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,19 +323,13 @@ static void use_others(const struct stress *s, struct board *b, uint64_t random)
 
 /* ---- all of them */
 
-static pid_t spawn(const struct stress *s, struct board *b, int number, uint64_t random)
+static void be(const struct stress *s, void *board, int number, uint64_t random)
 {
-    pid_t pid = fork();
-    if (pid < 0)
-        stress_fail("no process");
-    if (pid > 0)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct board *b = board;
     if (number < OWNERS)
-        own(s, b, number, random | 1);
+        own(s, b, number, random);
     else
-        use_others(s, b, random | 1);
-    _exit(0);
+        use_others(s, b, random);
 }
 
 static bool has_seen_all(const struct board *b)
@@ -349,12 +341,9 @@ static bool has_seen_all(const struct board *b)
 void stress_leases(struct stress *s)
 {
     pid_t pid[OWNERS + REMOTES];
-    struct board *b =
-        mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (b == MAP_FAILED)
-        stress_fail("no memory");
+    struct board *b = stress_share(sizeof *b);
     for (int i = 0; i < OWNERS + REMOTES; i++)
-        pid[i] = spawn(s, b, i, stress_random(&s->random));
+        pid[i] = stress_spawn(s, b, i, stress_random(&s->random), be);
     for (int left = OWNERS + REMOTES; left > 0;) {
         int status, i = 0;
         pid_t over = waitpid(-1, &status, WNOHANG);
@@ -374,7 +363,7 @@ void stress_leases(struct stress *s)
         if (atomic_load(&b->stop))
             left--;
         else
-            pid[i] = spawn(s, b, i, stress_random(&s->random));
+            pid[i] = stress_spawn(s, b, i, stress_random(&s->random), be);
     }
     printf("leases: %llu regions, %llu withdrawn and used again, %llu looks at free memory, %llu "
            "owners killed, %llu READs and %llu WRITEs right, %llu refused (%llu of them were "

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -461,23 +459,17 @@ static void revoke_something(struct stress *s, struct board *b, char *out,
 
 enum { STEADY_OWNER = OWNERS, STEADY_USER, FIRST_USER, PROCESSES = FIRST_USER + USERS };
 
-static pid_t spawn(const struct stress *s, struct board *b, int number, uint64_t random)
+static void be(const struct stress *s, void *board, int number, uint64_t random)
 {
-    pid_t pid = fork();
-    if (pid < 0)
-        stress_fail("no process");
-    if (pid > 0)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct board *b = board;
     if (number < OWNERS)
-        own(s, b, number, random | 1);
+        own(s, b, number, random);
     else if (number == STEADY_OWNER)
         own_steadily(s, b);
     else if (number == STEADY_USER)
-        use_steadily(s, b, random | 1);
+        use_steadily(s, b, random);
     else
-        use(s, b, random | 1);
-    _exit(0);
+        use(s, b, random);
 }
 
 /* Those that ended; owners begin again. Returns how many run. */
@@ -495,7 +487,7 @@ static int reap(struct stress *s, struct board *b, pid_t pid[PROCESSES])
         pid[i] = 0;
         atomic_fetch_add(&b->died, killed);
         if (!atomic_load(&b->stop) && i < OWNERS) {
-            pid[i] = spawn(s, b, i, stress_random(&s->random));
+            pid[i] = stress_spawn(s, b, i, stress_random(&s->random), be);
             left++;
         }
     }
@@ -532,13 +524,12 @@ void stress_revoke(struct stress *s)
     pid_t pid[PROCESSES];
     struct operator_counts n = {.revoked = 0};
     char *out = malloc(OUTPUT);
-    struct board *b =
-        mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (b == MAP_FAILED || out == NULL)
+    struct board *b = stress_share(sizeof *b);
+    if (out == NULL)
         stress_fail("no memory");
     atomic_store(&b->lives, 1); /* 0 is the steady one */
     for (int i = 0; i < PROCESSES; i++)
-        pid[i] = spawn(s, b, i, stress_random(&s->random));
+        pid[i] = stress_spawn(s, b, i, stress_random(&s->random), be);
     while (!stress_over_when(s, has_seen_all(s, b, &n))) {
         revoke_something(s, b, out, &n);
         (void)reap(s, b, pid);

@@ -5,7 +5,9 @@
 #define STRESS_STRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct stress {
     const char *socket; /* of the agent */
@@ -27,6 +29,12 @@ uint64_t stress_random(uint64_t *state);
 bool stress_over(const struct stress *s);
 /* Likewise, but a host that is slow gets the time that it needs until everything was seen. */
 bool stress_over_when(const struct stress *s, bool seen_all);
+/* A process of its own, which ends with this one: it becomes be(s, board, number, random) and ends
+ * with 0. random is not 0. */
+pid_t stress_spawn(const struct stress *s, void *board, int number, uint64_t random,
+                   void (*be)(const struct stress *s, void *board, int number, uint64_t random));
+/* Memory, zeroed, that such processes share. */
+void *stress_share(size_t bytes);
 /* Says what is wrong and ends the process with 1. */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
