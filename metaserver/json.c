@@ -208,22 +208,18 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
     struct kedge_reader_peer peer = {.qpn = 0};
     struct kedge_meta_registration r = {.incarnation = 0};
     struct json_at at = {.fault = fault};
-    uint64_t incarnation = 0;
+    uint32_t incarnation;
     json_t *root;
     if (!kedge_json_is_id(id))
         return json_bad(&at, "id",
                         "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
                         "digit");
-    int status = json_parse(body, bytes, &at, &root);
+    int status = json_parse_agents(body, bytes, &at, names, &root, &incarnation);
     if (status != 0)
         return status;
     memcpy(r.id, id, strlen(id));
-    status = json_only(&at, root, names);
-    if (status == 0)
-        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &incarnation);
-    r.incarnation = (uint32_t)incarnation;
-    if (status == 0)
-        status = decode_endpoints(&at, json_object_get(root, "endpoints"), &r);
+    r.incarnation = incarnation;
+    status = decode_endpoints(&at, json_object_get(root, "endpoints"), &r);
     if (status == 0)
         status = decode_reader(&at, root, &peer);
     json_decref(root);
@@ -239,16 +235,9 @@ int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
 {
     static const char *const names[] = {"incarnation", NULL};
     struct json_at at = {.fault = fault};
-    uint64_t value = 0;
     json_t *root;
-    int status = json_parse(body, bytes, &at, &root);
-    if (status != 0)
-        return status;
-    status = json_only(&at, root, names);
+    int status = json_parse_agents(body, bytes, &at, names, &root, incarnation);
     if (status == 0)
-        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &value);
-    json_decref(root);
-    if (status == 0)
-        *incarnation = (uint32_t)value;
+        json_decref(root);
     return status;
 }

@@ -69,3 +69,23 @@ int json_number(const struct json_at *at, json_t *object, const char *name, bool
              (unsigned long long)max);
     return json_bad(at, name, text);
 }
+
+int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
+                      const char *const *names, json_t **out, uint32_t *incarnation)
+{
+    uint64_t number;
+    json_t *root;
+    int status = json_parse(body, bytes, at, &root);
+    if (status != 0)
+        return status;
+    status = json_only(at, root, names);
+    if (status == 0)
+        status = json_number(at, root, "incarnation", true, 1, UINT32_MAX, &number);
+    if (status != 0) {
+        json_decref(root);
+        return status;
+    }
+    *out = root;
+    *incarnation = (uint32_t)number;
+    return 0;
+}

@@ -23,6 +23,10 @@ int json_bad(const struct json_at *at, const char *field, const char *detail);
 int json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out);
 /* Refuses what is not among names (NULL-terminated). */
 int json_only(const struct json_at *at, json_t *object, const char *const *names);
+/* What an agent says: an object with nothing but names, of which `incarnation` is a node's. 0, *out
+ * (json_decref() it) and *incarnation, or as json_bad(). */
+int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
+                      const char *const *names, json_t **out, uint32_t *incarnation);
 /* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
 int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
                 uint64_t min, uint64_t max, uint64_t *out);

@@ -104,16 +104,13 @@ int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
     static const char *const names[] = {"incarnation", "revision", "seen", "sessions", "why", NULL};
     struct kedge_meta_report r = {.reported = true, .sessions = UINT32_MAX};
     struct json_at at = {.fault = fault};
-    uint64_t known = 0, sessions = UINT32_MAX;
+    uint64_t sessions = UINT32_MAX;
+    uint32_t known;
     json_t *root;
-    int status = json_parse(body, bytes, &at, &root);
+    int status = json_parse_agents(body, bytes, &at, names, &root, &known);
     if (status != 0)
         return status;
-    status = json_only(&at, root, names);
-    if (status == 0)
-        status = json_number(&at, root, "incarnation", true, 1, UINT32_MAX, &known);
-    if (status == 0)
-        status = json_number(&at, root, "revision", true, 0, INT64_MAX, &r.revision);
+    status = json_number(&at, root, "revision", true, 0, INT64_MAX, &r.revision);
     if (status == 0)
         status = json_number(&at, root, "seen", true, 0, INT64_MAX, &r.seen);
     if (status == 0)
@@ -124,7 +121,7 @@ int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
     if (status != 0)
         return status;
     r.sessions = (uint32_t)sessions;
-    *incarnation = (uint32_t)known;
+    *incarnation = known;
     *out = r;
     return 0;
 }
