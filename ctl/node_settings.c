@@ -13,7 +13,7 @@
 #include "ctl/nodes.h"
 #include "ctl/settings.h"
 
-enum { PATH_BYTES = 3 * CTL_ID_BYTES + 32, HEADER_BYTES = 64, LOOK_MS = 100 };
+enum { HEADER_BYTES = 64, LOOK_MS = 100 };
 
 /* Whom a worker that is refused may ask, unless the operator says it. */
 static const char *reason_of(const struct ctl_options *o, char out[CTL_REASON_BYTES])
@@ -55,7 +55,8 @@ static int change(const struct ctl_options *o, const char *node_path, uint64_t *
     struct kedge_http_result there, result;
     struct kedge_text body;
     struct ctl_setting set;
-    char path[PATH_BYTES + 16], reason[CTL_REASON_BYTES], header[HEADER_BYTES] = "If-None-Match: *";
+    char path[CTL_NODE_PATH_BYTES + 16], reason[CTL_REASON_BYTES],
+        header[HEADER_BYTES] = "If-None-Match: *";
     const struct ctl_node_edit edit = {.what = o->command,
                                        .words = o->words,
                                        .word_count = o->word_count,
@@ -143,12 +144,11 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
                                        [CTL_NODE_UNCORDON] = "takes workers",
                                        [CTL_NODE_DRAIN] =
                                            "drains: it takes no new workers, and those it has go"};
-    char id[3 * CTL_ID_BYTES + 1], path[PATH_BYTES];
+    char path[CTL_NODE_PATH_BYTES];
     uint64_t revision;
-    if (o->id[0] == '\0' || ctl_percent_encode(o->id, id, sizeof id) != 0)
-        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
-    snprintf(path, sizeof path, "/v1/nodes/%s", id);
-    int status = change(o, path, &revision, err);
+    int status = ctl_node_path(o->id, path, err);
+    if (status == 0)
+        status = change(o, path, &revision, err);
     if (status != 0)
         return status;
     if (!o->json)

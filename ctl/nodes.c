@@ -258,15 +258,23 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
     return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
 }
 
+int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_errbuf *err)
+{
+    char encoded[3 * CTL_ID_BYTES + 1];
+    if (id[0] == '\0' || ctl_percent_encode(id, encoded, sizeof encoded) != 0)
+        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+    snprintf(out, CTL_NODE_PATH_BYTES, "/v1/nodes/%s", encoded);
+    return 0;
+}
+
 int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     struct ctl_node node;
-    char id[3 * CTL_ID_BYTES + 1], path[sizeof id + 16];
-    if (o->id[0] == '\0' || ctl_percent_encode(o->id, id, sizeof id) != 0)
-        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
-    snprintf(path, sizeof path, "/v1/nodes/%s", id);
-    int status = ctl_fetch_server(o, path, &result, err);
+    char path[CTL_NODE_PATH_BYTES];
+    int status = ctl_node_path(o->id, path, err);
+    if (status == 0)
+        status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
         return kedge_err(err, status, "there is no node \"%.70s\": see rdmactl node list", o->id);
     if (status != 0)

@@ -8,8 +8,11 @@
 
 /* All pages. The caller's to fini. 0 or -errno. */
 int ctl_nodes_fetch(const struct ctl_options *o, struct ctl_nodes *out, struct kedge_errbuf *err);
+enum { CTL_REASON_BYTES = 128, CTL_NODE_PATH_BYTES = 3 * CTL_ID_BYTES + 32 };
+/* "/v1/nodes/ID". 0, or -EINVAL: that is no id. */
+int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_errbuf *err);
+
 /* What an operator wants to say of a node. */
-enum { CTL_REASON_BYTES = 128 };
 struct ctl_node_edit {
     enum ctl_command what;    /* CTL_NODE_LABEL, _CORDON, _UNCORDON, _DRAIN */
     const char *const *words; /* of LABEL: KEY=VALUE sets one, KEY- takes it away */
