@@ -80,11 +80,35 @@ int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *
     return status == 0 ? decode_text(at, root, "reason", out->reason, sizeof out->reason) : status;
 }
 
+static int decode_tenants(const struct json_at *at, json_t *root, struct kedge_pool *out)
+{
+    json_t *array = json_object_get(root, "tenants"), *one;
+    char field[32];
+    size_t i;
+    if (array == NULL)
+        return 0;
+    if (!json_is_array(array) || json_array_size(array) > KEDGE_POOL_TENANTS)
+        return json_bad(at, "tenants", "must be an array of at most 64 tenants' names");
+    json_array_foreach(array, i, one)
+    {
+        const char *name = json_string_value(one);
+        snprintf(field, sizeof field, "tenants[%zu]", i);
+        if (name == NULL || !kedge_setting_is_name(name, KEDGE_TENANT_NAME_MAX))
+            return json_bad(at, field, "must be a tenant's name");
+        snprintf(out->tenants[i], sizeof out->tenants[i], "%s", name);
+    }
+    out->tenant_count = (uint32_t)json_array_size(array);
+    return 0;
+}
+
 int pool_json_decode(const struct json_at *at, json_t *root, struct kedge_pool *out)
 {
-    const char *names[KEDGE_POOL_NUMBERS + 2] = {"nodes"};
+    enum { OTHERS = 5 }; /* than pool.number */
+    const char *names[OTHERS + KEDGE_POOL_NUMBERS + 1] = {"nodes", "number", "mr_lease_ms",
+                                                          "grace_ms", "tenants"};
+    uint64_t id = 0;
     for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
-        names[i + 1] = kedge_pool_number_name((enum kedge_pool_number)i);
+        names[OTHERS + i] = kedge_pool_number_name((enum kedge_pool_number)i);
     int status = json_only(at, root, names);
     if (status == 0)
         status = decode_labels(at, root, "nodes", &out->nodes);
@@ -92,10 +116,19 @@ int pool_json_decode(const struct json_at *at, json_t *root, struct kedge_pool *
         uint32_t min, max;
         uint64_t value = KEDGE_POOL_UNSAID;
         kedge_pool_number_bounds((enum kedge_pool_number)i, &min, &max);
-        status = json_number(at, root, names[i + 1], false, min, max, &value);
+        status = json_number(at, root, names[OTHERS + i], false, min, max, &value);
         out->number[i] = (uint32_t)value;
     }
-    return status;
+    if (status == 0)
+        status = json_number(at, root, "number", false, 1, UINT16_MAX, &id);
+    out->id = (uint16_t)id;
+    if (status == 0)
+        status = json_number(at, root, "mr_lease_ms", false, KEDGE_POOL_LEASE_MIN_MS,
+                             KEDGE_POOL_LEASE_MAX_MS, &out->lease_ms);
+    out->grace_ms = KEDGE_POOL_NEVER;
+    if (status == 0)
+        status = json_number(at, root, "grace_ms", false, 0, KEDGE_GRACE_MAX_MS, &out->grace_ms);
+    return status == 0 ? decode_tenants(at, root, out) : status;
 }
 
 int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
@@ -159,8 +192,18 @@ void pool_json_write(struct kedge_text *out, const struct kedge_pool *pool)
 {
     kedge_text_printf(out, "\"nodes\":");
     write_labels(out, &pool->nodes);
+    if (pool->id != 0)
+        kedge_text_printf(out, ",\"number\":%" PRIu16, pool->id);
     for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
         if (pool->number[i] != KEDGE_POOL_UNSAID)
             kedge_text_printf(out, ",\"%s\":%" PRIu32,
                               kedge_pool_number_name((enum kedge_pool_number)i), pool->number[i]);
+    if (pool->lease_ms != 0)
+        kedge_text_printf(out, ",\"mr_lease_ms\":%" PRIu64, pool->lease_ms);
+    if (pool->grace_ms != KEDGE_POOL_NEVER)
+        kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, pool->grace_ms);
+    for (uint32_t i = 0; i < pool->tenant_count; i++)
+        kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);
+    if (pool->tenant_count > 0)
+        kedge_text_printf(out, "]");
 }

@@ -37,6 +37,8 @@ static const struct {
     [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
     [REST_TAKEN] = {"endpoint-taken", 409, "the endpoint belongs to another node"},
     [REST_UID_TAKEN] = {"uid-taken", 409, "a uid belongs to another tenant"},
+    [REST_POOL_TAKEN] = {"pool-taken", 409, "a number or a tenant belongs to another pool"},
+    [REST_FIXED] = {"fixed", 409, "that cannot be changed"},
     [REST_DANGLING] = {"dangling-reference", 409, "it refers to what is not there"},
     [REST_IN_USE] = {"in-use", 409, "something refers to it"},
     [REST_GONE] = {"revision-gone", 410, "that revision is not in the trail"},

@@ -37,6 +37,8 @@ enum rest_problem {
     REST_STALE,
     REST_TAKEN,
     REST_UID_TAKEN,
+    REST_POOL_TAKEN,
+    REST_FIXED,
     REST_DANGLING,
     REST_IN_USE,
     REST_GONE,

@@ -66,11 +66,16 @@ static bool read_match(struct call *c, struct kedge_setting_match *out)
 
 static void refuse(struct call *c, int status, const struct kedge_fault *fault)
 {
-    static const struct {
+    const struct {
         int status;
         enum rest_problem problem;
-    } problems[] = {{-EINVAL, REST_MALFORMED}, {-EREMCHG, REST_CHANGED}, {-EEXIST, REST_UID_TAKEN},
-                    {-ENOENT, REST_DANGLING},  {-EBUSY, REST_IN_USE},    {-ENOSPC, REST_FULL}};
+    } problems[] = {{-EINVAL, REST_MALFORMED},
+                    {-EREMCHG, REST_CHANGED},
+                    {-EEXIST, c->kind == KEDGE_POOL ? REST_POOL_TAKEN : REST_UID_TAKEN},
+                    {-EPERM, REST_FIXED},
+                    {-ENOENT, REST_DANGLING},
+                    {-EBUSY, REST_IN_USE},
+                    {-ENOSPC, REST_FULL}};
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
         if (problems[i].status == status)
             rest_problem_of(c, problems[i].problem, fault->field, fault->detail);

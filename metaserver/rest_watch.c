@@ -8,6 +8,8 @@
 #include "metaserver/settings_json.h"
 #include "rest_private.h"
 
+#define PAGE_BYTES (1 << 16) /* then a page of the trail ends, however few changes it has */
+
 /* What a client says of watching. */
 struct wish {
     bool watch;
@@ -129,13 +131,14 @@ static void list_events(struct call *c, const struct kedge_watch_filter *filter)
     }
     kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"events\":[",
                       kedge_settings_revision(c->s->settings));
-    for (; n < page.limit && (e = next(c, filter, at)) != NULL; at = e->revision) {
+    for (; n < page.limit && c->body->length < PAGE_BYTES && (e = next(c, filter, at)) != NULL;
+         at = e->revision) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         kedge_json_write_change(c->body, e);
     }
     kedge_text_printf(c->body, "]");
     snprintf(page.after, sizeof page.after, "%" PRIu64, at);
-    if (n == page.limit && next(c, filter, at) != NULL)
+    if (next(c, filter, at) != NULL)
         rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }

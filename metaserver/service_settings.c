@@ -9,7 +9,7 @@
 #include "metaserver/settings_json.h"
 #include "service_private.h"
 
-#define BODY_BYTES 4096 /* more than a setting takes */
+#define BODY_BYTES 8192 /* more than a setting takes */
 
 struct loading {
     struct kedge_service *s;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 struct kedge_settings {
     uint64_t revision;
     struct {
-        struct kedge_setting *item; /* by name */
+        char *items; /* by name; each of its kind's bytes */
         uint32_t count;
     } of[KEDGE_SETTING_KINDS];
     struct kedge_setting_change *trail; /* a ring */
@@ -27,21 +28,25 @@ static int validate_window(struct kedge_setting *setting, struct kedge_fault *fa
 
 static const struct kind {
     const char *name;
+    size_t bytes; /* that one takes */
     uint32_t room;
     uint32_t name_max; /* characters */
     int (*validate)(struct kedge_setting *setting, struct kedge_fault *fault);
     bool (*same)(const struct kedge_setting *a, const struct kedge_setting *b); /* but revisions */
 } kinds[] = {
-    [KEDGE_TENANT] = {"tenant", KEDGE_TENANTS_MAX, KEDGE_TENANT_NAME_MAX, validate_tenant,
-                      same_tenant},
-    [KEDGE_WINDOW] = {"window", KEDGE_WINDOWS_MAX, KEDGE_SETTING_NAME_BYTES - 1, validate_window,
-                      same_window},
-    [KEDGE_TOKEN] = {"token", KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1, kedge_token_validate,
-                     kedge_token_same},
-    [KEDGE_NODE] = {"node", KEDGE_NODE_SETTINGS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+#define UP_TO(member)                                                                              \
+    (offsetof(struct kedge_setting, member) + sizeof((struct kedge_setting *)0)->member)
+    [KEDGE_TENANT] = {"tenant", UP_TO(tenant), KEDGE_TENANTS_MAX, KEDGE_TENANT_NAME_MAX,
+                      validate_tenant, same_tenant},
+    [KEDGE_WINDOW] = {"window", UP_TO(window), KEDGE_WINDOWS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                      validate_window, same_window},
+    [KEDGE_TOKEN] = {"token", UP_TO(token), KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                     kedge_token_validate, kedge_token_same},
+    [KEDGE_NODE] = {"node", UP_TO(node), KEDGE_NODE_SETTINGS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
                     kedge_node_validate, kedge_node_same},
-    [KEDGE_POOL] = {"pool", KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
+    [KEDGE_POOL] = {"pool", UP_TO(pool), KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
                     kedge_pool_same},
+#undef UP_TO
 };
 static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
                                      [KEDGE_WINDOW_DESTINATION] = "destination",
@@ -87,8 +92,9 @@ struct kedge_settings *kedge_settings_new(uint32_t trail)
     s->trail = calloc(trail, sizeof *s->trail);
     bool all = s->trail != NULL;
     for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
-        s->of[kind].item = calloc(kinds[kind].room, sizeof *s->of[kind].item);
-        all &= s->of[kind].item != NULL;
+        KEDGE_ASSERT(kinds[kind].bytes % _Alignof(struct kedge_setting) == 0);
+        s->of[kind].items = calloc(kinds[kind].room, kinds[kind].bytes);
+        all &= s->of[kind].items != NULL;
     }
     if (all)
         return s;
@@ -101,7 +107,7 @@ void kedge_settings_free(struct kedge_settings *s)
     if (s == NULL)
         return;
     for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
-        free(s->of[kind].item);
+        free(s->of[kind].items);
     free(s->trail);
     free(s);
 }
@@ -116,6 +122,17 @@ uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting
     return s->of[kind].count;
 }
 
+void kedge_setting_copy(struct kedge_setting *to, const struct kedge_setting *from)
+{
+    memcpy(to, from, kinds[from->kind].bytes);
+}
+
+static struct kedge_setting *item(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                                  uint32_t at)
+{
+    return (struct kedge_setting *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
+}
+
 /* How many names are below this one: its place, or where it belongs. */
 static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind kind,
                       const char *name)
@@ -123,7 +140,7 @@ static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind ki
     uint32_t at = 0, end = s->of[kind].count;
     while (at < end) {
         uint32_t middle = at + (end - at) / 2;
-        if (strcmp(s->of[kind].item[middle].name, name) < 0)
+        if (strcmp(item(s, kind, middle)->name, name) < 0)
             at = middle + 1;
         else
             end = middle;
@@ -135,17 +152,17 @@ const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
                                                 enum kedge_setting_kind kind, const char *name)
 {
     uint32_t at = place(s, kind, name);
-    const struct kedge_setting *found = &s->of[kind].item[at];
-    return at < s->of[kind].count && strcmp(found->name, name) == 0 ? found : NULL;
+    return at < s->of[kind].count && strcmp(item(s, kind, at)->name, name) == 0 ? item(s, kind, at)
+                                                                                : NULL;
 }
 
 const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
                                                  enum kedge_setting_kind kind, const char *after)
 {
     uint32_t at = place(s, kind, after);
-    if (at < s->of[kind].count && strcmp(s->of[kind].item[at].name, after) == 0)
+    if (at < s->of[kind].count && strcmp(item(s, kind, at)->name, after) == 0)
         at++;
-    return at < s->of[kind].count ? &s->of[kind].item[at] : NULL;
+    return at < s->of[kind].count ? item(s, kind, at) : NULL;
 }
 
 /* ---- what is right by itself ---------------------------------------------------------------- */
@@ -281,7 +298,7 @@ static int check_uids(const struct kedge_settings *s, const struct kedge_setting
 {
     char field[64], detail[128];
     for (uint32_t n = 0; n < s->of[KEDGE_TENANT].count; n++) {
-        const struct kedge_setting *other = &s->of[KEDGE_TENANT].item[n];
+        const struct kedge_setting *other = item(s, KEDGE_TENANT, n);
         if (strcmp(other->name, to->name) == 0)
             continue;
         for (uint32_t i = 0; i < to->tenant.uid_count; i++)
@@ -318,7 +335,7 @@ static void begin_change(const struct kedge_settings *s, enum kedge_setting_kind
     snprintf(out->name, sizeof out->name, "%s", name);
     out->had = there != NULL;
     if (there != NULL)
-        out->from = *there;
+        kedge_setting_copy(&out->from, there);
 }
 
 int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
@@ -331,8 +348,9 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
         return status;
     const struct kedge_setting *there = kedge_settings_find(s, to->kind, to->name);
     status = check_match(there, match, fault);
-    if (status == 0)
-        status = check_references(s, to, fault); /* in the order that the client knows */
+    if (status == 0) /* in the order that the client knows */
+        status = to->kind == KEDGE_POOL ? kedge_pool_check(s, to, &wanted.pool.id, fault)
+                                        : check_references(s, to, fault);
     if (status == 0 && there == NULL && s->of[to->kind].count == kinds[to->kind].room) {
         char detail[64];
         snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
@@ -362,7 +380,7 @@ int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_settin
     if (there == NULL)
         return bad(fault, -ENOENT, "", "");
     for (uint32_t i = 0; kind == KEDGE_TENANT && i < s->of[KEDGE_WINDOW].count; i++) {
-        const struct kedge_setting *w = &s->of[KEDGE_WINDOW].item[i];
+        const struct kedge_setting *w = item(s, KEDGE_WINDOW, i);
         if (strcmp(w->window.tenant, name) != 0)
             continue;
         snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
@@ -378,22 +396,21 @@ int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_settin
 static void set(struct kedge_settings *s, const struct kedge_setting *to)
 {
     uint32_t at = place(s, to->kind, to->name), *count = &s->of[to->kind].count;
-    struct kedge_setting *item = s->of[to->kind].item;
-    if (at == *count || strcmp(item[at].name, to->name) != 0) {
+    if (at == *count || strcmp(item(s, to->kind, at)->name, to->name) != 0) {
         KEDGE_ASSERT(*count < kinds[to->kind].room);
-        memmove(&item[at + 1], &item[at], (*count - at) * sizeof item[0]);
+        memmove(item(s, to->kind, at + 1), item(s, to->kind, at),
+                (*count - at) * kinds[to->kind].bytes);
         ++*count;
     }
-    item[at] = *to;
+    kedge_setting_copy(item(s, to->kind, at), to);
 }
 
 static void unset(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
 {
     uint32_t at = place(s, kind, name), *count = &s->of[kind].count;
-    struct kedge_setting *item = s->of[kind].item;
-    KEDGE_ASSERT(at < *count && strcmp(item[at].name, name) == 0);
+    KEDGE_ASSERT(at < *count && strcmp(item(s, kind, at)->name, name) == 0);
     --*count;
-    memmove(&item[at], &item[at + 1], (*count - at) * sizeof item[0]);
+    memmove(item(s, kind, at), item(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
 }
 
 static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_change *change)

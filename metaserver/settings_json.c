@@ -218,11 +218,17 @@ void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting 
     kedge_text_printf(out, "}");
 }
 
-void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting)
+/* All but the last brace. */
+static void write_open(struct kedge_text *out, const struct kedge_setting *setting)
 {
     kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", setting->name,
                       setting->revision);
     write_members(out, setting);
+}
+
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    write_open(out, setting);
     kedge_text_printf(out, "}");
 }
 
@@ -267,6 +273,7 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
                         enum kedge_setting_kind kind, const struct kedge_node *node)
 {
     const struct kedge_setting *item = NULL;
+    const struct kedge_setting *pool = NULL;
     const char *after = "", *comma = "";
     kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
     while ((item = kedge_settings_after(s, kind, after)) != NULL) {
@@ -274,7 +281,12 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
         if (kind == KEDGE_POOL && !kedge_labels_match(&node->labels, &item->pool.nodes))
             continue;
         kedge_text_printf(out, "%s", comma);
-        kedge_json_write_setting(out, item);
+        write_open(out, item);
+        if (kind == KEDGE_TENANT)
+            pool = kedge_settings_pool_of(s, item->name);
+        if (pool != NULL)
+            kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+        kedge_text_printf(out, "}");
         comma = ",";
     }
     kedge_text_printf(out, "]");

@@ -11,10 +11,15 @@ int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *faul
 /* But for revisions. */
 bool kedge_token_same(const struct kedge_setting *a, const struct kedge_setting *b);
 
-/* The same of what is said of a node, and of a pool: node.c. */
+/* The same of what is said of a node, and of a pool. */
 int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault);
 bool kedge_node_same(const struct kedge_setting *a, const struct kedge_setting *b);
 int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault);
 bool kedge_pool_same(const struct kedge_setting *a, const struct kedge_setting *b);
+/* Whether it may be there beside the other pools, in the place of what is there of its name, and
+ * with which number. 0 and *id; -EPERM: it had another number; -EEXIST: another pool has it, or one
+ * of its tenants; and *fault, with the place of a tenant in `to`. */
+int kedge_pool_check(const struct kedge_settings *s, const struct kedge_setting *to, uint16_t *id,
+                     struct kedge_fault *fault);
 
 #endif

@@ -13,7 +13,8 @@
 enum {
     EVENTS_PER_PIECE = 16,
     DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
-    PIECE_BYTES = 1 << 17,    /* more than what is said of one node and the pools takes */
+    PIECE_BYTES = 1 << 18,    /* more than what is said of one node and the pools takes, and than
+                               * so many events */
 };
 
 /* The configuration as of one revision but for its end, shared by all that are being sent it. */

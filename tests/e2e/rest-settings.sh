@@ -86,7 +86,6 @@ example '/v1/tenants/{name}' GET 200 /v1/tenants/web
 example /v1/windows GET 200 /v1/windows
 example '/v1/windows/{name}' GET 200 /v1/windows/to-one-host
 example /v1/events GET 200 /v1/events
-example '/v1/nodes/{id}/configuration' GET 200 /v1/nodes/host-17/configuration
 example /v1/events GET 410 '/v1/events?watch=1&revision=9'
 # Tokens are for an admin alone, also where all else is open.
 local=(--unix-socket "$work/metad.sock")
@@ -99,9 +98,12 @@ ask "${local[@]}" /v1/tokens/host-17
 compare '/v1/tokens/{name}' GET 200
 example '/v1/nodes/{id}/settings' PUT 201 /v1/nodes/host-17/settings
 example '/v1/nodes/{id}/settings' GET 200 /v1/nodes/host-17/settings
-example '/v1/pools/{name}' PUT 201 /v1/pools/default
-example '/v1/pools/{name}' GET 200 /v1/pools/default
+example '/v1/pools/{name}' PUT 201 /v1/pools/gold
+example '/v1/pools/{name}' GET 200 /v1/pools/gold
 example /v1/pools GET 200 /v1/pools
+example '/v1/nodes/{id}/configuration' GET 200 /v1/nodes/host-17/configuration
+send PUT /v1/pools/lead '{"tenants":["batch"]}'
+compare '/v1/pools/{name}' PUT 409
 example '/v1/tenants/{name}' PUT 409 /v1/tenants/db
 send PUT /v1/windows/of-web '{"scope":"tenant","tenant":"web"}'
 expect 201 "a window of a tenant is created"

@@ -66,6 +66,15 @@ static void check_pool(const struct kedge_pool *p)
         KEDGE_ASSERT(p->number[i] == KEDGE_POOL_UNSAID ||
                      (p->number[i] >= min && p->number[i] <= max));
     }
+    KEDGE_ASSERT(p->lease_ms == 0 || (p->lease_ms >= KEDGE_POOL_LEASE_MIN_MS &&
+                                      p->lease_ms <= KEDGE_POOL_LEASE_MAX_MS));
+    KEDGE_ASSERT(p->grace_ms == KEDGE_POOL_NEVER || p->grace_ms <= KEDGE_GRACE_MAX_MS);
+    KEDGE_ASSERT(p->tenant_count <= KEDGE_POOL_TENANTS);
+    for (uint32_t i = 0; i < p->tenant_count; i++) {
+        KEDGE_ASSERT(kedge_setting_is_name(p->tenants[i], KEDGE_TENANT_NAME_MAX));
+        for (uint32_t k = 0; k < i; k++)
+            KEDGE_ASSERT(strcmp(p->tenants[i], p->tenants[k]) != 0);
+    }
 }
 
 static void check_kind(const struct kedge_setting *s)

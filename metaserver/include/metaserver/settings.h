@@ -4,7 +4,8 @@
  * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
  * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
  * never used twice, also across restarts. Invariants: no uid belongs to two tenants, no window
- * names a tenant that is not there, and the trail holds the newest changes without a gap. */
+ * names a tenant that is not there, no two pools have one number or one tenant, and the trail holds
+ * the newest changes without a gap. */
 #ifndef METASERVER_SETTINGS_H
 #define METASERVER_SETTINGS_H
 
@@ -30,10 +31,14 @@ enum {
     KEDGE_POOL_NAME_MAX = 31,
     KEDGE_POOL_AHEAD_MAX = 1024, /* of sessions, arenas and queue pairs; as the agent's settings */
     KEDGE_POOL_DCIS_MAX = 32,
+    KEDGE_POOL_TENANTS = KEDGE_TENANTS_MAX, /* of one pool */
+    KEDGE_POOL_LEASE_MIN_MS = 10,
+    KEDGE_POOL_LEASE_MAX_MS = 3600000,
     KEDGE_SETTING_TAGS = 8, /* that an If-Match may list */
 };
 #define KEDGE_SETTING_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
 #define KEDGE_TENANT_MEMORY_MIN  65536               /* bytes; less is no arena */
+#define KEDGE_GRACE_MAX_MS       (KEDGE_SETTING_NUMBER_MAX / 1000000)
 
 /* Those that others refer to come first: so they are restored. */
 enum kedge_setting_kind {
@@ -103,10 +108,19 @@ enum kedge_pool_number {
 };
 #define KEDGE_POOL_UNSAID UINT32_MAX /* each node's own settings say it */
 
-/* How much the nodes with all of these labels keep ready in the pool of that name. */
+#define KEDGE_POOL_NEVER UINT64_MAX
+
+/* A pool of the nodes with all of these labels. */
 struct kedge_pool {
     struct kedge_labels nodes;
+    uint16_t id; /* its `number` in records and handshakes, which stays; 0: not said yet */
     uint32_t number[KEDGE_POOL_NUMBERS];
+    uint64_t lease_ms; /* of its regions; 0: not said */
+    uint64_t grace_ms; /* once it goes from a node, its workers there have this long; or
+                        * KEDGE_POOL_NEVER: they may finish */
+    uint32_t tenant_count;
+    /* Whose workers get it; by name. They need not be there. */
+    char tenants[KEDGE_POOL_TENANTS][KEDGE_TENANT_NAME_MAX + 1];
 };
 
 struct kedge_setting {
@@ -144,6 +158,10 @@ struct kedge_setting_match {
 
 struct kedge_settings;
 
+/* A setting that is borrowed from a struct kedge_settings has memory behind it for its own kind
+ * alone (a token's takes a seventh of a pool's): this copies it, an assignment does not. */
+void kedge_setting_copy(struct kedge_setting *to, const struct kedge_setting *from);
+
 /* trail: changes that are kept, at least 1. NULL: no memory. */
 struct kedge_settings *kedge_settings_new(uint32_t trail);
 void kedge_settings_free(struct kedge_settings *s); /* NULL is allowed */
@@ -164,6 +182,13 @@ bool kedge_setting_is_name(const char *name, uint32_t max);
 /* The least and the most that a number of a pool may be. */
 void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint32_t *max);
 
+/* The number of a pool for which none is said: a hash of its name, from 2 to 65535, the same at
+ * every metaserver. 2 + CRC-32C(name) mod 65534. */
+uint16_t kedge_pool_id(const char *name);
+/* The pool that has that tenant in its list, or NULL. Borrowed. */
+const struct kedge_setting *kedge_settings_pool_of(const struct kedge_settings *s,
+                                                   const char *tenant);
+
 /* What is in force of a node: its setting, or the one of a node of which nothing is set. Borrowed.
  */
 const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, const char *id);
@@ -171,13 +196,15 @@ const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, con
 /* Whether no secret belongs to it: its hash is all zero. */
 bool kedge_token_is_bare(const struct kedge_token *t);
 
-/* Whether a setting is right by itself. Puts a tenant's uids and a token's GIDs in order. 0; or
- * -EINVAL and *fault. */
+/* Whether a setting is right by itself. Puts a tenant's uids, a token's GIDs and a pool's tenants
+ * in order. 0; or -EINVAL and *fault. */
 int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault);
 
 /* What it takes to have `to` (whose revision is ignored), and why not: 0 and *out, of which the
  * caller fills time_ms and who; -EINVAL as above; -EREMCHG: what is there does not match; -EEXIST:
- * another tenant has one of its uids; -ENOENT: its tenant is not there; -ENOSPC: too many. */
+ * another tenant has one of its uids, another pool its number or one of its tenants; -EPERM: a
+ * pool's number stays; -ENOENT: its tenant is not there; -ENOSPC: too many. A pool for which no
+ * number is said gets or keeps its own. */
 int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
                             const struct kedge_setting_match *match,
                             struct kedge_setting_change *out, struct kedge_fault *fault);

@@ -151,14 +151,15 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
     register_node("n2", "fd00::2", 5);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
     ck_assert_int_eq(ask("PUT", "/v1/pools/all", "{\"sessions_ahead\":4,\"ahead_max\":9}"), 201);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"name\":\"all\",\"revision\":2,\"nodes\":{},"
-                                            "\"sessions_ahead\":4,\"ahead_max\":9}\n");
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"all\",\"revision\":2,\"nodes\":{},"
+                     "\"number\":51747,\"sessions_ahead\":4,\"ahead_max\":9}\n");
     ck_assert_int_eq(ask("PUT", "/v1/pools/zone-a", "{\"nodes\":{\"zone\":\"a\"},\"spares\":0}"),
                      201);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
-    ck_assert(says("\"pools\":[{\"name\":\"all\",\"revision\":2,\"nodes\":{},\"sessions_ahead\":4,"
-                   "\"ahead_max\":9},{\"name\":\"zone-a\",\"revision\":3,"
-                   "\"nodes\":{\"zone\":\"a\"},\"spares\":0}]}"));
+    ck_assert(says("\"pools\":[{\"name\":\"all\",\"revision\":2,\"nodes\":{},\"number\":51747,"
+                   "\"sessions_ahead\":4,\"ahead_max\":9},{\"name\":\"zone-a\",\"revision\":3,"
+                   "\"nodes\":{\"zone\":\"a\"},\"number\":4141,\"spares\":0}]}"));
     ck_assert_int_eq(ask("GET", "/v1/nodes/n2/configuration", ""), 200);
     ck_assert(says("\"all\"") && !says("zone-a"));
     ck_assert_int_eq(ask("GET", "/v1/pools", ""), 200);
@@ -198,8 +199,9 @@ START_TEST(a_restart_finds_nodes_and_pools)
                      "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"zone\":\"a\"},"
                      "\"cordoned\":true,\"draining\":true,\"grace_ms\":7,\"reason\":\"r\"}\n");
     ck_assert_int_eq(ask("GET", "/v1/pools/p", ""), 200);
-    ck_assert_str_eq(kedge_text_str(&body), "{\"name\":\"p\",\"revision\":2,"
-                                            "\"nodes\":{\"zone\":\"a\"},\"spares\":0}\n");
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"p\",\"revision\":2,"
+                     "\"nodes\":{\"zone\":\"a\"},\"number\":20264,\"spares\":0}\n");
     teardown();
 }
 END_TEST

@@ -56,7 +56,7 @@ static struct kedge_watch *watch(const char *path, const char *revision)
 /* What comes next, as a text of whole lines; "" for nothing. */
 static const char *piece(struct kedge_watch *w)
 {
-    static char text[1 << 18];
+    static char text[1 << 19];
     const char *bytes = NULL;
     size_t length, used = 0;
     do {
@@ -187,7 +187,7 @@ END_TEST
 
 START_TEST(the_most_that_can_be_set_fits_into_one_document)
 {
-    char path[80], json[1024];
+    char path[80], json[8192], names[4096];
     setup();
     register_node();
     for (int i = 0; i < KEDGE_TENANTS_MAX; i++) {
@@ -212,22 +212,59 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
     ck_assert_int_eq(ask("PUT", "/v1/windows/more", "{\"scope\":\"device\"}"), 507);
     const char *label = "0123456789012345678901234567890123456789012345678901234567890";
     for (int i = 0; i < KEDGE_POOLS_MAX + 1; i++) {
+        int length = 0;
+        for (int k = 0; k < KEDGE_POOL_TENANTS; k++)
+            length += snprintf(names + length, sizeof names - (size_t)length, "%s\"%031d\"",
+                               k > 0 ? "," : "", i * KEDGE_POOL_TENANTS + k);
         snprintf(json, sizeof json,
-                 "{\"%s\":{\"a%s\":\"%s\",\"b%s\":\"%s\",\"c%s\":\"%s\",\"d%s\":\"%s\"}%s}",
+                 "{\"%s\":{\"a%s\":\"%s\",\"b%s\":\"%s\",\"c%s\":\"%s\",\"d%s\":\"%s\"}%s%s%s}",
                  i == 0 ? "labels" : "nodes", label, label, label, label, label, label, label,
                  label,
                  i == 0 ? ""
                         : ",\"sessions_ahead\":1024,\"arenas_ahead\":1024,\"ahead_max\":1024,"
-                          "\"dcis\":32,\"spares\":32,\"queue_pairs_ahead\":1024");
+                          "\"dcis\":32,\"spares\":32,\"queue_pairs_ahead\":1024,"
+                          "\"mr_lease_ms\":3600000,\"grace_ms\":9007199254,\"tenants\":[",
+                 i == 0 ? "" : names, i == 0 ? "" : "]");
         snprintf(path, sizeof path, i == 0 ? "/v1/nodes/n1/settings" : "/v1/pools/%031d", i);
         ck_assert_int_eq(ask("PUT", path, json), 201);
     }
     struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
     const char *text = piece(w);
-    ck_assert_uint_gt(strlen(text), 140000);
-    ck_assert_uint_lt(strlen(text), 250000);
+    ck_assert_uint_gt(strlen(text), 280000);
+    ck_assert_uint_lt(strlen(text), 400000);
     ck_assert_ptr_nonnull(strstr(text, "\"name\":\"0000000000000000000000000000064\""));
     kedge_watch_free(w);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
+{
+    char json[4096] = "", cursor[64];
+    int pages = 0, seen = 0;
+    setup();
+    for (int k = 0; k < KEDGE_POOL_TENANTS; k++)
+        snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"%031d\"",
+                 k == 0 ? "{\"tenants\":[" : ",", k);
+    snprintf(json + strlen(json), sizeof json - strlen(json), "],\"spares\":0}");
+    for (int i = 0; i < TRAIL; i++) {
+        json[strlen(json) - 2] = (char)('0' + i % 2); /* spares */
+        ck_assert_int_eq(ask("PUT", "/v1/pools/p", json), i == 0 ? 201 : 200);
+    }
+    for (const char *next = ""; next != NULL; pages++) {
+        if (pages > 0)
+            query(KEDGE_QUERY_CURSOR, cursor);
+        ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+        ck_assert_uint_lt(body.length, 80000); /* of twice as much */
+        for (const char *at = kedge_text_str(&body); (at = strstr(at, "{\"revision\":")) != NULL;
+             at++)
+            seen += at != kedge_text_str(&body);
+        next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
+        if (next != NULL)
+            snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(next + 15, "\""), next + 15);
+    }
+    ck_assert_int_eq(pages, 2);
+    ck_assert_int_eq(seen, TRAIL);
     teardown();
 }
 END_TEST
@@ -237,5 +274,6 @@ END_TEST
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
     T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
     T(the_trail_is_watched_from_a_revision_that_it_has)                                            \
-    T(the_most_that_can_be_set_fits_into_one_document)
+    T(the_most_that_can_be_set_fits_into_one_document)                                             \
+    T(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
 KEDGE_CHECK_MAIN("metaserver rest watch", TESTS)

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools as settings: what is right by itself, and beside the other pools. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "settings_private.h"
+
+static const struct {
+    const char *name;
+    uint32_t min, max;
+} numbers[] = {
+    [KEDGE_POOL_SESSIONS_AHEAD] = {"sessions_ahead", 1, KEDGE_POOL_AHEAD_MAX},
+    [KEDGE_POOL_ARENAS_AHEAD] = {"arenas_ahead", 1, KEDGE_POOL_AHEAD_MAX},
+    [KEDGE_POOL_AHEAD_MOST] = {"ahead_max", 1, KEDGE_POOL_AHEAD_MAX},
+    [KEDGE_POOL_DCIS] = {"dcis", 2, KEDGE_POOL_DCIS_MAX},
+    [KEDGE_POOL_SPARES] = {"spares", 0, KEDGE_POOL_DCIS_MAX},
+    [KEDGE_POOL_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, KEDGE_POOL_AHEAD_MAX},
+};
+
+const char *kedge_pool_number_name(enum kedge_pool_number number)
+{
+    return numbers[number].name;
+}
+
+void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint32_t *max)
+{
+    *min = numbers[number].min;
+    *max = numbers[number].max;
+}
+
+static int bad(struct kedge_fault *fault, int status, const char *field, const char *detail)
+{
+    snprintf(fault->field, sizeof fault->field, "%s", field);
+    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    return status;
+}
+
+/* ---- by itself ------------------------------------------------------------------------------ */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int validate_tenants(struct kedge_pool *p, struct kedge_fault *fault)
+{
+    char field[32];
+    KEDGE_ASSERT(p->tenant_count <= KEDGE_POOL_TENANTS);
+    for (uint32_t i = 0; i < p->tenant_count; i++) {
+        snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
+        if (!kedge_setting_is_name(p->tenants[i], KEDGE_TENANT_NAME_MAX))
+            return bad(fault, -EINVAL, field, "is no tenant's name");
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(p->tenants[i], p->tenants[k]) == 0)
+                return bad(fault, -EINVAL, field, "is there twice");
+    }
+    qsort(p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names);
+    return 0;
+}
+
+int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    struct kedge_pool *p = &setting->pool;
+    const uint32_t *number = p->number, most = number[KEDGE_POOL_AHEAD_MOST];
+    char detail[64];
+    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++) {
+        if (number[i] == KEDGE_POOL_UNSAID ||
+            (number[i] >= numbers[i].min && number[i] <= numbers[i].max))
+            continue;
+        snprintf(detail, sizeof detail, "must be a number from %" PRIu32 " to %" PRIu32,
+                 numbers[i].min, numbers[i].max);
+        return bad(fault, -EINVAL, numbers[i].name, detail);
+    }
+    for (int i = KEDGE_POOL_SESSIONS_AHEAD; i <= KEDGE_POOL_ARENAS_AHEAD; i++)
+        if (number[i] != KEDGE_POOL_UNSAID && most < number[i])
+            return bad(fault, -EINVAL, "ahead_max",
+                       "must not be less than sessions_ahead or arenas_ahead");
+    if (p->lease_ms != 0 &&
+        (p->lease_ms < KEDGE_POOL_LEASE_MIN_MS || p->lease_ms > KEDGE_POOL_LEASE_MAX_MS))
+        return bad(fault, -EINVAL, "mr_lease_ms", "must be a number from 10 to 3600000");
+    if (p->grace_ms != KEDGE_POOL_NEVER && p->grace_ms > KEDGE_GRACE_MAX_MS)
+        return bad(fault, -EINVAL, "grace_ms", "must be at most 9007199254: 104 days");
+    return validate_tenants(p, fault);
+}
+
+bool kedge_pool_same(const struct kedge_setting *one, const struct kedge_setting *other)
+{
+    const struct kedge_pool *a = &one->pool, *b = &other->pool;
+    bool same = strcmp(a->nodes.text, b->nodes.text) == 0 && a->id == b->id &&
+                memcmp(a->number, b->number, sizeof a->number) == 0 && a->lease_ms == b->lease_ms &&
+                a->grace_ms == b->grace_ms && a->tenant_count == b->tenant_count;
+    for (uint32_t i = 0; same && i < a->tenant_count; i++)
+        same = strcmp(a->tenants[i], b->tenants[i]) == 0;
+    return same;
+}
+
+/* ---- beside the others ---------------------------------------------------------------------- */
+
+uint16_t kedge_pool_id(const char *name)
+{
+    return (uint16_t)(2 + kedge_crc32c(0, name, strlen(name)) % (UINT16_MAX - 1));
+}
+
+static bool has_tenant(const struct kedge_pool *p, const char *tenant)
+{
+    return bsearch(tenant, p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names) !=
+           NULL;
+}
+
+const struct kedge_setting *kedge_settings_pool_of(const struct kedge_settings *s,
+                                                   const char *tenant)
+{
+    const struct kedge_setting *pool = NULL;
+    const char *after = "";
+    while ((pool = kedge_settings_after(s, KEDGE_POOL, after)) != NULL) {
+        if (has_tenant(&pool->pool, tenant))
+            return pool;
+        after = pool->name;
+    }
+    return NULL;
+}
+
+static int choose_id(const struct kedge_settings *s, const struct kedge_setting *to, uint16_t *id,
+                     struct kedge_fault *fault)
+{
+    const struct kedge_setting *there = kedge_settings_find(s, KEDGE_POOL, to->name);
+    char detail[128];
+    *id = to->pool.id != 0 ? to->pool.id : there != NULL ? there->pool.id : kedge_pool_id(to->name);
+    if (there == NULL || there->pool.id == *id)
+        return 0;
+    snprintf(detail, sizeof detail,
+             "is %" PRIu16 " as long as the pool is there: delete it, and create it anew",
+             there->pool.id);
+    return bad(fault, -EPERM, "number", detail);
+}
+
+static int check_pair(const struct kedge_setting *to, uint16_t id,
+                      const struct kedge_setting *other, struct kedge_fault *fault)
+{
+    char field[32], detail[160];
+    if (id == other->pool.id) {
+        snprintf(detail, sizeof detail,
+                 "%" PRIu16 " is that of pool %.31s: choose another `number`", id, other->name);
+        return bad(fault, -EEXIST, "number", detail);
+    }
+    for (uint32_t i = 0; i < to->pool.tenant_count; i++) {
+        if (!has_tenant(&other->pool, to->pool.tenants[i]))
+            continue;
+        snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
+        snprintf(detail, sizeof detail,
+                 "tenant %.31s is in pool %.31s: take it from that one first", to->pool.tenants[i],
+                 other->name);
+        return bad(fault, -EEXIST, field, detail);
+    }
+    return 0;
+}
+
+int kedge_pool_check(const struct kedge_settings *s, const struct kedge_setting *to, uint16_t *id,
+                     struct kedge_fault *fault)
+{
+    const struct kedge_setting *other;
+    const char *after = "";
+    int status = choose_id(s, to, id, fault);
+    while (status == 0 && (other = kedge_settings_after(s, KEDGE_POOL, after)) != NULL) {
+        after = other->name;
+        if (strcmp(other->name, to->name) != 0)
+            status = check_pair(to, *id, other, fault);
+    }
+    return status;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools side by side: their numbers, periods and tenants, without sockets. */
+#include "settings_world.h"
+
+static void shows(const char *path, const char *text)
+{
+    ck_assert_int_eq(ask("GET", path, ""), 200);
+    ck_assert_msg(says(text), "%s has no %s: %s", path, text, kedge_text_str(&body));
+}
+
+static void refused(int status, const char *path, const char *json, const char *field,
+                    const char *sentence)
+{
+    char text[128];
+    uint64_t revision = kedge_settings_revision(s.settings);
+    ck_assert_msg(ask("PUT", path, json) == status, "%s %s: %s", path, json, kedge_text_str(&body));
+    snprintf(text, sizeof text, "\"field\":\"%s\"", field);
+    ck_assert_msg(says(text) && says(sentence), "%s", kedge_text_str(&body));
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), revision);
+}
+
+START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 201);
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"gold\",\"revision\":1,\"nodes\":{},\"number\":513}\n");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{}"), 201);
+    ck_assert(says("\"number\":58624"));
+    ck_assert_uint_eq(kedge_pool_id("silver"), 58624);
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", i);
+        ck_assert_uint_ge(kedge_pool_id(name), 2);
+    }
+    teardown();
+}
+END_TEST
+
+START_TEST(a_pools_number_stays)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 201);
+    refused(409, "/v1/pools/gold", "{\"number\":514}", "number", "is 513 as long as");
+    ck_assert(says("urn:kedge:problem:fixed"));
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 200);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 1);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"spares\":3}"), 200); /* not said: kept */
+    ck_assert(says("\"number\":513") && says("\"spares\":3"));
+    ck_assert_int_eq(ask("DELETE", "/v1/pools/gold", ""), 204);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":514}"), 201);
+    teardown();
+}
+END_TEST
+
+START_TEST(no_two_pools_have_one_number)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":58624}"), 201);
+    refused(409, "/v1/pools/lead", "{\"number\":58624}", "number",
+            "58624 is that of pool gold: choose another `number`");
+    ck_assert(says("urn:kedge:problem:pool-taken"));
+    refused(409, "/v1/pools/silver", "{}", "number", "is that of pool gold"); /* by its name */
+    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"number\":7}"), 201);
+    /* Two names with one hash, as there are. */
+    ck_assert_uint_eq(kedge_pool_id("p393"), kedge_pool_id("p434"));
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p393", "{}"), 201);
+    refused(409, "/v1/pools/p434", "{}", "number", "is that of pool p393");
+    teardown();
+}
+END_TEST
+
+START_TEST(a_tenant_is_in_one_pool)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"tenants\":[\"web\",\"batch\"]}"), 201);
+    ck_assert(says("\"tenants\":[\"batch\",\"web\"]")); /* by name, though none is there */
+    refused(409, "/v1/pools/lead", "{\"tenants\":[\"zoo\",\"web\",\"any\"]}", "tenants[1]",
+            "tenant web is in pool gold: take it from that one first");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"tenants\":[\"zoo\"]}"), 201);
+    refused(409, "/v1/pools/gold", "{\"tenants\":[\"batch\",\"zoo\"]}", "tenants[1]",
+            "is in pool lead");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"tenants\":[\"batch\"]}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"tenants\":[\"zoo\",\"web\"]}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{}"), 200);
+    ck_assert(!says("tenants"));
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert(says("\"tenants\":[\"batch\"]")); /* the trail keeps who was in it */
+    teardown();
+}
+END_TEST
+
+START_TEST(values_of_a_pool_have_bounds)
+{
+    static const struct {
+        const char *json, *field;
+    } wrong[] = {{"{\"number\":0}", "number"},
+                 {"{\"number\":65536}", "number"},
+                 {"{\"number\":\"7\"}", "number"},
+                 {"{\"mr_lease_ms\":9}", "mr_lease_ms"},
+                 {"{\"mr_lease_ms\":3600001}", "mr_lease_ms"},
+                 {"{\"grace_ms\":9007199255}", "grace_ms"},
+                 {"{\"grace_ms\":-1}", "grace_ms"},
+                 {"{\"tenants\":\"web\"}", "tenants"},
+                 {"{\"tenants\":[\"web\",7]}", "tenants[1]"},
+                 {"{\"tenants\":[\"Web\"]}", "tenants[0]"},
+                 {"{\"tenants\":[\"a2345678901234567890123456789012\"]}", "tenants[0]"},
+                 {"{\"tenants\":[\"web\",\"a\",\"web\"]}", "tenants[2]"}};
+    char json[1024] = "{\"tenants\":[";
+    setup();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused(400, "/v1/pools/p", wrong[i].json, wrong[i].field, "malformed");
+    for (int i = 0; i <= KEDGE_POOL_TENANTS; i++)
+        snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"t%d\"", i > 0 ? "," : "", i);
+    snprintf(json + strlen(json), sizeof json - strlen(json), "]}");
+    refused(400, "/v1/pools/p", json, "tenants", "at most 64");
+    ck_assert_int_eq(
+        ask("PUT", "/v1/pools/p", "{\"number\":1,\"mr_lease_ms\":10,\"grace_ms\":9007199254}"),
+        201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/pools/p", "{\"number\":1,\"mr_lease_ms\":3600000,\"grace_ms\":0}"), 200);
+    ck_assert_str_eq(kedge_text_str(&body),
+                     "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"number\":1,"
+                     "\"mr_lease_ms\":3600000,\"grace_ms\":0}\n");
+    teardown();
+}
+END_TEST
+
+START_TEST(an_agent_is_told_which_pool_a_tenant_has)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1",
+                         "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
+                         "\"transports\":[\"dc\"],\"dct_number\":1,\"dc_key\":\"0000000000000001\","
+                         "\"mtu\":4096}]}"),
+                     201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/blue", "{\"uids\":[2]}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/red", "{\"uids\":[1]}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold",
+                         "{\"nodes\":{\"zone\":\"a\"},\"number\":513,\"mr_lease_ms\":50,"
+                         "\"tenants\":[\"red\"]}"),
+                     201);
+    shows("/v1/nodes/n1/configuration", "\"window_ops\":0},{\"name\":\"red\"");
+    shows("/v1/nodes/n1/configuration", "\"window_ops\":0,\"pool\":\"gold\"}]");
+    shows("/v1/nodes/n1/configuration", "\"pools\":[]"); /* its node has no such pool */
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
+    shows("/v1/nodes/n1/configuration", "\"number\":513,\"mr_lease_ms\":50,");
+    ck_assert_int_eq(ask("GET", "/v1/tenants/red", ""), 200);
+    ck_assert(!says("pool"));
+    teardown();
+}
+END_TEST
+
+START_TEST(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
+{
+    const struct kedge_store_change older = {.revision = 2,
+                                             .time_ms = 1,
+                                             .who = "uid 0",
+                                             .kind = "pool",
+                                             .name = "silver",
+                                             .after = "{\"nodes\":{},\"spares\":1}"};
+    struct kedge_errbuf err;
+    setup();
+    ck_assert_int_eq(
+        ask("PUT", "/v1/pools/gold", "{\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}"),
+        201);
+    struct kedge_store *store = s.store;
+    ck_assert_int_eq(kedge_store_change(store, &older, &err), 0);
+    close_service();
+    open_service(store);
+    shows("/v1/pools/gold", "\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}");
+    shows("/v1/pools/silver", "\"number\":58624,\"spares\":1}");
+    refused(409, "/v1/pools/silver", "{\"number\":8}", "number", "is 58624 as long as");
+    refused(409, "/v1/pools/silver", "{\"tenants\":[\"b\"]}", "tenants[0]", "is in pool gold");
+    teardown();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_pool_has_a_number_that_is_said_or_follows_from_its_name)                                   \
+    T(a_pools_number_stays)                                                                        \
+    T(no_two_pools_have_one_number)                                                                \
+    T(a_tenant_is_in_one_pool)                                                                     \
+    T(values_of_a_pool_have_bounds)                                                                \
+    T(an_agent_is_told_which_pool_a_tenant_has)                                                    \
+    T(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
+KEDGE_CHECK_MAIN("metaserver rest pools", TESTS)
