@@ -38,17 +38,19 @@ static void print_access(struct kedge_text *t, uint32_t access)
     kedge_text_printf(t, "]");
 }
 
-static void print_owner(const struct agent *a, struct kedge_text *t, const struct lease_owner *o)
+static void print_owner(const struct pool *p, struct kedge_text *t, const struct lease_owner *o)
 {
     kedge_text_printf(t, "\"node\":");
-    kedge_text_json(t, a->config.node);
+    kedge_text_json(t, p->config->node);
+    kedge_text_printf(t, ",\"pool\":");
+    kedge_text_json(t, p->name);
     kedge_text_printf(t, ",\"tenant\":");
     kedge_text_json(t, o->tenant);
     kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d", (unsigned)o->uid, (int)o->pid);
 }
 
 /* The object but for its end. */
-static void print_lease(const struct agent *a, struct kedge_text *t, const struct lease_owner *o,
+static void print_lease(const struct pool *p, struct kedge_text *t, const struct lease_owner *o,
                         const struct kedge_lane_lease *e, const char *state)
 {
     static const char *const states[] = {"gone", "live", "withdrawing", "waiting", "revoked"};
@@ -56,14 +58,14 @@ static void print_lease(const struct agent *a, struct kedge_text *t, const struc
     char id[AGENTD_ID_BYTES];
     worker_id(o, id);
     kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
-    print_owner(a, t, o);
+    print_owner(p, t, o);
     kedge_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
                       (unsigned long long)e->offset, (unsigned long long)e->length);
     print_access(t, e->access);
     kedge_text_printf(t, ",\"state\":\"%s\",\"by_operator\":%s,\"age_ms\":%llu,\"period_ms\":%llu,",
                       state != NULL ? state : states[e->state], e->revoked ? "true" : "false",
                       (unsigned long long)(now > e->born_ns ? (now - e->born_ns) / ms : 0),
-                      (unsigned long long)((a->config.mr_lease_ns + ms - 1) / ms));
+                      (unsigned long long)((p->mr_lease_ns + ms - 1) / ms));
     if (state == NULL && e->state == KEDGE_LEASE_WITHDRAWING && e->due_ns != 0)
         kedge_text_printf(
             t, "\"over_in_ms\":%llu",
@@ -72,8 +74,9 @@ static void print_lease(const struct agent *a, struct kedge_text *t, const struc
         kedge_text_printf(t, "\"over_in_ms\":null");
 }
 
-static void print_worker(const struct agent *a, struct kedge_text *t, const struct agent_session *s)
+static void print_worker(struct kedge_text *t, const struct agent_session *s)
 {
+    const struct pool *p = s->pool;
     struct lease_owner o;
     struct kedge_lane_lease lease;
     char id[AGENTD_ID_BYTES];
@@ -85,7 +88,7 @@ static void print_worker(const struct agent *a, struct kedge_text *t, const stru
     for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
         leases += kedge_lane_lease(s->memory, i, &lease);
     kedge_text_printf(t, "{\"id\":\"%s\",\"session\":%u,", worker_id(&o, id), o.id.session);
-    print_owner(a, t, &o);
+    print_owner(p, t, &o);
     kedge_text_printf(t,
                       ",\"state\":\"%s\",\"age_ms\":%llu,\"arenas\":%u,\"arena_bytes\":%llu,"
                       "\"leases\":%u}",
@@ -144,8 +147,8 @@ static bool parse_filter(struct kedge_http_request *request, struct filter *out)
 static const struct agent_session *shown(const struct agent *a, const struct filter *f,
                                          uint64_t number)
 {
-    const struct agent_session *s = &a->sessions[number];
-    if (!lease_session_shown(s) ||
+    const struct agent_session *s = lease_at(a, (uint32_t)number);
+    if (s == NULL || !lease_session_shown(s) ||
         (f->of_worker && (number != f->worker.session || s->serial != f->worker.serial)))
         return NULL;
     return f->tenant == NULL || strcmp(f->tenant, a->tenants.at[s->tenant - 1].config.name) == 0
@@ -174,7 +177,7 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
     uint64_t n = 0;
     struct agentd_cursor at = f.at;
     kedge_text_printf(t, "{\"leases\":[");
-    for (; at.session < a->config.max_sessions; at.session++, at.place = 0) {
+    for (; at.session < POOLS * a->config.max_sessions; at.session++, at.place = 0) {
         const struct agent_session *s = shown(a, &f, at.session);
         if (s == NULL)
             continue;
@@ -188,7 +191,7 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
                 return;
             }
             kedge_text_printf(t, "%s", n > 1 ? "," : "");
-            print_lease(a, t, &owner, &lease, NULL);
+            print_lease(s->pool, t, &owner, &lease, NULL);
             kedge_text_printf(t, "}");
         }
     }
@@ -205,16 +208,16 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
     uint64_t n = 0;
     struct agentd_cursor at = {.session = f.at.session};
     kedge_text_printf(t, "{\"workers\":[");
-    for (; at.session < a->config.max_sessions; at.session++) {
+    for (; at.session < POOLS * a->config.max_sessions; at.session++) {
         const struct agent_session *s = shown(a, &f, at.session);
         if (s == NULL)
             continue;
         if (n++ == f.limit)
             break;
         kedge_text_printf(t, "%s", n > 1 ? "," : "");
-        print_worker(a, t, s);
+        print_worker(t, s);
     }
-    end_list(t, at.session < a->config.max_sessions ? &at : NULL);
+    end_list(t, at.session < POOLS * a->config.max_sessions ? &at : NULL);
     reply(a, request, 200);
 }
 
@@ -261,7 +264,7 @@ static void get_lease(struct agent *a, struct kedge_http_request *request, const
     if (s == NULL)
         return;
     lease_owner_of(s, &owner);
-    print_lease(a, &a->answer, &owner, &lease, NULL);
+    print_lease(s->pool, &a->answer, &owner, &lease, NULL);
     kedge_text_printf(&a->answer, "}\n");
     reply(a, request, 200);
 }
@@ -271,7 +274,7 @@ static void get_worker(struct agent *a, struct kedge_http_request *request, cons
     const struct agent_session *s = worker_of(a, request, id);
     if (s == NULL)
         return;
-    print_worker(a, &a->answer, s);
+    print_worker(&a->answer, s);
     kedge_text_printf(&a->answer, "\n");
     reply(a, request, 200);
 }
@@ -280,7 +283,7 @@ static void get_worker(struct agent *a, struct kedge_http_request *request, cons
 
 static void print_leases(const struct revocation *r, struct kedge_text *t)
 {
-    const struct agent_session *s = lease_session(r->agent, &r->owner.id);
+    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     for (uint32_t i = 0; i < r->count; i++) {
         struct kedge_lane_lease lease = r->lease[i], now;
         const char *state = "gone";
@@ -289,7 +292,7 @@ static void print_leases(const struct revocation *r, struct kedge_text *t)
             state = revocation_is_over_for(r, &lease) ? "revoked" : NULL;
         }
         kedge_text_printf(t, "%s", i > 0 ? "," : "");
-        print_lease(r->agent, t, &r->owner, &lease, state);
+        print_lease(r->pool, t, &r->owner, &lease, state);
         kedge_text_printf(t, ",\"asked_for\":%s}",
                           r->number == 0 || lease.number == r->number ? "true" : "false");
     }
@@ -299,7 +302,7 @@ static const char *breaks(const struct revocation *r)
 {
     if (r->freed == 0)
         return "nothing: requests to these leases are refused before they reach a connection";
-    if (r->agent->device.rc)
+    if (r->pool->device.rc)
         return "requests to these leases that nodes had begun, or begin until their period is "
                "over, end with IBV_WC_REM_ACCESS_ERR; connections that carried one are made anew, "
                "and what other workers had behind it goes again";
@@ -329,13 +332,13 @@ static void refuse_force(struct kedge_http_request *request, const struct revoca
     snprintf(text, sizeof text,
              "nothing was forced, since the registration could not be replaced (%.300s); the "
              "leases are being withdrawn instead, and are over within %llu ms",
-             why.text, (unsigned long long)(r->agent->config.mr_lease_ns / KEDGE_NS_PER_MS + 1));
+             why.text, (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
     kedge_http_reply_error(request, ENOSPC, text);
 }
 
 void revocation_reply(struct revocation *r, int status)
 {
-    struct agent *a = r->agent;
+    struct agent *a = r->pool->agent;
     struct kedge_http_request *request = r->request;
     struct kedge_text *t = &a->answer;
     const bool over = revocation_is_over(r);
@@ -359,8 +362,8 @@ void revocation_reply(struct revocation *r, int status)
     reply(a, request, over ? 200 : 202);
 }
 
-static enum kedge_http_verdict begin(struct agent *a, struct kedge_http_request *request,
-                                     struct agent_session *s, uint32_t number)
+static enum kedge_http_verdict begin(struct kedge_http_request *request, struct agent_session *s,
+                                     uint32_t number)
 {
     const char *force = kedge_http_query(request, "force");
     bool forced = force != NULL && strcmp(force, "1") == 0;
@@ -373,7 +376,7 @@ static enum kedge_http_verdict begin(struct agent *a, struct kedge_http_request 
                                "its worker has ended, and all that it had is being withdrawn");
         return KEDGE_HTTP_REPLIED;
     }
-    int status = lease_revoke(a, request, s, number, forced);
+    int status = lease_revoke(request, s, number, forced);
     if (status == 0)
         return KEDGE_HTTP_DEFER;
     refuse(request, status);
@@ -388,14 +391,14 @@ static enum kedge_http_verdict delete_leases(struct agent *a, struct kedge_http_
     struct agent_session *s;
     if (id != NULL) {
         s = lease_of(a, request, id, &lease);
-        return s != NULL ? begin(a, request, s, lease.number) : KEDGE_HTTP_REPLIED;
+        return s != NULL ? begin(request, s, lease.number) : KEDGE_HTTP_REPLIED;
     }
     if (worker == NULL) {
         (void)bad_query(request, "name a lease in the path, or say whose with worker=");
         return KEDGE_HTTP_REPLIED;
     }
     s = worker_of(a, request, worker);
-    return s != NULL ? begin(a, request, s, 0) : KEDGE_HTTP_REPLIED;
+    return s != NULL ? begin(request, s, 0) : KEDGE_HTTP_REPLIED;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -432,12 +435,4 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
     else
         get_worker(a, request, id);
     return true;
-}
-
-void leases_metrics(struct agent *a, struct kedge_text *t)
-{
-    kedge_metric_one(t, "kedge_agent_leases_revoked_total", KEDGE_METRIC_COUNTER,
-                     "Leases that the operator revoked.", a->leases.revoked);
-    kedge_metric_one(t, "kedge_agent_arenas_forced_total", KEDGE_METRIC_COUNTER,
-                     "Registrations that the operator took away by force.", a->leases.forced);
 }

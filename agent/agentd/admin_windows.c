@@ -68,18 +68,68 @@ static void print_window(struct kedge_text *t, const struct kedge_lane_window *n
     kedge_text_printf(t, "}");
 }
 
+/* Of all lanes: the limit is what all of them hold; the most of each need not have been at one
+ * time.
+ */
+static void add(struct kedge_lane_window *sum, const struct kedge_lane_window *n)
+{
+    sum->bytes += n->bytes;
+    sum->ops += n->ops;
+    sum->most_bytes += n->most_bytes;
+    sum->most_ops += n->most_ops;
+    sum->waiting += n->waiting;
+    sum->waits += n->waits;
+    sum->waited_ns += n->waited_ns;
+    sum->counted |= n->counted;
+}
+
+static struct kedge_lane_window of_all(const struct agent *a, enum kedge_window_scope scope,
+                                       uint32_t number, struct agentd_limits most)
+{
+    struct kedge_lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (kedge_lane_window(p->lane, scope, number, &n))
+            add(&sum, &n);
+    return sum;
+}
+
+static struct kedge_lane_window of_device(const struct agent *a)
+{
+    return of_all(a, KEDGE_WINDOW_DEVICE, 0, windows_device(a));
+}
+
+static struct kedge_lane_window of_tenant(const struct agent *a, uint32_t i)
+{
+    return of_all(a, KEDGE_WINDOW_TENANT, i, a->tenants.at[i].config.window);
+}
+
 static bool is_worth_showing(const struct kedge_lane_window *n)
 {
     return n->ops > 0 || n->waiting > 0 || n->waits > 0;
 }
 
-void windows_status(struct agent *a, struct kedge_text *t)
+static void print_destinations(const struct pool *p, struct kedge_text *t, uint32_t *shown)
 {
     struct kedge_lane_window n;
     char gid[KEDGE_GID_TEXT];
+    for (uint32_t i = 0; i < MAX_FLOWS && *shown < DESTINATIONS_SHOWN; i++) {
+        if (!kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
+            continue;
+        kedge_text_printf(t, "%s{\"gid\":\"%s\",\"pool\":", *shown > 0 ? "," : "",
+                          kedge_gid_format(n.gid, gid));
+        kedge_text_json(t, p->name);
+        kedge_text_printf(t, ",");
+        print_window(t, &n);
+        ++*shown;
+    }
+}
+
+void windows_status(struct agent *a, struct kedge_text *t)
+{
+    struct kedge_lane_window n = of_device(a);
     const char *comma = "";
+    uint32_t shown = 0;
     kedge_text_printf(t, ",\"windows\":{\"device\":{");
-    (void)kedge_lane_window(a->lane, KEDGE_WINDOW_DEVICE, 0, &n);
     print_window(t, &n);
     kedge_text_printf(t, ",\"tenants\":[");
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
@@ -88,20 +138,13 @@ void windows_status(struct agent *a, struct kedge_text *t)
         kedge_text_printf(t, "%s{\"tenant\":", comma);
         kedge_text_json(t, a->tenants.at[i].config.name);
         kedge_text_printf(t, ",");
-        (void)kedge_lane_window(a->lane, KEDGE_WINDOW_TENANT, i, &n);
+        n = of_tenant(a, i);
         print_window(t, &n);
         comma = ",";
     }
     kedge_text_printf(t, "],\"destinations\":[");
-    comma = "";
-    for (uint32_t i = 0, shown = 0; i < MAX_FLOWS && shown < DESTINATIONS_SHOWN; i++) {
-        if (!kedge_lane_window(a->lane, KEDGE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
-            continue;
-        kedge_text_printf(t, "%s{\"gid\":\"%s\",", comma, kedge_gid_format(n.gid, gid));
-        print_window(t, &n);
-        comma = ",";
-        shown++;
-    }
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        print_destinations(p, t, &shown);
     kedge_text_printf(t, "]}");
 }
 
@@ -119,29 +162,23 @@ static bool destinations(struct agent *a, enum field field, uint64_t *out)
 {
     struct kedge_lane_stats s;
     struct kedge_lane_window n;
-    kedge_lane_stats(a->lane, &s);
-    *out = 0;
-    switch (field) {
-    case LIMIT_BYTES:
-        *out = windows_destination(a).bytes;
+    if (field == LIMIT_BYTES || field == LIMIT_OPS) {
+        const struct agentd_limits each = windows_destination(a);
+        *out = field == LIMIT_BYTES ? each.bytes : each.ops;
         return true;
-    case LIMIT_OPS:
-        *out = windows_destination(a).ops;
-        return true;
-    case WAITING:
-        for (uint32_t i = 0; i < MAX_FLOWS; i++)
-            if (kedge_lane_window(a->lane, KEDGE_WINDOW_DESTINATION, i, &n))
-                *out += n.waiting;
-        return true;
-    case WAITS:
-        *out = s.window_waits[KEDGE_WINDOW_DESTINATION];
-        return true;
-    case WAITED:
-        *out = s.window_waited_ns[KEDGE_WINDOW_DESTINATION];
-        return true;
-    default:
-        return false;
     }
+    *out = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        kedge_lane_stats(p->lane, &s);
+        if (field == WAITS)
+            *out += s.window_waits[KEDGE_WINDOW_DESTINATION];
+        else if (field == WAITED)
+            *out += s.window_waited_ns[KEDGE_WINDOW_DESTINATION];
+        for (uint32_t i = 0; field == WAITING && i < MAX_FLOWS; i++)
+            if (kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n))
+                *out += n.waiting;
+    }
+    return field == WAITING || field == WAITS || field == WAITED;
 }
 
 void windows_metrics(struct agent *a, struct kedge_text *t)
@@ -153,7 +190,7 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
         kedge_metric_head(t, fields[f].metric,
                           f == WAITS || f == WAITED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
                           fields[f].help);
-        (void)kedge_lane_window(a->lane, KEDGE_WINDOW_DEVICE, 0, &n);
+        n = of_device(a);
         values_of(&n, value);
         sample(t, f, labels, 1, value[f]);
         labels[0].value = "destination";
@@ -164,7 +201,7 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             labels[1].value = a->tenants.at[i].config.name;
-            (void)kedge_lane_window(a->lane, KEDGE_WINDOW_TENANT, i, &n);
+            n = of_tenant(a, i);
             values_of(&n, value);
             sample(t, f, labels, 2, value[f]);
         }

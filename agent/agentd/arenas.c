@@ -29,7 +29,7 @@ static void make_memory(uv_work_t *work)
 {
     struct arena *arena = work->data;
     /* soft is a CPU, and would have to touch them. */
-    if (strcmp(arena->agent->config.provider, kedge_fab_soft.name) == 0)
+    if (strcmp(arena->pool->config->provider, kedge_fab_soft.name) == 0)
         arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
     else
         arena->status = kedge_fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
@@ -53,15 +53,18 @@ static void free_memory(uv_work_t *work)
 
 static void on_freed(uv_work_t *work, int status)
 {
+    struct arena *arena = work->data;
     (void)status;
-    free(work->data);
+    arena->pool->works--;
+    free(arena);
 }
 
 static void start(struct arena *arena, uv_work_cb work, uv_after_work_cb after)
 {
     arena->busy = true;
     arena->work.data = arena;
-    int status = uv_queue_work(&arena->agent->loop, &arena->work, work, after);
+    arena->pool->works++;
+    int status = uv_queue_work(&arena->pool->agent->loop, &arena->work, work, after);
     KEDGE_ASSERT(status == 0); /* fails without a callback alone */
 }
 
@@ -71,38 +74,38 @@ static void start(struct arena *arena, uv_work_cb work, uv_after_work_cb after)
 static void belong(struct arena *arena, uint32_t tenant)
 {
     if (arena->tenant == 0 && tenant != 0)
-        arena->agent->tenants.at[tenant - 1].arenas++;
+        arena->pool->agent->tenants.at[tenant - 1].arenas++;
     arena->tenant = tenant;
 }
 
-static struct arena *arena_new(struct agent *a, uint32_t tenant, uint64_t bytes)
+static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
 {
     struct arena *arena = calloc(1, sizeof *arena);
     if (arena == NULL)
         return NULL;
-    *arena = (struct arena){.agent = a, .bytes = bytes, .mem = {.fd = -1}};
+    *arena = (struct arena){.pool = p, .bytes = bytes, .mem = {.fd = -1}};
     belong(arena, tenant);
     return arena;
 }
 
-static void count_memory(struct agent *a, const struct arena *arena)
+static void count_memory(struct pool *p, const struct arena *arena)
 {
-    a->count.arenas++;
-    a->count.arena_bytes += arena->mem.size;
+    p->count.arenas++;
+    p->count.arena_bytes += arena->mem.size;
 }
 
 static void arena_free(struct arena *arena)
 {
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     if (arena->tenant != 0)
-        a->tenants.at[arena->tenant - 1].arenas--;
+        p->agent->tenants.at[arena->tenant - 1].arenas--;
     if (arena->mem.addr == NULL) {
         free(arena);
         return;
     }
-    a->count.arenas--;
-    a->count.arena_bytes -= arena->mem.size;
-    if (!a->stopping) {
+    p->count.arenas--;
+    p->count.arena_bytes -= arena->mem.size;
+    if (!p->stopping) {
         start(arena, free_memory, on_freed);
         return;
     }
@@ -113,7 +116,7 @@ static void arena_free(struct arena *arena)
 struct kedge_fab_ctl arena_registration(const struct arena *arena)
 {
     return (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
-                                  .mr = {.pd = arena->agent->device.pd,
+                                  .mr = {.pd = arena->pool->device.pd,
                                          .mem = &arena->mem,
                                          .length = arena->mem.size,
                                          .access = ALL_ACCESS}};
@@ -122,19 +125,19 @@ struct kedge_fab_ctl arena_registration(const struct arena *arena)
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */
 static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ctl *ctl))
 {
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     arena->busy = true;
     arena->ctl = arena_registration(arena);
     arena->ctl.done = done;
     arena->ctl.user = arena;
-    a->fab_ops++;
-    kedge_fab_submit(a->device.fab, &arena->ctl);
+    p->fab_ops++;
+    kedge_fab_submit(p->device.fab, &arena->ctl);
 }
 
 static struct arena *registered(struct kedge_fab_ctl *ctl)
 {
     struct arena *arena = ctl->user;
-    arena->agent->fab_ops--;
+    arena->pool->fab_ops--;
     arena->busy = false;
     arena->mr = ctl->status == 0 ? ctl->mr.x : NULL;
     return arena;
@@ -144,7 +147,7 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
 static int arena_register_now(struct arena *arena)
 {
     struct kedge_fab_ctl c = arena_registration(arena);
-    int status = kedge_fab_call(arena->agent->device.fab, &c);
+    int status = kedge_fab_call(arena->pool->device.fab, &c);
     arena->mr = status == 0 ? c.mr.x : NULL;
     return status;
 }
@@ -173,53 +176,52 @@ static uint32_t length_of(const struct arena *list)
 
 /* One that is ready, of the usual size: one that this tenant had before, else one that nobody had.
  */
-static struct arena *take_ready(struct agent *a, uint32_t tenant, uint64_t bytes)
+static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
 {
-    if (bytes != a->config.arena_bytes)
+    if (bytes != p->config->arena_bytes)
         return NULL;
-    struct arena *arena = pop(&a->arenas_of[tenant - 1]);
+    struct arena *arena = pop(&p->arenas_of[tenant - 1]);
     if (arena == NULL) {
-        arena = pop(&a->arenas_ahead);
-        a->count.arenas_ahead -= arena != NULL;
+        arena = pop(&p->arenas_ahead);
+        p->count.arenas_ahead -= arena != NULL;
     }
     if (arena != NULL)
         belong(arena, tenant);
     return arena;
 }
 
-int arena_take(struct agent *a, uint32_t tenant, struct arena **out)
+int arena_take(struct pool *p, uint32_t tenant, struct arena **out)
 {
-    struct arena *arena = take_ready(a, tenant, a->config.arena_bytes);
+    struct arena *arena = take_ready(p, tenant, p->config->arena_bytes);
     if (arena == NULL) {
-        arena = arena_new(a, tenant, a->config.arena_bytes);
+        arena = arena_new(p, tenant, p->config->arena_bytes);
         if (arena == NULL)
             return -ENOMEM;
         make_memory(&(uv_work_t){.data = arena});
         int status = arena->status;
         if (status == 0) {
-            count_memory(a, arena);
+            count_memory(p, arena);
             status = arena_register_now(arena);
         }
         if (status != 0) {
             arena_free(arena);
             return status;
         }
-        a->count.not_ahead++;
+        p->count.not_ahead++;
     }
     *out = arena;
     return 0;
 }
 
-int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session,
-              struct arena **out)
+int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session, struct arena **out)
 {
-    struct arena *arena = take_ready(a, tenant, bytes);
+    struct arena *arena = take_ready(p, tenant, bytes);
     if (arena == NULL) {
-        arena = arena_new(a, tenant, bytes);
+        arena = arena_new(p, tenant, bytes);
         if (arena == NULL)
             return -ENOMEM;
         start(arena, make_memory, on_made);
-        a->count.not_ahead++;
+        p->count.not_ahead++;
     }
     arena->session = session;
     arena->asked = arena->busy;
@@ -228,11 +230,11 @@ int arena_ask(struct agent *a, uint32_t tenant, uint64_t bytes, uint32_t session
 }
 
 /* Workers that come are refused for want of it, and hear no more than that. */
-static void say_failed(struct agent *a, int status)
+static void say_failed(struct pool *p, int status)
 {
     struct kedge_errbuf why;
-    if (status == 0 || a->stopping || a->device_lost ||
-        !kedge_log_allow(&a->arena_log, kedge_clock_ns(), ARENAS_LOGGED_S * KEDGE_NS_PER_S, 1,
+    if (status == 0 || p->stopping || p->agent->device_lost ||
+        !kedge_log_allow(&p->arena_log, kedge_clock_ns(), ARENAS_LOGGED_S * KEDGE_NS_PER_S, 1,
                          NULL))
         return;
     (void)device_why(status, &why);
@@ -242,20 +244,20 @@ static void say_failed(struct agent *a, int status)
 
 static void made(struct arena *arena, int status)
 {
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     if (!arena->asked) {
-        a->arenas_making--;
-        say_failed(a, status);
-        a->arenas_failed = status != 0;
-        a->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
+        p->arenas_making--;
+        say_failed(p, status);
+        p->arenas_failed = status != 0;
+        p->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
     } else if (!arena->unwanted) {
-        session_arena(a, arena, status);
+        session_arena(p, arena, status);
         if (status == 0)
             return;
     }
     if (status == 0 && !arena->unwanted) {
-        push(&a->arenas_ahead, arena);
-        a->count.arenas_ahead++;
+        push(&p->arenas_ahead, arena);
+        p->count.arenas_ahead++;
     } else if (status == 0) {
         arena_retire(arena);
     } else {
@@ -271,12 +273,13 @@ static void on_made_registered(struct kedge_fab_ctl *ctl)
 static void on_made(uv_work_t *work, int cancelled)
 {
     struct arena *arena = work->data;
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     (void)cancelled; /* nothing here cancels */
+    p->works--;
     arena->busy = false;
     if (arena->status == 0)
-        count_memory(a, arena);
-    if (arena->status == 0 && !a->stopping)
+        count_memory(p, arena);
+    if (arena->status == 0 && !p->stopping)
         arena_register(arena, on_made_registered);
     else
         made(arena, arena->status != 0 ? arena->status : -ECANCELED);
@@ -284,15 +287,15 @@ static void on_made(uv_work_t *work, int cancelled)
 
 static bool has_place(const struct arena *arena)
 {
-    const struct agent *a = arena->agent;
-    return a->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(a->arenas_of[arena->tenant - 1]) < a->pool.arenas;
+    const struct pool *p = arena->pool;
+    return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
+           length_of(p->arenas_of[arena->tenant - 1]) < p->stock.arenas;
 }
 
 static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
 {
     struct arena *arena = registered(ctl);
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     if (ctl->status != 0) {
         arena_free(arena);
         return;
@@ -301,17 +304,18 @@ static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
         arena_retire(arena);
         return;
     }
-    a->count.recycled++;
-    push(&a->arenas_of[arena->tenant - 1], arena);
+    p->count.recycled++;
+    push(&p->arenas_of[arena->tenant - 1], arena);
 }
 
 static void on_zeroed(uv_work_t *work, int cancelled)
 {
     struct arena *arena = work->data;
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     (void)cancelled;
+    p->works--;
     arena->busy = false;
-    if (a->stopping || arena->status != 0 || !has_place(arena))
+    if (p->stopping || arena->status != 0 || !has_place(arena))
         arena_free(arena);
     else
         arena_register(arena, on_zeroed_registered);
@@ -321,20 +325,20 @@ static void on_zeroed(uv_work_t *work, int cancelled)
 static void on_deregistered(struct kedge_fab_ctl *ctl)
 {
     struct arena *arena = ctl->user;
-    struct agent *a = arena->agent;
+    struct pool *p = arena->pool;
     int status = ctl->status;
-    a->fab_ops--;
+    p->fab_ops--;
     if (status == 0 && arena->lost)
         status = -EIO; /* said when it was lost */
     if (status != 0) { /* still registered: never lent again, and not unmapped under a device */
         kedge_log(KEDGE_LOG_ERROR, "an arena could not be deregistered and is lost", "error=\"%s\"",
                   strerror(-status));
         if (arena->tenant != 0)
-            a->tenants.at[arena->tenant - 1].arenas--;
+            p->agent->tenants.at[arena->tenant - 1].arenas--;
         return;
     }
     arena->mr = NULL;
-    if (a->stopping || arena->tenant == 0 || arena->mem.size != a->config.arena_bytes ||
+    if (p->stopping || arena->tenant == 0 || arena->mem.size != p->config->arena_bytes ||
         !has_place(arena))
         arena_free(arena);
     else
@@ -349,48 +353,48 @@ void arena_retire(struct arena *arena)
     }
     arena->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_DEREG_MR, .done = on_deregistered, .user = arena, .mr = {.x = arena->mr}};
-    arena->agent->fab_ops++;
-    kedge_fab_submit(arena->agent->device.fab, &arena->ctl);
+    arena->pool->fab_ops++;
+    kedge_fab_submit(arena->pool->device.fab, &arena->ctl);
 }
 
 /* One after another, now and then, when the last one failed: a full tmpfs and a device without room
  * for more are not asked many times at once. */
-void arenas_refill(struct agent *a)
+void arenas_refill(struct pool *p)
 {
-    if (a->arenas_failed && kedge_clock_ns() < a->arenas_after_ns)
+    if (p->arenas_failed && kedge_clock_ns() < p->arenas_after_ns)
         return;
-    uint32_t most = a->arenas_failed ? 1 : a->pool.arenas;
-    while (!a->stopping && a->arenas_making < most &&
-           a->count.arenas_ahead + a->arenas_making < a->pool.arenas) {
-        struct arena *arena = arena_new(a, 0, a->config.arena_bytes);
+    uint32_t most = p->arenas_failed ? 1 : p->stock.arenas;
+    while (!p->stopping && p->arenas_making < most &&
+           p->count.arenas_ahead + p->arenas_making < p->stock.arenas) {
+        struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
         if (arena == NULL)
             return;
-        a->arenas_making++;
+        p->arenas_making++;
         start(arena, make_memory, on_made);
     }
 }
 
-void arenas_shed(struct agent *a, uint32_t most)
+void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && a->count.arenas_ahead > a->pool.arenas; most--) {
-        a->count.arenas_ahead--;
-        arena_retire(pop(&a->arenas_ahead));
+    for (; most > 0 && p->count.arenas_ahead > p->stock.arenas; most--) {
+        p->count.arenas_ahead--;
+        arena_retire(pop(&p->arenas_ahead));
     }
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-        for (uint32_t n = length_of(a->arenas_of[i]); most > 0 && n > a->pool.arenas; n--, most--)
-            arena_retire(pop(&a->arenas_of[i]));
+        for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->stock.arenas; n--, most--)
+            arena_retire(pop(&p->arenas_of[i]));
 }
 
-void arenas_forget(struct agent *a, uint32_t tenant)
+void arenas_forget(struct pool *p, uint32_t tenant)
 {
-    for (struct arena *arena; (arena = pop(&a->arenas_of[tenant - 1])) != NULL;)
+    for (struct arena *arena; (arena = pop(&p->arenas_of[tenant - 1])) != NULL;)
         arena_retire(arena);
 }
 
-void arenas_stop(struct agent *a)
+void arenas_stop(struct pool *p)
 {
-    for (struct arena *arena; (arena = pop(&a->arenas_ahead)) != NULL;)
+    for (struct arena *arena; (arena = pop(&p->arenas_ahead)) != NULL;)
         arena_retire(arena);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-        arenas_forget(a, i + 1);
+        arenas_forget(p, i + 1);
 }

@@ -22,6 +22,7 @@ enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
 
 struct connection {
     struct agent *agent;
+    struct pool *pool; /* attached: that its session is of */
     int fd, pidfd;
     uv_poll_t poll, process;
     uv_timer_t deadline; /* to attach by */
@@ -75,7 +76,7 @@ void connection_close(struct connection *c)
         }
     a->connection_count--;
     if (c->attached)
-        session_release(a, c->session, KEDGE_REASON_CLOSED);
+        session_release(c->pool, c->session, KEDGE_REASON_CLOSED);
     (void)shutdown(c->fd, SHUT_RDWR);
     if (c->handles == 0) /* whoever has accepted it frees it */
         return;
@@ -135,9 +136,72 @@ static void answer_error(struct connection *c, uint32_t tag, int status, const c
 
 static void refuse(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    c->agent->count.refused++;
+    c->agent->refused++;
     answer_error(c, tag, status, text);
     connection_close(c);
+}
+
+/* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer. */
+static struct pool *choose_pool(struct connection *c, const struct kedge_control_attach *m)
+{
+    struct agent *a = c->agent;
+    char text[240];
+    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL) {
+        snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
+                 m->pool, a->config.pool);
+        refuse(c, m->h.tag, -ENOENT, text);
+        return NULL;
+    }
+    if (node_refuses(a, text, sizeof text)) {
+        refuse(c, m->h.tag, -EBUSY, text);
+        return NULL;
+    }
+    int tenant = agentd_tenants_find(&a->tenants, c->peer.uid);
+    if (tenant < 0) {
+        snprintf(text, sizeof text,
+                 "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent)",
+                 (unsigned)c->peer.uid);
+        refuse(c, m->h.tag, -EACCES, text);
+        return NULL;
+    }
+    c->tenant = (uint32_t)tenant + 1;
+    struct pool *p = pools_of_tenant(a, c->tenant, text, sizeof text);
+    if (p == NULL) {
+        refuse(c, m->h.tag, -EBUSY, text);
+        return NULL;
+    }
+    if (m->pool[0] != '\0' && strcmp(m->pool, p->name) != 0) {
+        snprintf(text, sizeof text, "pool %.31s is not that of tenant %s, which has %.31s", m->pool,
+                 a->tenants.at[tenant].config.name, p->name);
+        refuse(c, m->h.tag, -EACCES, text);
+        return NULL;
+    }
+    return p;
+}
+
+/* The worker maps what it got while the lane hears of it. */
+static void hand_over(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    const struct agentd_config *config = p->config;
+    const struct agent_session *s = &p->sessions[c->session];
+    struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(config->sq_slots),
+                                         .ro_bytes = KEDGE_SESSION_RO_BYTES(config->cq_slots),
+                                         .peers_bytes = p->peers_bytes,
+                                         .arena_bytes = s->arena[0]->mem.size,
+                                         .session = c->session,
+                                         .tenant = s->ro->tenant};
+    int fds[KEDGE_FD_COUNT] = {[KEDGE_FD_RW] = s->rw_fd,
+                               [KEDGE_FD_RO] = s->ro_fd,
+                               [KEDGE_FD_DOORBELL] = s->doorbell,
+                               [KEDGE_FD_PEERS] = p->peers_fd,
+                               [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
+    int status =
+        send_message(c->fd, &out, KEDGE_CONTROL_ATTACHED, sizeof out, tag, fds, KEDGE_FD_COUNT);
+    session_begin(p, c->session);
+    if (status != 0)
+        connection_close(c);
+    sessions_taken(p);
 }
 
 static void attach(struct connection *c, const struct kedge_control_attach *m)
@@ -148,26 +212,10 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         refuse(c, m->h.tag, -EPROTO, "this connection has a session already: open another one");
         return;
     }
-    if (m->pool[0] != '\0' && strcmp(m->pool, a->config.pool) != 0) {
-        snprintf(text, sizeof text, "there is no pool %.31s on this host (it has %.31s)", m->pool,
-                 a->config.pool);
-        refuse(c, m->h.tag, -ENOENT, text);
+    struct pool *p = choose_pool(c, m);
+    if (p == NULL)
         return;
-    }
-    if (node_refuses(a, text, sizeof text)) {
-        refuse(c, m->h.tag, -EBUSY, text);
-        return;
-    }
-    int tenant = agentd_tenants_find(&a->tenants, c->peer.uid);
-    if (tenant < 0) {
-        snprintf(text, sizeof text,
-                 "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent)",
-                 (unsigned)c->peer.uid);
-        refuse(c, m->h.tag, -EACCES, text);
-        return;
-    }
-    c->tenant = (uint32_t)tenant + 1;
-    int status = session_take(a, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
     if (status != 0) {
         const char *why =
             status == -EDQUOT   ? "tenant %s has used up its quota of sessions or memory"
@@ -177,28 +225,11 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         refuse(c, m->h.tag, status, text);
         return;
     }
+    c->pool = p;
     c->attached = true;
     if (c->handles > 0)
         uv_timer_stop(&c->deadline);
-    const struct agent_session *s = &a->sessions[c->session];
-    struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(a->config.sq_slots),
-                                         .ro_bytes = KEDGE_SESSION_RO_BYTES(a->config.cq_slots),
-                                         .peers_bytes = a->peers_bytes,
-                                         .arena_bytes = s->arena[0]->mem.size,
-                                         .session = c->session,
-                                         .tenant = s->ro->tenant};
-    int fds[KEDGE_FD_COUNT] = {[KEDGE_FD_RW] = s->rw_fd,
-                               [KEDGE_FD_RO] = s->ro_fd,
-                               [KEDGE_FD_DOORBELL] = s->doorbell,
-                               [KEDGE_FD_PEERS] = a->peers_fd,
-                               [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
-    /* The worker maps what it got while the lane hears of it. */
-    status = send_message(c->fd, &out, KEDGE_CONTROL_ATTACHED, sizeof out, m->h.tag, fds,
-                          KEDGE_FD_COUNT);
-    session_begin(a, c->session);
-    if (status != 0)
-        connection_close(c);
-    sessions_taken(a);
+    hand_over(c, m->h.tag);
 }
 
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
@@ -244,7 +275,7 @@ static void resolve(struct connection *c, const struct kedge_control_resolve *m)
     }
     c->resolving = true;
     c->resolve_tag = m->h.tag;
-    registrations_resolve(c->agent, m->name, resolved, c);
+    registrations_resolve(c->agent, c->pool->number, m->name, resolved, c);
 }
 
 /* ---- what comes in
@@ -282,7 +313,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     if (h->type == KEDGE_CONTROL_ARENA) {
         const struct kedge_control_arena *m = packet;
         c->arena_tag = h->tag;
-        status = session_more(c->agent, c->session, m->bytes);
+        status = session_more(c->pool, c->session, m->bytes);
         if (status != 0)
             answer_error(
                 c, h->tag, status,
@@ -460,7 +491,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
             connection_begin(c);
             continue;
         }
-        a->count.refused++;
+        a->refused++;
         (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
         close_socket(a, fd);
     }

@@ -38,10 +38,10 @@ static int reg_mr(struct agent_device *d, struct kedge_fab_pd *pd, const struct 
     return status;
 }
 
-static int make_memory(struct agent *a)
+static int make_memory(struct pool *p)
 {
-    struct agent_device *d = &a->device;
-    d->mr_log2 = kedge_table_log2_slots((uint32_t)a->config.max_mrs);
+    struct agent_device *d = &p->device;
+    d->mr_log2 = kedge_table_log2_slots((uint32_t)p->config->max_mrs);
     int status = kedge_fab_mem_alloc(SCRATCH_WINDOWS * KEDGE_TABLE_WINDOW_BYTES, "kedge-scratch",
                                      &d->scratch);
     if (status == 0)
@@ -58,12 +58,11 @@ static int make_memory(struct agent *a)
 }
 
 /* The seed and the generation are what peers will work out from this node's endpoint record. */
-static void init_mr_table(struct agent *a)
+static void init_mr_table(struct pool *p)
 {
-    struct agent_device *d = &a->device;
-    struct kedge_endpoint_record r = {.pool = (uint16_t)a->config.pool_number,
-                                      .incarnation = a->incarnation,
-                                      .udqpn_slots = d->mr_log2 << 24};
+    struct agent_device *d = &p->device;
+    struct kedge_endpoint_record r = {
+        .pool = p->number, .incarnation = p->agent->incarnation, .udqpn_slots = d->mr_log2 << 24};
     memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
     struct kedge_table_desc desc = kedge_mr_table_desc(&r);
     kedge_table_init(&d->mr_table, KEDGE_TABLE_MRS, d->mr_memory.addr, d->mr_log2, desc.seed,
@@ -89,7 +88,7 @@ int device_why(int status, struct kedge_errbuf *err)
 }
 
 /* The limit that bites most users first, named before it does. */
-static int explain(const struct agent *a, int status, struct kedge_errbuf *err)
+static int explain(const struct pool *p, int status, struct kedge_errbuf *err)
 {
     struct rlimit limit;
     struct kedge_errbuf said = *err, why;
@@ -98,25 +97,25 @@ static int explain(const struct agent *a, int status, struct kedge_errbuf *err)
     if (is_for_want_of_memory(status, &limit))
         return kedge_err(err, status, "%.200s: %.300s", what, why.text);
     return kedge_err(err, status, "%.200s: %s (lower %s or max_mrs in [pool])", what,
-                     strerror(-status), a->device.rc ? "connections, responders" : "dcis, spares");
+                     strerror(-status), p->device.rc ? "connections, responders" : "dcis, spares");
 }
 
 static int choose_transport(struct agent *a, struct kedge_errbuf *err)
 {
-    struct agent_device *d = &a->device;
+    const struct kedge_fab_caps *caps = &a->fab->caps;
     const char *wanted = a->config.transport;
-    const bool has_dc = d->fab->caps.transports & KEDGE_FAB_DC;
+    const bool has_dc = caps->transports & KEDGE_FAB_DC;
     const bool has_rc =
-        (d->fab->caps.transports & (KEDGE_FAB_RC | KEDGE_FAB_UD)) == (KEDGE_FAB_RC | KEDGE_FAB_UD);
-    d->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
-    if (d->rc ? has_rc : has_dc)
+        (caps->transports & (KEDGE_FAB_RC | KEDGE_FAB_UD)) == (KEDGE_FAB_RC | KEDGE_FAB_UD);
+    a->rc = strcmp(wanted, "rc") == 0 || (strcmp(wanted, "auto") == 0 && !has_dc);
+    if (a->rc ? has_rc : has_dc)
         return 0;
-    const char *why = d->fab->caps.dc_why;
+    const char *why = caps->dc_why;
     return kedge_err(err, -EOPNOTSUPP,
                      "this device has no %s transport%s%s: set transport = auto in [fabric] "
                      "(rdmactl doctor says what the device has)",
-                     d->rc ? "RC with UD" : "DC", d->rc || why[0] == '\0' ? "" : ": ",
-                     d->rc ? "" : why);
+                     a->rc ? "RC with UD" : "DC", a->rc || why[0] == '\0' ? "" : ": ",
+                     a->rc ? "" : why);
 }
 
 static int break_on_purpose(struct agent *a, struct kedge_errbuf *err)
@@ -124,50 +123,58 @@ static int break_on_purpose(struct agent *a, struct kedge_errbuf *err)
     struct kedge_fault_plan plan;
     int status = kedge_fault_plan_parse(a->config.fault, &plan, err);
     if (status == 0)
-        status = kedge_fault_open(a->device.fab, &plan, &a->device.fab);
+        status = kedge_fault_open(a->fab, &plan, &a->fab);
     if (status == 0)
         kedge_log(KEDGE_LOG_WARN, "faults are injected: this agent is for tests", "fault=\"%s\"",
                   a->config.fault);
     return status;
 }
 
-int device_open(struct agent *a, struct kedge_errbuf *err)
+int fabric_open(struct agent *a, struct kedge_errbuf *err)
 {
-    struct agent_device *d = &a->device;
     struct kedge_fab_open_attr attr = {.device =
                                            a->config.device[0] != '\0' ? a->config.device : NULL,
                                        .port = (uint8_t)a->config.port};
     const struct kedge_fab_provider *provider = kedge_fab_provider_find(a->config.provider, err);
     memcpy(attr.gid, a->config.gid, sizeof attr.gid);
-    int status = provider != NULL ? provider->open(&attr, &d->fab, err) : -EINVAL;
-    if (status != 0)
-        return status;
-    if (a->config.fault[0] != '\0')
+    int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;
+    if (status == 0 && a->config.fault[0] != '\0')
         status = break_on_purpose(a, err);
-    if (status == 0)
-        status = choose_transport(a, err);
-    if (status != 0)
-        return status;
-    status = alloc_pd(d, &d->pd);
+    return status == 0 ? choose_transport(a, err) : status;
+}
+
+void fabric_close(struct agent *a)
+{
+    if (a->fab != NULL)
+        (void)kedge_fab_close(a->fab);
+    a->fab = NULL;
+}
+
+int device_open(struct pool *p, struct kedge_errbuf *err)
+{
+    struct agent_device *d = &p->device;
+    d->fab = p->agent->fab;
+    d->rc = p->agent->rc;
+    int status = alloc_pd(d, &d->pd);
     if (status == 0)
         status = alloc_pd(d, &d->system_pd);
     if (status == 0)
-        status = queues_make(a, err);
+        status = queues_make(p, err);
     if (status == 0)
-        status = make_memory(a);
+        status = make_memory(p);
     if (status != 0)
-        return explain(a, status, err);
-    init_mr_table(a);
-    d->bound_ns = kedge_fab_bound_ns(&d->fab->caps, (uint8_t)a->config.ack_timeout, ACK_RETRIES);
+        return explain(p, status, err);
+    init_mr_table(p);
+    d->bound_ns = kedge_fab_bound_ns(&d->fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
     uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
-    if (a->config.mr_lease_ns <= least)
-        return kedge_err(err, -EINVAL,
-                         "mr_lease is too short for this device: a posted operation may still be "
-                         "executed for %llu ms "
-                         "(set mr_lease in [pool] to %llums or more, or lower ack_timeout in "
-                         "[fabric])",
-                         (unsigned long long)(least / 1000000),
-                         (unsigned long long)(least / 1000000 + 1));
+    if (p->mr_lease_ns <= least)
+        return kedge_err(
+            err, -EINVAL,
+            "%s is too short for this device: a posted operation may still be "
+            "executed for %llu ms "
+            "(set %s to %llums or more, or lower ack_timeout in [fabric])",
+            p->place == 0 ? "mr_lease" : "mr_lease_ms", (unsigned long long)(least / 1000000),
+            p->place == 0 ? "mr_lease in [pool]" : "it", (unsigned long long)(least / 1000000 + 1));
     return 0;
 }
 
@@ -183,20 +190,20 @@ void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *
 void device_settle(struct agent_device *d, const uint32_t *pending)
 {
     while (*pending > 0) {
-        struct pollfd p = {.fd = kedge_fab_ctl_fd(d->fab), .events = POLLIN};
+        struct pollfd fd = {.fd = kedge_fab_ctl_fd(d->fab), .events = POLLIN};
         if (kedge_fab_run(d->fab) == 0)
-            (void)poll(&p, 1, 1000);
+            (void)poll(&fd, 1, 1000);
     }
 }
 
-void device_close(struct agent *a)
+void device_close(struct pool *p)
 {
-    struct agent_device *d = &a->device;
+    struct agent_device *d = &p->device;
     if (d->fab == NULL)
         return;
-    device_settle(d, &a->fab_ops);
-    readers_stop(a);
-    queues_destroy(a);
+    device_settle(d, &p->fab_ops);
+    readers_stop(p);
+    queues_destroy(p);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_system_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->mr_mr);
@@ -204,6 +211,5 @@ void device_close(struct agent *a)
     kedge_fab_mem_free(&d->mr_memory);
     device_destroy(d, KEDGE_FAB_FREE_PD, d->pd);
     device_destroy(d, KEDGE_FAB_FREE_PD, d->system_pd);
-    (void)kedge_fab_close(d->fab);
     *d = (struct agent_device){0};
 }

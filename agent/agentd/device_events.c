@@ -20,10 +20,10 @@ static void port(struct agent *a, bool down)
     if (down)
         kedge_log(KEDGE_LOG_ERROR,
                   "the device's port is down: requests to other nodes end after their time-outs",
-                  "device=\"%s\" port=%u", a->config.device, a->device.fab->caps.port_num);
+                  "device=\"%s\" port=%u", a->config.device, a->fab->caps.port_num);
     else
         kedge_log(KEDGE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
-                  a->config.device, a->device.fab->caps.port_num);
+                  a->config.device, a->fab->caps.port_num);
 }
 
 static void one_event(struct agent *a, const struct kedge_fab_event *e)
@@ -35,8 +35,9 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
     case IBV_EVENT_QP_ACCESS_ERR:
         /* A responder's is its initiator's to end. */
         a->qp_events++;
-        c.qp = e->qp;
-        lane_thread_command(a, &c);
+        c.qp = e->qp; /* the lane that has it knows it */
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            lane_thread_command(p, &c);
         return;
     case IBV_EVENT_PORT_ERR:
         port(a, true);
@@ -68,6 +69,6 @@ void device_events(uv_poll_t *poll, int status, int events)
     struct agent *a = poll->data;
     struct kedge_fab_event e;
     (void)status, (void)events;
-    while (!a->device_lost && kedge_fab_get_event(a->device.fab, &e))
+    while (!a->device_lost && kedge_fab_get_event(a->fab, &e))
         one_event(a, &e);
 }

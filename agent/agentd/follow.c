@@ -35,13 +35,15 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
         return status;
     a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
     a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
-    sessions_quotas(a);
     node_apply(a, &s->node);
-    const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
-    pool_apply(a, &pool);
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-        if (leave & UINT64_C(1) << i)
-            sessions_end_tenant(a, i + 1);
+    pools_apply(a, s);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        quotas_apply(p);
+        for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+            if (leave & UINT64_C(1) << i)
+                sessions_end_tenant(p, i + 1);
+    }
+    windows_apply(a);
     return 0;
 }
 
@@ -206,7 +208,7 @@ static void watch(struct agent *a)
     c.silence_timeout_ms = SILENCE_MS;
     c.max_response_bytes = AGENTD_SETTINGS_BYTES;
     c.on_line = take_line;
-    if (a->registration[f->metaserver].state != REGISTRATION_DONE ||
+    if (a->pools[0]->registration[f->metaserver].state != REGISTRATION_DONE ||
         kedge_http_client_call(a->http_client, &c, on_end, a, &f->call) != 0)
         try_next(a);
 }
@@ -254,7 +256,7 @@ void follow_read(struct agent *a)
     if (text != NULL && agentd_settings_decode(text, length, s, NULL) != 0)
         memset(s, 0, sizeof *s); /* follow_load() says so */
     const struct agentd_pool pool = agentd_settings_pool(s, a->config.pool);
-    pool_init(a, &pool);
+    stock_init(a->pools[0], &pool);
     free(text);
     free(s);
 }

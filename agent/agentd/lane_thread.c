@@ -22,73 +22,73 @@
 enum { EPOLL_EVERY = 64, EVENTS = 64 };
 static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
 
-static int watch(struct agent *a, int fd, uint64_t what)
+static int watch(struct pool *p, int fd, uint64_t what)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = what};
-    return epoll_ctl(a->lane_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+    return epoll_ctl(p->lane_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-int lane_thread_watch(struct agent *a, uint32_t session, int doorbell)
+int lane_thread_watch(struct pool *p, uint32_t session, int doorbell)
 {
-    return watch(a, doorbell, session);
+    return watch(p, doorbell, session);
 }
 
-void lane_thread_unwatch(struct agent *a, int doorbell)
+void lane_thread_unwatch(struct pool *p, int doorbell)
 {
-    (void)epoll_ctl(a->lane_epfd, EPOLL_CTL_DEL, doorbell, NULL);
+    (void)epoll_ctl(p->lane_epfd, EPOLL_CTL_DEL, doorbell, NULL);
 }
 
-static void look_at_descriptors(struct agent *a, int timeout_ms)
+static void look_at_descriptors(struct pool *p, int timeout_ms)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(a->lane_epfd, events, EVENTS, timeout_ms);
+    int n = epoll_wait(p->lane_epfd, events, EVENTS, timeout_ms);
     for (int i = 0; i < n; i++) {
         if (events[i].data.u64 == FROM_CHANNEL)
-            kedge_fab_chan_drain(a->device.chan);
+            kedge_fab_chan_drain(p->device.chan);
         else if (events[i].data.u64 != FROM_CONTROL)
-            kedge_lane_doorbell(a->lane, (uint32_t)events[i].data.u64);
+            kedge_lane_doorbell(p->lane, (uint32_t)events[i].data.u64);
     }
 }
 
-static void sleep_until_work(struct agent *a)
+static void sleep_until_work(struct pool *p)
 {
     uint64_t now = kedge_clock_ns();
-    atomic_store(&a->lane_asleep,
+    atomic_store(&p->lane_asleep,
                  true); /* before the last look: a command that comes after it kicks */
-    uint64_t due = kedge_lane_prepare_sleep(a->lane, now);
-    if (due != 0 && !atomic_load(&a->lane_stop)) {
+    uint64_t due = kedge_lane_prepare_sleep(p->lane, now);
+    if (due != 0 && !atomic_load(&p->lane_stop)) {
         uint64_t ms = due == UINT64_MAX ? 1000 : due > now ? (due - now + 999999) / 1000000 : 0;
-        look_at_descriptors(a, ms > 1000 ? 1000 : (int)ms);
+        look_at_descriptors(p, ms > 1000 ? 1000 : (int)ms);
     }
-    atomic_store(&a->lane_asleep, false);
+    atomic_store(&p->lane_asleep, false);
 }
 
-static void tell_control(struct agent *a)
+static void tell_control(struct pool *p)
 {
     uint64_t one = 1;
-    if (kedge_lane_has_events(a->lane) && write(a->events_efd, &one, sizeof one) < 0)
+    if (kedge_lane_has_events(p->lane) && write(p->events_efd, &one, sizeof one) < 0)
         KEDGE_ASSERT(errno == EAGAIN); /* full, and so readable */
 }
 
 static void *run(void *arg)
 {
-    struct agent *a = arg;
+    struct pool *p = arg;
     uint32_t passes = 0;
     uint64_t worked_ns = 0;
-    while (!atomic_load_explicit(&a->lane_stop, memory_order_relaxed)) {
+    while (!atomic_load_explicit(&p->lane_stop, memory_order_relaxed)) {
         uint64_t now = kedge_clock_ns();
-        if (kedge_lane_step(a->lane, now) > 0) {
+        if (kedge_lane_step(p->lane, now) > 0) {
             worked_ns = now;
-            tell_control(a);
-        } else if (now - worked_ns > a->config.spin_ns) {
-            sleep_until_work(a);
+            tell_control(p);
+        } else if (now - worked_ns > p->config->spin_ns) {
+            sleep_until_work(p);
             worked_ns = kedge_clock_ns();
-            tell_control(a);
+            tell_control(p);
         }
         if (++passes % EPOLL_EVERY == 0)
-            look_at_descriptors(a, 0);
+            look_at_descriptors(p, 0);
     }
-    tell_control(a);
+    tell_control(p);
     return NULL;
 }
 
@@ -105,10 +105,10 @@ static int fill_random(void *user, void *bytes, size_t n)
     return kedge_random_bytes(bytes, n);
 }
 
-static int make_lane(struct agent *a)
+static int make_lane(struct pool *p)
 {
-    const struct agentd_config *c = &a->config;
-    const struct agent_device *d = &a->device;
+    const struct agentd_config *c = p->config;
+    const struct agent_device *d = &p->device;
     struct kedge_lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
@@ -125,120 +125,124 @@ static int make_lane(struct agent *a)
         .suspect_ns = SUSPECT_MS * KEDGE_NS_PER_MS,
         .lookup_timeout_ns = LOOKUP_TIMEOUT_MS * KEDGE_NS_PER_MS,
         .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
-        .mr_lease_ns = c->mr_lease_ns,
+        .mr_lease_ns = p->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,
         .end_overdue = !d->fab->caps.deadlines,
         .streams = d->fab->caps.dci_streams,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
-        .pool = (uint16_t)a->config.pool_number,
-        .incarnation = a->incarnation,
+        .pool = p->number,
+        .incarnation = p->agent->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
     struct kedge_lane_resources r = {
         .fab = d->fab,
         .cq = d->cq,
         .pd = d->pd,
-        .dcis = d->rc ? 0 : a->pool.dcis,
-        .spares = d->rc ? 0 : a->pool.spares,
+        .dcis = d->rc ? 0 : p->stock.dcis,
+        .spares = d->rc ? 0 : p->stock.spares,
         .max_spares = d->rc ? 0 : d->max_spares,
         .system_dci = d->rc ? NULL : d->qp[0],
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,
         .scratch_system_lkey = d->scratch_system_mr->lkey,
-        .peers = a->peers,
-        .mr_table = &a->device.mr_table,
+        .peers = p->peers,
+        .mr_table = &p->device.mr_table,
     };
     for (uint32_t i = 0; i < r.dcis; i++)
         r.dci[i] = d->qp[1 + i];
     for (uint32_t i = 0; i < r.spares; i++)
         r.spare[i] = d->qp[1 + r.dcis + i];
-    int status = kedge_lane_new(&config, &r, &a->lane);
+    int status = kedge_lane_new(&config, &r, &p->lane);
     if (status == 0) {
-        kedge_lane_set_random(a->lane, fill_random, NULL);
-        kedge_lane_set_wake(a->lane, wake_worker, NULL);
+        kedge_lane_set_random(p->lane, fill_random, NULL);
+        kedge_lane_set_wake(p->lane, wake_worker, NULL);
     }
     return status;
 }
 
 /* On its CPU from the beginning. -EINVAL has its own sentence. */
-static int start_thread(struct agent *a, struct kedge_errbuf *err)
+static int start_thread(struct pool *p, struct kedge_errbuf *err)
 {
     pthread_attr_t attr;
     cpu_set_t cpus;
     (void)pthread_attr_init(&attr);
-    if (a->config.lane_cpu != AGENTD_ANY_CPU) {
+    if (p->place == 0 && p->config->lane_cpu != AGENTD_ANY_CPU) { /* the own pool's alone */
         CPU_ZERO(&cpus);
-        CPU_SET(a->config.lane_cpu, &cpus);
+        CPU_SET(p->config->lane_cpu, &cpus);
         (void)pthread_attr_setaffinity_np(&attr, sizeof cpus, &cpus);
     }
-    int status = -pthread_create(&a->thread, &attr, run, a);
+    int status = -pthread_create(&p->thread, &attr, run, p);
     (void)pthread_attr_destroy(&attr);
     if (status == 0) {
-        a->thread_runs = true;
+        p->thread_runs = true;
         return 0;
     }
     if (status == -EINVAL)
         return kedge_err(err, status,
                          "lane_cpu = %llu: this process may not run there (see nproc, and the "
                          "unit's AllowedCPUs; or set lane_cpu = any)",
-                         (unsigned long long)a->config.lane_cpu);
+                         (unsigned long long)p->config->lane_cpu);
     return kedge_err(err, status, "the lane cannot begin: %s (raise TasksMax?)", strerror(-status));
 }
 
-int lane_thread_start(struct agent *a, struct kedge_errbuf *err)
+int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
 {
-    a->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
-    a->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    a->events_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (a->lane_epfd < 0 || a->lane_kick < 0 || a->events_efd < 0 ||
-        watch(a, a->device.chan->fd, FROM_CHANNEL) != 0 ||
-        watch(a, a->lane_kick, FROM_CONTROL) != 0)
+    p->lane_epfd = epoll_create1(EPOLL_CLOEXEC);
+    p->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    p->events_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (p->lane_epfd < 0 || p->lane_kick < 0 || p->events_efd < 0 ||
+        watch(p, p->device.chan->fd, FROM_CHANNEL) != 0 ||
+        watch(p, p->lane_kick, FROM_CONTROL) != 0)
         return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
                          strerror(errno));
-    int status = make_lane(a);
+    int status = make_lane(p);
     if (status == 0)
-        return start_thread(a, err);
+        return start_thread(p, err);
     return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
 }
 
-static void kick(struct agent *a)
+static void kick(struct pool *p)
 {
     uint64_t one = 1;
-    if (write(a->lane_kick, &one, sizeof one) < 0)
+    if (write(p->lane_kick, &one, sizeof one) < 0)
         KEDGE_ASSERT(errno == EAGAIN);
 }
 
-void lane_thread_stop(struct agent *a)
+void lane_thread_stop(struct pool *p)
 {
-    if (a->thread_runs) {
-        atomic_store(&a->lane_stop, true);
-        kick(a);
-        pthread_join(a->thread, NULL);
-        a->thread_runs = false;
+    if (p->thread_runs) {
+        atomic_store(&p->lane_stop, true);
+        kick(p);
+        pthread_join(p->thread, NULL);
+        p->thread_runs = false;
     }
     struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_AH};
-    while (a->lane != NULL && (drop.ah.x = kedge_lane_take_ah(a->lane)) != NULL)
-        (void)kedge_fab_call(a->device.fab, &drop);
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if ((drop.ah.x = a->registration[i].lane.ah) != NULL)
-            (void)kedge_fab_call(a->device.fab, &drop);
-    kedge_lane_free(a->lane);
-    a->lane = NULL;
-    int fds[] = {a->lane_epfd, a->lane_kick, a->events_efd};
+    while (p->lane != NULL && (drop.ah.x = kedge_lane_take_ah(p->lane)) != NULL)
+        (void)kedge_fab_call(p->device.fab, &drop);
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        if ((drop.ah.x = p->registration[i].lane.ah) != NULL)
+            (void)kedge_fab_call(p->device.fab, &drop);
+        if ((drop.ah.x = p->registration[i].before) != NULL)
+            (void)kedge_fab_call(p->device.fab, &drop);
+        p->registration[i].lane.ah = p->registration[i].before = NULL;
+    }
+    kedge_lane_free(p->lane);
+    p->lane = NULL;
+    int fds[] = {p->lane_epfd, p->lane_kick, p->events_efd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    a->lane_epfd = a->lane_kick = a->events_efd = -1;
+    p->lane_epfd = p->lane_kick = p->events_efd = -1;
 }
 
-void lane_thread_command(struct agent *a, const struct kedge_command *command)
+void lane_thread_command(struct pool *p, const struct kedge_command *command)
 {
-    while (kedge_lane_command(a->lane, command) != 0) {
-        kick(a);
+    while (kedge_lane_command(p->lane, command) != 0) {
+        kick(p);
         usleep(100); /* the lane takes all of them in each pass */
     }
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load(&a->lane_asleep))
-        kick(a);
+    if (atomic_load(&p->lane_asleep))
+        kick(p);
 }

@@ -19,7 +19,7 @@ enum { ANSWER_MS = 30000 /* rdmactl waits a little longer */ };
 
 int leases_start(struct agent *a)
 {
-    return kedge_random_bytes(&a->leases.serial, sizeof a->leases.serial);
+    return kedge_random_bytes(&a->serial, sizeof a->serial);
 }
 
 /* ---- whose --------------------------------------------------------------------------------- */
@@ -29,33 +29,49 @@ bool lease_session_shown(const struct agent_session *s)
     return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
 
-void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
+/* Its number in its pool: what the lane knows it by. */
+static uint32_t number_of(const struct revocation *r)
 {
-    const struct agent *a = s->agent;
-    *out = (struct lease_owner){
-        .id = {(uint32_t)(s - a->sessions), s->serial}, .uid = s->uid, .pid = s->pid};
-    memcpy(out->tenant, a->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
+    return r->owner.id.session % (uint32_t)r->pool->config->max_sessions;
 }
 
-struct agent_session *lease_session(struct agent *a, const struct agentd_worker_id *id)
+void lease_owner_of(const struct agent_session *s, struct lease_owner *out)
 {
-    if (a->sessions == NULL || id->session >= a->config.max_sessions)
-        return NULL;
-    struct agent_session *s = &a->sessions[id->session];
-    return lease_session_shown(s) && s->serial == id->serial ? s : NULL;
+    const struct pool *p = s->pool;
+    *out = (struct lease_owner){.id = {lease_place(s), s->serial}, .uid = s->uid, .pid = s->pid};
+    memcpy(out->tenant, p->agent->tenants.at[s->tenant - 1].config.name, sizeof out->tenant);
+}
+
+uint32_t lease_place(const struct agent_session *s)
+{
+    const struct pool *p = s->pool;
+    return p->place * (uint32_t)p->config->max_sessions + (uint32_t)(s - p->sessions);
+}
+
+struct agent_session *lease_at(const struct agent *a, uint32_t place)
+{
+    const uint32_t each = (uint32_t)a->config.max_sessions;
+    const struct pool *p = place / each < POOLS ? a->pools[place / each] : NULL;
+    return p != NULL && p->sessions != NULL ? &p->sessions[place % each] : NULL;
+}
+
+struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id)
+{
+    struct agent_session *s = lease_at(a, id->session);
+    return s != NULL && lease_session_shown(s) && s->serial == id->serial ? s : NULL;
 }
 
 static struct agent_session *live_session(const struct revocation *r)
 {
-    struct agent_session *s = lease_session(r->agent, &r->owner.id);
+    struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     return s != NULL && s->stage == STAGE_LIVE ? s : NULL;
 }
 
 /* ---- one revocation ------------------------------------------------------------------------ */
 
-static struct revocation *find(struct agent *a, uint32_t tag)
+static struct revocation *find(struct pool *p, uint32_t tag)
 {
-    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
+    for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
         if (r->tag == tag)
             return r;
     return NULL;
@@ -76,7 +92,7 @@ bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_
 
 bool revocation_is_over(const struct revocation *r)
 {
-    const struct agent_session *s = lease_session(r->agent, &r->owner.id);
+    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     struct kedge_lane_lease now;
     for (uint32_t i = 0; s != NULL && i < r->count; i++)
         if (lease_find(s, r->lease[i].number, &now) && !revocation_is_over_for(r, &now))
@@ -86,7 +102,7 @@ bool revocation_is_over(const struct revocation *r)
 
 static void forget(struct revocation *r)
 {
-    for (struct revocation **at = &r->agent->leases.list; *at != NULL; at = &(*at)->next)
+    for (struct revocation **at = &r->pool->leases.list; *at != NULL; at = &(*at)->next)
         if (*at == r) {
             *at = r->next;
             break;
@@ -137,24 +153,25 @@ static uint32_t arenas_of(const struct revocation *r)
     return arenas;
 }
 
-int lease_revoke(struct agent *a, struct kedge_http_request *request, struct agent_session *s,
-                 uint32_t number, bool force)
+int lease_revoke(struct kedge_http_request *request, struct agent_session *s, uint32_t number,
+                 bool force)
 {
+    struct pool *p = s->pool;
     struct lease_owner owner;
     lease_owner_of(s, &owner);
-    for (const struct revocation *r = a->leases.list; r != NULL; r = r->next)
+    for (const struct revocation *r = p->leases.list; r != NULL; r = r->next)
         if (r->force && r->stage != SETTLED && r->owner.id.session == owner.id.session &&
             r->owner.id.serial == owner.id.serial)
             return -EBUSY;
     struct revocation *r = calloc(1, sizeof *r);
     if (r == NULL)
         return -ENOMEM;
-    r->agent = a;
+    r->pool = p;
     r->request = request;
     r->owner = owner;
     r->number = number;
     r->force = force;
-    r->tag = ++a->leases.tag;
+    r->tag = ++p->leases.tag;
     r->begun_ns = kedge_clock_ns();
     uint32_t arenas = 0;
     collect(r, s, 0, UINT32_MAX);
@@ -164,14 +181,14 @@ int lease_revoke(struct agent *a, struct kedge_http_request *request, struct age
         /* A worker can use an arena a moment before we have heard of it. */
         r->arenas = arenas & ((1u << s->arenas) - 1);
     }
-    r->next = a->leases.list;
-    a->leases.list = r;
+    r->next = p->leases.list;
+    p->leases.list = r;
     struct kedge_command command = {.kind = KEDGE_COMMAND_REVOKE,
-                                    .session = owner.id.session,
+                                    .session = number_of(r),
                                     .revoke = {.tag = r->tag,
                                                .number = force ? 0 : number,
                                                .arenas = force ? arenas : UINT32_MAX}};
-    lane_thread_command(a, &command);
+    lane_thread_command(p, &command);
     return 0;
 }
 
@@ -194,14 +211,14 @@ static void submit(struct revocation *r, void (*done)(struct kedge_fab_ctl *ctl)
 {
     r->ctl.done = done;
     r->ctl.user = r;
-    r->agent->fab_ops++;
-    kedge_fab_submit(r->agent->device.fab, &r->ctl);
+    r->pool->fab_ops++;
+    kedge_fab_submit(r->pool->device.fab, &r->ctl);
 }
 
 static struct revocation *over(struct kedge_fab_ctl *ctl)
 {
     struct revocation *r = ctl->user;
-    r->agent->fab_ops--;
+    r->pool->fab_ops--;
     return r;
 }
 
@@ -221,19 +238,19 @@ static void say_lost(struct revocation *r, int status)
 static void on_deregistered(struct kedge_fab_ctl *ctl)
 {
     struct revocation *r = over(ctl);
-    struct agent *a = r->agent;
+    struct pool *p = r->pool;
     say_lost(r, ctl->status);
     if (ctl->status == 0) {
         struct kedge_command command = {
-            .kind = KEDGE_COMMAND_FENCED, .session = r->owner.id.session, .tag = r->fence_tag};
+            .kind = KEDGE_COMMAND_FENCED, .session = number_of(r), .tag = r->fence_tag};
         r->freed |= 1u << r->arena_number;
-        a->leases.forced++;
+        p->leases.forced++;
         kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
                   "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
                   r->owner.tenant, (int)r->owner.pid, r->arena_number,
                   (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
-        if (a->lane != NULL && live_session(r) != NULL)
-            lane_thread_command(a, &command);
+        if (p->lane != NULL && live_session(r) != NULL)
+            lane_thread_command(p, &command);
     }
     release(r);
     next_arena(r);
@@ -259,7 +276,7 @@ static void give_up(struct revocation *r)
 static void on_registered(struct kedge_fab_ctl *ctl)
 {
     struct revocation *r = over(ctl);
-    struct agent *a = r->agent;
+    struct pool *p = r->pool;
     if (ctl->status != 0) {
         r->failed = ctl->status;
         release(r);
@@ -267,24 +284,24 @@ static void on_registered(struct kedge_fab_ctl *ctl)
         return;
     }
     r->mr = ctl->mr.x;
-    if (a->stopping || live_session(r) == NULL) {
+    if (p->stopping || live_session(r) == NULL) {
         give_up(r);
         return;
     }
     r->stage = RENEWING;
-    r->tag = ++a->leases.tag;
+    r->tag = ++p->leases.tag;
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_ARENA_RENEW,
-        .session = r->owner.id.session,
+        .session = number_of(r),
         .renew = {
             .tag = r->tag, .number = r->arena_number, .lkey = r->mr->lkey, .rkey = r->mr->rkey}};
-    lane_thread_command(a, &command);
+    lane_thread_command(p, &command);
 }
 
 static void next_arena(struct revocation *r)
 {
     struct agent_session *s = live_session(r);
-    if (r->arenas == 0 || s == NULL || r->agent->stopping) {
+    if (r->arenas == 0 || s == NULL || r->pool->stopping) {
         end(r, 0);
         return;
     }
@@ -314,7 +331,7 @@ static void revoked(struct revocation *r, const struct kedge_lane_event *e)
 
 static void renewed(struct revocation *r, const struct kedge_lane_event *e)
 {
-    struct agent_session *s = lease_session(r->agent, &r->owner.id);
+    struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     if (e->answer.status != 0) {
         give_up(r);
         return;
@@ -330,11 +347,11 @@ static void renewed(struct revocation *r, const struct kedge_lane_event *e)
     submit(r, on_deregistered);
 }
 
-void leases_event(struct agent *a, const struct kedge_lane_event *e)
+void leases_event(struct pool *p, const struct kedge_lane_event *e)
 {
-    struct revocation *r = find(a, e->answer.tag);
+    struct revocation *r = find(p, e->answer.tag);
     KEDGE_ASSERT(r != NULL);
-    a->leases.revoked += e->answer.taken;
+    p->leases.revoked += e->answer.taken;
     if (e->kind == KEDGE_EVENT_REVOKED)
         revoked(r, e);
     else
@@ -343,10 +360,10 @@ void leases_event(struct agent *a, const struct kedge_lane_event *e)
 
 /* By force, a peer that is dead, or a process that stands still inside the memory, makes it take
  * long. */
-void leases_tick(struct agent *a)
+void leases_tick(struct pool *p)
 {
     const uint64_t now = kedge_clock_ns();
-    for (struct revocation *r = a->leases.list, *next; r != NULL; r = next) {
+    for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         const bool over = r->stage == SETTLED && revocation_is_over(r);
         if (r->request != NULL &&
@@ -360,16 +377,17 @@ void leases_tick(struct agent *a)
 
 void leases_abandon(void *user, struct kedge_http_request *request)
 {
-    struct agent *a = user;
-    for (struct revocation *r = a->leases.list; r != NULL; r = r->next)
-        if (r->request == request)
-            r->request = NULL;
+    const struct agent *a = user;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
+            if (r->request == request)
+                r->request = NULL;
 }
 
 /* The lane answers no more, and posts no more; what the device is doing it goes on with. */
-void leases_stop(struct agent *a)
+void leases_stop(struct pool *p)
 {
-    for (struct revocation *r = a->leases.list, *next; r != NULL; r = next) {
+    for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         if (r->stage == RENEWING)
             give_up(r);

@@ -18,7 +18,7 @@ struct lease_owner {
 
 /* One that the operator has asked for. Of each worker one is forced at a time. */
 struct revocation {
-    struct agent *agent;
+    struct pool *pool;
     struct revocation *next;
     struct kedge_http_request *request; /* deferred; NULL: answered, or its client is gone */
     struct lease_owner owner;
@@ -43,8 +43,11 @@ struct revocation {
 /* Whether the session is there and has leases to show. */
 bool lease_session_shown(const struct agent_session *s);
 void lease_owner_of(const struct agent_session *s, struct lease_owner *out);
+/* Sessions of all pools have one row of places. NULL: there is none there, or no pool. */
+uint32_t lease_place(const struct agent_session *s);
+struct agent_session *lease_at(const struct agent *a, uint32_t place);
 /* A worker's session, or NULL: it is gone. */
-struct agent_session *lease_session(struct agent *a, const struct agentd_worker_id *id);
+struct agent_session *lease_session(const struct agent *a, const struct agentd_worker_id *id);
 /* Its lease of that number. False: there is none. */
 bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lane_lease *out);
 /* Whether no peer can reach any of what it takes away, or one of that: its registration is gone, or
@@ -55,8 +58,8 @@ bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_
 /* Begins to revoke a lease (by its number) or all (0) of a live session; defers the request, which
  * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
  * being forced; -ENOMEM. */
-int lease_revoke(struct agent *a, struct kedge_http_request *request, struct agent_session *s,
-                 uint32_t number, bool force);
+int lease_revoke(struct kedge_http_request *request, struct agent_session *s, uint32_t number,
+                 bool force);
 
 /* admin_leases.c: /v1/leases and /v1/workers. False: the path is none of them. */
 bool leases_handle(struct agent *a, struct kedge_http_request *request,

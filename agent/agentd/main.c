@@ -19,10 +19,8 @@
 #include "base/http/client.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "base/random.h"
 #include "daemon.h"
 #include "probe_main.h"
-#include "schema/peers.h"
 
 static int fail(const char *sentence)
 {
@@ -40,34 +38,26 @@ static int fail_for_good(const char *sentence)
 /* ---- the loop
  * -------------------------------------------------------------------------------------------- */
 
-static void on_lane_events(uv_poll_t *poll, int status, int events)
-{
-    struct agent *a = poll->data;
-    struct kedge_lane_event e;
-    uint64_t count;
-    (void)status, (void)events;
-    if (read(a->events_efd, &count, sizeof count) < 0) {
-        /* It was read already. */
-    }
-    while (kedge_lane_event(a->lane, &e))
-        sessions_event(a, &e);
-    paths_step(a);
-}
-
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
     (void)status, (void)events;
-    (void)kedge_fab_run(a->device.fab);
-    paths_step(a);
+    (void)kedge_fab_run(a->fab);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        paths_step(p);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
-    sessions_tick(timer->data);
-    node_tick(timer->data);
-    paths_tick(timer->data);
-    readers_tick(timer->data);
+    struct agent *a = timer->data;
+    quotas_rest(a);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        sessions_tick(p);
+        paths_tick(p);
+        readers_tick(p);
+    }
+    node_tick(a);
+    pools_step(a);
     kedge_notify_tick(kedge_clock_ns());
 }
 
@@ -83,7 +73,7 @@ static void tell_ready(const struct agent *a)
 {
     char gid[KEDGE_GID_TEXT], status[KEDGE_NOTIFY_TEXT];
     snprintf(status, sizeof status, "node %.200s, gid %s", a->config.node,
-             kedge_gid_format(a->device.fab->caps.gid, gid));
+             kedge_gid_format(a->fab->caps.gid, gid));
     kedge_notify_ready(status);
 }
 
@@ -123,9 +113,8 @@ static void poll_fd(struct agent *a, uv_poll_t *poll, int fd, uv_poll_cb callbac
 
 static void watch(struct agent *a)
 {
-    poll_fd(a, &a->events_poll, a->events_efd, on_lane_events);
-    poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->device.fab), on_control);
-    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->device.fab), device_events);
+    poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->fab), on_control);
+    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->fab), device_events);
     a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
     (void)uv_timer_init(&a->loop, &a->tick);
     (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
@@ -141,19 +130,6 @@ static void watch(struct agent *a)
 
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
-
-static int make_peers(struct agent *a, struct kedge_errbuf *err)
-{
-    uint64_t seed;
-    a->peers_bytes = kedge_peers_bytes((uint32_t)a->config.max_peers);
-    int status = kedge_random_bytes(&seed, sizeof seed);
-    if (status == 0)
-        status = kedge_memfd_new("kedge-peers", a->peers_bytes, true, &a->peers_fd, &a->peers);
-    if (status != 0)
-        return kedge_err(err, status, "the peer table cannot be made: %s", strerror(-status));
-    kedge_peers_format(a->peers, (uint32_t)a->config.max_peers, seed);
-    return 0;
-}
 
 static int raise_limits(const struct agent *a, struct kedge_errbuf *err)
 {
@@ -173,20 +149,6 @@ static int raise_limits(const struct agent *a, struct kedge_errbuf *err)
     return 0;
 }
 
-/* What operators say elsewhere must not keep this agent from starting. */
-static int open_device(struct agent *a, struct kedge_errbuf *err)
-{
-    follow_read(a);
-    int status = device_open(a, err);
-    if (status == 0 || (a->pool.dcis == a->config.dcis && a->pool.spares == a->config.spares))
-        return status;
-    kedge_log(KEDGE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
-              "dcis=%u spares=%u error=\"%s\"", a->pool.dcis, a->pool.spares, err->text);
-    device_close(a);
-    pool_own(a);
-    return device_open(a, err);
-}
-
 static int start(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0, status = raise_limits(a, err);
@@ -200,27 +162,28 @@ static int start(struct agent *a, struct kedge_errbuf *err)
     if (status == 0)
         status = interrupt_init(a, err);
     if (status == 0)
-        status = open_device(a, err);
-    if (status == 0)
-        status = make_peers(a, err);
-    if (status == 0)
-        status = lane_thread_start(a, err);
+        status = fabric_open(a, err);
+    if (status == 0 && (status = leases_start(a)) != 0)
+        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
     if (status != 0)
         return status;
     watch(a);
-    paths_start(a);
-    status = sessions_start(a, err);
+    agentd_tenants_init(&a->tenants, &a->config);
+    status = pools_start(a, err);
+    if (status == 0)
+        status = metaservers_start(a, err);
     if (status == 0) {
         follow_load(a);
         status = attach_listen(a, err);
     }
     if (status == 0)
         status = admin_listen(a, err);
-    if (status == 0)
-        status = registrations_start(a, err);
-    if (status == 0)
-        follow_start(a);
-    return status;
+    if (status != 0)
+        return status;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        registrations_start(p);
+    follow_start(a);
+    return 0;
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -239,39 +202,33 @@ static bool begins_anew(const struct agent *a)
 static void wait_until_told(const struct agent *a)
 {
     const uint64_t end = kedge_clock_ns() + TOLD_MS * KEDGE_NS_PER_MS;
-    for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++)
-        while (a->sessions[i].stage == STAGE_ENDING &&
-               atomic_load(&a->sessions[i].ro->ended) == 0 && kedge_clock_ns() < end)
-            usleep(100);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
+            while (p->sessions[i].stage == STAGE_ENDING &&
+                   atomic_load(&p->sessions[i].ro->ended) == 0 && kedge_clock_ns() < end)
+                usleep(100);
 }
 
 /* Workers see their sessions end; then everything is given back, in the reverse order. */
 static void stop(struct agent *a)
 {
-    const uint32_t reason = begins_anew(a) ? KEDGE_REASON_RESTARTED : KEDGE_REASON_DRAIN;
     a->stopping = true;
-    for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++)
-        session_release(a, (uint32_t)i, reason);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        p->stopping = true;
+    pools_end_sessions(a, begins_anew(a) ? KEDGE_REASON_RESTARTED : KEDGE_REASON_DRAIN);
     wait_until_told(a);
     attach_stop(a);
     follow_stop(a);
-    registrations_stop(a, GRACE_MS);
+    registrations_leave(a, GRACE_MS);
+    metaservers_stop(a);
     admin_stop(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&a->loop);
     follow_fini(a);
-    paths_stop(a);
-    lane_thread_stop(a);
-    if (a->device.connector != NULL)
-        kedge_connector_leave(a->device.connector);
-    sessions_stop(a);
-    device_close(a);
+    pools_stop(a);
+    fabric_close(a);
     interrupt_fini(a);
-    if (a->peers != NULL) {
-        munmap(a->peers, a->peers_bytes);
-        close(a->peers_fd);
-    }
 }
 
 static int serve(struct agent *a)
@@ -279,14 +236,14 @@ static int serve(struct agent *a)
     struct kedge_errbuf err = {""};
     char gid[KEDGE_GID_TEXT];
     (void)uv_loop_init(&a->loop);
-    a->listen_fd = a->lane_epfd = a->lane_kick = a->events_efd = a->peers_fd = -1;
+    a->listen_fd = -1;
     a->started_ns = kedge_clock_ns();
     hold_signals(SIG_BLOCK);
     int status = start(a, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
-               kedge_gid_format(a->device.fab->caps.gid, gid));
+               kedge_gid_format(a->fab->caps.gid, gid));
         fflush(stdout);
         kedge_log(KEDGE_LOG_INFO, "ready", "node=%s gid=%s incarnation=%u socket=\"%s\"",
                   a->config.node, gid, a->incarnation, a->config.socket);

@@ -1,6 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all requests to metaservers have in common. */
+#include <string.h>
+
 #include "daemon.h"
+
+static void on_http(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+    (void)status, (void)events;
+    kedge_http_client_run(a->http_client);
+}
+
+int metaservers_start(struct agent *a, struct kedge_errbuf *err)
+{
+    int status = kedge_http_client_new(&a->http_client);
+    if (status != 0)
+        return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
+    a->http_poll.data = a;
+    (void)uv_poll_init(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client));
+    (void)uv_poll_start(&a->http_poll, UV_READABLE, on_http);
+    return 0;
+}
+
+void metaservers_stop(struct agent *a)
+{
+    if (a->http_client == NULL)
+        return;
+    uv_close((uv_handle_t *)&a->http_poll, NULL);
+    kedge_http_client_free(a->http_client);
+    a->http_client = NULL;
+}
 
 struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
                                        uint32_t ms)

@@ -24,7 +24,7 @@ void node_apply(struct agent *a, const struct agentd_node *said)
                   : said->cordoned ? "cordoned: no new workers"
                                    : "taking workers again",
                   "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, said->reason,
-                  (unsigned long long)said->grace_ms, sessions_left(a));
+                  (unsigned long long)said->grace_ms, pools_workers_left(a));
 }
 
 void node_tick(struct agent *a)
@@ -34,8 +34,9 @@ void node_tick(struct agent *a)
         return;
     n->end_ns = UINT64_MAX;
     kedge_log(KEDGE_LOG_WARN, "draining: the workers that are left have had their time",
-              "node=%s workers=%u", a->config.node, sessions_left(a));
-    sessions_end_all(a, KEDGE_REASON_NODE_DRAINED);
+              "node=%s workers=%u", a->config.node, pools_workers_left(a));
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        sessions_end_all(p, KEDGE_REASON_NODE_DRAINED);
 }
 
 bool node_refuses(const struct agent *a, char *text, size_t size)
@@ -56,7 +57,7 @@ void node_status(const struct agent *a, struct kedge_text *t)
     const uint64_t now = kedge_clock_ns();
     kedge_text_printf(t, ",\"node_state\":{\"cordoned\":%s,\"draining\":%s,\"workers_left\":%u,",
                       n->said.cordoned ? "true" : "false", n->said.draining ? "true" : "false",
-                      sessions_left(a));
+                      pools_workers_left(a));
     if (!n->said.draining || n->end_ns == UINT64_MAX)
         kedge_text_printf(t, "\"ends_in_ms\":null,");
     else

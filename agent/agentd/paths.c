@@ -13,42 +13,42 @@
 /* One operation under way, and what the lane hears when it is done. */
 struct errand {
     struct kedge_fab_ctl ctl; /* first */
-    struct agent *agent;
+    struct pool *pool;
     struct kedge_command command;
     uint32_t step;
     struct errand *next; /* of those that are tried again */
 };
 
-static struct errand *errand_new(struct agent *a)
+static struct errand *errand_new(struct pool *p)
 {
     struct errand *e = calloc(1, sizeof *e);
     KEDGE_ASSERT(e != NULL); /* a few bytes: without them nothing else works either */
-    e->agent = a;
+    e->pool = p;
     return e;
 }
 
 static void submit(struct errand *e, void (*done)(struct kedge_fab_ctl *ctl))
 {
     e->ctl.done = done;
-    e->agent->fab_ops++;
-    kedge_fab_submit(e->agent->device.fab, &e->ctl);
+    e->pool->fab_ops++;
+    kedge_fab_submit(e->pool->device.fab, &e->ctl);
 }
 
 static void on_dropped(struct kedge_fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
-    e->agent->fab_ops--;
+    e->pool->fab_ops--;
     free(e);
 }
 
-static void end_at_once(struct agent *a, struct kedge_fab_qp *qp)
+static void end_at_once(struct pool *p, struct kedge_fab_qp *qp)
 {
     uint32_t suppressed;
-    struct errand *e = errand_new(a);
+    struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    if (kedge_log_allow(&a->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
+    if (kedge_log_allow(&p->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN,
                   "a queue pair is ended: a request has been out for longer than any may take",
@@ -60,9 +60,9 @@ static void end_at_once(struct agent *a, struct kedge_fab_qp *qp)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void drop_address(struct agent *a, struct kedge_fab_ah *ah)
+static void drop_address(struct pool *p, struct kedge_fab_ah *ah)
 {
-    struct errand *e = errand_new(a);
+    struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
     submit(e, on_dropped);
 }
@@ -70,26 +70,26 @@ static void drop_address(struct agent *a, struct kedge_fab_ah *ah)
 static void on_address(struct kedge_fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
-    struct agent *a = e->agent;
-    a->fab_ops--;
+    struct pool *p = e->pool;
+    p->fab_ops--;
     e->command.path.status = ctl->status;
     e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
-    if (a->lane != NULL && !a->stopping)
-        lane_thread_command(a, &e->command);
+    if (p->lane != NULL && !p->stopping)
+        lane_thread_command(p, &e->command);
     else if (ctl->status == 0)
-        drop_address(a, ctl->ah.x);
+        drop_address(p, ctl->ah.x);
     free(e);
 }
 
-static void make_address(struct agent *a, const struct kedge_lane_event *wanted)
+static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
 {
-    const struct kedge_fab_caps *caps = &a->device.fab->caps;
-    struct errand *e = errand_new(a);
+    const struct kedge_fab_caps *caps = &p->device.fab->caps;
+    struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_PATH_READY,
                                         .path.flow = wanted->want_path.flow};
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = a->device.pd,
+        .ah = {.pd = p->device.pd,
                .attr = {.is_global = 1,
                         .port_num = caps->port_num,
                         .dlid = wanted->want_path.lid,
@@ -101,25 +101,25 @@ static void make_address(struct agent *a, const struct kedge_lane_event *wanted)
 static void on_raised(struct kedge_fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
-    struct agent *a = e->agent;
+    struct pool *p = e->pool;
     struct kedge_fab_qp *qp = e->command.qp;
-    a->fab_ops--;
-    if (ctl->status != 0 && !a->stopping && !a->device_lost) {
+    p->fab_ops--;
+    if (ctl->status != 0 && !p->stopping && !p->agent->device_lost) {
         kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
                   "qpn=%u error=\"%s\"", qp->qpn, strerror(-ctl->status));
-        e->next = a->unrepaired;
-        a->unrepaired = e;
-        a->repair_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+        e->next = p->unrepaired;
+        p->unrepaired = e;
+        p->repair_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
         return;
     }
-    if (ctl->status == 0 && queues_dci_step(a, qp, ++e->step, ctl)) {
+    if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
         submit(e, on_raised);
         return;
     }
-    if (ctl->status == 0 && a->lane != NULL && !a->stopping) {
+    if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
-        lane_thread_command(a, &e->command);
+        lane_thread_command(p, &e->command);
     }
     free(e);
 }
@@ -128,13 +128,13 @@ static void begin_raising(struct errand *e)
 {
     e->step = 0;
     e->ctl = (struct kedge_fab_ctl){.status = 0};
-    (void)queues_dci_step(e->agent, e->command.qp, 0, &e->ctl);
+    (void)queues_dci_step(e->pool, e->command.qp, 0, &e->ctl);
     submit(e, on_raised);
 }
 
-static void repair(struct agent *a, struct kedge_fab_qp *qp)
+static void repair(struct pool *p, struct kedge_fab_qp *qp)
 {
-    struct errand *e = errand_new(a);
+    struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY, .qp = qp};
     begin_raising(e);
 }
@@ -142,50 +142,50 @@ static void repair(struct agent *a, struct kedge_fab_qp *qp)
 static void on_created(struct kedge_fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
-    struct agent *a = e->agent;
-    a->fab_ops--;
-    pool_spare(a, ctl->status == 0, ctl->status);
+    struct pool *p = e->pool;
+    p->fab_ops--;
+    stock_spare(p, ctl->status == 0, ctl->status);
     if (ctl->status == 0) {
-        e->command.qp = a->device.qp[a->device.qps++] = ctl->qp.x;
+        e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
         begin_raising(e);
     } else {
         free(e);
     }
 }
 
-void paths_spare(struct agent *a, bool more)
+void paths_spare(struct pool *p, bool more)
 {
     if (!more) {
-        lane_thread_command(a, &(struct kedge_command){.kind = KEDGE_COMMAND_SPARE_DROP});
+        lane_thread_command(p, &(struct kedge_command){.kind = KEDGE_COMMAND_SPARE_DROP});
         return;
     }
-    struct errand *e = errand_new(a);
+    struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY};
-    e->ctl = queues_dci(a, a->device.pd);
+    e->ctl = queues_dci(p, p->device.pd);
     submit(e, on_created);
 }
 
-void paths_spare_dropped(struct agent *a, struct kedge_fab_qp *qp)
+void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
 {
-    struct agent_device *d = &a->device;
+    struct agent_device *d = &p->device;
     uint32_t i = 0;
-    pool_spare(a, qp != NULL ? -1 : 0, -EAGAIN); /* all of them may be in use or being repaired */
+    stock_spare(p, qp != NULL ? -1 : 0, -EAGAIN); /* all of them may be in use or being repaired */
     if (qp == NULL)
         return;
     while (d->qp[i] != qp)
         KEDGE_ASSERT(++i < d->qps);
     d->qp[i] = d->qp[--d->qps];
-    struct errand *e = errand_new(a);
+    struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
     submit(e, on_dropped);
 }
 
-void paths_tick(struct agent *a)
+void paths_tick(struct pool *p)
 {
-    struct errand *e = a->unrepaired;
-    if (e == NULL || kedge_clock_ns() < a->repair_ns)
+    struct errand *e = p->unrepaired;
+    if (e == NULL || kedge_clock_ns() < p->repair_ns)
         return;
-    a->unrepaired = NULL;
+    p->unrepaired = NULL;
     for (struct errand *next; e != NULL; e = next) {
         next = e->next;
         begin_raising(e);
@@ -196,20 +196,20 @@ void paths_tick(struct agent *a)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void connect_to(struct agent *a, const struct kedge_lane_event *e)
+static void connect_to(struct pool *p, const struct kedge_lane_event *e)
 {
     struct kedge_connector_peer peer = {.incarnation = e->want_path.incarnation,
                                         .ud_qpn = e->want_path.ud_qpn,
                                         .ud_qkey = e->want_path.ud_qkey,
                                         .lid = e->want_path.lid};
     memcpy(peer.gid, e->want_path.gid, 16);
-    kedge_connector_connect(a->device.connector, &peer, e->want_path.flow);
+    kedge_connector_connect(p->device.connector, &peer, e->want_path.flow);
 }
 
-static void done_with(struct agent *a, struct kedge_fab_qp *qp)
+static void done_with(struct pool *p, struct kedge_fab_qp *qp)
 {
-    if (!reader_done(a, qp))
-        kedge_connector_drop(a->device.connector, qp);
+    if (!reader_done(p, qp))
+        kedge_connector_drop(p->device.connector, qp);
 }
 
 static void on_time(uv_timer_t *timer)
@@ -223,74 +223,75 @@ static void on_message(uv_poll_t *poll, int status, int events)
     paths_step(poll->data);
 }
 
-void paths_step(struct agent *a)
+void paths_step(struct pool *p)
 {
     struct kedge_connector_event e;
-    if (a->device.connector == NULL || a->stopping)
+    if (p->device.connector == NULL || p->stopping)
         return;
     const uint64_t now = kedge_clock_ns();
-    const uint64_t due = kedge_connector_step(a->device.connector, now);
-    while (kedge_connector_event(a->device.connector, &e)) {
+    const uint64_t due = kedge_connector_step(p->device.connector, now);
+    while (kedge_connector_event(p->device.connector, &e)) {
         struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
                                   .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
-        lane_thread_command(a, &c);
+        lane_thread_command(p, &c);
     }
     if (due == UINT64_MAX)
-        (void)uv_timer_stop(&a->handshakes_timer);
+        (void)uv_timer_stop(&p->handshakes_timer);
     else
-        (void)uv_timer_start(&a->handshakes_timer, on_time,
+        (void)uv_timer_start(&p->handshakes_timer, on_time,
                              due > now ? (due - now) / KEDGE_NS_PER_MS + 1 : 1, 0);
 }
 
-void paths_start(struct agent *a)
+void paths_start(struct pool *p)
 {
-    if (a->device.connector == NULL)
+    if (p->device.connector == NULL)
         return;
-    a->handshakes_timer.data = a->handshakes_poll.data = a;
-    (void)uv_timer_init(&a->loop, &a->handshakes_timer);
-    (void)uv_poll_init(&a->loop, &a->handshakes_poll, kedge_connector_fd(a->device.connector));
-    (void)uv_poll_start(&a->handshakes_poll, UV_READABLE, on_message);
-    paths_step(a);
+    p->handshakes_timer.data = p->handshakes_poll.data = p;
+    (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
+    (void)uv_poll_init(&p->agent->loop, &p->handshakes_poll,
+                       kedge_connector_fd(p->device.connector));
+    (void)uv_poll_start(&p->handshakes_poll, UV_READABLE, on_message);
+    paths_step(p);
 }
 
 /* ---- either
  * -------------------------------------------------------------------------------------------- */
 
-void paths_event(struct agent *a, const struct kedge_lane_event *e)
+void paths_event(struct pool *p, const struct kedge_lane_event *e)
 {
-    const bool rc = a->device.rc;
+    const bool rc = p->device.rc;
     switch (e->kind) {
     case KEDGE_EVENT_WANT_PATH:
         if (rc)
-            connect_to(a, e);
+            connect_to(p, e);
         else
-            make_address(a, e);
+            make_address(p, e);
         return;
     case KEDGE_EVENT_DROP_PATH:
         if (rc)
-            done_with(a, e->path.qp);
+            done_with(p, e->path.qp);
         else
-            drop_address(a, e->path.ah);
+            drop_address(p, e->path.ah);
         return;
     case KEDGE_EVENT_QP_OVERDUE:
-        end_at_once(a, e->qp);
+        end_at_once(p, e->qp);
         return;
     default: /* KEDGE_EVENT_QP_BROKEN */
         if (rc)
-            done_with(a, e->qp);
+            done_with(p, e->qp);
         else
-            repair(a, e->qp);
+            repair(p, e->qp);
         return;
     }
 }
 
-void paths_stop(struct agent *a)
+void paths_stop(struct pool *p)
 {
-    if (a->device.fab != NULL)
-        device_settle(&a->device, &a->fab_ops);
-    for (struct errand *e = a->unrepaired, *next; e != NULL; e = next) {
+    if (p->device.fab != NULL)
+        device_settle(&p->device, &p->fab_ops);
+    for (struct errand *e = p->unrepaired, *next; e != NULL; e = next) {
         next = e->next;
         free(e);
     }
-    a->unrepaired = NULL;
+    p->unrepaired = NULL;
 }

@@ -1,231 +1,447 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much the pool keeps ready: what its settings say, which a metaserver's stand above, and as
- * much more as workers have asked for lately. */
+/* The pools of the agent: its own, which its file says and which is there from start to end, and
+ * those that metaservers say of this node, which come and go while workers run.
+ *
+ * One that goes takes no new workers, lets those that it has finish, and is closed when nothing of
+ * it is under way any more: nothing waits for it but the steps that free what the device has. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
-#include "base/metrics.h"
+#include "base/fds.h"
+#include "base/random.h"
 #include "daemon.h"
+#include "schema/peers.h"
 
-static uint32_t said_or(const struct pool_state *p, enum agentd_pool_number number, uint64_t own)
+enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */ };
+
+/* ---- which there are */
+
+static struct pool *own(const struct agent *a)
 {
-    return p->said.number[number] != AGENTD_UNSAID ? p->said.number[number] : (uint32_t)own;
+    return a->pools[0];
 }
 
-/* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
-static uint32_t target(const struct pool_state *p, uint32_t floor)
+struct pool *pools_next(const struct agent *a, const struct pool *p)
 {
-    const uint32_t most = p->said.number[AGENTD_AHEAD_MOST];
-    if (most == AGENTD_UNSAID || p->demand <= floor)
-        return floor;
-    const uint32_t wanted = p->demand < most ? p->demand : most;
-    return wanted > floor ? wanted : floor;
+    for (uint32_t i = p == NULL ? 0 : p->place + 1; i < POOLS; i++)
+        if (a->pools[i] != NULL && a->pools[i]->lane != NULL)
+            return a->pools[i];
+    return NULL;
 }
 
-static void aim(struct agent *a)
+struct pool *pools_find(const struct agent *a, const char *name)
 {
-    struct pool_state *p = &a->pool;
-    p->sessions = target(p, said_or(p, AGENTD_SESSIONS_AHEAD, a->config.sessions_ahead));
-    p->arenas = target(p, said_or(p, AGENTD_ARENAS_AHEAD, a->config.arenas_ahead));
+    for (uint32_t i = 0; i < POOLS; i++)
+        if (a->pools[i] != NULL && strcmp(a->pools[i]->name, name) == 0)
+            return a->pools[i];
+    return NULL;
 }
 
-/* ---- what cannot be */
-
-static void add_why(struct pool_state *p, const char *sentence)
+struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
 {
-    size_t used = strlen(p->why);
-    snprintf(p->why + used, sizeof p->why - used, "%s%s", used > 0 ? "; " : "", sentence);
-}
-
-static void look_at_start(struct pool_state *p, enum agentd_pool_number number, uint64_t own,
-                          uint64_t now)
-{
-    const uint32_t wanted = said_or(p, number, own);
-    char text[120];
-    if (wanted == now)
-        return;
-    snprintf(text, sizeof text, "%s %u needs a restart of the agent (%llu in force)",
-             agentd_pool_number_name(number), wanted, (unsigned long long)now);
-    add_why(p, text);
-}
-
-static void explain_spares(struct agent *a)
-{
-    struct pool_state *p = &a->pool;
-    const uint32_t wanted = said_or(p, AGENTD_SPARES, a->config.spares);
-    char text[160];
-    if (wanted > a->device.max_spares)
-        snprintf(text, sizeof text,
-                 "spares %u are more than the %u that this start has room for (restart the agent)",
-                 wanted, a->device.max_spares);
-    else if (wanted > p->spares && p->spare_status != 0)
-        snprintf(text, sizeof text, "spares %u cannot be made: %s (%u in force)", wanted,
-                 strerror(-p->spare_status), p->spares);
+    const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
+    struct pool *p = t->pool[0] == '\0' ? own(a) : pools_find(a, t->pool);
+    if (p != NULL && p->stage == POOL_RUNS)
+        return p;
+    if (p == NULL)
+        snprintf(
+            text, size,
+            "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
+            "says why): give the node a label that the pool selects, or go to another host",
+            t->name, t->pool, a->config.node);
     else
-        return;
-    add_why(p, text);
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
+                 t->name, t->pool, a->config.node);
+    return NULL;
 }
 
-/* One after another, as long as there are others than there should be. */
-static void step_spares(struct agent *a)
+/* ---- what all of them have */
+
+uint32_t pools_workers_left(const struct agent *a)
 {
-    struct pool_state *p = &a->pool;
-    uint32_t wanted = said_or(p, AGENTD_SPARES, a->config.spares);
-    if (wanted > a->device.max_spares)
-        wanted = a->device.max_spares;
-    if (a->device.rc || a->stopping || p->sparing || p->spares == wanted ||
-        kedge_clock_ns() < p->spare_ns)
-        return;
-    p->sparing = true;
-    paths_spare(a, p->spares < wanted);
+    uint32_t n = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        n += sessions_left(p);
+    return n;
 }
 
-void pool_spare(struct agent *a, int change, int status)
+uint32_t pools_sessions(const struct agent *a)
 {
-    struct pool_state *p = &a->pool;
-    p->sparing = false;
-    p->spares += (uint32_t)change;
-    p->spare_status = change == 0 ? status : 0;
-    if (change == 0)
-        p->spare_ns = kedge_clock_ns() + KEDGE_NS_PER_S;
-    else
-        step_spares(a);
+    const struct session_counts c = pools_count(a);
+    return c.ready + c.making + c.live + c.ending;
 }
 
-/* Whatever of what is said is not in force, and what to do about it. */
-static void explain(struct agent *a)
+struct session_counts pools_count(const struct agent *a)
 {
-    struct pool_state *p = &a->pool;
-    const struct agentd_config *c = &a->config;
-    const uint64_t pairs = c->connections + c->queue_pairs_ahead;
-    char text[160];
-    p->why[0] = '\0';
-    if (!a->device.rc) {
-        look_at_start(p, AGENTD_DCIS, c->dcis, p->dcis);
-        explain_spares(a);
-    } else if (said_or(p, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
-        snprintf(text, sizeof text,
-                 "queue_pairs_ahead is more than the %llu that there can be (raise connections in "
-                 "[pool] of the agent)",
-                 (unsigned long long)pairs);
-        add_why(p, text);
+    struct session_counts sum = a->gone;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        const struct session_counts *c = &p->count;
+        sum.ready += c->ready;
+        sum.making += c->making;
+        sum.live += c->live;
+        sum.ending += c->ending;
+        sum.arenas += c->arenas;
+        sum.arenas_ahead += c->arenas_ahead;
+        sum.arena_bytes += c->arena_bytes;
+        sum.attached += c->attached;
+        sum.not_ahead += c->not_ahead;
+        sum.attached_ahead += c->attached_ahead;
+        sum.recycled += c->recycled;
+        sum.faults += c->faults;
     }
-    if (p->sessions > c->max_sessions) {
-        snprintf(text, sizeof text,
-                 "sessions_ahead is more than max_sessions %llu (raise that in [pool] of the "
-                 "agent)",
-                 (unsigned long long)c->max_sessions);
-        add_why(p, text);
-    }
-    if (a->sessions_failed || a->arenas_failed)
-        add_why(p, "no more sessions or arenas can be made ahead: see the agent's log");
+    return sum;
 }
 
-/* ---- what is said */
-
-void pool_init(struct agent *a, const struct agentd_pool *said)
+static void say(char *why, size_t size, const char *name, const char *sentence)
 {
-    struct pool_state *p = &a->pool;
-    p->said = *said;
-    p->dcis = said_or(p, AGENTD_DCIS, a->config.dcis);
-    p->spares = said_or(p, AGENTD_SPARES, a->config.spares);
-    aim(a);
+    const size_t used = strlen(why);
+    snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
 }
 
-void pool_own(struct agent *a)
+static const char *why_not(const struct agent *a, const struct said_pool *said)
 {
-    a->pool.dcis = a->config.dcis;
-    a->pool.spares = a->config.spares;
+    if (said->why[0] != '\0')
+        return said->why;
+    if (said->is.id == 0)
+        return "its metaserver says no number of it: update the metaserver";
+    const struct pool *p = pools_find(a, said->is.name);
+    if (p == NULL)
+        return "this agent has as many pools as it can have";
+    return p->stage == POOL_RUNS ? p->stock.why : "the one of that name before is not gone yet";
 }
 
-void pool_apply(struct agent *a, const struct agentd_pool *said)
+void pools_why(const struct agent *a, char *why, size_t size)
 {
-    struct pool_state *p = &a->pool;
-    const struct agentd_pool before = p->said;
-    p->said = *said;
-    aim(a);
-    if (a->device.connector != NULL)
-        kedge_connector_set_ahead(
-            a->device.connector, said_or(p, AGENTD_QUEUE_PAIRS_AHEAD, a->config.queue_pairs_ahead));
-    explain(a);
-    if (memcmp(before.number, said->number, sizeof before.number) != 0)
-        kedge_log(KEDGE_LOG_INFO, "the pool keeps as much ready as is said",
-                  "pool=%s sessions=%u arenas=%u why=\"%s\"", a->config.pool, p->sessions,
-                  p->arenas, p->why);
-    sessions_refill(a);
-    paths_step(a);
-    step_spares(a);
-}
-
-/* ---- what workers ask for */
-
-/* Forgets the seconds that have gone round. */
-static uint64_t turn(struct pool_state *p)
-{
-    const uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
-    if (second - p->second >= POOL_SECONDS)
-        memset(p->taken, 0, sizeof p->taken);
-    else
-        for (uint64_t i = p->second + 1; i <= second; i++)
-            p->taken[i % POOL_SECONDS] = 0;
-    p->second = second;
-    return second;
-}
-
-void pool_taken(struct agent *a)
-{
-    struct pool_state *p = &a->pool;
-    const uint32_t now = ++p->taken[turn(p) % POOL_SECONDS];
-    if (now > p->demand) {
-        p->demand = now;
-        aim(a);
+    if (own(a)->stock.why[0] != '\0')
+        say(why, size, own(a)->name, own(a)->stock.why);
+    for (uint32_t i = 0; i < a->said.count; i++) {
+        const struct said_pool *said = &a->said.at[i];
+        const char *text = strcmp(said->is.name, own(a)->name) != 0 ? why_not(a, said) : "";
+        if (text[0] != '\0')
+            say(why, size, said->is.name, text);
     }
 }
 
-void pool_tick(struct agent *a)
+/* ---- made */
+
+static int make_peers(struct pool *p, struct kedge_errbuf *err)
 {
-    struct pool_state *p = &a->pool;
-    const uint64_t before = p->second;
-    step_spares(a);
-    if (turn(p) == before)
+    uint64_t seed;
+    p->peers_bytes = kedge_peers_bytes((uint32_t)p->config->max_peers);
+    int status = kedge_random_bytes(&seed, sizeof seed);
+    if (status == 0)
+        status = kedge_memfd_new("kedge-peers", p->peers_bytes, true, &p->peers_fd, &p->peers);
+    if (status != 0)
+        return kedge_err(err, status, "the peer table cannot be made: %s", strerror(-status));
+    kedge_peers_format(p->peers, (uint32_t)p->config->max_peers, seed);
+    return 0;
+}
+
+/* What operators say elsewhere must not keep this agent from starting. */
+static int open_device(struct pool *p, struct kedge_errbuf *err)
+{
+    int status = device_open(p, err);
+    if (status == 0 || !stock_is_said(p))
+        return status;
+    kedge_log(KEDGE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
+              "pool=%s dcis=%u spares=%u error=\"%s\"", p->name, p->stock.dcis, p->stock.spares,
+              err->text);
+    device_close(p);
+    stock_own(p);
+    return device_open(p, err);
+}
+
+static void on_lane_events(uv_poll_t *poll, int status, int events)
+{
+    struct pool *p = poll->data;
+    struct kedge_lane_event e;
+    uint64_t count;
+    (void)status, (void)events;
+    if (read(p->events_efd, &count, sizeof count) < 0) {
+        /* It was read already. */
+    }
+    while (kedge_lane_event(p->lane, &e))
+        sessions_event(p, &e);
+    paths_step(p);
+}
+
+static int start(struct pool *p, struct kedge_errbuf *err)
+{
+    int status = open_device(p, err);
+    if (status == 0)
+        status = make_peers(p, err);
+    if (status == 0)
+        status = lane_thread_start(p, err);
+    if (status != 0)
+        return status;
+    p->events_poll.data = p;
+    (void)uv_poll_init(&p->agent->loop, &p->events_poll, p->events_efd);
+    (void)uv_poll_start(&p->events_poll, UV_READABLE, on_lane_events);
+    paths_start(p);
+    return sessions_start(p, err);
+}
+
+static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    *p = (struct pool){.agent = a, .config = &a->config, .place = place, .end_ns = UINT64_MAX};
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->lane_epfd = p->lane_kick = p->events_efd = p->peers_fd = -1;
+    a->pools[place] = p;
+    return p;
+}
+
+int pools_start(struct agent *a, struct kedge_errbuf *err)
+{
+    struct pool *p = pool_new(a, 0, a->config.pool);
+    if (p == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    p->number = (uint16_t)a->config.pool_number;
+    p->mr_lease_ns = a->config.mr_lease_ns;
+    follow_read(a);
+    int status = start(p, err);
+    return status == 0 ? sessions_await(p, err) : status;
+}
+
+/* ---- given back */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct pool *p = handle->data;
+    if (--p->handles > 0)
         return;
-    p->demand = 0;
-    for (uint32_t i = 0; i < POOL_SECONDS; i++)
-        if (p->taken[i] > p->demand)
-            p->demand = p->taken[i];
-    aim(a);
-    explain(a);
+    p->agent->pools[p->place] = NULL;
+    free(p);
 }
 
-/* ---- shown */
-
-void pool_status(const struct agent *a, struct kedge_text *t)
+/* Those that were begun. */
+static void close_handle(struct pool *p, uv_handle_t *handle)
 {
-    const struct pool_state *p = &a->pool;
-    const uint32_t most = p->said.number[AGENTD_AHEAD_MOST];
-    kedge_text_printf(t, "\"dcis\":%u,\"spares\":%u,\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
-                      p->dcis, p->spares, p->sessions, p->arenas);
-    if (most == AGENTD_UNSAID)
-        kedge_text_printf(t, "\"ahead_max\":null,");
-    else
-        kedge_text_printf(t, "\"ahead_max\":%u,", most);
-    kedge_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", p->demand,
-                      p->said.name[0] != '\0' ? "metaserver" : "file");
-    kedge_text_json(t, p->why);
+    if (handle->type == UV_UNKNOWN_HANDLE || uv_is_closing(handle))
+        return;
+    handle->data = p;
+    p->handles++;
+    uv_close(handle, on_handle_closed);
 }
 
-void pool_metrics(const struct agent *a, struct kedge_text *t)
+/* All but the loop's handles: those go first, while the loop runs. */
+static void give_back(struct pool *p)
 {
-    kedge_metric_one(t, "kedge_agent_sessions_ahead_target", KEDGE_METRIC_GAUGE,
-                     "Sessions that are to be kept ready.", a->pool.sessions);
-    kedge_metric_one(t, "kedge_agent_arenas_ahead_target", KEDGE_METRIC_GAUGE,
-                     "Arenas that are to be kept ready.", a->pool.arenas);
-    kedge_metric_one(t, "kedge_agent_arenas_ahead", KEDGE_METRIC_GAUGE,
-                     "Arenas that are ready and nobody's.", a->count.arenas_ahead);
-    kedge_metric_one(t, "kedge_agent_pool_demand", KEDGE_METRIC_GAUGE,
-                     "Most workers that came in one second of the last minute.", a->pool.demand);
-    kedge_metric_one(t, "kedge_agent_attached_ahead_total", KEDGE_METRIC_COUNTER,
-                     "Workers for whom session and arena were ready when they came.",
-                     a->count.attached_ahead);
+    p->stopping = true;
+    paths_stop(p);
+    lane_thread_stop(p);
+    if (p->device.connector != NULL)
+        kedge_connector_leave(p->device.connector);
+    sessions_stop(p);
+    device_close(p);
+    if (p->peers != NULL) {
+        munmap(p->peers, p->peers_bytes);
+        close(p->peers_fd);
+    }
+    p->peers = NULL;
+}
+
+/* What is counted for ever is not less for it. */
+static void keep_counts(struct pool *p)
+{
+    struct session_counts *gone = &p->agent->gone;
+    gone->attached += p->count.attached;
+    gone->not_ahead += p->count.not_ahead;
+    gone->attached_ahead += p->count.attached_ahead;
+    gone->recycled += p->count.recycled;
+    gone->faults += p->count.faults;
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+        p->agent->refused_before[i] += p->quota[i].refused;
+}
+
+/* The memory goes with the last handle. */
+static void close_pool(struct pool *p)
+{
+    keep_counts(p);
+    p->stage = POOL_CLOSED;
+    p->handles = 1; /* until all are counted */
+    close_handle(p, (uv_handle_t *)&p->events_poll);
+    close_handle(p, (uv_handle_t *)&p->handshakes_poll);
+    close_handle(p, (uv_handle_t *)&p->handshakes_timer);
+    for (int i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++)
+        close_handle(p, (uv_handle_t *)&p->registration[i].timer);
+    give_back(p);
+    uv_handle_t counted = {.data = p};
+    on_handle_closed(&counted);
+}
+
+void pools_end_sessions(struct agent *a, uint32_t reason)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; p->sessions != NULL && i < a->config.max_sessions; i++)
+            session_release(p, (uint32_t)i, reason);
+}
+
+void pools_stop(struct agent *a)
+{
+    for (uint32_t i = POOLS; i-- > 0;) {
+        struct pool *p = a->pools[i];
+        if (p == NULL)
+            continue;
+        give_back(p);
+        free(p);
+        a->pools[i] = NULL;
+    }
+}
+
+/* ---- as metaservers say */
+
+static const struct agentd_pool *said_of(const struct agent *a, const struct pool *p)
+{
+    for (uint32_t i = 0; i < a->said.count; i++)
+        if (strcmp(a->said.at[i].is.name, p->name) == 0 && a->said.at[i].is.id == p->number)
+            return &a->said.at[i].is;
+    return NULL;
+}
+
+static bool is_wanted(const struct agent *a, const struct said_pool *said)
+{
+    return said->is.id != 0 && strcmp(said->is.name, own(a)->name) != 0;
+}
+
+/* One that cannot be made is tried again, and said. */
+static void make(struct agent *a, struct said_pool *said, uint32_t place)
+{
+    struct kedge_errbuf err = {"out of memory"};
+    struct pool *p = pool_new(a, place, said->is.name);
+    int status = -ENOMEM;
+    if (p != NULL) {
+        p->number = said->is.id;
+        p->mr_lease_ns =
+            said->is.lease_ms != 0 ? said->is.lease_ms * KEDGE_NS_PER_MS : a->config.mr_lease_ns;
+        stock_init(p, &said->is);
+        status = start(p, &err);
+    }
+    if (status == 0) {
+        said->why[0] = '\0';
+        kedge_log(KEDGE_LOG_INFO, "pool made", "pool=%s number=%u", p->name, p->number);
+        windows_apply(a);
+        a->endpoints++;
+        if (own(a)->registration[0].pool != NULL) /* else all of them begin together */
+            registrations_start(p);
+        registrations_changed(a);
+        return;
+    }
+    if (strncmp(said->why, err.text, sizeof said->why - 1) != 0)
+        kedge_log(KEDGE_LOG_ERROR, "a pool cannot be made: it is tried again", "pool=%s why=\"%s\"",
+                  said->is.name, err.text);
+    snprintf(said->why, sizeof said->why, "%.159s", err.text);
+    said->again_ns = kedge_clock_ns() + MAKE_AGAIN_MS * KEDGE_NS_PER_MS;
+    if (p != NULL)
+        close_pool(p);
+}
+
+static void make_wanted(struct agent *a)
+{
+    const uint64_t now = kedge_clock_ns();
+    uint32_t place = 1;
+    for (uint32_t i = 0; i < a->said.count; i++) {
+        struct said_pool *said = &a->said.at[i];
+        if (!is_wanted(a, said) || now < said->again_ns || pools_find(a, said->is.name) != NULL)
+            continue;
+        while (place < POOLS && a->pools[place] != NULL)
+            place++;
+        if (place < POOLS)
+            make(a, said, place);
+    }
+}
+
+static void leave(struct pool *p)
+{
+    p->stage = POOL_LEAVING;
+    p->end_ns = p->stock.said.grace_ms == AGENTD_NEVER
+                    ? UINT64_MAX
+                    : kedge_clock_ns() + p->stock.said.grace_ms * KEDGE_NS_PER_MS;
+    kedge_log(KEDGE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
+              "pool=%s workers=%u", p->name, sessions_left(p));
+}
+
+/* Nobody is left in it. */
+static void begin_closing(struct pool *p)
+{
+    p->stage = POOL_CLOSING;
+    p->stopping = true;
+    registrations_stop(p);
+    p->agent->endpoints++;
+    registrations_changed(p->agent);
+    sessions_let_go(p);
+}
+
+static bool is_quiet(const struct pool *p)
+{
+    const struct session_counts *c = &p->count;
+    return p->works == 0 && p->fab_ops == 0 && p->calls == 0 && c->making == 0 && c->live == 0 &&
+           c->ending == 0 && p->leases.list == NULL;
+}
+
+/* One that is not said (any more). */
+static void step_out(struct pool *p)
+{
+    if (p->stage == POOL_RUNS)
+        leave(p);
+    if (p->stage == POOL_LEAVING && kedge_clock_ns() >= p->end_ns) {
+        p->end_ns = UINT64_MAX;
+        kedge_log(KEDGE_LOG_WARN, "a pool goes: the workers that are left have had their time",
+                  "pool=%s workers=%u", p->name, sessions_left(p));
+        sessions_end_all(p, KEDGE_REASON_NODE_DRAINED);
+    }
+    if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
+        begin_closing(p);
+    if (p->stage == POOL_CLOSING && is_quiet(p)) {
+        struct agent *a = p->agent;
+        kedge_log(KEDGE_LOG_INFO, "pool closed", "pool=%s", p->name);
+        close_pool(p);
+        windows_apply(a);
+    }
+}
+
+/* One that is. */
+static void step_in(struct pool *p, const struct agentd_pool *said)
+{
+    if (p->stage == POOL_LEAVING) {
+        p->stage = POOL_RUNS;
+        kedge_log(KEDGE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
+    }
+    if (memcmp(&p->stock.said, said, sizeof *said) != 0)
+        stock_apply(p, said);
+}
+
+void pools_step(struct agent *a)
+{
+    for (uint32_t i = 1; i < POOLS && !a->stopping; i++) {
+        struct pool *p = a->pools[i];
+        if (p == NULL || p->stage == POOL_CLOSED)
+            continue;
+        const struct agentd_pool *said = said_of(a, p);
+        if (said == NULL || p->stage == POOL_CLOSING)
+            step_out(p);
+        else
+            step_in(p, said);
+    }
+    if (!a->stopping)
+        make_wanted(a);
+}
+
+void pools_apply(struct agent *a, const struct agentd_settings *s)
+{
+    const struct agentd_pool mine = agentd_settings_pool(s, own(a)->name);
+    stock_apply(own(a), &mine);
+    a->said.count = s->pools;
+    for (uint32_t i = 0; i < s->pools; i++)
+        a->said.at[i] = (struct said_pool){.is = s->pool[i]};
+    pools_step(a);
 }

@@ -18,7 +18,7 @@ static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
  * ------------------------------------------------------------------------------------------------
  */
 
-bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t step,
+bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t step,
                      struct kedge_fab_ctl *ctl)
 {
     static const struct {
@@ -31,15 +31,15 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
         {IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                           IBV_QP_MAX_QP_RD_ATOMIC},
     };
-    const uint32_t reads = a->device.fab->caps.max_rd_atomic;
+    const uint32_t reads = p->device.fab->caps.max_rd_atomic;
     if (step >= sizeof steps / sizeof steps[0])
         return false;
     ctl->kind = KEDGE_FAB_MODIFY_QP;
     ctl->modify.x = qp;
     ctl->modify.attr = (struct ibv_qp_attr){.qp_state = steps[step].state,
-                                            .port_num = a->device.fab->caps.port_num,
-                                            .path_mtu = a->device.fab->caps.mtu,
-                                            .timeout = (uint8_t)a->config.ack_timeout,
+                                            .port_num = p->device.fab->caps.port_num,
+                                            .path_mtu = p->device.fab->caps.mtu,
+                                            .timeout = (uint8_t)p->config->ack_timeout,
                                             .retry_cnt = ACK_RETRIES,
                                             .rnr_retry = RNR_RETRIES,
                                             .max_rd_atomic = reads < 16 ? (uint8_t)reads : 16};
@@ -47,9 +47,9 @@ bool queues_dci_step(const struct agent *a, struct kedge_fab_qp *qp, uint32_t st
     return true;
 }
 
-struct kedge_fab_ctl queues_dci(const struct agent *a, struct kedge_fab_pd *pd)
+struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd)
 {
-    const struct agent_device *d = &a->device;
+    const struct agent_device *d = &p->device;
     return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
                                   .qp = {.pd = pd,
                                          .type = KEDGE_FAB_QP_DCI,
@@ -60,26 +60,26 @@ struct kedge_fab_ctl queues_dci(const struct agent *a, struct kedge_fab_pd *pd)
                                                  .inline_bytes = KEDGE_MAX_INLINE}}};
 }
 
-static int make_dci(struct agent *a, struct kedge_fab_pd *pd)
+static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
 {
-    struct agent_device *d = &a->device;
-    struct kedge_fab_ctl c = queues_dci(a, pd);
+    struct agent_device *d = &p->device;
+    struct kedge_fab_ctl c = queues_dci(p, pd);
     int status = call(d, &c);
     if (status != 0)
         return status;
     struct kedge_fab_qp *qp = d->qp[d->qps++] = c.qp.x;
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
         struct kedge_fab_ctl modify = {.status = 0};
-        if (!queues_dci_step(a, qp, step, &modify))
+        if (!queues_dci_step(p, qp, step, &modify))
             break;
         status = call(d, &modify);
     }
     return status;
 }
 
-static int make_target(struct agent *a)
+static int make_target(struct pool *p)
 {
-    struct agent_device *d = &a->device;
+    struct agent_device *d = &p->device;
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
     struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
                                 .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
@@ -106,13 +106,13 @@ static int make_target(struct agent *a)
 }
 
 /* Number 0 is the system's, then the pool's, then the spares. */
-static int make_dc(struct agent *a)
+static int make_dc(struct pool *p)
 {
-    const uint64_t count = (uint64_t)a->pool.dcis + a->pool.spares + 1;
-    int status = make_dci(a, a->device.system_pd);
+    const uint64_t count = (uint64_t)p->stock.dcis + p->stock.spares + 1;
+    int status = make_dci(p, p->device.system_pd);
     for (uint64_t i = 1; i < count && status == 0; i++)
-        status = make_dci(a, a->device.pd);
-    return status == 0 ? make_target(a) : status;
+        status = make_dci(p, p->device.pd);
+    return status == 0 ? make_target(p) : status;
 }
 
 /* ---- RC
@@ -125,13 +125,13 @@ static int fill_random(void *user, void *bytes, size_t n)
     return kedge_random_bytes(bytes, n);
 }
 
-static int make_rc(struct agent *a, struct kedge_errbuf *err)
+static int make_rc(struct pool *p, struct kedge_errbuf *err)
 {
-    const struct agentd_config *c = &a->config;
-    struct agent_device *d = &a->device;
+    const struct agentd_config *c = p->config;
+    struct agent_device *d = &p->device;
     struct kedge_connector_config config = {
-        .pool = (uint16_t)c->pool_number,
-        .incarnation = a->incarnation,
+        .pool = p->number,
+        .incarnation = p->agent->incarnation,
         .initiators = (uint32_t)(c->connections + c->queue_pairs_ahead),
         .responders = (uint32_t)c->responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
@@ -150,43 +150,43 @@ static int make_rc(struct agent *a, struct kedge_errbuf *err)
     struct kedge_connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
     int status = kedge_connector_new(&config, &r, fill_random, NULL, &d->connector, err);
-    return status == 0 ? readers_make(a) : status;
+    return status == 0 ? readers_make(p) : status;
 }
 
 /* ---- either
  * -------------------------------------------------------------------------------------------- */
 
 /* Send queues that complete on the lane's CQ. */
-static uint64_t queue_pairs(const struct agent *a, bool rc)
+static uint64_t queue_pairs(const struct pool *p, bool rc)
 {
-    const struct agentd_config *c = &a->config;
+    const struct agentd_config *c = p->config;
     return rc ? c->connections + c->queue_pairs_ahead + 2 * c->metaservers
-              : (uint64_t)a->pool.dcis + a->pool.spares + 1;
+              : (uint64_t)p->stock.dcis + p->stock.spares + 1;
 }
 
 /* For so many spares there is room in the completion queue, so that more can come. */
-static void reserve_spares(struct agent *a)
+static void reserve_spares(struct pool *p)
 {
-    struct agent_device *d = &a->device;
-    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = a->pool.dcis + 1;
-    d->max_spares = a->pool.spares;
+    struct agent_device *d = &p->device;
+    const uint64_t room = d->fab->caps.max_cqe / d->sq_depth, others = p->stock.dcis + 1;
+    d->max_spares = p->stock.spares;
     if (!d->rc && room > others + d->max_spares)
         d->max_spares =
             room - others < KEDGE_LANE_MAX_DCIS ? (uint32_t)(room - others) : KEDGE_LANE_MAX_DCIS;
 }
 
-static int make_cq(struct agent *a, struct kedge_errbuf *err)
+static int make_cq(struct pool *p, struct kedge_errbuf *err)
 {
-    struct agent_device *d = &a->device;
-    reserve_spares(a);
-    const uint64_t more = d->rc ? 0 : d->max_spares - a->pool.spares;
-    const uint64_t cqe = (queue_pairs(a, d->rc) + more) * d->sq_depth;
+    struct agent_device *d = &p->device;
+    reserve_spares(p);
+    const uint64_t more = d->rc ? 0 : d->max_spares - p->stock.spares;
+    const uint64_t cqe = (queue_pairs(p, d->rc) + more) * d->sq_depth;
     struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
     if (cqe > d->fab->caps.max_cqe)
         return kedge_err(err, -EINVAL,
                          "the device's completion queues have room for %u, and %llu queue pairs "
                          "need %llu: lower %s in [pool]",
-                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(a, d->rc),
+                         d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
                          (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
     int status = call(d, &chan);
     if (status != 0)
@@ -200,19 +200,19 @@ static int make_cq(struct agent *a, struct kedge_errbuf *err)
     return status;
 }
 
-int queues_make(struct agent *a, struct kedge_errbuf *err)
+int queues_make(struct pool *p, struct kedge_errbuf *err)
 {
-    struct agent_device *d = &a->device;
+    struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
-    int status = make_cq(a, err);
+    int status = make_cq(p, err);
     if (status != 0)
         return status;
-    return d->rc ? make_rc(a, err) : make_dc(a);
+    return d->rc ? make_rc(p, err) : make_dc(p);
 }
 
-void queues_destroy(struct agent *a)
+void queues_destroy(struct pool *p)
 {
-    struct agent_device *d = &a->device;
+    struct agent_device *d = &p->device;
     kedge_connector_free(d->connector);
     for (uint32_t i = 0; i < d->qps; i++)
         device_destroy(d, KEDGE_FAB_DESTROY_QP, d->qp[i]);

@@ -12,20 +12,20 @@
 static struct reader *over(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = ctl->user;
-    reader->registration->agent->fab_ops--;
+    reader->registration->pool->fab_ops--;
     return reader;
 }
 
 static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
                    void (*done)(struct kedge_fab_ctl *ctl))
 {
-    struct agent *a = reader->registration->agent;
+    struct pool *p = reader->registration->pool;
     reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
                                          .done = done,
                                          .user = reader,
                                          .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
-    a->fab_ops++;
-    kedge_fab_submit(a->device.fab, &reader->ctl);
+    p->fab_ops++;
+    kedge_fab_submit(p->device.fab, &reader->ctl);
 }
 
 /* ---- cleaned: RESET, INIT
@@ -34,9 +34,9 @@ static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int ma
 static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = over(ctl);
-    struct agent *a = reader->registration->agent;
-    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = a->device.fab->caps.port_num};
-    if (a->stopping)
+    struct pool *p = reader->registration->pool;
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = p->device.fab->caps.port_num};
+    if (p->stopping)
         return;
     if (ctl->status != 0) {
         kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
@@ -61,7 +61,7 @@ static void clean(struct reader *reader)
 
 static int make_one(struct registration *r, struct reader *reader)
 {
-    struct agent_device *d = &r->agent->device;
+    struct agent_device *d = &r->pool->device;
     struct kedge_fab_ctl c = {
         .kind = KEDGE_FAB_CREATE_QP,
         .qp = {.pd = d->system_pd,
@@ -77,17 +77,17 @@ static int make_one(struct registration *r, struct reader *reader)
     return 0;
 }
 
-int readers_make(struct agent *a)
+int readers_make(struct pool *p)
 {
     int status = 0;
-    for (uint32_t i = 0; i < a->config.metaservers && status == 0; i++) {
-        a->registration[i].agent = a;
-        status = make_one(&a->registration[i], &a->registration[i].reader[0]);
+    for (uint32_t i = 0; i < p->config->metaservers && status == 0; i++) {
+        p->registration[i].pool = p;
+        status = make_one(&p->registration[i], &p->registration[i].reader[0]);
         if (status == 0)
-            status = make_one(&a->registration[i], &a->registration[i].reader[1]);
+            status = make_one(&p->registration[i], &p->registration[i].reader[1]);
     }
     if (status == 0)
-        device_settle(&a->device, &a->fab_ops);
+        device_settle(&p->device, &p->fab_ops);
     return status;
 }
 
@@ -118,14 +118,14 @@ static void on_raised(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = over(ctl);
     struct registration *r = reader->registration;
-    const struct agent *a = r->agent;
+    const struct pool *p = r->pool;
     struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
-                              .timeout = (uint8_t)a->config.ack_timeout,
+                              .timeout = (uint8_t)p->config->ack_timeout,
                               .retry_cnt = ACK_RETRIES,
                               .rnr_retry = RNR_RETRIES,
                               .sq_psn = reader->psn,
                               .max_rd_atomic = reader->reads};
-    if (a->stopping)
+    if (p->stopping)
         return;
     if (ctl->status == 0 && reader->step++ == 0) {
         modify(reader, &rts,
@@ -143,7 +143,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
 
 void reader_raise(struct reader *reader, const struct reader_peer *peer)
 {
-    const struct kedge_fab_caps *caps = &reader->registration->agent->device.fab->caps;
+    const struct kedge_fab_caps *caps = &reader->registration->pool->device.fab->caps;
     reader->state = READER_RAISING;
     reader->step = 0;
     reader->reads = caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
@@ -168,37 +168,37 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
 /* ---- over
  * ---------------------------------------------------------------------------------------------- */
 
-bool reader_done(struct agent *a, const struct kedge_fab_qp *qp)
+bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
 {
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
-            struct reader *reader = &a->registration[i].reader[k];
+            struct reader *reader = &p->registration[i].reader[k];
             if (reader->qp != qp)
                 continue;
             clean(reader);
-            if (a->registration[i].lane.qp == qp)
-                registration_reader_lost(&a->registration[i]);
+            if (p->registration[i].lane.qp == qp)
+                registration_reader_lost(&p->registration[i]);
             return true;
         }
     return false;
 }
 
-void readers_tick(struct agent *a)
+void readers_tick(struct pool *p)
 {
     const uint64_t now = kedge_clock_ns();
-    for (uint32_t i = 0; i < a->config.metaservers && !a->device_lost; i++)
+    for (uint32_t i = 0; i < p->config->metaservers && !p->agent->device_lost; i++)
         for (int k = 0; k < 2; k++) {
-            struct reader *reader = &a->registration[i].reader[k];
+            struct reader *reader = &p->registration[i].reader[k];
             if (reader->state == READER_FAILED && now >= reader->again_ns)
                 clean(reader);
         }
 }
 
-void readers_stop(struct agent *a)
+void readers_stop(struct pool *p)
 {
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
         for (int k = 0; k < 2; k++) {
-            device_destroy(&a->device, KEDGE_FAB_DESTROY_QP, a->registration[i].reader[k].qp);
-            a->registration[i].reader[k].qp = NULL;
+            device_destroy(&p->device, KEDGE_FAB_DESTROY_QP, p->registration[i].reader[k].qp);
+            p->registration[i].reader[k].qp = NULL;
         }
 }

@@ -17,6 +17,12 @@
 static void try_later(struct registration *r);
 static void complete(struct registration *r);
 static void lost(struct registration *r, const char *why);
+static void look_again(struct registration *r);
+
+static struct pool *own(const struct agent *a)
+{
+    return a->pools[0];
+}
 
 /* ---- what is said
  * ---------------------------------------------------------------------------------------- */
@@ -29,14 +35,14 @@ static json_t *hex64(uint64_t value)
 }
 
 /* How peers reach this node. */
-static json_t *describe_endpoint(const struct agent *a)
+static json_t *describe_endpoint(const struct pool *p)
 {
-    const struct agent_device *d = &a->device;
+    const struct agent_device *d = &p->device;
     const struct kedge_fab_caps *caps = &d->fab->caps;
     char gid[KEDGE_GID_TEXT];
-    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
-                          (int)a->config.pool_number, "transports", d->rc ? "rc" : "dc", "mtu",
-                          128 << caps->mtu);
+    json_t *e =
+        json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
+                  (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu", 128 << caps->mtu);
     if (e == NULL)
         return NULL;
     if (caps->lid != 0)
@@ -52,28 +58,44 @@ static json_t *describe_endpoint(const struct agent *a)
 }
 
 /* rc: the queue pair that will READ this metaserver's table. */
-static json_t *describe_reader(const struct agent *a, const struct reader *reader)
+static json_t *describe_reader(const struct pool *p, const struct reader *reader)
 {
-    const struct kedge_fab_caps *caps = &a->device.fab->caps;
+    const struct kedge_fab_caps *caps = &p->device.fab->caps;
     char gid[KEDGE_GID_TEXT];
     json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
                           (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << caps->mtu);
+    if (p->place != 0) /* the own pool's endpoint comes first */
+        json_object_set_new(e, "pool", json_integer(p->number));
     if (caps->lid != 0)
         json_object_set_new(e, "lid", json_integer(caps->lid));
     return e;
 }
 
-static char *describe(const struct agent *a, const struct reader *reader)
+/* Those that peers may reach: one that goes as long as anything of it is left. */
+static json_t *describe_endpoints(const struct agent *a)
 {
-    const struct agent_device *d = &a->device;
-    json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64((uintptr_t)d->mr_memory.addr),
-                              "rkey", (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
-    json_t *endpoint = describe_endpoint(a);
-    json_object_set_new(endpoint, "mr_table", table);
-    json_t *root =
-        json_pack("{s:I, s:[o]}", "incarnation", (json_int_t)a->incarnation, "endpoints", endpoint);
+    json_t *list = json_array();
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        const struct agent_device *d = &p->device;
+        if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
+            continue;
+        json_t *table =
+            json_pack("{s:o, s:I, s:i}", "addr", hex64((uintptr_t)d->mr_memory.addr), "rkey",
+                      (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
+        json_t *endpoint = describe_endpoint(p);
+        json_object_set_new(endpoint, "mr_table", table);
+        json_array_append_new(list, endpoint);
+    }
+    return list;
+}
+
+/* reader: this pool's, or NULL. */
+static char *describe(const struct pool *p, const struct reader *reader)
+{
+    json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,
+                             "endpoints", describe_endpoints(p->agent));
     if (reader != NULL)
-        json_object_set_new(root, "reader", describe_reader(a, reader));
+        json_object_set_new(root, "reader", describe_reader(p, reader));
     char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -153,35 +175,35 @@ static bool understand(struct registration *r, const char *body, struct reader_p
 
 /* ---- what follows --------------------------------------------------------------------------- */
 
-static void tell_lane(struct agent *a)
+static void tell_lane(struct pool *p)
 {
     struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (a->registration[i].lane.ah != NULL || a->registration[i].lane.qp != NULL)
-            c.metaservers.at[c.metaservers.count++] = a->registration[i].lane;
-    lane_thread_command(a, &c);
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (p->registration[i].lane.ah != NULL || p->registration[i].lane.qp != NULL)
+            c.metaservers.at[c.metaservers.count++] = p->registration[i].lane;
+    lane_thread_command(p, &c);
 }
 
-static void drop(struct agent *a, struct kedge_fab_ah *ah)
+static void drop(struct pool *p, struct kedge_fab_ah *ah)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
     if (ah != NULL)
-        (void)kedge_fab_call(a->device.fab, &c);
+        (void)kedge_fab_call(p->device.fab, &c);
 }
 
 static void on_address(struct kedge_fab_ctl *ctl)
 {
     struct registration *r = ctl->user;
-    struct agent *a = r->agent;
-    a->fab_ops--;
+    struct pool *p = r->pool;
+    p->fab_ops--;
     r->resolving = false;
     if (ctl->status == 0) {
         memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
-        drop(a, r->before);
+        drop(p, r->before);
         r->before = r->lane.ah;
         r->lane.ah = ctl->ah.x;
     }
-    if (a->stopping)
+    if (p->stopping)
         return;
     if (ctl->status == 0)
         complete(r);
@@ -193,8 +215,8 @@ static void on_address(struct kedge_fab_ctl *ctl)
  * until the next change: the lane may be using it. Resolving may take seconds. */
 static void address(struct registration *r, const struct reader_peer *peer)
 {
-    struct agent *a = r->agent;
-    const struct kedge_fab_caps *caps = &a->device.fab->caps;
+    struct pool *p = r->pool;
+    const struct kedge_fab_caps *caps = &p->device.fab->caps;
     if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
         complete(r);
         return;
@@ -203,15 +225,15 @@ static void address(struct registration *r, const struct reader_peer *peer)
         .kind = KEDGE_FAB_CREATE_AH,
         .done = on_address,
         .user = r,
-        .ah = {.pd = a->device.system_pd,
+        .ah = {.pd = p->device.system_pd,
                .attr = {.is_global = 1,
                         .port_num = caps->port_num,
                         .dlid = peer->lid,
                         .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
     memcpy(r->resolve.ah.attr.grh.dgid.raw, peer->gid, 16);
     r->resolving = true;
-    a->fab_ops++;
-    kedge_fab_submit(a->device.fab, &r->resolve);
+    p->fab_ops++;
+    kedge_fab_submit(p->device.fab, &r->resolve);
 }
 
 static void lost(struct registration *r, const char *why)
@@ -241,23 +263,24 @@ static void put(struct registration *r);
  * ever. */
 static bool is_outrun(struct registration *r, const json_t *problem, const char **why)
 {
-    struct agent *a = r->agent;
-    const uint32_t bit = 1u << (r - a->registration);
+    struct pool *p = r->pool;
+    const uint32_t bit = 1u << (r - p->registration);
     uint64_t known = 0;
     if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
-        known < a->incarnation)
+        known < p->agent->incarnation)
         return false;
-    if (a->heeded & bit) {
+    if (p->agent->heeded & bit) {
         *why = "another agent registers as this node: give each host a `node` of its own, then "
                "restart this agent";
         return false;
     }
     kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
-              "metaserver=\"%s\" incarnation=%u known=%u", r->url, a->incarnation, (uint32_t)known);
-    if (a->outrun_by < known)
-        a->outrun_by = (uint32_t)known;
-    a->heeded |= bit;
-    uv_stop(&a->loop);
+              "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
+              (uint32_t)known);
+    if (p->agent->outrun_by < known)
+        p->agent->outrun_by = (uint32_t)known;
+    p->agent->heeded |= bit;
+    uv_stop(&p->agent->loop);
     return true;
 }
 
@@ -283,7 +306,8 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
 static void renewed(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
-    if (r->agent->stopping)
+    r->pool->calls--;
+    if (r->pool->stopping)
         return;
     if (answer->status == 404) {
         put(r);
@@ -298,14 +322,15 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
 static void complete(struct registration *r)
 {
     kedge_log(KEDGE_LOG_INFO, "registered", "metaserver=\"%s\" incarnation=%u", r->url,
-              r->agent->incarnation);
+              r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
-    tell_lane(r->agent);
+    tell_lane(r->pool);
     uv_timer_stop(&r->timer);
     try_later(r);
+    look_again(r);
 }
 
 static void registered(void *user, const struct kedge_http_answer *answer)
@@ -313,7 +338,8 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     struct registration *r = user;
     struct reader_peer peer = {.qpn = 0};
     struct reader *offered = r->offered;
-    if (r->agent->stopping)
+    r->pool->calls--;
+    if (r->pool->stopping)
         return;
     if (answer->status != 200 && answer->status != 201) {
         refused(r, answer);
@@ -345,9 +371,9 @@ void registration_reader_up(struct registration *r, struct reader *reader, int s
 void registration_reader_lost(struct registration *r)
 {
     r->lane.qp = NULL;
-    if (r->agent->stopping)
+    if (r->pool->stopping)
         return;
-    tell_lane(r->agent);
+    tell_lane(r->pool);
     for (int i = 0; i < 2; i++) /* another one is on its way */
         if (r->reader[i].state == READER_OFFERED || r->reader[i].state == READER_RAISING)
             return;
@@ -358,12 +384,14 @@ static void call(struct registration *r, const char *method, const char *tail, c
                  kedge_http_done done)
 {
     char url[AGENTD_TEXT * 2];
-    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->agent->config.node, tail);
-    struct kedge_http_call c = metaserver_call(r->agent, method, url, CALL_MS);
+    snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
+    struct kedge_http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
     c.body = body;
     c.body_length = strlen(body);
-    int status = kedge_http_client_call(r->agent->http_client, &c, done, r, NULL);
-    if (status != 0)
+    int status = kedge_http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
+    if (status == 0)
+        r->pool->calls++;
+    else
         lost(r, status == -ENOKEY ? "its token_file holds no token, or cannot be read"
                                   : "too many HTTP calls at once");
 }
@@ -373,14 +401,15 @@ static void put(struct registration *r)
     /* Several renewals may hear at once that the metaserver has forgotten. */
     if (r->offered != NULL || r->resolving)
         return;
-    if (r->agent->device.rc) {
+    if (r->pool->device.rc) {
         r->offered = reader_offer(r);
         if (r->offered == NULL) {
             lost(r, "both queue pairs for its table are in use or being repaired");
             return;
         }
     }
-    char *body = describe(r->agent, r->offered);
+    r->endpoints = r->pool->agent->endpoints;
+    char *body = describe(r->pool, r->offered);
     if (body == NULL) {
         lost(r, "out of memory");
         return;
@@ -399,7 +428,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     try_later(r);
-    snprintf(body, sizeof body, "{\"incarnation\":%u}", r->agent->incarnation);
+    snprintf(body, sizeof body, "{\"incarnation\":%u}", r->pool->agent->incarnation);
     call(r, "POST", "/renew", body, renewed);
 }
 
@@ -415,33 +444,80 @@ static void try_later(struct registration *r)
     (void)uv_timer_start(&r->timer, on_timer, ms, 0);
 }
 
-static void on_http(uv_poll_t *poll, int status, int events)
+void registrations_start(struct pool *p)
 {
-    struct agent *a = poll->data;
-    (void)status, (void)events;
-    kedge_http_client_run(a->http_client);
-}
-
-int registrations_start(struct agent *a, struct kedge_errbuf *err)
-{
-    int status = kedge_http_client_new(&a->http_client);
-    if (status != 0)
-        return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
-    a->http_poll.data = a;
-    (void)uv_poll_init(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client));
-    (void)uv_poll_start(&a->http_poll, UV_READABLE, on_http);
-    for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        struct registration *r = &a->registration[i];
-        r->agent = a;
-        r->url = a->config.metaserver[i];
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        struct registration *r = &p->registration[i];
+        r->pool = p;
+        r->url = p->config->metaserver[i];
         r->state = REGISTRATION_ASKING;
         r->backoff_ms = BACKOFF_MS;
-        (void)uv_timer_init(&a->loop, &r->timer);
+        (void)uv_timer_init(&p->agent->loop, &r->timer);
         r->timer.data = r;
         put(r);
     }
-    return 0;
 }
+
+void registrations_stop(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (p->registration[i].pool != NULL)
+            (void)uv_timer_stop(&p->registration[i].timer);
+}
+
+/* ---- the node's endpoints, without a reader: they change while the one that there is goes on ----
+ */
+
+static void tell_endpoints(struct registration *r);
+
+static void endpoints_told(void *user, const struct kedge_http_answer *answer)
+{
+    struct registration *r = user;
+    r->pool->calls--;
+    r->announcing = false;
+    if (r->pool->stopping || r->state != REGISTRATION_DONE)
+        return;
+    if (answer->status != 200 && answer->status != 201)
+        refused(r, answer);
+    else
+        look_again(r);
+}
+
+/* Of the own pool, which is there as long as the agent. */
+static void tell_endpoints(struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints)
+        return;
+    char *body = describe(r->pool, NULL);
+    if (body == NULL) {
+        lost(r, "out of memory");
+        return;
+    }
+    r->endpoints = a->endpoints;
+    r->announcing = true;
+    call(r, "PUT", "", body, endpoints_told);
+    free(body);
+}
+
+/* What was put may have taken the place of something newer. */
+static void look_again(struct registration *r)
+{
+    const struct agent *a = r->pool->agent;
+    struct registration *first = &own(a)->registration[r - r->pool->registration];
+    if (r->endpoints == a->endpoints)
+        return;
+    first->endpoints = r->endpoints;
+    tell_endpoints(first);
+}
+
+void registrations_changed(struct agent *a)
+{
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        tell_endpoints(&own(a)->registration[i]);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static void deleted(void *user, const struct kedge_http_answer *answer)
 {
@@ -451,145 +527,24 @@ static void deleted(void *user, const struct kedge_http_answer *answer)
 }
 
 /* All at once, and no longer than grace_ms together: the lease does the rest. */
-static void unregister(struct agent *a, unsigned grace_ms)
+void registrations_leave(struct agent *a, unsigned grace_ms)
 {
     char url[AGENTD_TEXT * 2];
     uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
+    if (a->http_client == NULL)
+        return;
     for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        const struct registration *r = &a->registration[i];
-        snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", r->url, a->config.node,
-                 a->incarnation);
+        const struct registration *r = &own(a)->registration[i];
+        snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", a->config.metaserver[i],
+                 a->config.node, a->incarnation);
         const struct kedge_http_call c = metaserver_call(a, "DELETE", url, grace_ms);
         if (r->state == REGISTRATION_DONE &&
             kedge_http_client_call(a->http_client, &c, deleted, a, NULL) == 0)
             a->unregistering++;
     }
     while (a->unregistering > 0 && kedge_clock_ns() < end) {
-        struct pollfd p = {.fd = kedge_http_client_fd(a->http_client), .events = POLLIN};
-        (void)poll(&p, 1, 10);
+        struct pollfd fd = {.fd = kedge_http_client_fd(a->http_client), .events = POLLIN};
+        (void)poll(&fd, 1, 10);
         kedge_http_client_run(a->http_client);
     }
-}
-
-void registrations_stop(struct agent *a, unsigned grace_ms)
-{
-    if (a->http_client == NULL)
-        return;
-    unregister(a, grace_ms);
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
-        drop(a, a->registration[i].before);
-    uv_close((uv_handle_t *)&a->http_poll, NULL);
-    kedge_http_client_free(a->http_client);
-    a->http_client = NULL;
-}
-
-/* ---- names
- * -----------------------------------------------------------------------------------------------
- */
-
-struct question {
-    struct agent *agent;
-    void (*done)(void *user, int status, const uint8_t gid[16], uint16_t pool);
-    void *user;
-    uint32_t next;   /* of the metaservers */
-    uint64_t end_ns; /* by then there is an answer: the worker waits no longer */
-    int status;      /* so far */
-    char name[64];
-};
-
-static void ask(struct question *q);
-
-static void answer_question(struct question *q, int status, const uint8_t gid[16])
-{
-    q->agent->questions--;
-    q->done(q->user, status, gid, (uint16_t)q->agent->config.pool_number);
-    free(q);
-}
-
-/* The endpoint of our pool, of a node that has not expired: 0 and gid, or -ENOENT. */
-static int read_endpoint(const struct agent *a, const char *body, uint8_t gid[16])
-{
-    int status = -ENOENT;
-    size_t i;
-    json_t *root = json_loads(body, 0, NULL), *endpoint;
-    const char *state = json_string_value(json_object_get(root, "state"));
-    bool expired = state != NULL && strcmp(state, "expired") == 0;
-    json_array_foreach(json_object_get(root, "endpoints"), i, endpoint)
-    {
-        const char *text = json_string_value(json_object_get(endpoint, "gid"));
-        if (!expired && status != 0 && text != NULL && kedge_gid_parse(text, gid) == 0 &&
-            (uint64_t)json_integer_value(json_object_get(endpoint, "pool")) ==
-                a->config.pool_number)
-            status = 0;
-    }
-    json_decref(root);
-    return status;
-}
-
-static void named(void *user, const struct kedge_http_answer *answer)
-{
-    struct question *q = user;
-    uint8_t gid[16] = {0};
-    if (answer->status == 404)
-        q->status = -ENOENT;
-    else if (answer->status == 200)
-        q->status = read_endpoint(q->agent, answer->body, gid);
-    if (answer->status == 200 && q->status == 0)
-        answer_question(q, 0, gid);
-    else
-        ask(q);
-}
-
-/* What one metaserver may take, so that those after it can be asked too. */
-static uint32_t share_ms(const struct question *q)
-{
-    uint64_t now = kedge_clock_ns(), left = q->end_ns > now ? q->end_ns - now : 0;
-    uint32_t others = 0;
-    for (uint32_t i = q->next; i < q->agent->config.metaservers; i++)
-        others += q->agent->registration[i].state == REGISTRATION_DONE;
-    return (uint32_t)(left / (others + 1) / KEDGE_NS_PER_MS) + 1;
-}
-
-/* One metaserver after another, until one knows a live node of that name. */
-static void ask(struct question *q)
-{
-    static const uint8_t none[16];
-    struct agent *a = q->agent;
-    char url[AGENTD_TEXT * 2];
-    while (!a->stopping && q->next < a->config.metaservers) {
-        const struct registration *r = &a->registration[q->next++];
-        snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
-        const struct kedge_http_call c = metaserver_call(a, NULL, url, share_ms(q));
-        if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, named, q, NULL) == 0)
-            return;
-    }
-    answer_question(q, q->status, none);
-}
-
-static bool is_name(const char *name)
-{
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-");
-    return n > 0 && n < 64 && name[n] == '\0' && name[0] != '.' && name[0] != '-';
-}
-
-void registrations_resolve(struct agent *a, const char *name,
-                           void (*done)(void *user, int status, const uint8_t gid[16],
-                                        uint16_t pool),
-                           void *user)
-{
-    static const uint8_t none[16];
-    struct question *q = NULL;
-    if (!is_name(name) || a->questions >= QUESTIONS || (q = calloc(1, sizeof *q)) == NULL) {
-        done(user, is_name(name) ? -EAGAIN : -ENOENT, none, 0);
-        return;
-    }
-    a->questions++;
-    *q = (struct question){.agent = a,
-                           .done = done,
-                           .user = user,
-                           .end_ns = kedge_clock_ns() + RESOLVE_MS * KEDGE_NS_PER_MS,
-                           .status = -EHOSTUNREACH};
-    snprintf(q->name, sizeof q->name, "%s", name);
-    ask(q);
 }

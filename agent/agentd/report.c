@@ -17,18 +17,21 @@ enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 static void describe(const struct agent *a, struct kedge_text *t)
 {
     const struct follow *f = &a->follow;
+    char why[sizeof f->why] = "";
+    pools_why(a, why, sizeof why);
     kedge_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
                       (unsigned long long)f->applied, (unsigned long long)f->seen);
     if (a->node.said.cordoned)
-        kedge_text_printf(t, "\"sessions\":%u,", sessions_left(a));
+        kedge_text_printf(t, "\"sessions\":%u,", pools_workers_left(a));
     kedge_text_printf(t, "\"why\":");
-    kedge_text_json(t, f->why[0] != '\0' ? f->why : a->pool.why);
+    kedge_text_json(t, f->why[0] != '\0' ? f->why : why);
     kedge_text_printf(t, "}");
 }
 
 static void on_told(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
+    r->pool->calls--;
     r->telling = false;
     if (answer->status == 204)
         return;
@@ -41,12 +44,13 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
 static void tell(struct registration *r, const struct kedge_text *t, uint64_t hash)
 {
     char url[AGENTD_TEXT * 2];
-    snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->agent->config.node);
-    struct kedge_http_call c = metaserver_call(r->agent, "PUT", url, CALL_MS);
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
+    struct kedge_http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
     c.body = kedge_text_str(t);
     c.body_length = t->length;
-    if (kedge_http_client_call(r->agent->http_client, &c, on_told, r, NULL) != 0)
+    if (kedge_http_client_call(r->pool->agent->http_client, &c, on_told, r, NULL) != 0)
         return;
+    r->pool->calls++;
     r->telling = true;
     r->told = hash;
 }
@@ -61,7 +65,7 @@ void report_step(struct agent *a)
     describe(a, &t);
     const uint64_t hash = kedge_crc32c(0, kedge_text_str(&t), t.length) | UINT64_C(1) << 32;
     for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
-        struct registration *r = &a->registration[i];
+        struct registration *r = &a->pools[0]->registration[i];
         if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
             tell(r, &t, hash);
     }

@@ -15,20 +15,15 @@
 #include "base/log.h"
 #include "daemon.h"
 
-static struct agentd_tenant_config *tenant_of(struct agent *a, uint32_t number)
-{
-    return &a->tenants.at[number - 1].config;
-}
-
 /* ---- rings, made and given back on a work thread */
 
 static void unmake_rings(struct agent_session *s)
 {
-    const struct agent *a = s->agent;
+    const struct pool *p = s->pool;
     if (s->rw != NULL)
-        munmap(s->rw, KEDGE_SESSION_RW_BYTES(a->config.sq_slots));
+        munmap(s->rw, KEDGE_SESSION_RW_BYTES(p->config->sq_slots));
     if (s->ro != NULL)
-        munmap(s->ro, KEDGE_SESSION_RO_BYTES(a->config.cq_slots));
+        munmap(s->ro, KEDGE_SESSION_RO_BYTES(p->config->cq_slots));
     int fds[] = {s->rw_fd, s->ro_fd, s->doorbell};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
@@ -42,7 +37,7 @@ static void unmake_rings(struct agent_session *s)
 
 static int make_rings(struct agent_session *s)
 {
-    const struct agentd_config *c = &s->agent->config;
+    const struct agentd_config *c = s->pool->config;
     void *rw = NULL, *ro = NULL;
     int status =
         kedge_memfd_new("kedge-rw", KEDGE_SESSION_RW_BYTES(c->sq_slots), false, &s->rw_fd, &rw);
@@ -79,20 +74,22 @@ static void unmake_work(uv_work_t *work)
 static void on_made(uv_work_t *work, int cancelled)
 {
     struct agent_session *s = work->data;
-    struct agent *a = s->agent;
+    struct pool *p = s->pool;
     (void)cancelled; /* nothing here cancels */
-    a->count.making--;
-    a->sessions_failed = s->status != 0;
+    p->works--;
+    p->count.making--;
+    p->sessions_failed = s->status != 0;
     s->stage = s->status == 0 ? STAGE_READY : STAGE_EMPTY;
-    a->count.ready += s->status == 0;
+    p->count.ready += s->status == 0;
 }
 
 static void on_unmade(uv_work_t *work, int cancelled)
 {
     struct agent_session *s = work->data;
     (void)cancelled;
+    s->pool->works--;
     s->stage = STAGE_EMPTY;
-    s->agent->unmade++;
+    s->pool->agent->unmade++;
 }
 
 static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
@@ -100,52 +97,46 @@ static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
 {
     s->stage = stage;
     s->work.data = s;
-    int status = uv_queue_work(&s->agent->loop, &s->work, work, after);
+    s->pool->works++;
+    int status = uv_queue_work(&s->pool->agent->loop, &s->work, work, after);
     KEDGE_ASSERT(status == 0); /* fails without a callback alone */
 }
 
 /* ---- sessions */
 
-static struct agent_session *find_stage(struct agent *a, enum stage stage)
+static struct agent_session *find_stage(struct pool *p, enum stage stage)
 {
-    for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        if (a->sessions[i].stage == stage)
-            return &a->sessions[i];
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if (p->sessions[i].stage == stage)
+            return &p->sessions[i];
     return NULL;
 }
 
-static uint32_t bound_of(uint64_t setting)
+/* For one more: all pools share what the agent may have. */
+static struct agent_session *find_place(struct pool *p)
 {
-    return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
+    return pools_sessions(p->agent) < p->config->max_sessions ? find_stage(p, STAGE_EMPTY) : NULL;
 }
 
-void sessions_quotas(struct agent *a)
+int sessions_start(struct pool *p, struct kedge_errbuf *err)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
-        a->quota[i].max_vqps = bound_of(a->tenants.at[i].config.vqps);
-        a->quota[i].max_mrs = bound_of(a->tenants.at[i].config.mrs);
-    }
-    windows_apply(a);
-}
-
-int sessions_start(struct agent *a, struct kedge_errbuf *err)
-{
-    agentd_tenants_init(&a->tenants, &a->config);
-    sessions_quotas(a);
-    a->sessions = calloc(a->config.max_sessions, sizeof a->sessions[0]);
-    if (a->sessions == NULL)
+    quotas_apply(p);
+    p->sessions = calloc(p->config->max_sessions, sizeof p->sessions[0]);
+    if (p->sessions == NULL)
         return kedge_err(err, -ENOMEM, "out of memory for %llu sessions",
-                         (unsigned long long)a->config.max_sessions);
-    int status = leases_start(a);
-    if (status != 0)
-        return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
-    for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        a->sessions[i] =
-            (struct agent_session){.agent = a, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
-    sessions_refill(a);
-    while (a->count.making > 0 || a->arenas_making > 0)
-        (void)uv_run(&a->loop, UV_RUN_ONCE);
-    if (a->count.ready == 0 || a->count.arenas_ahead == 0)
+                         (unsigned long long)p->config->max_sessions);
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        p->sessions[i] =
+            (struct agent_session){.pool = p, .rw_fd = -1, .ro_fd = -1, .doorbell = -1};
+    sessions_refill(p);
+    return 0;
+}
+
+int sessions_await(struct pool *p, struct kedge_errbuf *err)
+{
+    while (p->count.making > 0 || p->arenas_making > 0)
+        (void)uv_run(&p->agent->loop, UV_RUN_ONCE);
+    if (p->count.ready == 0 || p->count.arenas_ahead == 0)
         return kedge_err(err, -ENOMEM,
                          "no session could be made ahead: is /dev/shm or memory full, or "
                          "LimitNOFILE below 1024?");
@@ -153,110 +144,51 @@ int sessions_start(struct agent *a, struct kedge_errbuf *err)
 }
 
 /* Some at a time of what is ready and is to be kept no more: nobody has it. */
-static void shed(struct agent *a)
+static void shed(struct pool *p)
 {
-    for (uint32_t most = SHED_AT_ONCE; most > 0 && a->count.ready > a->pool.sessions; most--) {
-        struct agent_session *s = find_stage(a, STAGE_READY);
+    for (uint32_t most = SHED_AT_ONCE; most > 0 && p->count.ready > p->stock.sessions; most--) {
+        struct agent_session *s = find_stage(p, STAGE_READY);
         KEDGE_ASSERT(s != NULL);
-        a->count.ready--;
+        p->count.ready--;
         start(s, STAGE_UNMAKING, unmake_work, on_unmade);
     }
-    arenas_shed(a, SHED_AT_ONCE);
+    arenas_shed(p, SHED_AT_ONCE);
 }
 
 /* One after another when the last one failed: a limit is not run into many times at once. */
-void sessions_refill(struct agent *a)
+void sessions_refill(struct pool *p)
 {
-    uint32_t most = a->sessions_failed ? 1 : a->pool.sessions;
-    while (!a->stopping && a->count.making < most &&
-           a->count.ready + a->count.making < a->pool.sessions) {
-        struct agent_session *s = find_stage(a, STAGE_EMPTY);
+    uint32_t most = p->sessions_failed ? 1 : p->stock.sessions;
+    while (!p->stopping && p->count.making < most &&
+           p->count.ready + p->count.making < p->stock.sessions) {
+        struct agent_session *s = find_place(p);
         if (s == NULL)
             break;
-        a->count.making++;
+        p->count.making++;
         start(s, STAGE_MAKING, make_work, on_made);
     }
-    arenas_refill(a);
-    if (!a->stopping)
-        memory_trim(a);
-}
-
-static bool has_sessions(const struct agent *a, uint32_t tenant)
-{
-    for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        if ((a->sessions[i].stage == STAGE_LIVE || a->sessions[i].stage == STAGE_ENDING) &&
-            a->sessions[i].tenant == tenant)
-            return true;
-    return false;
-}
-
-/* Those that nobody says any more: their memory goes when the last session is over, and the place
- * when the memory is gone. */
-static void tenants_rest(struct agent *a)
-{
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
-        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || has_sessions(a, i + 1))
-            continue;
-        arenas_forget(a, i + 1);
-        agentd_tenant_rest(&a->tenants, i);
-        if (a->tenants.at[i].state == AGENTD_TENANT_FREE) {
-            a->quota[i].refused = 0;
-            windows_forget_tenant(a, i + 1);
-        }
-    }
+    arenas_refill(p);
+    if (!p->stopping)
+        memory_trim(p->agent);
 }
 
 /* What is made ahead takes processors and the device while the worker that has just come makes its
  * first requests: that waits until it is quiet, or little is left. */
-void sessions_tick(struct agent *a)
+void sessions_tick(struct pool *p)
 {
-    tenants_rest(a);
-    pool_tick(a);
-    shed(a);
-    leases_tick(a);
-    if (kedge_clock_ns() - a->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
-        sessions_refill(a);
+    stock_tick(p);
+    shed(p);
+    leases_tick(p);
+    if (kedge_clock_ns() - p->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
+        sessions_refill(p);
     else
-        sessions_taken(a);
+        sessions_taken(p);
 }
 
-void sessions_taken(struct agent *a)
+void sessions_taken(struct pool *p)
 {
-    if (2 * a->count.ready < a->pool.sessions || 2 * a->count.arenas_ahead < a->pool.arenas)
-        sessions_refill(a);
-}
-
-uint32_t sessions_of_tenant(const struct agent *a, uint32_t tenant)
-{
-    uint32_t n = 0;
-    for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        n += a->sessions[i].stage == STAGE_LIVE && a->sessions[i].tenant == tenant;
-    return n;
-}
-
-static int over_quota(struct agent *a, uint32_t tenant)
-{
-    a->quota[tenant - 1].refused++;
-    return -EDQUOT;
-}
-
-static int check_quota(struct agent *a, uint32_t tenant, uint64_t more_sessions,
-                       uint64_t more_bytes)
-{
-    const struct agentd_tenant_config *t = tenant_of(a, tenant);
-    uint64_t sessions = more_sessions, bytes = more_bytes;
-    for (uint64_t i = 0; i < a->config.max_sessions; i++) {
-        const struct agent_session *s = &a->sessions[i];
-        if ((s->stage != STAGE_LIVE && s->stage != STAGE_ENDING) || s->tenant != tenant)
-            continue;
-        sessions += s->stage == STAGE_LIVE || s->held;
-        for (uint32_t n = 0; n < s->arenas; n++)
-            bytes += s->arena[n]->bytes;
-        bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
-    }
-    if (sessions <= t->sessions && bytes <= t->memory)
-        return 0;
-    return over_quota(a, tenant);
+    if (2 * p->count.ready < p->stock.sessions || 2 * p->count.arenas_ahead < p->stock.arenas)
+        sessions_refill(p);
 }
 
 static struct kedge_lane_arena lane_arena(const struct arena *arena)
@@ -267,51 +199,51 @@ static struct kedge_lane_arena lane_arena(const struct arena *arena)
                                      .rkey = arena->mr->rkey};
 }
 
-static void fill_in(struct agent *a, struct agent_session *s)
+static void fill_in(struct pool *p, struct agent_session *s)
 {
     struct kedge_session_ro *ro = s->ro;
-    const struct agentd_tenant_config *t = tenant_of(a, s->tenant);
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
     ro->magic = KEDGE_SESSION_MAGIC;
     ro->version = KEDGE_SESSION_VERSION;
-    ro->sq_slots = (uint32_t)a->config.sq_slots;
-    ro->cq_slots = (uint32_t)a->config.cq_slots;
-    ro->max_vqps = (uint32_t)a->config.max_vqps;
-    ro->max_inflight = (uint32_t)a->config.max_inflight;
+    ro->sq_slots = (uint32_t)p->config->sq_slots;
+    ro->cq_slots = (uint32_t)p->config->cq_slots;
+    ro->max_vqps = (uint32_t)p->config->max_vqps;
+    ro->max_inflight = (uint32_t)p->config->max_inflight;
     ro->tenant = t->id;
-    ro->pool = (uint16_t)a->config.pool_number;
-    memcpy(ro->gid, a->device.fab->caps.gid, sizeof ro->gid);
+    ro->pool = p->number;
+    memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
     atomic_store(&ro->doorbell, 1);
 }
 
-int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number)
 {
     struct arena *arena = NULL;
-    const uint64_t not_ahead = a->count.not_ahead;
-    int status = check_quota(a, tenant, 1, a->config.arena_bytes);
+    const uint64_t not_ahead = p->count.not_ahead;
+    int status = quota_check(p, tenant, 1, p->config->arena_bytes);
     if (status != 0)
         return status;
-    struct agent_session *s = find_stage(a, STAGE_READY);
+    struct agent_session *s = find_stage(p, STAGE_READY);
     if (s == NULL) {
-        s = find_stage(a, STAGE_EMPTY);
+        s = find_place(p);
         status = s == NULL ? -EAGAIN : make_rings(s);
         if (status != 0)
             return status;
         s->stage = STAGE_READY;
-        a->count.ready++;
-        a->count.not_ahead++;
+        p->count.ready++;
+        p->count.not_ahead++;
     }
-    status = arena_take(a, tenant, &arena);
+    status = arena_take(p, tenant, &arena);
     if (status != 0)
         return status;
-    *number = (uint32_t)(s - a->sessions);
-    status = lane_thread_watch(a, *number, s->doorbell);
+    *number = (uint32_t)(s - p->sessions);
+    status = lane_thread_watch(p, *number, s->doorbell);
     if (status != 0) {
         arena_retire(arena);
         return status;
     }
     s->stage = STAGE_LIVE;
-    s->serial = ++a->leases.serial;
+    s->serial = ++p->agent->serial;
     s->attached_ns = kedge_clock_ns();
     s->tenant = tenant;
     s->uid = uid;
@@ -319,19 +251,19 @@ int session_take(struct agent *a, uint32_t tenant, uid_t uid, pid_t pid, struct 
     s->connection = c;
     s->arena[0] = arena;
     s->arenas = 1;
-    a->count.ready--;
-    a->count.live++;
-    a->count.attached++;
-    a->count.attached_ahead += a->count.not_ahead == not_ahead;
-    pool_taken(a);
-    a->taken_ns = s->attached_ns;
-    fill_in(a, s);
+    p->count.ready--;
+    p->count.live++;
+    p->count.attached++;
+    p->count.attached_ahead += p->count.not_ahead == not_ahead;
+    stock_taken(p);
+    p->taken_ns = s->attached_ns;
+    fill_in(p, s);
     return 0;
 }
 
-void session_begin(struct agent *a, uint32_t number)
+void session_begin(struct pool *p, uint32_t number)
 {
-    struct agent_session *s = &a->sessions[number];
+    struct agent_session *s = &p->sessions[number];
     struct kedge_command command = {.kind = KEDGE_COMMAND_SESSION_ADD,
                                     .session = number,
                                     .add = {.id = number,
@@ -342,41 +274,41 @@ void session_begin(struct agent *a, uint32_t number)
                                             .max_vqps = s->ro->max_vqps,
                                             .max_inflight = s->ro->max_inflight,
                                             .max_mrs = MRS_PER_SESSION,
-                                            .quota = &a->quota[s->tenant - 1],
+                                            .quota = &p->quota[s->tenant - 1],
                                             .memory = s->memory,
                                             .arena = lane_arena(s->arena[0])}};
-    lane_thread_command(a, &command);
+    lane_thread_command(p, &command);
 }
 
-int session_more(struct agent *a, uint32_t number, uint64_t bytes)
+int session_more(struct pool *p, uint32_t number, uint64_t bytes)
 {
-    struct agent_session *s = &a->sessions[number];
+    struct agent_session *s = &p->sessions[number];
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (s->arena_asked != NULL)
         return -EAGAIN;
     if (s->arenas == KEDGE_SESSION_MAX_ARENAS)
         return -EDQUOT;
-    if (bytes <= a->config.arena_bytes)
-        bytes = a->config.arena_bytes;
-    if (bytes > tenant_of(a, s->tenant)->memory)
-        return over_quota(a, s->tenant);
+    if (bytes <= p->config->arena_bytes)
+        bytes = p->config->arena_bytes;
+    if (bytes > quota_tenant(p->agent, s->tenant)->memory)
+        return quota_refuse(p, s->tenant);
     bytes = (bytes + page - 1) & ~(page - 1);
-    int status = check_quota(a, s->tenant, 0, bytes);
+    int status = quota_check(p, s->tenant, 0, bytes);
     if (status == 0)
-        status = arena_ask(a, s->tenant, bytes, number, &s->arena_asked);
+        status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
     if (status == 0 && !s->arena_asked->asked)
-        session_arena(a, s->arena_asked, 0);
+        session_arena(p, s->arena_asked, 0);
     return status;
 }
 
-void session_arena(struct agent *a, struct arena *arena, int status)
+void session_arena(struct pool *p, struct arena *arena, int status)
 {
-    struct agent_session *s = &a->sessions[arena->session];
+    struct agent_session *s = &p->sessions[arena->session];
     KEDGE_ASSERT(s->arena_asked == arena);
     if (status == 0) {
         struct kedge_command command = {
             .kind = KEDGE_COMMAND_ARENA_ADD, .session = arena->session, .arena = lane_arena(arena)};
-        lane_thread_command(a, &command);
+        lane_thread_command(p, &command);
         return;
     }
     s->arena_asked = NULL;
@@ -395,77 +327,77 @@ static void give_arenas(struct agent_session *s)
 }
 
 /* All that it had. */
-static void take_back(struct agent *a, struct agent_session *s)
+static void take_back(struct pool *p, struct agent_session *s)
 {
     s->held = false;
     give_arenas(s);
-    a->count.ending--;
+    p->count.ending--;
     start(s, STAGE_UNMAKING, unmake_work, on_unmade);
 }
 
-static void end(struct agent *a, struct agent_session *s)
+static void end(struct pool *p, struct agent_session *s)
 {
     s->stage = STAGE_ENDING;
-    a->count.live--;
-    a->count.ending++;
+    p->count.live--;
+    p->count.ending++;
 }
 
-static void tell_end(struct agent *a, uint32_t number, uint32_t reason)
+static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
 {
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_SESSION_END, .session = number, .reason = reason};
-    end(a, &a->sessions[number]);
-    lane_thread_command(a, &command);
+    end(p, &p->sessions[number]);
+    lane_thread_command(p, &command);
 }
 
-void session_release(struct agent *a, uint32_t number, uint32_t reason)
+void session_release(struct pool *p, uint32_t number, uint32_t reason)
 {
-    struct agent_session *s = &a->sessions[number];
+    struct agent_session *s = &p->sessions[number];
     s->connection = NULL;
     if (s->stage == STAGE_LIVE)
-        tell_end(a, number, reason);
+        tell_end(p, number, reason);
     else if (s->held)
-        take_back(a, s);
+        take_back(p, s);
 }
 
 /* tenant 0: of all. */
-static void end_those(struct agent *a, uint32_t tenant, uint32_t reason)
+static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
 {
-    for (uint32_t i = 0; i < a->config.max_sessions; i++) {
-        struct agent_session *s = &a->sessions[i];
+    for (uint32_t i = 0; i < p->config->max_sessions; i++) {
+        struct agent_session *s = &p->sessions[i];
         if (s->stage != STAGE_LIVE || (tenant != 0 && s->tenant != tenant))
             continue;
-        tell_end(a, i, reason);
+        tell_end(p, i, reason);
         if (s->connection != NULL) /* its socket tells it when the lane has said why: over() */
             connection_mute(s->connection);
     }
 }
 
-void sessions_end_tenant(struct agent *a, uint32_t tenant)
+void sessions_end_tenant(struct pool *p, uint32_t tenant)
 {
-    end_those(a, tenant, KEDGE_REASON_TENANT);
+    end_those(p, tenant, KEDGE_REASON_TENANT);
 }
 
-void sessions_end_all(struct agent *a, uint32_t reason)
+void sessions_end_all(struct pool *p, uint32_t reason)
 {
-    end_those(a, 0, reason);
+    end_those(p, 0, reason);
 }
 
-uint32_t sessions_left(const struct agent *a)
+uint32_t sessions_left(const struct pool *p)
 {
     uint32_t held = 0;
-    for (uint64_t i = 0; i < a->config.max_sessions; i++)
-        held += a->sessions[i].held;
-    return a->count.live + a->count.ending - held;
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        held += p->sessions[i].held;
+    return p->count.live + p->count.ending - held;
 }
 
-static void over(struct agent *a, struct agent_session *s)
+static void over(struct pool *p, struct agent_session *s)
 {
-    lane_thread_unwatch(a, s->doorbell);
+    lane_thread_unwatch(p, s->doorbell);
     if (s->connection != NULL)
         connection_end(s->connection);
     if (s->stage == STAGE_LIVE)
-        end(a, s);
+        end(p, s);
     /* The lane was given an arena and owes an answer, which must not meet the number's next
      * owner. */
     s->over = s->arena_asked != NULL && !s->arena_asked->busy;
@@ -473,10 +405,10 @@ static void over(struct agent *a, struct agent_session *s)
      * zeroed. */
     s->held = !s->over && s->connection != NULL;
     if (!s->over && !s->held)
-        take_back(a, s);
+        take_back(p, s);
 }
 
-static void arena_answered(struct agent *a, struct agent_session *s,
+static void arena_answered(struct pool *p, struct agent_session *s,
                            const struct kedge_lane_event *e)
 {
     struct arena *arena = s->arena_asked;
@@ -492,99 +424,106 @@ static void arena_answered(struct agent *a, struct agent_session *s,
     if (s->connection != NULL)
         connection_arena(s->connection, e->arena.status, arena, e->arena.number);
     if (s->over)
-        over(a, s);
+        over(p, s);
 }
 
 /* A fence under way: the session may be over, and its number another's, when it is done. */
 struct fencing {
     struct kedge_fab_ctl ctl; /* first */
-    struct agent *agent;
+    struct pool *pool;
     struct kedge_command command;
 };
 
 static void on_fenced(struct kedge_fab_ctl *ctl)
 {
     struct fencing *f = (struct fencing *)ctl;
-    f->agent->fab_ops--;
-    if (ctl->status == 0 && f->agent->lane != NULL)
-        lane_thread_command(f->agent, &f->command);
+    f->pool->fab_ops--;
+    if (ctl->status == 0 && f->pool->lane != NULL)
+        lane_thread_command(f->pool, &f->command);
     free(f);
 }
 
-static void fence(struct agent *a, const struct kedge_lane_event *e)
+static void fence(struct pool *p, const struct kedge_lane_event *e)
 {
     struct fencing *f = calloc(1, sizeof *f);
     KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
     *f = (struct fencing){
         .ctl = {.kind = KEDGE_FAB_FENCE_MR, .done = on_fenced, .fence = {.rkey = e->fence.rkey}},
-        .agent = a,
+        .pool = p,
         .command = {.kind = KEDGE_COMMAND_FENCED, .session = e->session, .tag = e->fence.tag}};
-    a->fab_ops++;
-    kedge_fab_submit(a->device.fab, &f->ctl);
+    p->fab_ops++;
+    kedge_fab_submit(p->device.fab, &f->ctl);
 }
 
 /* A worker can bring this about as often as it likes: it must not fill the log. */
-static void log_fault(struct agent *a, const struct agent_session *s,
+static void log_fault(struct pool *p, const struct agent_session *s,
                       const struct kedge_lane_event *e)
 {
     uint32_t suppressed;
-    a->count.faults++;
-    if (kedge_log_allow(&a->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
+    p->count.faults++;
+    if (kedge_log_allow(&p->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
                   "session=%u tenant=%u uid=%u pid=%d reason=%u suppressed=%u", e->session,
                   s->tenant, (unsigned)s->uid, (int)s->pid, e->reason, suppressed);
 }
 
-void sessions_event(struct agent *a, const struct kedge_lane_event *e)
+void sessions_event(struct pool *p, const struct kedge_lane_event *e)
 {
-    struct agent_session *s = &a->sessions[e->session];
+    struct agent_session *s = &p->sessions[e->session];
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_FAULT:
-        log_fault(a, s, e);
+        log_fault(p, s, e);
         if (s->connection != NULL)
             connection_end(s->connection);
         if (s->stage == STAGE_LIVE)
-            end(a, s);
+            end(p, s);
         return;
     case KEDGE_EVENT_SESSION_OVER:
-        over(a, s);
+        over(p, s);
         return;
     case KEDGE_EVENT_ARENA_ADDED:
-        arena_answered(a, s, e);
+        arena_answered(p, s, e);
         return;
     case KEDGE_EVENT_WANT_FENCE:
-        fence(a, e);
+        fence(p, e);
         return;
     case KEDGE_EVENT_REVOKED:
     case KEDGE_EVENT_ARENA_RENEWED:
-        leases_event(a, e);
+        leases_event(p, e);
         return;
     case KEDGE_EVENT_SPARE_DROPPED:
-        paths_spare_dropped(a, e->qp);
+        paths_spare_dropped(p, e->qp);
         return;
     case KEDGE_EVENT_WANT_PATH:
     case KEDGE_EVENT_DROP_PATH:
     case KEDGE_EVENT_QP_OVERDUE:
     case KEDGE_EVENT_QP_BROKEN:
-        paths_event(a, e);
+        paths_event(p, e);
         return;
     }
 }
 
-/* After the lane thread has ended: nothing is posted any more. */
-void sessions_stop(struct agent *a)
+void sessions_let_go(struct pool *p)
 {
-    leases_stop(a);
-    for (uint64_t i = 0; a->sessions != NULL && i < a->config.max_sessions; i++) {
-        give_arenas(&a->sessions[i]);
-        unmake_rings(&a->sessions[i]);
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if (p->sessions[i].held)
+            connection_close(p->sessions[i].connection);
+}
+
+/* After the lane thread has ended: nothing is posted any more. */
+void sessions_stop(struct pool *p)
+{
+    leases_stop(p);
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        give_arenas(&p->sessions[i]);
+        unmake_rings(&p->sessions[i]);
     }
-    if (a->device.fab != NULL) { /* some may still be registering */
-        device_settle(&a->device, &a->fab_ops);
-        arenas_stop(a);
-        device_settle(&a->device, &a->fab_ops);
+    if (p->device.fab != NULL) { /* some may still be registering */
+        device_settle(&p->device, &p->fab_ops);
+        arenas_stop(p);
+        device_settle(&p->device, &p->fab_ops);
     }
-    free(a->sessions);
-    a->sessions = NULL;
+    free(p->sessions);
+    p->sessions = NULL;
 }

@@ -5,13 +5,28 @@
 
 #include "daemon.h"
 
-static void tell_lane(struct agent *a, enum kedge_window_scope scope, uint32_t tenant,
-                      const struct agentd_limits *window)
+static void tell_lanes(struct agent *a, enum kedge_window_scope scope, uint32_t tenant,
+                       const struct agentd_limits *window)
 {
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_WINDOW,
         .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
-    lane_thread_command(a, &command);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        lane_thread_command(p, &command);
+}
+
+/* Lanes count for themselves: so that all together hold it, each has its part of the device's. */
+static uint64_t part(uint64_t most, uint64_t lanes)
+{
+    return most == 0 ? 0 : most < lanes ? 1 : most / lanes;
+}
+
+static struct agentd_limits part_of(const struct agent *a, struct agentd_limits all)
+{
+    uint64_t lanes = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        lanes++;
+    return (struct agentd_limits){.bytes = part(all.bytes, lanes), .ops = part(all.ops, lanes)};
 }
 
 struct agentd_limits windows_device(const struct agent *a)
@@ -26,11 +41,12 @@ struct agentd_limits windows_destination(const struct agent *a)
 
 void windows_apply(struct agent *a)
 {
-    const struct agentd_limits device = windows_device(a), each = windows_destination(a);
-    tell_lane(a, KEDGE_WINDOW_DEVICE, 0, &device);
-    tell_lane(a, KEDGE_WINDOW_DESTINATION, 0, &each);
+    const struct agentd_limits device = part_of(a, windows_device(a)),
+                               each = windows_destination(a);
+    tell_lanes(a, KEDGE_WINDOW_DEVICE, 0, &device);
+    tell_lanes(a, KEDGE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-        tell_lane(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+        tell_lanes(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
 }
 
 void windows_forget_tenant(struct agent *a, uint32_t tenant)
@@ -38,7 +54,8 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_WINDOW,
         .window = {.scope = KEDGE_WINDOW_TENANT, .tenant = tenant - 1, .anew = true}};
-    lane_thread_command(a, &command);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        lane_thread_command(p, &command);
 }
 
 /* What the metaservers say of a tenant stands above the file. */

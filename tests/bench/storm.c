@@ -43,20 +43,22 @@ static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
     return status;
 }
 
-/* A counter of the agent's; absent: it makes no connections (dc). */
+/* A counter of all the agent's pools; absent: it makes no connections (dc). */
 static bool find_counter(const char *metrics, const char *name, uint64_t *out)
 {
     const size_t length = strlen(name);
+    bool found = false;
+    *out = 0;
     for (const char *line = metrics; line != NULL; line = strchr(line, '\n')) {
         unsigned long long value;
         line += *line == '\n';
-        if (strncmp(line, name, length) == 0 && line[length] == ' ' &&
-            sscanf(line + length, " %llu", &value) == 1) {
-            *out = value;
-            return true;
-        }
+        if (strncmp(line, name, length) != 0 || line[length] != '{' ||
+            sscanf(line + length, "{pool=\"%*[^\"]\"} %llu", &value) != 1)
+            continue;
+        *out += value;
+        found = true;
     }
-    return false;
+    return found;
 }
 
 static int count_connections(const struct perf_options *o, struct perf_connections *out,

@@ -68,9 +68,9 @@ ok "and can be read no more"
 is "$(ctl lease get "$id" -o json | jq -c '[.state, .by_operator]')" '["revoked",true]' "it is shown until its worker gives it back"
 kill -0 "${worker_pids[0]}" || fail "its worker has ended"
 grep -q "leases were revoked by the operator.*pid=${worker_pids[0]} leases=1 lease=1 forced=false" "$work/a.log" || fail "the log says nothing"
-is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total //p')" 1 "it is counted"
+is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total{pool="default"} //p')" 1 "it is counted"
 ctl lease revoke "$id" >/dev/null && ctl lease revoke --force "$id" >/dev/null || fail "revoking again is refused"
-is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total //p')" 1 "again, that is nothing new"
+is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total{pool="default"} //p')" 1 "again, that is nothing new"
 read_text b "$(cat "$work/token-2")" | grep -q 'number 2' || fail "another worker's region is gone too"
 
 # ---- by force

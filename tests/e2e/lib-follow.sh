@@ -14,7 +14,7 @@ refuses() { # exit code, pattern, arguments...
 shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
 status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 node() { "$bin/rdmactl" --server "$url" node get node-a -o json; }
-metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_$1 //p"; }
+metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_$1\({pool=[^}]*}\)\? //p"; }
 metad_metric() { curl -sf "$url/metrics" | sed -n "s/^kedge_metad_$1 //p"; }
 # Waits until a command's output, filtered, is as it should be.
 becomes() { # value sentence command filter

@@ -24,7 +24,7 @@ cleanup() { # instead of lib.sh's: whoever is left goes with the guest
 }
 
 status() { "$bin/rdmactl" --agent-socket "$work/$1.admin" agent status -o json; }
-metric() { curl -sf --max-time 20 --unix-socket "$work/$1.admin" http://agent/metrics | sed -n "s/^$2 //p"; }
+metric() { curl -sf --max-time 20 --unix-socket "$work/$1.admin" http://agent/metrics | sed -n "s/^$2\({pool=[^}]*}\)\? //p"; }
 has() { status "$1" | jq -e "$2" >/dev/null; }     # agent, what is to hold
 says() { grep -q "$2" "$work/$1.log"; }            # daemon, what its log is to have
 waits_for() { # seconds, what is awaited, command...

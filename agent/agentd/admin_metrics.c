@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's metrics. What a pool counts has its name as a label, and goes with it. */
+#include "admin_counters.h"
+#include "base/metrics.h"
+
+static const enum kedge_metric_type GAUGE = KEDGE_METRIC_GAUGE, COUNTER = KEDGE_METRIC_COUNTER;
+
+/* What each tenant has of what its quotas bound. */
+static void tenant_metrics(struct agent *a, struct kedge_text *t)
+{
+    static const char *const names[][2] = {
+        {"kedge_agent_tenant_sessions", "Attached workers of a tenant."},
+        {"kedge_agent_tenant_vqps", "Connected virtual queue pairs of a tenant."},
+        {"kedge_agent_tenant_mrs", "Registered memory regions of a tenant."},
+        {"kedge_agent_tenant_quota_refused_total", "What a tenant asked for beyond its quotas."},
+    };
+    enum { REFUSED = 3, COUNT };
+    for (int m = 0; m < COUNT; m++) {
+        kedge_metric_head(t, names[m][0], m == REFUSED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
+                          names[m][1]);
+        for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+            if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+                continue;
+            const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
+            const struct used u = used_by(a, i);
+            const uint64_t values[] = {u.sessions, u.vqps, u.mrs, u.refused};
+            kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
+        }
+    }
+}
+
+static void sample(struct kedge_text *t, const char *name, const struct pool *p, uint64_t value)
+{
+    const struct kedge_metric_label label = {"pool", p->name};
+    kedge_metric_u64(t, name, &label, 1, value);
+}
+
+/* One series for each pool: `value` is of p. */
+#define EACH_POOL(name, type, help, value)                                                         \
+    kedge_metric_head(t, name, type, help);                                                        \
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))              \
+    sample(t, name, p, value)
+
+#define NAMED(prefix, what, type) (type == COUNTER ? prefix #what "_total" : prefix #what)
+
+static struct kedge_lane_stats lane_stats(const struct pool *p)
+{
+    struct kedge_lane_stats s;
+    kedge_lane_stats(p->lane, &s);
+    return s;
+}
+
+static struct kedge_connector_stats connector_stats(const struct pool *p)
+{
+    struct kedge_connector_stats s;
+    kedge_connector_stats(p->device.connector, &s);
+    return s;
+}
+
+static void lane_metrics(const struct agent *a, struct kedge_text *t)
+{
+#define METRIC(what, help, type)                                                                   \
+    EACH_POOL(NAMED("kedge_agent_lane_", what, type), type, help, lane_stats(p).what);
+    LANE_COUNTERS(METRIC)
+#undef METRIC
+}
+
+static void connector_metrics(const struct agent *a, struct kedge_text *t)
+{
+#define METRIC(what, help, type)                                                                   \
+    EACH_POOL(NAMED("kedge_agent_connections_", what, type), type, help, connector_stats(p).what);
+    CONNECTOR_COUNTERS(METRIC)
+#undef METRIC
+}
+
+static void pool_metrics(const struct agent *a, struct kedge_text *t)
+{
+    EACH_POOL("kedge_agent_sessions_ready", GAUGE, "Sessions made ahead.", p->count.ready);
+    EACH_POOL("kedge_agent_sessions_live", GAUGE, "Attached workers.", p->count.live);
+    EACH_POOL("kedge_agent_attached_total", COUNTER, "Workers that attached.", p->count.attached);
+    EACH_POOL("kedge_agent_attached_ahead_total", COUNTER,
+              "Workers for whom session and arena were ready when they came.",
+              p->count.attached_ahead);
+    EACH_POOL("kedge_agent_session_faults_total", COUNTER,
+              "Sessions that the agent ended for what their workers did.", p->count.faults);
+    EACH_POOL("kedge_agent_not_ahead_total", COUNTER,
+              "Sessions or arenas made while a worker waited.", p->count.not_ahead);
+    EACH_POOL("kedge_agent_arena_bytes", GAUGE, "Memory of arenas.", p->count.arena_bytes);
+    EACH_POOL("kedge_agent_arenas_ahead", GAUGE, "Arenas that are ready and nobody's.",
+              p->count.arenas_ahead);
+    EACH_POOL("kedge_agent_arenas_recycled_total", COUNTER, "Arenas given back to their tenant.",
+              p->count.recycled);
+    EACH_POOL("kedge_agent_sessions_ahead_target", GAUGE, "Sessions that are to be kept ready.",
+              p->stock.sessions);
+    EACH_POOL("kedge_agent_arenas_ahead_target", GAUGE, "Arenas that are to be kept ready.",
+              p->stock.arenas);
+    EACH_POOL("kedge_agent_pool_demand", GAUGE,
+              "Most workers that came in one second of the last minute.", p->stock.demand);
+    EACH_POOL("kedge_agent_leases_revoked_total", COUNTER, "Leases that the operator revoked.",
+              p->leases.revoked);
+    EACH_POOL("kedge_agent_arenas_forced_total", COUNTER,
+              "Registrations that the operator took away by force.", p->leases.forced);
+}
+
+void metrics_print(struct agent *a, struct kedge_text *t)
+{
+    lane_metrics(a, t);
+    pool_metrics(a, t);
+    if (a->rc)
+        connector_metrics(a, t);
+    kedge_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
+                     a->refused);
+    kedge_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",
+                     !a->port_down);
+    kedge_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
+                     "Queue pairs of which the device said by itself that they broke.",
+                     a->qp_events);
+    tenant_metrics(a, t);
+    windows_metrics(a, t);
+    node_metrics(a, t);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's status, as its operator reads it: sums over the pools, then each pool's own. */
+#include "admin_counters.h"
+#include "base/clock.h"
+
+static const char *state_name(enum registration_state state)
+{
+    static const char *const names[] = {"none", "asking", "registered", "lost"};
+    return names[state];
+}
+
+/* Of all lanes together. */
+static struct kedge_lane_stats lanes(const struct agent *a)
+{
+    struct kedge_lane_stats s, sum = {.passes = 0};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        kedge_lane_stats(p->lane, &s);
+#define ADD(what, help, type) sum.what += s.what;
+        LANE_COUNTERS(ADD)
+#undef ADD
+    }
+    return sum;
+}
+
+static struct kedge_connector_stats connectors(const struct agent *a)
+{
+    struct kedge_connector_stats s, sum = {.requests = 0};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        kedge_connector_stats(p->device.connector, &s);
+#define ADD(what, help, type) sum.what += s.what;
+        CONNECTOR_COUNTERS(ADD)
+#undef ADD
+    }
+    return sum;
+}
+
+static void print_lane(const struct kedge_lane_stats *s, struct kedge_text *t)
+{
+    const char *comma = "";
+    kedge_text_printf(t, "\"lane\":{");
+#define PRINT(what, help, type)                                                                    \
+    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s->what);              \
+    comma = ",";
+    LANE_COUNTERS(PRINT)
+#undef PRINT
+    kedge_text_printf(t, "}");
+}
+
+static void status_connectors(const struct agent *a, struct kedge_text *t)
+{
+    const char *comma = "";
+    if (!a->rc)
+        return;
+    const struct kedge_connector_stats s = connectors(a);
+    kedge_text_printf(t, ",\"connections\":{");
+#define PRINT(what, help, type)                                                                    \
+    kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
+    comma = ",";
+    CONNECTOR_COUNTERS(PRINT)
+#undef PRINT
+    kedge_text_printf(t, "}");
+}
+
+/* What a tenant has, and its quota: null without one. */
+static void status_bounded(struct kedge_text *t, const char *what, uint32_t used, uint64_t most,
+                           uint64_t none)
+{
+    kedge_text_printf(t, "\"%s\":%u,\"max_%s\":", what, used, what);
+    if (most == none)
+        kedge_text_printf(t, "null,");
+    else
+        kedge_text_printf(t, "%llu,", (unsigned long long)most);
+}
+
+static void status_sessions(const struct pool *p, struct kedge_text *t, const char **comma)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++) {
+        const struct agent_session *s = &p->sessions[i];
+        if (s->stage != STAGE_LIVE)
+            continue;
+        kedge_text_printf(t, "%s{\"id\":%llu,\"pool\":", *comma, (unsigned long long)i);
+        kedge_text_json(t, p->name);
+        kedge_text_printf(t, ",\"tenant\":");
+        kedge_text_json(t, p->agent->tenants.at[s->tenant - 1].config.name);
+        kedge_text_printf(t, ",\"uid\":%u,\"pid\":%d,\"arenas\":%u}", (unsigned)s->uid, (int)s->pid,
+                          s->arenas);
+        *comma = ",";
+    }
+}
+
+static void status_counts(const struct session_counts *c, uint64_t refused, struct kedge_text *t)
+{
+    kedge_text_printf(
+        t,
+        "\"sessions\":{\"ready\":%u,\"live\":%u,\"ending\":%u,\"attached\":%llu,\"refused\":%llu,"
+        "\"attached_ahead\":%llu,\"not_ahead\":%llu,\"faults\":%llu},",
+        c->ready, c->live, c->ending, (unsigned long long)c->attached, (unsigned long long)refused,
+        (unsigned long long)c->attached_ahead, (unsigned long long)c->not_ahead,
+        (unsigned long long)c->faults);
+    kedge_text_printf(
+        t, "\"memory\":{\"arenas\":%u,\"arenas_ahead\":%u,\"bytes\":%llu,\"recycled\":%llu},",
+        c->arenas, c->arenas_ahead, (unsigned long long)c->arena_bytes,
+        (unsigned long long)c->recycled);
+}
+
+/* Name, lease and what it keeps ready. */
+static void status_pool(const struct pool *p, struct kedge_text *t)
+{
+    kedge_text_printf(t, "{\"name\":");
+    kedge_text_json(t, p->name);
+    kedge_text_printf(t, ",\"number\":%u,\"mr_lease_ms\":%llu,", p->number,
+                      (unsigned long long)(p->mr_lease_ns / KEDGE_NS_PER_MS));
+    stock_status(p, t);
+}
+
+static void status_pools(const struct agent *a, struct kedge_text *t)
+{
+    static const char *const states[] = {"running", "leaving", "closing", "closed"};
+    struct kedge_lane_stats s;
+    const char *comma = "";
+    kedge_text_printf(t, ",\"pools\":[");
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
+        kedge_text_printf(t, "%s", comma);
+        status_pool(p, t);
+        kedge_text_printf(t, ",\"state\":\"%s\",", states[p->stage]);
+        status_counts(&p->count, 0, t);
+        kedge_lane_stats(p->lane, &s);
+        print_lane(&s, t);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "]");
+}
+
+struct used used_by(const struct agent *a, uint32_t i)
+{
+    struct used sum = {.refused = a->refused_before[i]};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        sum.sessions += sessions_of_tenant(p, i + 1);
+        sum.vqps += p->quota[i].vqps;
+        sum.mrs += p->quota[i].mrs;
+        sum.refused += p->quota[i].refused;
+    }
+    return sum;
+}
+
+static void status_lists(struct agent *a, struct kedge_text *t)
+{
+    const char *comma = "";
+    kedge_text_printf(t, ",\"metaservers\":[");
+    for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
+        kedge_text_printf(t, "%s{\"url\":", comma);
+        kedge_text_json(t, a->pools[0]->registration[i].url);
+        kedge_text_printf(
+            t, ",\"state\":\"%s\",\"why\":", state_name(a->pools[0]->registration[i].state));
+        kedge_text_json(t, a->pools[0]->registration[i].why);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
+                      (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
+    kedge_text_json(t, a->follow.why);
+    kedge_text_printf(t, "},\"tenants\":[");
+    comma = "";
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        const struct agentd_tenant *tenant = &a->tenants.at[i];
+        if (tenant->state == AGENTD_TENANT_FREE)
+            continue;
+        kedge_text_printf(t, "%s{\"name\":", comma);
+        comma = ",";
+        kedge_text_json(t, tenant->config.name);
+        kedge_text_printf(t, ",\"from\":\"%s\",\"leaving\":%s,",
+                          tenant->central ? "metaserver" : "file",
+                          tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
+        const struct used u = used_by(a, i);
+        const struct kedge_lane_quota *q = &a->pools[0]->quota[i];
+        kedge_text_printf(t, "\"pool\":");
+        kedge_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
+        kedge_text_printf(t, ",");
+        status_bounded(t, "sessions", u.sessions, tenant->config.sessions, UINT64_MAX);
+        status_bounded(t, "vqps", u.vqps, q->max_vqps, UINT32_MAX);
+        status_bounded(t, "mrs", u.mrs, q->max_mrs, UINT32_MAX);
+        kedge_text_printf(t, "\"quota_refused\":%llu}", (unsigned long long)u.refused);
+    }
+    kedge_text_printf(t, "],\"sessions_list\":[");
+    comma = "";
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        status_sessions(p, t, &comma);
+    kedge_text_printf(t, "]");
+}
+
+void status_print(struct agent *a, struct kedge_text *t)
+{
+    char gid[KEDGE_GID_TEXT];
+    const struct session_counts c = pools_count(a);
+    const struct kedge_lane_stats s = lanes(a);
+    kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
+    kedge_text_json(t, a->config.node);
+    kedge_text_printf(t,
+                      ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
+                      "\"incarnation\":%u,"
+                      "\"uptime_ms\":%llu,\"pool\":",
+                      kedge_gid_format(a->fab->caps.gid, gid), a->config.provider,
+                      a->rc ? "rc" : "dc", a->port_down ? "down" : "up", a->incarnation,
+                      (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
+    status_pool(a->pools[0], t);
+    kedge_text_printf(t, "},");
+    status_counts(&c, a->refused, t);
+    print_lane(&s, t);
+    status_connectors(a, t);
+    status_pools(a, t);
+    windows_status(a, t);
+    node_status(a, t);
+    status_lists(a, t);
+    kedge_text_printf(t, "}\n");
+}

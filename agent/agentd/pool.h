@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pool of the agent: what its files share. Everything but lane_thread.c runs on the control
+ * thread, in the agent's loop; the pool's lane thread is reached through the lane's two rings
+ * alone.
+ */
+#ifndef DAEMON_POOL_H
+#define DAEMON_POOL_H
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <time.h>
+#include <uv.h>
+
+#include "agent/connector.h"
+#include "agent/lane.h"
+#include "agentd/config.h"
+#include "agentd/settings.h"
+#include "agentd/tenants.h"
+#include "base/error.h"
+#include "base/http/client.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "limits.h"
+#include "schema/control.h"
+
+struct agent;
+struct pool;
+struct connection;
+
+/* ---- device.c
+ * -------------------------------------------------------------------------------------- */
+
+/* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
+struct agent_device {
+    struct kedge_fab *fab; /* the agent's */
+    struct kedge_fab_pd *pd, *system_pd;
+    struct kedge_fab_chan *chan;
+    struct kedge_fab_cq *cq, *target_cq;
+    struct kedge_fab_srq *srq;
+    struct kedge_fab_dct *dct;
+    struct kedge_fab_mem scratch, mr_memory;
+    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr;
+    bool rc;                                              /* else DC */
+    struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
+    uint32_t qps;
+    uint32_t max_spares; /* DC: that there is room for */
+    uint32_t sq_depth;
+    struct kedge_connector *connector; /* rc */
+    struct kedge_table mr_table;
+    uint32_t mr_log2;
+    uint64_t bound_ns; /* of the lease rule, from the queue pairs' attributes */
+};
+
+/* Blocks on the device. */
+int device_open(struct pool *p, struct kedge_errbuf *err);
+/* What an error of the device means, with the limit of locked memory where that may be it. Returns
+ * status. */
+int device_why(int status, struct kedge_errbuf *err);
+void device_close(struct pool *p);
+/* Runs what was submitted until *pending is 0. */
+void device_settle(struct agent_device *d, const uint32_t *pending);
+
+/* ---- queues.c
+ * -------------------------------------------------------------------------------------- */
+
+/* The queue pairs that the pool has, as the transport wants them. */
+int queues_make(struct pool *p, struct kedge_errbuf *err);
+void queues_destroy(struct pool *p);
+/* Destroys x of the kind, if there is one; for start and end. */
+void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *x);
+/* What it takes to create a DCI, in RESET. */
+struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd);
+/* The step-th change of state of a DCI from RESET (0) to RTS; false: there is none. */
+bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t step,
+                     struct kedge_fab_ctl *ctl);
+
+/* ---- paths.c: what the lane asks for to reach other nodes, nothing of which may block.
+ * -------------------------------------------------------------------------------------- */
+
+void paths_start(struct pool *p);
+/* WANT_PATH, DROP_PATH, QP_BROKEN. */
+void paths_event(struct pool *p, const struct kedge_lane_event *e);
+/* DC: makes one spare more, or has one less; stock_spare() follows. */
+void paths_spare(struct pool *p, bool more);
+/* SPARE_DROPPED. */
+void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp);
+/* After anything that concerns connections. */
+void paths_step(struct pool *p);
+/* Now and then: tries again what could not be repaired. */
+void paths_tick(struct pool *p);
+/* Waits for what is under way, after the loop. */
+void paths_stop(struct pool *p);
+
+/* ---- readers.c: rc: the queue pairs that metaservers' tables are READ through.
+ * -------------------------------------------------------------------------------------- */
+
+struct registration;
+/* A metaserver's own: two, so that one can be in use while the next is made. */
+struct reader {
+    struct registration *registration;
+    enum reader_state {
+        READER_CLEANING, /* or just made */
+        READER_READY,    /* in INIT */
+        READER_OFFERED,  /* the metaserver is asked to connect to it */
+        READER_RAISING,
+        READER_UP, /* the lane's */
+        READER_FAILED,
+    } state;
+    uint64_t again_ns; /* FAILED: when it is cleaned again */
+    struct kedge_fab_qp *qp;
+    uint32_t psn;
+    uint8_t step; /* of what is under way */
+    uint8_t reads;
+    struct kedge_fab_ctl ctl;
+    struct ibv_qp_attr rtr; /* while RAISING */
+};
+
+/* What a metaserver says of its end. */
+struct reader_peer {
+    uint8_t gid[16];
+    uint32_t qpn, psn;
+    uint16_t lid;
+    enum ibv_mtu mtu; /* the path's */
+    uint8_t reads;    /* that it may have out at a time */
+};
+
+int readers_make(struct pool *p);
+/* One to offer, with a new PSN; NULL: none is ready yet. */
+struct reader *reader_offer(struct registration *r);
+/* The metaserver did not connect to it. */
+void reader_withdraw(struct reader *reader);
+/* It did; reader_up() follows. */
+void reader_raise(struct reader *reader, const struct reader_peer *peer);
+/* Now and then: tries again what could not be repaired. */
+void readers_tick(struct pool *p);
+/* The lane is done with a queue pair. False: it is no reader's. */
+bool reader_done(struct pool *p, const struct kedge_fab_qp *qp);
+void readers_stop(struct pool *p);
+
+/* ---- register.c
+ * ------------------------------------------------------------------------------------ */
+
+enum registration_state {
+    REGISTRATION_NONE,
+    REGISTRATION_ASKING,
+    REGISTRATION_DONE,
+    REGISTRATION_LOST
+};
+
+struct registration {
+    struct pool *pool;
+    const char *url;
+    struct reader reader[2]; /* rc */
+    struct reader *offered;  /* rc: while ASKING */
+    enum registration_state state;
+    uv_timer_t timer; /* the next renewal, or the next try */
+    uint64_t lease_ms, backoff_ms;
+    uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
+    bool announcing;    /* they are being put without a reader */
+    char why[160];      /* of the last failure; empty once registered */
+    bool telling;       /* what is in force, which has this hash (0: it has not been told): */
+    uint64_t told, tell_ns;
+    struct kedge_log_limit log;
+    uint8_t gid[16];             /* of the metaserver's endpoint */
+    struct kedge_fab_ah *before; /* of its address before this one, or NULL */
+    bool resolving;              /* its address, by: */
+    struct kedge_fab_ctl resolve;
+    struct kedge_lane_metaserver lane; /* ah in the system PD, once done */
+};
+
+/* Begins to register with every metaserver: all endpoints of the node, and this pool's reader;
+ * needs agent->http_client and ->incarnation. */
+void registrations_start(struct pool *p);
+/* rc: the queue pair through which a metaserver's table is READ is ready, or is not; or it has
+ * broken. */
+void registration_reader_up(struct registration *r, struct reader *reader, int status);
+void registration_reader_lost(struct registration *r);
+/* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
+void registrations_stop(struct pool *p);
+
+/* ---- arenas.c
+ * -------------------------------------------------------------------------------------- */
+
+struct arena {
+    struct pool *pool;
+    uint64_t bytes; /* what was asked for */
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr; /* NULL while it is between owners */
+    uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
+    uint32_t session;        /* that asked for it */
+    bool busy;               /* a work thread has it, or it is being registered, or anew */
+    bool asked;              /* when made, its session hears of it */
+    bool unwanted;           /* retired while busy */
+    bool lost;               /* another registration of it cannot be given back */
+    int status;              /* of the work */
+    uv_work_t work;
+    struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
+    struct arena *next;
+};
+
+/* One of the usual size for a tenant (its index + 1), made now if none is ready. */
+int arena_take(struct pool *p, uint32_t tenant, struct arena **out);
+/* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
+int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
+              struct arena **out);
+/* What registers it, to be submitted. */
+struct kedge_fab_ctl arena_registration(const struct arena *arena);
+/* Ends what it is used for; it is used again or freed. */
+void arena_retire(struct arena *arena);
+void arenas_refill(struct pool *p);
+/* Up to so many of those that are ready beyond what is to be. */
+void arenas_shed(struct pool *p, uint32_t most);
+/* Those that are kept for a tenant (its index + 1). */
+void arenas_forget(struct pool *p, uint32_t tenant);
+/* After sessions have given theirs. */
+void arenas_stop(struct pool *p);
+
+/* ---- sessions.c
+ * ------------------------------------------------------------------------------------ */
+
+enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
+
+/* One session's memory and descriptors; its number is its index. */
+struct agent_session {
+    struct pool *pool;
+    enum stage stage;
+    int rw_fd, ro_fd, doorbell;
+    struct kedge_session_rw *rw;
+    struct kedge_session_ro *ro;
+    struct kedge_lane_memory *memory;
+    struct arena *arena[KEDGE_SESSION_MAX_ARENAS];
+    uint32_t arenas;
+    struct arena *arena_asked; /* being made, or given to the lane and not answered yet */
+    bool over;                 /* but for that answer */
+    uint32_t tenant;
+    uint32_t serial; /* of its worker, among all of this agent's life */
+    uint64_t attached_ns;
+    uid_t uid;
+    pid_t pid;
+    struct connection *connection; /* or NULL: it is gone */
+    bool held;                     /* over, but for its worker, which has not closed it yet */
+    uv_work_t work;                /* while MAKING or UNMAKING */
+    int status;                    /* of the work */
+};
+
+struct session_counts {
+    uint32_t ready, making, live, ending;
+    uint32_t arenas, arenas_ahead;
+    uint64_t arena_bytes;         /* registered or between owners */
+    uint64_t attached, not_ahead; /* not_ahead: had to be made while a worker waited */
+    uint64_t attached_ahead;      /* of those that attached: nothing had to be */
+    uint64_t recycled;
+    uint64_t faults; /* sessions that the lane ended */
+};
+
+int sessions_start(struct pool *p, struct kedge_errbuf *err);
+/* Runs the loop until what is kept ready is there; only before anything else runs it. */
+int sessions_await(struct pool *p, struct kedge_errbuf *err);
+/* A session for a tenant (its index + 1): 0 and its number, with arena 0; or -EDQUOT, -EAGAIN,
+ * -ENOMEM. */
+int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
+                 uint32_t *number);
+/* The lane hears of it: once, before anything else happens to it. */
+void session_begin(struct pool *p, uint32_t number);
+/* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
+int session_more(struct pool *p, uint32_t number, uint64_t bytes);
+/* The arena that a session asked for is made, or is not. */
+void session_arena(struct pool *p, struct arena *arena, int status);
+/* Its worker is gone, or all of this ends. */
+void session_release(struct pool *p, uint32_t number, uint32_t reason);
+/* Events of the lane, and refilling what is kept ahead. */
+void sessions_event(struct pool *p, const struct kedge_lane_event *e);
+void sessions_refill(struct pool *p);
+/* Now and then: refills when it is due. */
+void sessions_tick(struct pool *p);
+/* After a worker has its answer: refills early when little is left. */
+void sessions_taken(struct pool *p);
+/* Of a tenant (its index + 1) that nobody says any more. */
+void sessions_end_tenant(struct pool *p, uint32_t tenant);
+void sessions_end_all(struct pool *p, uint32_t reason);
+/* Those that anything is still in flight of, or believed; not those whose worker has only not
+ * closed them yet. */
+uint32_t sessions_left(const struct pool *p);
+/* Live sessions of a tenant (its index + 1). */
+uint32_t sessions_of_tenant(const struct pool *p, uint32_t tenant);
+/* Those that are over but for their workers, which have not closed them: they have had their time.
+ */
+void sessions_let_go(struct pool *p);
+void sessions_stop(struct pool *p);
+
+/* ---- leases.c: those that the operator revokes
+ * -------------------------------------------------------------------------------------- */
+
+struct revocation;
+struct leases {
+    struct revocation *list; /* under way */
+    uint32_t tag;
+    uint64_t revoked, forced; /* leases; arenas */
+};
+
+/* REVOKED, ARENA_RENEWED. */
+void leases_event(struct pool *p, const struct kedge_lane_event *e);
+/* Now and then: answers who has waited for long. */
+void leases_tick(struct pool *p);
+/* After the lane thread has ended, before arenas are retired. */
+void leases_stop(struct pool *p);
+
+/* ---- stock.c
+ * ---------------------------------------------------------------------------------------- */
+
+enum { POOL_SECONDS = 60 };
+
+struct stock {
+    struct agentd_pool said;      /* by metaservers; its name is empty if they say nothing */
+    uint32_t sessions, arenas;    /* that are to be kept ready now */
+    uint32_t dcis;                /* of this start */
+    uint32_t spares;              /* that there are */
+    bool sparing;                 /* one more or less is under way */
+    int spare_status;             /* of the last one */
+    uint64_t spare_ns;            /* after which the next one is tried */
+    uint32_t taken[POOL_SECONDS]; /* workers that came in each second of the last minute: */
+    uint64_t second;              /* the last of which this is */
+    uint32_t demand;              /* the most of them */
+    char why[240];                /* what is not in force of what is said; empty: all is */
+};
+
+/* Before the device is opened: what is said, for the own pool when the agent ended. */
+void stock_init(struct pool *p, const struct agentd_pool *said);
+/* The device cannot be opened with that: as the agent's own settings say. */
+void stock_own(struct pool *p);
+/* Whether the device is opened with anything but those. */
+bool stock_is_said(const struct pool *p);
+void stock_apply(struct pool *p, const struct agentd_pool *said);
+/* A worker got a session. */
+void stock_taken(struct pool *p);
+void stock_tick(struct pool *p);
+/* A spare more or less: there is (1, -1), or there is not (0) for this reason. */
+void stock_spare(struct pool *p, int change, int status);
+/* Members of the status's `pool`. */
+void stock_status(const struct pool *p, struct kedge_text *t);
+
+/* ---- lane_thread.c
+ * --------------------------------------------------------------------------------- */
+
+int lane_thread_start(struct pool *p, struct kedge_errbuf *err);
+void lane_thread_stop(struct pool *p);
+/* The lane thread watches this session's doorbell from now on / no longer. Any thread. */
+int lane_thread_watch(struct pool *p, uint32_t session, int doorbell);
+void lane_thread_unwatch(struct pool *p, int doorbell);
+/* Gives the lane a command and wakes it; waits for room in the ring without end only in theory. */
+void lane_thread_command(struct pool *p, const struct kedge_command *command);
+
+/* ---- all of it
+ * ------------------------------------------------------------------------------------- */
+
+enum { POOLS = 8 }; /* of one agent: each has a thread */
+
+/* A protection domain and all that workers are lent of it: kept apart from other pools' by the
+ * device, and by a lane thread of its own. The first one is the agent's own, as its file says; the
+ * others come and go as metaservers say. */
+struct pool {
+    struct agent *agent;
+    const struct agentd_config *config; /* the agent's */
+    uint32_t place;                     /* in agent->pools; 0: the own one */
+    char name[AGENTD_TEXT];
+    uint16_t number; /* in records and handshakes */
+    uint64_t mr_lease_ns;
+    enum pool_stage {
+        POOL_RUNS,
+        POOL_LEAVING, /* takes no new workers; those that it has may finish, until end_ns */
+        POOL_CLOSING, /* nobody has anything of it: what is under way ends */
+        POOL_CLOSED,  /* but for the loop's handles */
+    } stage;
+    uint64_t end_ns;  /* LEAVING: when its workers have had their time; UINT64_MAX: never */
+    bool stopping;    /* nothing is begun any more */
+    uint32_t handles; /* of the loop that are not closed yet */
+    uint32_t works;   /* of the loop's threads, */
+    uint32_t fab_ops; /* control operations of the device, */
+    uint32_t calls;   /* and of metaservers, under way */
+    struct agent_device device;
+    struct kedge_lane *lane;
+    void *peers; /* the workers' read-only table */
+    int peers_fd;
+    uint64_t peers_bytes;
+    uv_poll_t events_poll;
+    /* lane_thread.c */
+    pthread_t thread;
+    bool thread_runs;
+    int lane_epfd, lane_kick, events_efd;
+    _Atomic bool lane_stop, lane_asleep;
+    /* register.c */
+    struct registration registration[KEDGE_LANE_MAX_METASERVERS];
+    /* sessions.c */
+    struct agent_session *sessions;
+    struct kedge_lane_quota quota[AGENTD_TENANTS];
+    struct session_counts count;
+    bool sessions_failed; /* the last one that was made ahead */
+    uint64_t taken_ns;    /* when a worker last got a session */
+    struct kedge_log_limit fault_log;
+    /* arenas.c */
+    struct arena *arenas_ahead;              /* nobody's yet */
+    struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
+    uint32_t arenas_making;
+    bool arenas_failed;       /* the last one that was made ahead */
+    uint64_t arenas_after_ns; /* failed: when the next one is made */
+    struct kedge_log_limit arena_log;
+    /* stock.c, leases.c */
+    struct stock stock;
+    struct leases leases;
+    /* paths.c */
+    struct errand *unrepaired; /* tried again at: */
+    uint64_t repair_ns;
+    uv_poll_t handshakes_poll;
+    uv_timer_t handshakes_timer;
+    struct kedge_log_limit overdue_log;
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
+#include <errno.h>
+
+#include "daemon.h"
+
+const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant)
+{
+    return &a->tenants.at[tenant - 1].config;
+}
+
+static uint32_t bound_of(uint64_t setting)
+{
+    return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
+}
+
+void quotas_apply(struct pool *p)
+{
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
+        p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
+    }
+}
+
+uint32_t sessions_of_tenant(const struct pool *p, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        n += p->sessions[i].stage == STAGE_LIVE && p->sessions[i].tenant == tenant;
+    return n;
+}
+
+int quota_refuse(struct pool *p, uint32_t tenant)
+{
+    p->quota[tenant - 1].refused++;
+    return -EDQUOT;
+}
+
+/* What a tenant has here: added to both. */
+static void add_up(const struct pool *p, uint32_t tenant, uint64_t *sessions, uint64_t *bytes)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++) {
+        const struct agent_session *s = &p->sessions[i];
+        if ((s->stage != STAGE_LIVE && s->stage != STAGE_ENDING) || s->tenant != tenant)
+            continue;
+        *sessions += s->stage == STAGE_LIVE || s->held;
+        for (uint32_t n = 0; n < s->arenas; n++)
+            *bytes += s->arena[n]->bytes;
+        *bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+    }
+}
+
+/* In all pools: a tenant that was given to another one may have workers in both. */
+int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes)
+{
+    const struct agent *a = p->agent;
+    const struct agentd_tenant_config *t = quota_tenant(a, tenant);
+    uint64_t sessions = more_sessions, bytes = more_bytes;
+    for (const struct pool *other = pools_next(a, NULL); other != NULL;
+         other = pools_next(a, other))
+        add_up(other, tenant, &sessions, &bytes);
+    if (sessions <= t->sessions && bytes <= t->memory)
+        return 0;
+    return quota_refuse(p, tenant);
+}
+
+static bool has_sessions(const struct pool *p, uint32_t tenant)
+{
+    for (uint64_t i = 0; i < p->config->max_sessions; i++)
+        if ((p->sessions[i].stage == STAGE_LIVE || p->sessions[i].stage == STAGE_ENDING) &&
+            p->sessions[i].tenant == tenant)
+            return true;
+    return false;
+}
+
+static bool is_left_in(const struct agent *a, uint32_t tenant)
+{
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        if (has_sessions(p, tenant))
+            return true;
+    return false;
+}
+
+/* Their memory goes when the last session is over, and the place when the memory is gone. */
+void quotas_rest(struct agent *a)
+{
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
+            continue;
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            arenas_forget(p, i + 1);
+        agentd_tenant_rest(&a->tenants, i);
+        if (a->tenants.at[i].state != AGENTD_TENANT_FREE)
+            continue;
+        a->refused_before[i] = 0;
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            p->quota[i].refused = 0;
+        windows_forget_tenant(a, i + 1);
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much the pool keeps ready: what its settings say, which a metaserver's stand above, and as
+ * much more as workers have asked for lately. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "daemon.h"
+
+static uint32_t said_or(const struct stock *k, enum agentd_pool_number number, uint64_t own)
+{
+    return k->said.number[number] != AGENTD_UNSAID ? k->said.number[number] : (uint32_t)own;
+}
+
+/* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
+static uint32_t target(const struct stock *k, uint32_t floor)
+{
+    const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
+    if (most == AGENTD_UNSAID || k->demand <= floor)
+        return floor;
+    const uint32_t wanted = k->demand < most ? k->demand : most;
+    return wanted > floor ? wanted : floor;
+}
+
+static void aim(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    k->sessions = target(k, said_or(k, AGENTD_SESSIONS_AHEAD, p->config->sessions_ahead));
+    k->arenas = target(k, said_or(k, AGENTD_ARENAS_AHEAD, p->config->arenas_ahead));
+}
+
+/* ---- what cannot be */
+
+static void add_why(struct stock *k, const char *sentence)
+{
+    size_t used = strlen(k->why);
+    snprintf(k->why + used, sizeof k->why - used, "%s%s", used > 0 ? "; " : "", sentence);
+}
+
+static void look_at_start(struct stock *k, enum agentd_pool_number number, uint64_t own,
+                          uint64_t now)
+{
+    const uint32_t wanted = said_or(k, number, own);
+    char text[120];
+    if (wanted == now)
+        return;
+    snprintf(text, sizeof text, "%s %u needs a restart of the agent (%llu in force)",
+             agentd_pool_number_name(number), wanted, (unsigned long long)now);
+    add_why(k, text);
+}
+
+static void explain_spares(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    const uint32_t wanted = said_or(k, AGENTD_SPARES, p->config->spares);
+    char text[160];
+    if (wanted > p->device.max_spares)
+        snprintf(text, sizeof text,
+                 "spares %u are more than the %u that this start has room for (restart the agent)",
+                 wanted, p->device.max_spares);
+    else if (wanted > k->spares && k->spare_status != 0)
+        snprintf(text, sizeof text, "spares %u cannot be made: %s (%u in force)", wanted,
+                 strerror(-k->spare_status), k->spares);
+    else
+        return;
+    add_why(k, text);
+}
+
+/* One after another, as long as there are others than there should be. */
+static void step_spares(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    uint32_t wanted = said_or(k, AGENTD_SPARES, p->config->spares);
+    if (wanted > p->device.max_spares)
+        wanted = p->device.max_spares;
+    if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
+        kedge_clock_ns() < k->spare_ns)
+        return;
+    k->sparing = true;
+    paths_spare(p, k->spares < wanted);
+}
+
+void stock_spare(struct pool *p, int change, int status)
+{
+    struct stock *k = &p->stock;
+    k->sparing = false;
+    k->spares += (uint32_t)change;
+    k->spare_status = change == 0 ? status : 0;
+    if (change == 0)
+        k->spare_ns = kedge_clock_ns() + KEDGE_NS_PER_S;
+    else
+        step_spares(p);
+}
+
+/* Whatever of what is said is not in force, and what to do about it. */
+static void explain(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    const struct agentd_config *c = p->config;
+    const uint64_t pairs = c->connections + c->queue_pairs_ahead;
+    char text[160];
+    k->why[0] = '\0';
+    if (!p->device.rc) {
+        look_at_start(k, AGENTD_DCIS, c->dcis, k->dcis);
+        explain_spares(p);
+    } else if (said_or(k, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
+        snprintf(text, sizeof text,
+                 "queue_pairs_ahead is more than the %llu that there can be (raise connections in "
+                 "[pool] of the agent)",
+                 (unsigned long long)pairs);
+        add_why(k, text);
+    }
+    if (k->sessions > c->max_sessions) {
+        snprintf(text, sizeof text,
+                 "sessions_ahead is more than max_sessions %llu (raise that in [pool] of the "
+                 "agent)",
+                 (unsigned long long)c->max_sessions);
+        add_why(k, text);
+    }
+    if (p->sessions_failed || p->arenas_failed)
+        add_why(k, "no more sessions or arenas can be made ahead: see the agent's log");
+}
+
+/* ---- what is said */
+
+void stock_init(struct pool *p, const struct agentd_pool *said)
+{
+    struct stock *k = &p->stock;
+    k->said = *said;
+    k->dcis = said_or(k, AGENTD_DCIS, p->config->dcis);
+    k->spares = said_or(k, AGENTD_SPARES, p->config->spares);
+    aim(p);
+}
+
+bool stock_is_said(const struct pool *p)
+{
+    return p->stock.dcis != p->config->dcis || p->stock.spares != p->config->spares;
+}
+
+void stock_own(struct pool *p)
+{
+    p->stock.dcis = p->config->dcis;
+    p->stock.spares = p->config->spares;
+}
+
+void stock_apply(struct pool *p, const struct agentd_pool *said)
+{
+    struct stock *k = &p->stock;
+    const struct agentd_pool before = k->said;
+    k->said = *said;
+    aim(p);
+    if (p->device.connector != NULL)
+        kedge_connector_set_ahead(p->device.connector, said_or(k, AGENTD_QUEUE_PAIRS_AHEAD,
+                                                               p->config->queue_pairs_ahead));
+    explain(p);
+    if (memcmp(before.number, said->number, sizeof before.number) != 0)
+        kedge_log(KEDGE_LOG_INFO, "the pool keeps as much ready as is said",
+                  "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
+                  k->why);
+    sessions_refill(p);
+    paths_step(p);
+    step_spares(p);
+}
+
+/* ---- what workers ask for */
+
+/* Forgets the seconds that have gone round. */
+static uint64_t turn(struct stock *k)
+{
+    const uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
+    if (second - k->second >= POOL_SECONDS)
+        memset(k->taken, 0, sizeof k->taken);
+    else
+        for (uint64_t i = k->second + 1; i <= second; i++)
+            k->taken[i % POOL_SECONDS] = 0;
+    k->second = second;
+    return second;
+}
+
+void stock_taken(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    const uint32_t now = ++k->taken[turn(k) % POOL_SECONDS];
+    if (now > k->demand) {
+        k->demand = now;
+        aim(p);
+    }
+}
+
+void stock_tick(struct pool *p)
+{
+    struct stock *k = &p->stock;
+    const uint64_t before = k->second;
+    step_spares(p);
+    if (turn(k) == before)
+        return;
+    k->demand = 0;
+    for (uint32_t i = 0; i < POOL_SECONDS; i++)
+        if (k->taken[i] > k->demand)
+            k->demand = k->taken[i];
+    aim(p);
+    explain(p);
+}
+
+/* ---- shown */
+
+void stock_status(const struct pool *p, struct kedge_text *t)
+{
+    const struct stock *k = &p->stock;
+    const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
+    kedge_text_printf(t, "\"dcis\":%u,\"spares\":%u,\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
+                      k->dcis, k->spares, k->sessions, k->arenas);
+    if (most == AGENTD_UNSAID)
+        kedge_text_printf(t, "\"ahead_max\":null,");
+    else
+        kedge_text_printf(t, "\"ahead_max\":%u,", most);
+    kedge_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
+                      k->said.name[0] != '\0' ? "metaserver" : "file");
+    kedge_text_json(t, k->why);
+}
