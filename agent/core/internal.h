@@ -195,7 +195,9 @@ struct cached {
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;
-    uint64_t renew_ns; /* valid: when whoever uses it has it READ again */
+    uint64_t sure_until_ns; /* until then nothing of this has to be looked at: it is valid, and
+                               whoever uses it does not have it READ again yet; else 0 */
+    uint64_t not_after_ns;  /* of what is posted under it; 0: the device keeps no deadlines */
     struct kedge_mr_record record;
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "internal.h"
+#include "lease.h"
 
 enum {
     WAYS = 4,
@@ -127,7 +128,15 @@ static void believe(const struct kedge_lane *l, struct cached *e)
                                    ? l->config.mr_lease_ns / 4
                                    : lease_ns - l->config.bound_ns - l->config.slack_ns;
     e->post_until_ns = e->read_ns + usable_ns;
-    e->renew_ns = e->post_until_ns - usable_ns / RENEW_PART;
+    e->sure_until_ns = is_too_short(l, e) ? 0 : e->post_until_ns - usable_ns / RENEW_PART;
+    e->not_after_ns = l->config.deadlines ? e->post_until_ns + l->config.slack_ns : 0;
+}
+
+static void disbelieve(struct cached *e, enum cached_state state, uint64_t until_ns)
+{
+    e->state = (uint8_t)state;
+    e->post_until_ns = until_ns;
+    e->sure_until_ns = 0;
 }
 
 void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
@@ -138,7 +147,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     e->reading = e->guessed = 0;
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
-        e->state = CACHED_FREE;
+        disbelieve(e, CACHED_FREE, 0);
         if (answer != IBV_WC_WR_FLUSH_ERR) /* else it was another's fault */
             flow_doubt(l, w->flow, c->suspect_ns);
         scratch_give(l, e->scratch);
@@ -160,10 +169,10 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         return;
     /* Torn: the next try READs again. Not there, or torn for good: unknown, and that is believed
      * for a while too. */
-    e->state = CACHED_UNKNOWN;
+    const bool again = status == -EAGAIN && ++e->tries < TRIES;
+    disbelieve(e, CACHED_UNKNOWN, again ? 0 : l->now_ns + c->mr_lease_ns / 4);
     e->record.flags = 0;
-    e->post_until_ns = status == -EAGAIN && ++e->tries < TRIES ? 0 : l->now_ns + c->mr_lease_ns / 4;
-    if (e->post_until_ns != 0)
+    if (!again)
         e->tries = 0;
 }
 
@@ -172,7 +181,7 @@ void remote_doubt(struct kedge_lane *l, const struct wr *w)
     struct cached *set = set_of(l, w->flow, w->vkey);
     for (int i = 0; i < WAYS; i++)
         if (is_entry(&set[i], w->flow, w->vkey) && set[i].state == CACHED_VALID)
-            set[i].post_until_ns = l->now_ns;
+            disbelieve(&set[i], CACHED_VALID, l->now_ns);
 }
 
 static bool has_grant(const struct session *s, const struct kedge_mr_record *r)
@@ -210,27 +219,48 @@ static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, str
     return REMOTE_REFUSED;
 }
 
+static bool is_for(const struct session *s, const struct kedge_mr_record *r)
+{
+    return r->tenant == s->tenant || has_grant(s, r);
+}
+
+/* Of a record that is not sure. OK: it may be posted under all the same, and is being renewed. */
+static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, struct cached *e,
+                                       struct wr *w, uint32_t *reason)
+{
+    if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
+        disbelieve(e, CACHED_FREE, 0);
+        if (!e->reading)
+            (void)start_read(l, f, e);
+        return REMOTE_WAIT;
+    }
+    if (e->state == CACHED_UNKNOWN || !is_for(w->session, &e->record))
+        return refuse_key(l, e, w, reason);
+    if (is_too_short(l, e)) {
+        *reason = KEDGE_REASON_LEASE;
+        return REMOTE_REFUSED;
+    }
+    if (!e->reading)
+        (void)start_read(l, f, e); /* no room: tried again with the next request */
+    return REMOTE_OK;
+}
+
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
                                   uint32_t *reason)
 {
     struct cached *e = find_entry(l, f, w->vkey);
     if (e == NULL)
         return REMOTE_WAIT;
-    if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
-        e->state = CACHED_FREE;
-        if (!e->reading)
-            (void)start_read(l, f, e);
-        return REMOTE_WAIT;
+    if (!lease_is_sure(l, e)) {
+        const enum remote_answer answer = look_closely(l, f, e, w, reason);
+        if (answer != REMOTE_OK)
+            return answer;
     }
-    if (e->state == CACHED_VALID && l->now_ns >= e->renew_ns && !e->reading)
-        (void)start_read(l, f, e); /* no room: tried again with the next request */
     const struct kedge_mr_record *r = &e->record;
-    if (e->state == CACHED_UNKNOWN)
+    if (!is_for(w->session, r))
         return refuse_key(l, e, w, reason);
-    if (r->tenant != w->session->tenant && !has_grant(w->session, r))
-        return refuse_key(l, e, w, reason);
-    if (!(r->flags & needed_flag(w->fab.opcode)) || is_too_short(l, e)) {
-        *reason = is_too_short(l, e) ? KEDGE_REASON_LEASE : KEDGE_REASON_ACCESS;
+    if (!(r->flags & needed_flag(w->fab.opcode))) {
+        *reason = KEDGE_REASON_ACCESS;
         return REMOTE_REFUSED;
     }
     if (w->remote_addr < r->vaddr || w->length > r->length ||
@@ -238,7 +268,7 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         *reason = KEDGE_REASON_REMOTE_RANGE;
         return REMOTE_REFUSED;
     }
-    w->fab.not_after_ns = l->config.deadlines ? e->post_until_ns + l->config.slack_ns : 0;
+    lease_stamp(w, e);
     w->fab.rkey = r->rkey;
     w->fab.remote_addr = r->raddr + (w->remote_addr - r->vaddr);
     return REMOTE_OK;

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "lease.h"
 
 enum { OVERDUE_LOOKS = 16 }; /* in the time that a request may take */
 
@@ -34,7 +35,7 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled)
         w->fab.send_flags |= IBV_SEND_SIGNALED;
-    w->posted_ns = l->now_ns;
+    lease_posted(l, w);
     *ring_at(l, p, p->tail++) = w;
     if (p->chain == NULL)
         p->chain = &w->fab;

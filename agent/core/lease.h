@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the leases' rule (design: "MR leases: the rule") costs each request: all of it, so that
+ * tests/cost can build the lane without and count the difference. */
+#ifndef CORE_LEASE_H
+#define CORE_LEASE_H
+
+#include "internal.h"
+
+/* The one look at a record that is valid, and not to be renewed yet. */
+static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached *e)
+{
+    return l->now_ns < e->sure_until_ns;
+}
+
+/* w is to be posted under e: when a device that keeps deadlines may begin it last. */
+static inline void lease_stamp(struct wr *w, const struct cached *e)
+{
+    w->fab.not_after_ns = e->not_after_ns;
+}
+
+/* w is posted: since when it is out, where it is the lane that ends what is out for too long. */
+static inline void lease_posted(const struct kedge_lane *l, struct wr *w)
+{
+    w->posted_ns = l->now_ns;
+}
+
+#endif
