@@ -163,7 +163,7 @@ static void publish(struct world *w, struct world_node *n)
 }
 
 uint64_t world_mr_lease_ns[WORLD_NODES];
-bool world_end_overdue;
+bool world_end_overdue, world_deadlines;
 
 static void configure(struct world *w, struct world_node *n)
 {
@@ -187,6 +187,7 @@ static void configure(struct world *w, struct world_node *n)
                                            .bound_ns = 200000,
                                            .slack_ns = 100000,
                                            .end_overdue = world_end_overdue,
+                                           .deadlines = world_deadlines,
                                            .pool = POOL,
                                            .incarnation = n->incarnation};
     n->config.rc = w->rc;
@@ -483,6 +484,8 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
 void world_detach(struct world *w, struct world_worker *k)
 {
     struct world_node *n = &w->node[k->node];
+    const uint64_t step_ns =
+        n->config.mr_lease_ns / 50 > 100000 ? n->config.mr_lease_ns / 50 : 100000;
     uint32_t over = n->over;
     struct kedge_command c = {
         .kind = KEDGE_COMMAND_SESSION_END, .session = k->id, .reason = KEDGE_REASON_CLOSED};
@@ -491,7 +494,7 @@ void world_detach(struct world *w, struct world_worker *k)
     if (k->r->ended == 0) {
         ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
         for (int i = 0; i < 100 && n->over == over; i++)
-            world_sleep(w, 100000);
+            world_sleep(w, step_ns);
         ck_assert_uint_eq(n->over, over + 1);
     }
     if (k->arena_mr != NULL)

@@ -74,6 +74,9 @@ struct world {
 extern uint64_t world_mr_lease_ns[WORLD_NODES];
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
+/* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
+ * begin its time there. */
+extern bool world_deadlines;
 
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */

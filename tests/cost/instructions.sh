@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What the leases' rule costs an operation of the lane, in instructions, as callgrind counts them: the same in each run,
+# whatever else the machine does. Prints a table, and fails when the rule costs more than it may.
+#
+#   tests/cost/instructions.sh BUILD_DIRECTORY
+#
+# One READ or WRITE of 8 bytes at a time, from the worker's ring to its completion, a pass of the lane each, on `soft`:
+#   without    the lane is built without the rule (no_lease.h): a record that was READ once is good for ever
+#   with       the rule, on a device that keeps no deadlines, as RNICs are: the lane looks for what is out too long
+#   deadlines  the rule on a device that keeps them, as `soft` is: it looks at its clock before it executes
+# 60 s is the longest lease that an agent takes; how long it is changes nothing while it is valid.
+set -euo pipefail
+build=${1:?usage: $0 BUILD_DIRECTORY}
+for tool in valgrind callgrind_annotate; do
+    command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
+done
+LANE_MAY=8      # instructions of the rule, for an operation: it takes 4
+DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind leaves to the kernel
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+# Runs it once: $work/NAME has what it prints, NAME.functions the instructions of each function and NAME.inclusive with
+# all that it calls.
+count() { # name with|without kind lease_ms transport
+    local name=$1
+    OPERATIONS_KIND=$3 OPERATIONS_LEASE_MS=$4 KEDGE_TEST_TRANSPORT=$5 CK_FORK=no valgrind -q --tool=callgrind \
+        --callgrind-out-file="$work/$name.out" --toggle-collect='counted_*' \
+        "$build/tests/cost_operations_$2_leases" >"$work/$name" 2>&1 || fail "$(cat "$work/$name")"
+    functions "$name" no >"$work/$name.functions"
+    functions "$name" yes >"$work/$name.inclusive"
+}
+functions() { # name inclusive
+    callgrind_annotate --threshold=100 --inclusive="$2" "$work/$1.out" |
+        sed -nE 's/^ *([0-9,]+) \([^)]*\) +[^ ]*:([A-Za-z0-9_.]+) .*/\2 \1/p' | tr -d , | sort
+}
+inclusive() { awk -v f="$2" '$1 == f { print $2 }' "$work/$1.inclusive"; } # name function
+field() { awk -v o="$2" -v n="$3" '$1 == o { print $n }' "$work/$1"; }    # name operation number
+per() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
+check() { # sentence, instructions, operations, most
+    awk -v a="$2" -v b="$3" -v most="$4" 'BEGIN { exit !(a <= most * b) }' ||
+        fail "$1 costs $(per "$2" "$3") instructions an operation, more than $4"
+}
+
+echo "instructions for an operation (of them the device's, which on an RNIC is hardware and its driver)"
+printf '%-9s %8s %8s %8s %10s | %10s\n' "" without with rule deadlines "of device"
+for transport in dc rc; do
+    count without-$transport without none 60000 $transport
+    count with-$transport with overdue 60000 $transport
+    count deadlines-$transport with deadlines 60000 $transport
+    for op in READ WRITE; do
+        n=$(field with-$transport $op 2)
+        for name in without with deadlines; do
+            [[ $(field $name-$transport $op 3) == 0 ]] || fail "a record was READ meanwhile: $(cat "$work/$name-$transport")"
+            declare "$name=$(inclusive $name-$transport "counted_${op,,}")"
+        done
+        device=$(awk '$1 == "kedge_fab_post_send" || $1 == "kedge_fab_poll" { n += $2 } END { print n }' \
+            "$work/with-$transport.inclusive")
+        printf '%-9s %8s %8s %8s %10s | %10s\n' "$op $transport" "$(per "$without" "$n")" "$(per "$with" "$n")" \
+            "$(per $((with - without)) "$n")" "$(per $((deadlines - with)) "$n")" "$(per "$device" $((2 * n)))"
+        check "the rule" $((with - without)) "$n" $LANE_MAY
+        check "keeping deadlines" $((deadlines - with)) "$n" $DEADLINE_MAY
+    done
+done
+
+echo "where the rule is, in instructions for an operation of either kind:"
+join -a1 -a2 -e0 -o 0,1.2,2.2 "$work/with-dc.functions" "$work/without-dc.functions" |
+    awk -v n=$((2 * n)) '$2 != $3 { printf "  %-20s %+.1f\n", $1, ($2 - $3) / n }'
+
+count renewed with overdue 1 dc
+n=$(field renewed READ 2) renewals=$(field renewed READ 3)
+((renewals > 0)) || fail "nothing was renewed: $(cat "$work/renewed")"
+cost=$(($(inclusive renewed counted_read) - $(inclusive with-dc counted_read)))
+echo "a renewal costs the lane and its device $(per $cost "$renewals") instructions, once in two thirds of the time that" \
+    "may be posted under a lease ($renewals in $n READs of a region with a lease of 1 ms)"

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In the place of agent/core/lease.h, included before it with the same guard: the lane as it would
+ * be if a record that was READ once were good for ever. It still looks whether there is one. */
+#ifndef CORE_LEASE_H
+#define CORE_LEASE_H
+
+#include "internal.h"
+
+static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached *e)
+{
+    (void)l;
+    return e->state == CACHED_VALID;
+}
+
+static inline void lease_stamp(struct wr *w, const struct cached *e)
+{
+    (void)w;
+    (void)e;
+}
+
+static inline void lease_posted(const struct kedge_lane *l, struct wr *w)
+{
+    (void)l;
+    (void)w;
+}
+
+#endif
