@@ -13,14 +13,16 @@ struct reading {
     kedge_ini_set set;
     void *user;
     struct kedge_errbuf *err;
-    unsigned line;
-    int status; /* the first error */
+    unsigned line, wrong_line;
+    int status; /* the first error of a setting, which is in wrong_line */
 };
 
 static int wrong(struct reading *r, const char *what)
 {
-    if (r->status == 0)
+    if (r->status == 0) {
         r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
+        r->wrong_line = r->line;
+    }
     return 0;
 }
 
@@ -49,25 +51,33 @@ static char *read_line(char *line, int bytes, void *user)
     return line;
 }
 
-int kedge_ini_read(const char *path, kedge_ini_set set, void *user, struct kedge_errbuf *err)
+int kedge_ini_read_file(FILE *file, const char *path, kedge_ini_set set, void *user,
+                        struct kedge_errbuf *err)
 {
-    struct reading r = {.path = path, .set = set, .user = user, .err = err};
-    r.file = fopen(path, "re");
-    if (r.file == NULL)
-        return kedge_err(err, -errno,
-                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
-                         path, strerror(errno), (unsigned)geteuid());
+    struct reading r = {.path = path, .file = file, .set = set, .user = user, .err = err};
     /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
     ini_use_stack = false;
     ini_max_line = ini_initial_alloc = KEDGE_INI_LINE + 3; /* newline, NUL, and one to tell */
     int line = ini_parse_stream(read_line, &r, handle, &r);
-    int failed = ferror(r.file);
-    fclose(r.file);
-    if (r.status == 0 && failed)
+    if (r.status == 0 && ferror(file))
         return kedge_err(err, -EIO,
                          "the configuration %s cannot be read: is it a file, and its disk whole?",
                          path);
-    if (r.status == 0 && line != 0)
+    /* The parser goes on behind a line that it did not understand, and may find what is no error
+     * by itself. */
+    if (line != 0 && (r.status == 0 || (unsigned)line < r.wrong_line))
         return kedge_err(err, -EINVAL, "%s:%d: neither a [section] nor a key = value", path, line);
     return r.status;
+}
+
+int kedge_ini_read(const char *path, kedge_ini_set set, void *user, struct kedge_errbuf *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return kedge_err(err, -errno,
+                         "the configuration %s cannot be read: %s (name one that uid %u may read)",
+                         path, strerror(errno), (unsigned)geteuid());
+    int status = kedge_ini_read_file(file, path, set, user, err);
+    fclose(file);
+    return status;
 }
