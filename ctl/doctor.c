@@ -8,6 +8,7 @@
 #include "ctl/checks.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/probe.h"
 #include "ctl/table.h"
 
@@ -88,7 +89,8 @@ static int print_json(const struct findings *f, const struct ctl_probe *probe)
 {
     struct kedge_text t;
     kedge_text_init(&t, REPORT_BYTES);
-    kedge_text_printf(&t, "{\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
+    kedge_text_printf(&t,
+                      "{" CTL_FORMAT ",\"report\":\"kedge-doctor\",\"version\":%d,\"kedge\":\"%s\"",
                       DOCTOR_VERSION, KEDGE_VERSION);
     kedge_text_printf(&t, ",\"checks\":[");
     for (size_t i = 0; i < f->count; i++) {

@@ -8,6 +8,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/settings.h"
 #include "ctl/table.h"
 
@@ -50,7 +51,7 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct ked
         if (status != 0)
             break;
         if (l->json && page == 0)
-            printf("{\"events\":[");
+            printf("{" CTL_FORMAT ",\"events\":[");
         status = ctl_decode_events(result.body, result.body_length, add_event, l, next, sizeof next,
                                    err);
         kedge_http_result_fini(&result);
@@ -99,13 +100,13 @@ static int on_line(void *user, const char *line, size_t length)
     if (w->status != 0)
         return w->status;
     if (w->json)
-        puts(e.json);
+        w->status = ctl_json_print(e.json, w->err);
     else
         printf("%s  %" PRIu64 "  %s %s  %s  (%s)\n", e.time, e.revision, e.kind, e.name, e.what,
                e.who);
     w->revision = e.revision;
     ctl_event_fini(&e);
-    return fflush(stdout) != 0;
+    return w->status != 0 || fflush(stdout) != 0;
 }
 
 static void on_done(void *user, const struct kedge_http_answer *a)

@@ -6,6 +6,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/held.h"
 #include "ctl/table.h"
 
@@ -101,7 +102,7 @@ static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *k
         if (status != 0)
             return status;
         if (o->json && n == 0)
-            printf("{\"%s\":[", kind->plural);
+            printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
         for (size_t i = 0; o->json && i < page.count; i++)
             printf("%s%s", *count + i > 0 ? "," : "", page.item[i].json);
         if (!o->json)
@@ -161,11 +162,11 @@ int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     if (o->json)
-        puts(held.json);
+        status = ctl_json_print(held.json, err);
     for (size_t i = 0; !o->json && i < kind->columns; i++)
         printf("%-12s %s\n", kind->column[i].field, held.cell[i]);
     ctl_held_fini(&held);
-    return 0;
+    return status;
 }
 
 /* ---- revoke -------------------------------------------------------------------------------- */
@@ -222,7 +223,7 @@ int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     }
     if (o->json)
-        fputs(result.body, stdout);
+        status = ctl_json_print(result.body, err);
     else
         status = print_revoked(o, kind, &r, err);
     kedge_http_result_fini(&result);

@@ -10,6 +10,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/nodes.h"
 #include "ctl/settings.h"
 
@@ -88,9 +89,9 @@ static int change(const struct ctl_options *o, const char *node_path, uint64_t *
         return status;
     *revision = set.revision;
     if (o->json)
-        puts(set.json);
+        status = ctl_json_print(set.json, err);
     ctl_setting_fini(&set);
-    return 0;
+    return status;
 }
 
 /* ---- drain --wait --------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/table.h"
 
 enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
@@ -120,29 +121,17 @@ void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
     kedge_text_printf(t, "}");
 }
 
-/* Prints and frees. */
-static int print_text(struct kedge_text *t, struct kedge_errbuf *err)
-{
-    int status = t->error;
-    if (status == 0)
-        puts(kedge_text_str(t));
-    else
-        kedge_err(err, status, "the output is too large");
-    kedge_text_fini(t);
-    return status;
-}
-
 static int list_json(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
 {
     struct kedge_text t;
     kedge_text_init(&t, OUTPUT_BYTES);
-    kedge_text_printf(&t, "{\"nodes\":[");
+    kedge_text_printf(&t, "{" CTL_FORMAT ",\"nodes\":[");
     for (size_t i = 0; i < nodes->count; i++) {
         kedge_text_printf(&t, "%s", i > 0 ? "," : "");
         ctl_node_json(&t, &nodes->node[i]);
     }
     kedge_text_printf(&t, "]}");
-    return print_text(&t, err);
+    return ctl_json_finish(&t, err);
 }
 
 static const char *expires(const struct ctl_node *n, char out[CELL_BYTES])
@@ -288,5 +277,7 @@ int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
     struct kedge_text t;
     kedge_text_init(&t, OUTPUT_BYTES);
     ctl_node_json(&t, &node);
-    return print_text(&t, err);
+    status = t.error != 0 ? t.error : ctl_json_print(kedge_text_str(&t), err);
+    kedge_text_fini(&t);
+    return status;
 }

@@ -10,6 +10,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/table.h"
 
 enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, PATH_BYTES = 512, HEADER_BYTES = 64 };
@@ -91,7 +92,7 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
     struct ctl_settings all = {.item = NULL};
     int status = fetch_all(o, kind, &all, err);
     if (status == 0 && o->json) {
-        printf("{\"%s\":[", kind->plural);
+        printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
         for (size_t i = 0; i < all.count; i++)
             printf("%s%s", i > 0 ? "," : "", all.item[i].json);
         puts("]}");
@@ -113,7 +114,7 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
     if (status != 0)
         return status;
     if (o->json) {
-        puts(setting.json);
+        status = ctl_json_print(setting.json, err);
     } else {
         printf("%-14s %s\n%-14s %" PRIu64 "\n", "name", setting.name, "revision", setting.revision);
         for (size_t i = 0; i < kind->keys; i++)
@@ -124,7 +125,7 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
                    "secret", setting.secret);
     }
     ctl_setting_fini(&setting);
-    return 0;
+    return status;
 }
 
 int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
@@ -251,8 +252,9 @@ int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     kedge_http_result_fini(&result);
-    if (!o->json)
-        printf("%s %s is deleted\n", kind->name, o->id);
+    if (o->json)
+        return ctl_json_deleted(kind->name, o->id, err);
+    printf("%s %s is deleted\n", kind->name, o->id);
     return 0;
 }
 
@@ -263,6 +265,17 @@ struct applying {
     struct kedge_errbuf *err;
     size_t done;
 };
+
+static void say_applied(struct applying *a, const struct ctl_kind *kind, const char *name,
+                        bool created)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, PATH_BYTES);
+    kedge_text_json(&t, name);
+    printf("%s{\"kind\":\"%s\",\"name\":%s,\"created\":%s}", a->done > 0 ? "," : "", kind->name,
+           kedge_text_str(&t), created ? "true" : "false");
+    kedge_text_fini(&t);
+}
 
 static int apply_one(void *user, const struct ctl_kind *kind, const char *name, const char *body)
 {
@@ -277,7 +290,9 @@ static int apply_one(void *user, const struct ctl_kind *kind, const char *name, 
     if (status != 0)
         return kedge_err(a->err, status, "%s %.64s: %.300s (%zu before it %s applied)", kind->name,
                          name, why.text, a->done, a->done == 1 ? "is" : "are");
-    if (!a->o->json)
+    if (a->o->json)
+        say_applied(a, kind, name, result.status == 201);
+    else
         printf("%s %s is %s\n", kind->name, name, result.status == 201 ? "created" : "set");
     kedge_http_result_fini(&result);
     a->done++;
@@ -318,9 +333,13 @@ int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err)
     if (text == NULL)
         return -EINVAL;
     err->text[0] = '\0';
+    if (o->json)
+        printf("{" CTL_FORMAT ",\"applied\":[");
     int status = ctl_decode_manifest(text, length, apply_one, &a, &why);
     if (status != 0 && err->text[0] == '\0')
         kedge_err(err, status, "%.100s: %.300s", o->file, why.text);
+    if (o->json)
+        puts("]}");
     free(text);
     return status;
 }

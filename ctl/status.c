@@ -5,6 +5,7 @@
 
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
+#include "ctl/json.h"
 #include "ctl/nodes.h"
 #include "ctl/table.h"
 
@@ -79,7 +80,7 @@ static void print_json(const struct part *part, size_t count)
     struct kedge_text t;
     kedge_text_init(&t, 1 << 16);
     for (size_t i = 0; i < count; i++) {
-        kedge_text_printf(&t, "%s\"%s\":{\"at\":", i == 0 ? "{" : ",", part[i].name);
+        kedge_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
         kedge_text_json(&t, part[i].where);
         kedge_text_printf(&t, ",\"up\":%s,\"summary\":", part[i].up ? "true" : "false");
         kedge_text_json(&t, part[i].summary);
@@ -126,16 +127,12 @@ int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
     int status = ctl_fetch_agent(o, "/v1/status", &result, err);
     if (status != 0)
         return status;
-    status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
-    if (status != 0 && !o->json)
+    if (o->json)
+        status = ctl_json_print(result.body, err);
+    else
+        status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
+    if (status != 0 || o->json)
         goto out;
-    if (o->json) {
-        printf("%s\n", result.body);
-        if (status == 0)
-            ctl_pairs_fini(&pairs);
-        status = 0;
-        goto out;
-    }
     status = ctl_table_new(headings, 2, &table);
     for (size_t i = 0; i < pairs.count && status == 0; i++)
         ctl_table_row(table, (const char *const[]){pairs.pair[i].path, pairs.pair[i].value});

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LINE_BYTES = 4096 };
+
+int ctl_json_print(const char *object, struct kedge_errbuf *err)
+{
+    size_t length = strlen(object);
+    while (length > 0 && strchr(" \t\r\n", object[length - 1]) != NULL)
+        length--;
+    if (object[0] != '{' || length < 2)
+        return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
+    printf("{" CTL_FORMAT "%s%.*s\n", object[1] == '}' ? "" : ",", (int)length - 1, object + 1);
+    return 0;
+}
+
+int ctl_json_finish(struct kedge_text *t, struct kedge_errbuf *err)
+{
+    int status = t->error;
+    if (status == 0)
+        puts(kedge_text_str(t));
+    else
+        kedge_err(err, status, "the output is too large");
+    kedge_text_fini(t);
+    return status;
+}
+
+int ctl_json_deleted(const char *kind, const char *name, struct kedge_errbuf *err)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, LINE_BYTES);
+    kedge_text_printf(&t, "{" CTL_FORMAT ",\"kind\":\"%s\",\"name\":", kind);
+    kedge_text_json(&t, name);
+    kedge_text_printf(&t, ",\"deleted\":true}");
+    return ctl_json_finish(&t, err);
+}
