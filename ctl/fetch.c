@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/decode.h"
@@ -69,6 +70,18 @@ static int check_socket(const char *path, struct kedge_errbuf *err)
     return 0;
 }
 
+/* Of a file that a context names, so that nobody looks at it each time. */
+static int check_private(const char *path, struct kedge_errbuf *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IRWXO)) != 0)
+        return kedge_err(err, -EACCES,
+                         "others may read the token in %.200s, or write it: chmod 600 it, and "
+                         "replace the token if somebody may have seen it",
+                         path);
+    return 0; /* what cannot be read says so when it is read */
+}
+
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
                   struct kedge_errbuf *err)
 {
@@ -82,6 +95,8 @@ int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_targ
         return kedge_err(err, -EINVAL, "the URL is too long");
     if (socket != NULL)
         status = check_socket(socket, err);
+    if (status == 0 && o->private_token)
+        status = check_private(o->token_file, err);
     if (status == 0 && o->token_file != NULL)
         status = kedge_http_token_read(o->token_file, out->token, err);
     if (status != 0 || o->token == NULL)

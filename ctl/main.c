@@ -5,6 +5,14 @@
 
 #include "ctl/commands.h"
 
+/* So need not be told where to go, and are of use when a context is wrong. */
+static bool asks_nobody(enum ctl_command command)
+{
+    return command == CTL_HELP || command == CTL_VERSION || command == CTL_CONTEXT_LIST ||
+           command == CTL_CONTEXT_GET || command == CTL_CONTEXT_USE || command == CTL_CONTEXT_SET ||
+           command == CTL_CONTEXT_DELETE;
+}
+
 static int run(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     switch (o->command) {
@@ -45,6 +53,16 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_held_get(o, err);
     case CTL_LEASE_REVOKE:
         return ctl_lease_revoke(o, err);
+    case CTL_CONTEXT_LIST:
+        return ctl_context_list(o, err);
+    case CTL_CONTEXT_GET:
+        return ctl_context_get(o, err);
+    case CTL_CONTEXT_USE:
+        return ctl_context_use(o, err);
+    case CTL_CONTEXT_SET:
+        return ctl_context_change(o, err);
+    case CTL_CONTEXT_DELETE:
+        return ctl_context_delete(o, err);
     case CTL_HELP:
         fputs(ctl_help, stdout);
         return 0;
@@ -59,7 +77,12 @@ int main(int argc, char **argv)
 {
     struct ctl_options options;
     struct kedge_errbuf err = {.text = ""};
+    static struct ctl_contexts contexts;
     int status = ctl_options_parse(argc, argv, &options, &err);
+    if (status == 0 && !asks_nobody(options.command) && !ctl_context_none(&options))
+        status = ctl_contexts_read(&contexts, &err);
+    if (status == 0 && !asks_nobody(options.command))
+        status = ctl_options_resolve(&options, &contexts, &err);
     if (status == 0)
         status = run(&options, &err);
     if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))

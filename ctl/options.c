@@ -41,11 +41,18 @@ const char ctl_help[] =
     "  event|tenant|window|node|pool|token watch\n"
     "                      each change when it happens\n"
     "  apply -f FILE       sets what an array of JSON objects with kind and name says\n"
+    "  context list|get NAME\n"
+    "                      names for where to go: see rdmactl(1)\n"
+    "  context set NAME KEY=VALUE...\n"
+    "                      of server, token_file, agent_socket and output\n"
+    "  context use NAME    from now on; none for no context\n"
+    "  context delete NAME\n"
     "  doctor              what this host can do, what is missing, and what to do about it\n"
     "\n"
     "options:\n"
     "  -o, --output table|wide|json\n"
     "                            (table)\n"
+    "  --context NAME            go where it says, whatever the environment says ($KEDGE_CONTEXT)\n"
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
     "                            unix:PATH for its admin_socket, where root may do anything\n"
     "  --token-file FILE         holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)\n"
@@ -74,6 +81,7 @@ const char ctl_help[] =
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
+    {"context", required_argument, NULL, 'C'},
     {"server", required_argument, NULL, 's'},
     {"secret-file", required_argument, NULL, 'S'},
     {"token-file", required_argument, NULL, 't'},
@@ -145,6 +153,11 @@ static const struct command {
     {{"lease", "get"}, AN_ID, CTL_HELD_GET, "lease"},
     {{"lease", "revoke"}, OR_WORKER, CTL_LEASE_REVOKE, "lease"},
     {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
+    {{"context", "list"}, NOTHING, CTL_CONTEXT_LIST, NULL},
+    {{"context", "get"}, AN_ID, CTL_CONTEXT_GET, NULL},
+    {{"context", "use"}, AN_ID, CTL_CONTEXT_USE, NULL},
+    {{"context", "set"}, WORDS, CTL_CONTEXT_SET, NULL},
+    {{"context", "delete"}, AN_ID, CTL_CONTEXT_DELETE, NULL},
     {{"doctor", NULL}, NOTHING, CTL_DOCTOR, NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -190,7 +203,7 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct k
     if (words == 0)
         return kedge_err(err, -EINVAL,
                          "name a command: status, node, agent, worker, lease, tenant, window, "
-                         "pool, token, event, apply or doctor");
+                         "pool, token, event, apply, context or doctor");
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (strcmp(word[0], c->word[0]) == 0 &&
@@ -227,6 +240,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--reason is for node cordon and node drain alone");
     if (o->reason != NULL && strlen(o->reason) >= CTL_REASON_BYTES)
         return kedge_err(err, -EINVAL, "--reason has at most %d bytes", CTL_REASON_BYTES - 1);
+    if ((o->command == CTL_CONTEXT_GET || o->command == CTL_CONTEXT_USE ||
+         o->command == CTL_CONTEXT_SET || o->command == CTL_CONTEXT_DELETE) &&
+        o->context != NULL)
+        return kedge_err(err, -EINVAL, "--context is not for this: it names its context itself");
     if (o->command != CTL_NODE_DRAIN && (o->grace_ms != 0 || o->wait))
         return kedge_err(err, -EINVAL, "--grace and --wait are for node drain alone");
     if ((o->command == CTL_APPLY) != (o->file != NULL))
@@ -239,24 +256,8 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
 
 static int take_output(const char *name, struct ctl_options *o, struct kedge_errbuf *err)
 {
-    o->json = strcmp(name, "json") == 0;
-    o->wide = strcmp(name, "wide") == 0;
-    if (o->json || o->wide || strcmp(name, "table") == 0)
-        return 0;
-    return kedge_err(err, -EINVAL, "--output must be table, wide or json, not \"%.40s\"", name);
-}
-
-/* A token in argv or in a process' environment can be seen by others or is inherited by everything;
- * so a file comes first. */
-static void take_token(struct ctl_options *o)
-{
-    const char *file = getenv("KEDGE_TOKEN_FILE"), *token = getenv("KEDGE_TOKEN");
-    if (o->token_file != NULL)
-        return;
-    if (token != NULL && token[0] != '\0')
-        o->token = token;
-    else if (file != NULL && file[0] != '\0')
-        o->token_file = file;
+    ctl_options_output(o, name);
+    return ctl_output_check("--output", name, err);
 }
 
 /* Options that are a text. False: it is none of them. */
@@ -268,7 +269,8 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     } texts[] = {{'f', &o->file},   {'s', &o->server},   {'t', &o->token_file},
                  {'T', &o->tenant}, {'w', &o->worker},   {'a', &o->agent_socket},
                  {'c', &o->config}, {'p', &o->provider}, {'d', &o->device},
-                 {'l', &o->label},  {'R', &o->reason},   {'S', &o->secret_file}};
+                 {'l', &o->label},  {'R', &o->reason},   {'S', &o->secret_file},
+                 {'C', &o->context}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             *texts[i].to = text;
@@ -288,16 +290,9 @@ static int take_grace(const char *text, struct ctl_options *o, struct kedge_errb
     return 0;
 }
 
-static const char *setting(const char *variable, const char *otherwise)
-{
-    const char *value = getenv(variable);
-    return value != NULL && value[0] != '\0' ? value : otherwise;
-}
-
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err)
 {
-    struct ctl_options o = {.server = setting("KEDGE_SERVER", CTL_DEFAULT_SERVER),
-                            .agent_socket = setting("KEDGE_AGENT_ADMIN", CTL_DEFAULT_AGENT_SOCKET)};
+    struct ctl_options o = {.server = NULL};
     int c;
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
@@ -338,14 +333,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
                              argv[optind - 1]);
         }
-    if (strncmp(o.server, "http://", 7) != 0 && strncmp(o.server, "https://", 8) != 0 &&
-        strncmp(o.server, "unix:/", 6) != 0)
-        return kedge_err(err, -EINVAL,
-                         "--server must be a URL such as " CTL_DEFAULT_SERVER
-                         ", or unix:PATH, not \"%.60s\"",
-                         o.server);
-    take_token(&o);
-    int status = parse_command(argc - optind, argv + optind, &o, err);
+    int status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
+    if (status == 0)
+        status = parse_command(argc - optind, argv + optind, &o, err);
     if (status == 0)
         status = check_options(&o, err);
     if (status == 0)

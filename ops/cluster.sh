@@ -11,6 +11,7 @@ agents=${agents:-2}
 provider=${KEDGE_TEST_PROVIDER:-soft} transport=${KEDGE_TEST_TRANSPORT:-auto}
 read -ra gids <<<"${KEDGE_TEST_GIDS:-}"
 declare -A pids=()
+export KEDGE_CONTEXT=none # what this user's rdmactl is set to is no part of it
 names=(a b c d e f g h)
 
 # Starts a daemon and waits for the line that says that it is ready. Prints its last words when it is not.

@@ -1,46 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion of rdmactl for bash. Node ids come from the metaserver, if it answers.
+# Completion of rdmactl for bash. Names and ids come from the metaserver or the agent, if it answers.
+
+# The members called $2 of the objects that `rdmactl $1 list` shows, asked with the options that follow.
+_rdmactl_names() { # resource member options...
+    rdmactl "${@:3}" "$1" list -o json 2>/dev/null | grep -o "\"$2\":\"[^\"]*\"" | cut -d'"' -f4
+}
+
 _rdmactl() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=() i agent=() server=() # and its token
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line=() words=() i key= choices=
+    local context=() agent=() server=() # options that say whom to ask, on the line so far
     COMPREPLY=()
-    case $before in
-    -o | --output) mapfile -t COMPREPLY < <(compgen -W "table wide json" -- "$word"); return ;;
-    --agent-socket | --config | -f | --file | --token-file | --secret-file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-    --provider) mapfile -t COMPREPLY < <(compgen -W "soft verbs" -- "$word"); return ;;
-    --device) mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/infiniband 2>/dev/null)" -- "$word"); return ;;
-    --server | --revision | --tenant | --worker | --label | --reason | --grace) return ;;
-    esac
+    # bash takes "=" for a word of its own: behind an option as good as a blank, behind a key not.
+    if [[ $word == = ]]; then key=$before word=; elif [[ $before == = ]]; then key=${COMP_WORDS[COMP_CWORD - 2]}; fi
+    [[ $key != -* ]] || { before=$key; key=; }
     for ((i = 1; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
-        --server | --token-file) server+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}"); ((i++)) ;;
-        --agent-socket) agent=(--agent-socket "${COMP_WORDS[i + 1]}"); ((i++)) ;;
-        -o | --output | --config | --provider | --device | -f | --file | --revision | --tenant | --worker | --label | --reason | --grace) ((i++)) ;;
+        [[ ${COMP_WORDS[i]} == = && ${COMP_WORDS[i - 1]} == -* ]] || line+=("${COMP_WORDS[i]}")
+    done
+    for ((i = 0; i < ${#line[@]}; i++)); do
+        case ${line[i]} in
+        --context) context=(--context "${line[++i]-}") ;;
+        --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
+        --agent-socket) agent=(--agent-socket "${line[++i]-}") ;;
+        -o | --output | --secret-file | --config | --provider | --device | -f | --file | --revision | --tenant | --worker | \
+            --label | --reason | --grace) ((++i)) ;;
         -*) ;;
-        *) words+=("${COMP_WORDS[i]}") ;;
+        *) words+=("${line[i]}") ;;
         esac
     done
-    local choices
+    case $before in
+    -o | --output) choices="table wide json" ;;
+    --provider) choices="soft verbs" ;;
+    --device) choices=$(ls /sys/class/infiniband 2>/dev/null) ;;
+    --context) choices="$(_rdmactl_names context name) none" ;;
+    --tenant) choices=$(_rdmactl_names tenant name "${context[@]}" "${server[@]}") ;;
+    --worker) choices=$(_rdmactl_names worker id "${context[@]}" "${agent[@]}") ;;
+    --agent-socket | --config | -f | --file | --token-file | --secret-file)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return ;;
+    --server | --revision | --label | --reason | --grace) return ;;
+    *) choices=$(_rdmactl_words "$word") ;;
+    esac
+    [[ -z $key ]] || choices=$(tr ' ' '\n' <<<"$choices" | sed -n "s/^$key=//p")
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace 2>/dev/null; fi
+}
+
+# What may stand behind $words, which with the others is _rdmactl's.
+_rdmactl_words() { # word so far
+    if [[ $1 == -* ]]; then
+        echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --file \
+            --revision --tenant --worker --force --label --reason --grace --wait --help --version
+        return
+    fi
     case "${words[*]}" in
-    "") choices="status node agent worker lease tenant window pool token event apply doctor" ;;
-    worker) choices="list get" ;;
-    lease) choices="list get revoke" ;;
+    "") echo status node agent worker lease tenant window pool token event apply context doctor ;;
+    agent) echo status ;;
+    node) echo list get label cordon uncordon drain watch ;;
+    worker) echo list get ;;
+    lease) echo list get revoke ;;
+    tenant | window | pool | token) echo list get create set delete watch ;;
+    event) echo list watch ;;
+    context) echo list get use set delete ;;
     "worker get" | "lease get" | "lease revoke")
-        choices=$(rdmactl "${agent[@]}" "${words[0]}" list -o json 2>/dev/null | grep -o '{"id":"[^"]*"' | cut -d'"' -f4) ;;
-    node) choices="list get label cordon uncordon drain watch" ;;
-    agent) choices="status" ;;
-    tenant | window | pool | token) choices="list get create set delete watch" ;;
-    event) choices="list watch" ;;
+        _rdmactl_names "${words[0]}" id "${context[@]}" "${agent[@]}" ;;
     "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
         "token get" | "token set" | "token delete" | "pool get" | "pool set" | "pool delete")
-        choices=$(rdmactl "${server[@]}" "${words[0]}" list -o json 2>/dev/null | grep -o '{"name":"[^"]*"' | cut -d'"' -f4) ;;
-    "tenant set "* | "tenant create "*) choices="uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops=" ;;
-    "window set "* | "window create "*) choices="scope=device scope=destination scope=tenant tenant= bytes= ops=" ;;
-    "pool set "* | "pool create "*) choices="nodes= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares=" ;;
-    "token set "* | "token create "*) choices="scope=admin scope=operator scope=reader scope=agent node= gids= expires=" ;;
-    "node get" | "node label" | "node cordon" | "node uncordon" | "node drain") choices=$(rdmactl "${server[@]}" node list -o json 2>/dev/null | grep -o '"id":"[^"]*"' | cut -d'"' -f4) ;;
-    *) choices= ;;
+        _rdmactl_names "${words[0]}" name "${context[@]}" "${server[@]}" ;;
+    "node get" | "node label" | "node cordon" | "node uncordon" | "node drain")
+        _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
+    "context get" | "context set" | "context delete") _rdmactl_names context name ;;
+    "context use") _rdmactl_names context name; echo none ;;
+    "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= ;;
+    "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= bytes= ops= ;;
+    "pool set "* | "pool create "*)
+        echo nodes= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares= ;;
+    "token set "* | "token create "*)
+        echo scope=admin scope=operator scope=reader scope=agent node= gids= expires= ;;
+    "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;
     esac
-    [[ $word != -* ]] || choices="--output --server --token-file --agent-socket --config --provider --device --file --revision --tenant --worker --force --label --reason --grace --wait --help --version"
-    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
 }
 complete -F _rdmactl rdmactl

@@ -9,6 +9,7 @@ done
 # The provider, as ops/cluster.sh has it.
 provider=${KEDGE_TEST_PROVIDER:-soft}
 read -ra gids <<<"${KEDGE_TEST_GIDS:-fd00::ffff fd00::fffe}"
+export KEDGE_CONTEXT=none # what this user's rdmactl is set to is no part of it
 work=$(mktemp -d)
 shm=$(mktemp -d /dev/shm/kedge-e2e-XXXXXX)
 device=$shm

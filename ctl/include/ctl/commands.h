@@ -29,6 +29,12 @@ int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. */
 int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err);
+/* These ask nobody. -ENOENT: there is none of that name. */
+int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_context_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_context_use(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err); /* `set` */
+int ctl_context_delete(const struct ctl_options *o, struct kedge_errbuf *err);
 /* -EIO when something that the soft provider needs is broken. */
 int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err);
 

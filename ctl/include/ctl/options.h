@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl's command line. Pure: reads argv and the environment, prints nothing. */
+/* rdmactl's command line. Reads argv and the environment, prints nothing. One thread. */
 #ifndef CTL_OPTIONS_H
 #define CTL_OPTIONS_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "ctl/contexts.h"
 
 #define CTL_DEFAULT_SERVER       "http://127.0.0.1:7480"
 #define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/agent-admin.sock"
@@ -35,18 +36,25 @@ enum ctl_command {
     CTL_HELD_LIST,
     CTL_HELD_GET,
     CTL_LEASE_REVOKE,
+    CTL_CONTEXT_LIST,
+    CTL_CONTEXT_GET,
+    CTL_CONTEXT_USE,
+    CTL_CONTEXT_SET,
+    CTL_CONTEXT_DELETE,
     CTL_HELP,
     CTL_VERSION,
 };
 
-/* Strings are argv's, the environment's, or literals. */
+/* Strings are argv's, the environment's, the contexts', or literals. */
 struct ctl_options {
     enum ctl_command command;
-    const char *id;   /* of NODE_* but LIST, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET;
+    const char *id;   /* of NODE_* but LIST, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET,
+                       * CONTEXT_* but LIST;
                        * of LEASE_REVOKE, or NULL: all of `worker` */
     const char *kind; /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
                        * EVENT_WATCH, or NULL: all */
-    const char *const *words; /* of SETTING_CREATE and _SET: KEY=VALUE; of NODE_LABEL; argv's */
+    const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
+                               * NODE_LABEL; argv's */
     size_t word_count;
     const char *label;  /* of NODE_LIST: KEY=VALUE,...; or NULL */
     const char *reason; /* of NODE_CORDON and _DRAIN; or NULL */
@@ -58,15 +66,32 @@ struct ctl_options {
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
     bool force;                     /* of LEASE_REVOKE */
     const char *secret_file;        /* of SETTING_CREATE and _SET of a token: its secret */
+    const char *context;            /* of --context; or NULL */
     const char *server;             /* a URL, or "unix:" and a path */
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
-    bool json, wide;
+    bool private_token;                     /* token_file is a context's: others may not read it */
+    const char *output;                     /* "table", "wide" or "json"; NULL: not said */
+    bool json, wide;                        /* what it says */
 };
 
-/* Options may stand before, between and after the command's words. 0, or -EINVAL. */
+/* Options may stand before, between and after the command's words. What they do not say of server,
+ * token, agent_socket and output is NULL. 0, or -EINVAL. */
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err);
+/* Fills that in: from the environment, the context that is chosen, or built-in. With --context the
+ * environment says nothing. contexts is borrowed as long as *o is used. 0; -ENOENT: there is no
+ * such context; -EINVAL. */
+int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
+                        struct kedge_errbuf *err);
+/* The name of the context that --context, the environment or the file chooses; NULL: none. */
+const char *ctl_context_chosen(const struct ctl_options *o, const struct ctl_contexts *contexts);
+/* Whether --context or the environment says that there is none: then no file need be read. */
+bool ctl_context_none(const struct ctl_options *o);
+void ctl_options_output(struct ctl_options *o, const char *output);
+/* 0; or -EINVAL and a sentence that begins with what the value is of. */
+int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *err);
+int ctl_output_check(const char *of, const char *output, struct kedge_errbuf *err);
 extern const char ctl_help[];
 
 #endif

@@ -98,37 +98,22 @@ START_TEST(options_stand_anywhere)
 }
 END_TEST
 
-START_TEST(the_environment_gives_way_to_options)
-{
-    struct ctl_options o;
-    setenv("KEDGE_SERVER", "http://env:1", 1);
-    setenv("KEDGE_AGENT_ADMIN", "", 1);
-    ck_assert_int_eq(PARSE(&o, "status"), 0);
-    ck_assert_str_eq(o.server, "http://env:1");
-    ck_assert_str_eq(o.agent_socket, CTL_DEFAULT_AGENT_SOCKET);
-    ck_assert_int_eq(PARSE(&o, "status", "--server", "http://option:1"), 0);
-    ck_assert_str_eq(o.server, "http://option:1");
-    unsetenv("KEDGE_SERVER");
-    ck_assert_int_eq(PARSE(&o, "status"), 0);
-    ck_assert_str_eq(o.server, CTL_DEFAULT_SERVER);
-}
-END_TEST
-
-START_TEST(a_tokens_file_goes_before_the_environment)
+START_TEST(what_is_not_said_is_left_to_be_found)
 {
     struct ctl_options o;
     ck_assert_int_eq(PARSE(&o, "status"), 0);
-    ck_assert(o.token == NULL && o.token_file == NULL);
-    setenv("KEDGE_TOKEN_FILE", "/env", 1);
-    ck_assert_int_eq(PARSE(&o, "status"), 0);
-    ck_assert(o.token == NULL && strcmp(o.token_file, "/env") == 0);
-    setenv("KEDGE_TOKEN", "kedge_x", 1);
-    ck_assert_int_eq(PARSE(&o, "status"), 0);
-    ck_assert(o.token_file == NULL && strcmp(o.token, "kedge_x") == 0);
-    ck_assert_int_eq(PARSE(&o, "status", "--token-file", "/option"), 0);
-    ck_assert(o.token == NULL && strcmp(o.token_file, "/option") == 0);
-    unsetenv("KEDGE_TOKEN");
-    unsetenv("KEDGE_TOKEN_FILE");
+    ck_assert(o.server == NULL && o.token_file == NULL && o.token == NULL);
+    ck_assert(o.agent_socket == NULL && o.output == NULL && o.context == NULL);
+    ck_assert_int_eq(PARSE(&o, "status", "--context", "prod"), 0);
+    ck_assert_str_eq(o.context, "prod");
+    ck_assert_int_eq(PARSE(&o, "context", "set", "prod", "server=http://a", "output=json"), 0);
+    ck_assert_int_eq(o.command, CTL_CONTEXT_SET);
+    ck_assert_str_eq(o.id, "prod");
+    ck_assert_uint_eq(o.word_count, 2);
+    ck_assert_int_eq(PARSE(&o, "context", "use", "prod"), 0);
+    ck_assert_int_eq(o.command, CTL_CONTEXT_USE);
+    ck_assert_int_eq(PARSE(&o, "context", "list", "--context", "prod"), 0);
+    ck_assert_int_eq(o.command, CTL_CONTEXT_LIST);
 }
 END_TEST
 
@@ -174,6 +159,9 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node", "list", "--worker", "w"}, "workers and leases alone"},
         {{"worker", "revoke"}, "worker list, or worker get NAME"},
         {{"status", "-f", "x"}, "apply alone"},
+        {{"context"}, "context list, or context get NAME"},
+        {{"context", "set", "prod"}, "KEY=VALUE"},
+        {{"context", "use", "prod", "--context", "dev"}, "names its context itself"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);
@@ -186,7 +174,6 @@ END_TEST
 #define TESTS(X)                                                                                   \
     X(every_command_is_understood)                                                                 \
     X(options_stand_anywhere)                                                                      \
-    X(the_environment_gives_way_to_options)                                                        \
-    X(a_tokens_file_goes_before_the_environment)                                                   \
+    X(what_is_not_said_is_left_to_be_found)                                                        \
     X(wrong_command_lines_say_what_to_do)
 KEDGE_CHECK_MAIN("ctl.options", TESTS)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl context list|get|use|set|delete: these ask nobody. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "ctl/commands.h"
+#include "ctl/json.h"
+#include "ctl/table.h"
+
+enum { OUTPUT_BYTES = 1 << 20, KEY_BYTES = 64 };
+
+static int no_such(const char *name, const struct ctl_contexts *contexts, struct kedge_errbuf *err)
+{
+    return kedge_err(err, -ENOENT,
+                     "there is no context \"%.60s\" in %.200s: see rdmactl context list", name,
+                     contexts->path);
+}
+
+/* ---- list and get --------------------------------------------------------------------------- */
+
+static void fields_json(struct kedge_text *t, const struct ctl_context *c)
+{
+    kedge_text_printf(t, "\"name\":");
+    kedge_text_json(t, c->name);
+    for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++) {
+        if (ctl_context_value(c, i)[0] == '\0')
+            continue;
+        kedge_text_printf(t, ",\"%s\":", ctl_context_keys[i]);
+        kedge_text_json(t, ctl_context_value(c, i));
+    }
+}
+
+static void list_json(struct kedge_text *t, const struct ctl_contexts *contexts, const char *chosen)
+{
+    kedge_text_printf(t, "{" CTL_FORMAT ",\"file\":");
+    kedge_text_json(t, contexts->path);
+    kedge_text_printf(t, ",\"chosen\":");
+    if (chosen != NULL)
+        kedge_text_json(t, chosen);
+    else
+        kedge_text_printf(t, "null");
+    kedge_text_printf(t, ",\"contexts\":[");
+    for (size_t i = 0; i < contexts->count; i++) {
+        kedge_text_printf(t, "%s{", i > 0 ? "," : "");
+        fields_json(t, &contexts->item[i]);
+        kedge_text_printf(t, "}");
+    }
+    kedge_text_printf(t, "]}");
+}
+
+static int list_table(const struct ctl_contexts *contexts, const char *chosen, bool wide,
+                      struct kedge_errbuf *err)
+{
+    static const char *const headings[] = {"",           "NAME",         "SERVER",
+                                           "TOKEN FILE", "AGENT SOCKET", "OUTPUT"};
+    struct ctl_table *table;
+    int status = ctl_table_new(headings, wide ? 6 : 3, &table);
+    for (size_t i = 0; i < contexts->count && status == 0; i++) {
+        const struct ctl_context *c = &contexts->item[i];
+        const char *cells[6] = {chosen != NULL && strcmp(chosen, c->name) == 0 ? "*" : "", c->name};
+        for (size_t k = 0; k < CTL_CONTEXT_KEYS; k++) {
+            const char *value = ctl_context_value(c, k);
+            cells[2 + k] = value[0] != '\0' ? value : "-";
+        }
+        ctl_table_row(table, cells);
+    }
+    if (status == 0) {
+        status = ctl_table_print(table);
+        ctl_table_free(table);
+    }
+    return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
+}
+
+int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    static struct ctl_contexts contexts;
+    struct kedge_text t;
+    int status = ctl_contexts_read(&contexts, err);
+    if (status != 0)
+        return status;
+    const char *chosen = ctl_context_chosen(o, &contexts);
+    if (!o->json && contexts.count == 0) {
+        puts("there is no context yet: rdmactl context set NAME server=URL makes one");
+        return 0;
+    }
+    if (!o->json)
+        return list_table(&contexts, chosen, o->wide, err);
+    kedge_text_init(&t, OUTPUT_BYTES);
+    list_json(&t, &contexts, chosen);
+    return ctl_json_finish(&t, err);
+}
+
+static int show(const struct ctl_options *o, const struct ctl_context *c, struct kedge_errbuf *err)
+{
+    struct kedge_text t;
+    if (o->json) {
+        kedge_text_init(&t, OUTPUT_BYTES);
+        kedge_text_printf(&t, "{" CTL_FORMAT ",");
+        fields_json(&t, c);
+        kedge_text_printf(&t, "}");
+        return ctl_json_finish(&t, err);
+    }
+    printf("%-14s %s\n", "name", c->name);
+    for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++)
+        printf("%-14s %s\n", ctl_context_keys[i],
+               ctl_context_value(c, i)[0] != '\0' ? ctl_context_value(c, i) : "-");
+    return 0;
+}
+
+int ctl_context_get(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    static struct ctl_contexts contexts;
+    int status = ctl_contexts_read(&contexts, err);
+    if (status != 0)
+        return status;
+    const struct ctl_context *c = ctl_contexts_find(&contexts, o->id);
+    return c != NULL ? show(o, c, err) : no_such(o->id, &contexts, err);
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+struct editing {
+    const struct ctl_options *o;
+    struct ctl_context result; /* of set */
+    bool was_current;          /* of delete */
+};
+
+/* Relative paths are those of the directory in which they are said. */
+static int set_word(struct ctl_context *c, const char *word, struct kedge_errbuf *err)
+{
+    char key[KEY_BYTES], value[2 * CTL_CONTEXTS_PATH_BYTES], here[CTL_CONTEXTS_PATH_BYTES];
+    const size_t length = strcspn(word, "=");
+    if (length >= sizeof key || word[length] != '=')
+        return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing: say KEY=VALUE", word);
+    const char *text = word + length + 1;
+    snprintf(key, sizeof key, "%.*s", (int)length, word);
+    const bool path = strcmp(key, "token_file") == 0 || strcmp(key, "agent_socket") == 0;
+    if (!path || text[0] == '\0' || text[0] == '/')
+        return ctl_context_set(c, key, text, err);
+    if (getcwd(here, sizeof here) == NULL)
+        return kedge_err(err, -errno, "the working directory is not known: say an absolute path");
+    snprintf(value, sizeof value, "%s/%.1000s", here, text);
+    return ctl_context_set(c, key, value, err);
+}
+
+static int edit_set(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+{
+    struct editing *e = user;
+    struct ctl_context *c = ctl_contexts_find(contexts, e->o->id);
+    int status = ctl_context_name_check(e->o->id, err);
+    if (status != 0)
+        return status;
+    if (c == NULL && contexts->count == CTL_CONTEXTS_MAX)
+        return kedge_err(err, -ENOSPC, "there are %d contexts, which is the most: delete one",
+                         CTL_CONTEXTS_MAX);
+    if (c == NULL) {
+        c = &contexts->item[contexts->count++];
+        *c = (struct ctl_context){.name = ""};
+        snprintf(c->name, sizeof c->name, "%s", e->o->id);
+    }
+    size_t says = 0;
+    for (size_t i = 0; i < e->o->word_count && status == 0; i++)
+        status = set_word(c, e->o->words[i], err);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; i < CTL_CONTEXT_KEYS; i++)
+        says += ctl_context_value(c, i)[0] != '\0';
+    if (says == 0)
+        return kedge_err(err, -EINVAL,
+                         "the context %s would say nothing: rdmactl context delete takes it away",
+                         c->name);
+    e->result = *c;
+    return 0;
+}
+
+int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct editing e = {.o = o};
+    int status = ctl_contexts_change(edit_set, &e, err);
+    if (status != 0)
+        return status;
+    if (!o->json)
+        printf("context %s is set:\n", o->id);
+    return show(o, &e.result, err);
+}
+
+static int edit_use(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+{
+    const struct ctl_options *o = ((struct editing *)user)->o;
+    const bool none = strcmp(o->id, CTL_NO_CONTEXT) == 0;
+    if (!none && ctl_contexts_find(contexts, o->id) == NULL)
+        return no_such(o->id, contexts, err);
+    snprintf(contexts->current, sizeof contexts->current, "%s", none ? "" : o->id);
+    return 0;
+}
+
+int ctl_context_use(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct editing e = {.o = o};
+    const char *now = getenv("KEDGE_CONTEXT");
+    int status = ctl_contexts_change(edit_use, &e, err);
+    if (status != 0)
+        return status;
+    if (o->json) {
+        printf("{" CTL_FORMAT ",\"current\":");
+        printf(strcmp(o->id, CTL_NO_CONTEXT) == 0 ? "null}\n" : "\"%s\"}\n", o->id);
+        return 0;
+    }
+    if (strcmp(o->id, CTL_NO_CONTEXT) == 0)
+        puts("rdmactl uses no context");
+    else
+        printf("rdmactl uses the context %s\n", o->id);
+    if (now != NULL && now[0] != '\0')
+        printf("but not here, as long as KEDGE_CONTEXT is \"%s\"\n", now);
+    return 0;
+}
+
+static int edit_delete(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)
+{
+    struct editing *e = user;
+    struct ctl_context *c = ctl_contexts_find(contexts, e->o->id);
+    if (c == NULL)
+        return no_such(e->o->id, contexts, err);
+    memmove(c, c + 1, (size_t)(&contexts->item[contexts->count] - (c + 1)) * sizeof *c);
+    contexts->count--;
+    e->was_current = strcmp(contexts->current, e->o->id) == 0;
+    if (e->was_current)
+        contexts->current[0] = '\0';
+    return 0;
+}
+
+int ctl_context_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct editing e = {.o = o};
+    int status = ctl_contexts_change(edit_delete, &e, err);
+    if (status != 0)
+        return status;
+    if (o->json)
+        return ctl_json_deleted("context", o->id, err);
+    printf("context %s is deleted%s\n", o->id,
+           e.was_current ? ", and was the one that rdmactl used: it uses none now" : "");
+    return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where what the command line does not say comes from.
+ *
+ * Option, environment, context, built-in default: the first that says it. --context is an option,
+ * so that it stands in place of the environment. A context's token goes to its own server alone. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/options.h"
+
+static const char *environment(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static const char *said(const char *value)
+{
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *err)
+{
+    if (strncmp(server, "http://", 7) == 0 || strncmp(server, "https://", 8) == 0 ||
+        strncmp(server, "unix:/", 6) == 0)
+        return 0;
+    return kedge_err(err, -EINVAL,
+                     "%s must be a URL such as " CTL_DEFAULT_SERVER ", or unix:PATH, not \"%.60s\"",
+                     of, server);
+}
+
+int ctl_output_check(const char *of, const char *output, struct kedge_errbuf *err)
+{
+    if (strcmp(output, "json") == 0 || strcmp(output, "wide") == 0 || strcmp(output, "table") == 0)
+        return 0;
+    return kedge_err(err, -EINVAL, "%s must be table, wide or json, not \"%.40s\"", of, output);
+}
+
+void ctl_options_output(struct ctl_options *o, const char *output)
+{
+    o->output = output;
+    o->json = output != NULL && strcmp(output, "json") == 0;
+    o->wide = output != NULL && strcmp(output, "wide") == 0;
+}
+
+const char *ctl_context_chosen(const struct ctl_options *o, const struct ctl_contexts *contexts)
+{
+    const char *name = o->context != NULL ? o->context : environment("KEDGE_CONTEXT");
+    if (name == NULL)
+        name = said(contexts->current);
+    return name != NULL && strcmp(name, CTL_NO_CONTEXT) != 0 ? name : NULL;
+}
+
+bool ctl_context_none(const struct ctl_options *o)
+{
+    const char *name = o->context != NULL ? o->context : environment("KEDGE_CONTEXT");
+    return name != NULL && strcmp(name, CTL_NO_CONTEXT) == 0;
+}
+
+static int find(const struct ctl_options *o, struct ctl_contexts *contexts,
+                const struct ctl_context **out, struct kedge_errbuf *err)
+{
+    const char *name = ctl_context_chosen(o, contexts);
+    *out = name != NULL ? ctl_contexts_find(contexts, name) : NULL;
+    if (name == NULL || *out != NULL)
+        return 0;
+    if (contexts->path[0] == '\0')
+        return kedge_err(err, -ENOENT,
+                         "there is no context \"%.60s\": neither XDG_CONFIG_HOME nor HOME says "
+                         "where contexts are",
+                         name);
+    return kedge_err(err, -ENOENT,
+                     "there is no context \"%.60s\", which %s names, in %.200s: see rdmactl "
+                     "context list, or make it with rdmactl context set",
+                     name,
+                     o->context != NULL                     ? "--context"
+                     : environment("KEDGE_CONTEXT") != NULL ? "KEDGE_CONTEXT"
+                                                            : "its \"current\"",
+                     contexts->path);
+}
+
+/* A token in argv or in a process' environment can be seen by others or is inherited by everything;
+ * so a file comes first. `with`: the context whose server is asked; or NULL. */
+static void resolve_token(struct ctl_options *o, const struct ctl_context *with)
+{
+    if (o->token_file != NULL)
+        return;
+    if (o->context == NULL) {
+        o->token = environment("KEDGE_TOKEN");
+        if (o->token == NULL)
+            o->token_file = environment("KEDGE_TOKEN_FILE");
+    }
+    if (o->token == NULL && o->token_file == NULL && with != NULL) {
+        o->token_file = said(with->token_file);
+        o->private_token = o->token_file != NULL;
+    }
+}
+
+int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
+                        struct kedge_errbuf *err)
+{
+    const struct ctl_context *c;
+    const bool asks_environment = o->context == NULL;
+    int status = find(o, contexts, &c, err);
+    if (status != 0)
+        return status;
+    if (o->server == NULL && asks_environment && (o->server = environment("KEDGE_SERVER")) != NULL)
+        status = ctl_server_check("KEDGE_SERVER", o->server, err);
+    if (status != 0)
+        return status;
+    resolve_token(o, o->server == NULL ? c : NULL);
+    if (o->server == NULL && c != NULL)
+        o->server = said(c->server);
+    if (o->server == NULL)
+        o->server = CTL_DEFAULT_SERVER;
+    if (o->agent_socket == NULL && asks_environment)
+        o->agent_socket = environment("KEDGE_AGENT_ADMIN");
+    if (o->agent_socket == NULL && c != NULL)
+        o->agent_socket = said(c->agent_socket);
+    if (o->agent_socket == NULL)
+        o->agent_socket = CTL_DEFAULT_AGENT_SOCKET;
+    if (o->output == NULL && c != NULL)
+        ctl_options_output(o, said(c->output));
+    return 0;
+}

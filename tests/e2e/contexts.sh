@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# rdmactl's contexts against two metaservers, of which one wants tokens: which of option, environment, context and
+# built-in default is followed, where tokens go, what is refused and how it is said, and that the file is written whole.
+source "$(dirname "$0")/lib-metad.sh"
+rdmactl=$(readlink -f "$1")/bin/rdmactl
+metad=$(readlink -f "$metad")
+[[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
+unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE KEDGE_AGENT_ADMIN KEDGE_CONTEXT
+export XDG_CONFIG_HOME=$work/config
+file=$XDG_CONFIG_HOME/kedge/rdmactl.conf
+cd "$work"
+
+ctl() { timeout 60 "$rdmactl" "$@" >"$work/out" 2>"$work/err"; }
+does() { # sentence, arguments...
+    local sentence=$1
+    shift
+    ctl "$@" || fail "$sentence: rdmactl $* ended with $?: $(cat "$work/err")"
+    ok "$sentence"
+}
+shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
+says() { [[ $(jq -c "$1" "$work/out") == "$2" ]] || fail "$1 is not $2 in: $(cat "$work/out")"; }
+refuses() { # exit code, pattern, arguments...
+    local wanted=$1 pattern=$2 code=0
+    shift 2
+    ctl "$@" || code=$?
+    [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
+    grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
+    ok "rdmactl $* ends with $code: $(cat "$work/err")"
+}
+
+# ---- the file
+does "without a file there are none" context list
+shows 'rdmactl context set NAME'
+[[ ! -e $XDG_CONFIG_HOME ]] || fail "listing made something"
+does "a context is made" context set dev server=http://127.0.0.1:1 token_file=dev.token
+shows "^token_file +$work/dev.token\$"
+[[ $(stat -c %a "$file") == 600 && $(stat -c %a "${file%/*}") == 700 ]] || fail "$(stat "$file" "${file%/*}")"
+does "and changed in part" context set dev agent_socket=/run/dev.sock output=json
+does "another one" context set prod server=unix:/run/nobody.sock
+does "one of them" context get dev
+shows '^server +http://127.0.0.1:1$'
+shows '^agent_socket +/run/dev.sock$'
+does "one is used from now on" context use dev
+does "the list marks it" context list
+shows '^\* +dev +http://127.0.0.1:1$'
+KEDGE_CONTEXT=prod does "the environment chooses another one" context list -o json
+says '[.format_version, .chosen, (.contexts | map(.name))]' '[1,"prod",["dev","prod"]]'
+does "and an option yet another one" --context dev context list -o wide
+shows '^\* +dev .* json$'
+refuses 3 'no context "x" in .*rdmactl context list' context get x
+refuses 3 'no context "x"' context use x
+refuses 3 'no context "x"' context delete x
+refuses 2 'KEY=VALUE' context set dev
+refuses 2 'server, token_file, agent_socket and output' context set dev colour=red
+refuses 2 'server must be a URL' context set dev server=localhost
+refuses 2 'is no context.s name' context set 'a b' output=json
+refuses 2 'is not "none"' context set none output=json
+refuses 2 'rdmactl context delete' context set prod server=
+cp "$file" "$work/before"
+for i in $(seq 20); do "$rdmactl" context set "c$i" output=json >/dev/null & done
+wait
+does "twenty that are made at once" context list -o json
+says '.contexts | length' 22
+for i in $(seq 20); do ctl context delete "c$i" || fail "$(cat "$work/err")"; done
+cmp "$file" "$work/before" || fail "the file is not as it was"
+[[ $(ls -A "${file%/*}") == rdmactl.conf ]] || fail "something is left there: $(ls -A "${file%/*}")"
+
+# ---- whom it asks
+configure "access = tokens"
+start
+timeout 60 "$rdmactl" --server "unix:$work/metad.sock" token create ops scope=admin -o json | jq -r .secret >ops.token
+chmod 600 ops.token
+refuses 3 'dev.token cannot be read' tenant list
+does "the context's server, with its token" context set dev "server=$url" token_file=ops.token output=
+does "is asked" tenant create web uids=1000
+does "and by another one of the same" --context dev tenant get web
+refuses 7 'no metaserver at /run/nobody.sock' --context prod tenant list
+KEDGE_CONTEXT=prod refuses 7 'no metaserver at /run/nobody.sock' tenant list
+KEDGE_CONTEXT=prod does "--context goes before KEDGE_CONTEXT" --context dev tenant list
+KEDGE_SERVER=http://127.0.0.1:1 refuses 7 '127.0.0.1:1/' tenant list
+KEDGE_SERVER=http://127.0.0.1:1 does "and stands in place of the environment" --context dev tenant list
+KEDGE_SERVER=http://127.0.0.1:1 KEDGE_TOKEN_FILE=ops.token does "options go before it" --server "$url" tenant list
+refuses 4 'no valid token|401' --server "$url" tenant list
+KEDGE_SERVER=$url refuses 4 'no valid token|401' tenant list
+ok "a context's token goes to its own server alone"
+KEDGE_TOKEN=kedge_wrong refuses 4 'no valid token|401' tenant list
+does "the context's output" context set dev output=json
+does "is how it prints" tenant list
+says '[.format_version, .tenants[0].name]' '[1,"web"]'
+does "unless an option says another" tenant list -o table
+shows '^NAME'
+refuses 3 '"x", which --context names' --context x tenant list
+KEDGE_CONTEXT=x refuses 3 '"x", which KEDGE_CONTEXT names' tenant list
+refuses 7 '127.0.0.1:1/' --context none --server http://127.0.0.1:1 tenant list
+
+# ---- what is wrong with a file
+for mode in 644 640 620 604; do
+    chmod $mode ops.token
+    case $mode in
+    640) does "a token that its group may read" tenant list ;;
+    *) refuses 4 "others may read the token in $work/ops.token.*chmod 600" tenant list ;;
+    esac
+done
+chmod 600 ops.token
+chmod 666 "$file"
+refuses 4 "others may write $file.*chmod go-w" tenant list
+refuses 4 "others may write $file" context list
+refuses 4 "others may write $file" context set dev output=table
+chmod 600 "$file"
+wrong() { # line, pattern, text
+    printf '%b' "$3" >"$file"
+    refuses 2 "$file:$1: .*$2" tenant list
+    refuses 2 "$file:$1: .*$2" context use dev
+    [[ $(printf '%b' "$3") == "$(<"$file")" ]] || fail "a file that is wrong was overwritten"
+}
+cp "$file" good
+wrong 2 'server must be a URL' '[context dev]\nserver = nowhere\n'
+wrong 3 'said twice' '[context dev]\nserver = http://a\nserver = http://b\n'
+wrong 1 'neither a \[section\]' 'what is this\n'
+wrong 2 'there are \[rdmactl\] and \[context NAME\]' '[contexts]\ndev = http://a\n'
+KEDGE_CONTEXT=none does "none needs no file" --server "unix:$work/metad.sock" tenant list
+does "neither does help" --help
+cp good "$file"
+does "the one in use is deleted" context delete dev
+shows 'it uses none now'
+! grep -q current "$file" || fail "it is still the current one: $(cat "$file")"
+stop
