@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/crc32c.h"
-#include "base/hash.h"
 #include "index.h"
+#include "process.h"
 
 #define NONE UINT32_MAX
 
@@ -18,7 +17,7 @@ enum list { LEASED, UNSAVED, SAVED, LISTS };
 struct node {
     char id[KEDGE_STORE_ID_BYTES];
     uint32_t incarnation;
-    uint32_t identity;
+    struct kedge_store_process process;
     enum kedge_meta_state state;
     uint32_t endpoints;  /* first of its chain */
     uint32_t prev, next; /* of its list; free nodes: next alone */
@@ -281,56 +280,23 @@ int kedge_meta_restore(struct kedge_meta *m, const struct kedge_store_node *node
             return -EEXIST;
     struct node *n = add_node(m, node->id);
     n->incarnation = node->incarnation;
-    n->identity = node->identity;
+    n->process = node->process;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
         add_endpoint(m, n, node->endpoint[i].gid, node->endpoint[i].pool);
     move(m, n, node->expired ? KEDGE_META_EXPIRED : KEDGE_META_WAITING, now);
     return 0;
 }
 
-/* What tells a process from another one of the same incarnation: its queue pairs' numbers and keys.
- * Whatever the order of its endpoints. 32 bits, so that the store's copy gives no key away. */
-static uint32_t identity_of(const struct kedge_meta_registration *r)
-{
-    uint32_t identity = 0;
-    for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const uint8_t *body = (const uint8_t *)&r->endpoint[i];
-        size_t from = offsetof(struct kedge_endpoint_record, gid);
-        /* Mixed before they are added: a CRC is linear, the same change in two would cancel out. */
-        uint32_t crc = kedge_crc32c(0, body + from, KEDGE_RECORD_BYTES - from);
-        identity += (uint32_t)kedge_hash_u64(crc, 1);
-    }
-    return identity;
-}
-
 void kedge_meta_durable(const struct kedge_meta_registration *r, struct kedge_store_node *out)
 {
     *out = (struct kedge_store_node){.incarnation = r->incarnation,
-                                     .identity = identity_of(r),
                                      .endpoint_count = r->endpoint_count};
+    process_of(r, &out->process);
     memcpy(out->id, r->id, sizeof out->id);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         memcpy(out->endpoint[i].gid, r->endpoint[i].gid, sizeof out->endpoint[i].gid);
         out->endpoint[i].pool = r->endpoint[i].pool;
     }
-}
-
-/* One endpoint that is published as it was is enough: a process may add and drop others. */
-static bool same_process(const struct kedge_meta *m, const struct node *n,
-                         const struct kedge_meta_registration *r)
-{
-    if (identity_of(r) == n->identity)
-        return true;
-    for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct kedge_endpoint_record *record = &r->endpoint[i];
-        const struct endpoint *e = find_endpoint(m, record->gid, record->pool);
-        size_t from = offsetof(struct kedge_endpoint_record, gid);
-        if (e != NULL && e->slot >= 0 && &m->nodes[e->node] == n &&
-            memcmp((const uint8_t *)record_at(m, e->slot) + from, (const uint8_t *)record + from,
-                   KEDGE_RECORD_BYTES - from) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Whether the endpoints that are not in the table yet find slots, chosen as kedge_table_put()
@@ -368,12 +334,14 @@ int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registr
                      struct kedge_meta_verdict *verdict)
 {
     const struct node *n = find_node(m, r->id);
+    struct kedge_store_process process;
+    process_of(r, &process);
     *verdict = (struct kedge_meta_verdict){.created = n == NULL};
     KEDGE_ASSERT(r->endpoint_count >= 1 && r->endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
     if (n != NULL) {
         verdict->known_incarnation = n->incarnation;
         if (r->incarnation < n->incarnation ||
-            (r->incarnation == n->incarnation && !same_process(m, n, r)))
+            (r->incarnation == n->incarnation && !process_is(&n->process, &process)))
             return -ESTALE;
     }
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
@@ -394,8 +362,8 @@ int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registr
         memcpy(verdict->evict, m->nodes[m->lists[SAVED].first].id, sizeof verdict->evict);
     }
     verdict->write = n == NULL || n->incarnation != r->incarnation ||
-                     identity_of(r) != n->identity || n->state == KEDGE_META_LAPSED ||
-                     n->state == KEDGE_META_EXPIRED;
+                     n->process.identity != process.identity || n->process.count != process.count ||
+                     n->state == KEDGE_META_LAPSED || n->state == KEDGE_META_EXPIRED;
     return 0;
 }
 
@@ -416,7 +384,7 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
     if (n->incarnation != r->incarnation)
         n->report = (struct kedge_meta_report){.revision = 0};
     n->incarnation = r->incarnation;
-    n->identity = identity_of(r);
+    process_of(r, &n->process);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *record = &r->endpoint[i];
         struct endpoint *e = find_endpoint(m, record->gid, record->pool);

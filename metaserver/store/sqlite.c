@@ -4,6 +4,7 @@
  *
  * A lock file beside it keeps a second metaserver out; the database itself stays readable for
  * others (a backup by `sqlite3 FILE .backup` is fine while the metaserver runs). */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,21 +17,24 @@
 #include "sqlite_private.h"
 
 #define APPLICATION_ID 0x4b4d4554
+#define PRINT_WORDS    (2 * KEDGE_STORE_NODE_ENDPOINTS)
 #define BUSY_MS        250 /* the longest wait for somebody else's transaction */
 
 static const char *const sql[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
-    [PUT_NODE] = "INSERT INTO nodes (id, incarnation, identity, expired) VALUES (?1, ?2, ?3, ?4) "
+    [PUT_NODE] = "INSERT INTO nodes (id, incarnation, identity, expired, prints) "
+                 "VALUES (?1, ?2, ?3, ?4, ?5) "
                  "ON CONFLICT (id) DO UPDATE SET incarnation = excluded.incarnation, "
-                 "identity = excluded.identity, expired = excluded.expired "
+                 "identity = excluded.identity, expired = excluded.expired, "
+                 "prints = excluded.prints "
                  "WHERE excluded.incarnation >= nodes.incarnation",
     [DROP_ENDPOINTS] = "DELETE FROM endpoints WHERE node = ?1",
     [PUT_ENDPOINT] = "INSERT OR REPLACE INTO endpoints (gid, pool, node) VALUES (?2, ?3, ?1)",
     [EXPIRE_NODE] = "UPDATE nodes SET expired = 1 WHERE id = ?1",
     [REMOVE_NODE] = "DELETE FROM nodes WHERE id = ?1",
-    [LOAD_NODES] = "SELECT id, incarnation, identity, expired FROM nodes ORDER BY id",
+    [LOAD_NODES] = "SELECT id, incarnation, identity, expired, prints FROM nodes ORDER BY id",
     [LOAD_ENDPOINTS] = "SELECT gid, pool FROM endpoints WHERE node = ?1 ORDER BY gid, pool",
     [PUT_SETTING] = "INSERT OR REPLACE INTO settings (kind, name, revision, body) "
                     "VALUES (?1, ?2, ?3, ?4)",
@@ -116,17 +120,29 @@ static int put_endpoints(struct sqlite *s, const struct kedge_store_node *node)
     return rc;
 }
 
+/* Borrows `out`, which is of PRINT_WORDS. */
+static int bind_prints(sqlite3_stmt *put, const struct kedge_store_process *p, uint32_t *out)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        out[2 * i] = htole32(p->print[i].key);
+        out[2 * i + 1] = htole32(p->print[i].body);
+    }
+    return sqlite3_bind_blob(put, 5, out, (int)(p->count * sizeof p->print[0]), SQLITE_STATIC);
+}
+
 static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *node,
                       struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     sqlite3_stmt *put = s->statement[PUT_NODE];
+    uint32_t prints[PRINT_WORDS];
     int rc = sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
         return sqlite_failed(s, rc, err);
     sqlite3_bind_int64(put, 2, node->incarnation);
-    sqlite3_bind_int64(put, 3, node->identity);
+    sqlite3_bind_int64(put, 3, node->process.identity);
     sqlite3_bind_int(put, 4, node->expired);
+    bind_prints(put, &node->process, prints);
     rc = run_with_id(s, PUT_NODE, node->id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
         sqlite_run(s, ROLLBACK);
@@ -190,6 +206,21 @@ static int load_endpoints(struct sqlite *s, struct kedge_store_node *node)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+static int load_prints(sqlite3_stmt *load, struct kedge_store_process *p)
+{
+    const char *blob = sqlite3_column_blob(load, 4);
+    int bytes = sqlite3_column_bytes(load, 4), each = (int)sizeof p->print[0];
+    if (bytes % each != 0 || bytes / each > KEDGE_STORE_NODE_ENDPOINTS)
+        return SQLITE_CORRUPT;
+    p->count = (uint32_t)(bytes / each);
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t words[2];
+        memcpy(words, blob + i * sizeof words, sizeof words);
+        p->print[i] = (struct kedge_store_print){le32toh(words[0]), le32toh(words[1])};
+    }
+    return SQLITE_OK;
+}
+
 static int load_node(struct sqlite *s, struct kedge_store_node *node)
 {
     sqlite3_stmt *load = s->statement[LOAD_NODES];
@@ -200,10 +231,11 @@ static int load_node(struct sqlite *s, struct kedge_store_node *node)
         incarnation > UINT32_MAX)
         return SQLITE_CORRUPT;
     *node = (struct kedge_store_node){.incarnation = (uint32_t)incarnation,
-                                      .identity = (uint32_t)sqlite3_column_int64(load, 2),
+                                      .process.identity = (uint32_t)sqlite3_column_int64(load, 2),
                                       .expired = sqlite3_column_int(load, 3) != 0};
     memcpy(node->id, id, (size_t)bytes);
-    return load_endpoints(s, node);
+    int rc = load_prints(load, &node->process);
+    return rc == SQLITE_OK ? load_endpoints(s, node) : rc;
 }
 
 static int sqlite_load(struct kedge_store *store, kedge_store_visit *visit, void *user,

@@ -16,11 +16,22 @@
 #define KEDGE_STORE_ID_BYTES       64 /* [a-z0-9][a-z0-9.-]{0,62} and NUL */
 #define KEDGE_STORE_NODE_ENDPOINTS 16
 
+/* What tells the process that registered from another one of the same incarnation: checksums of
+ * what its endpoints are, 32 bits each, so that nothing gives a key away. In any order. */
+struct kedge_store_process {
+    uint32_t identity; /* of all of them together */
+    uint32_t count;    /* 0: an older metaserver stored it, which knew the identity alone */
+    struct kedge_store_print {
+        uint32_t key;  /* of its GID and pool */
+        uint32_t body; /* of all of it */
+    } print[KEDGE_STORE_NODE_ENDPOINTS];
+};
+
 /* A registration. Keys and addresses of endpoints are not in it: agents bring them again. */
 struct kedge_store_node {
     char id[KEDGE_STORE_ID_BYTES];
     uint32_t incarnation;
-    uint32_t identity; /* of the process that registered: a checksum over what its endpoints are */
+    struct kedge_store_process process; /* kept when it expires */
     bool expired;
     uint32_t endpoint_count; /* 0 when expired */
     struct kedge_store_endpoint {

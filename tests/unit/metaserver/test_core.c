@@ -168,6 +168,112 @@ START_TEST(a_process_may_repeat_itself_and_change_its_endpoints)
 }
 END_TEST
 
+/* Endpoints with the numbers first .. first + count - 1, of which one has another process' key. */
+static struct kedge_meta_registration changed(uint32_t first, uint32_t count, uint32_t which)
+{
+    struct kedge_meta_registration r = registration("a", 10, 1, first, count);
+    r.endpoint[which - first].dc_key = 2;
+    return r;
+}
+
+START_TEST(of_the_same_incarnation_no_endpoint_may_change)
+{
+    struct fixture f;
+    struct kedge_meta_verdict v;
+    struct kedge_endpoint_record out;
+    setup(&f, 8, 16);
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), 0);
+    for (uint32_t which = 1; which <= 3; which++) {
+        ck_assert_int_eq(do_register(&f, changed(1, 3, which), &v), -ESTALE);
+        ck_assert_int_eq(do_register(&f, changed(1, 5, which), &v), -ESTALE);
+    }
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 4, 3), &v), -ESTALE); /* none of it */
+    ck_assert_int_eq(lookup(&f, 4, &out), -ENOENT);
+    ck_assert_int_eq(do_register(&f, changed(2, 3, 4), &v), 0); /* which is new */
+    ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
+    ck_assert_int_eq(lookup(&f, 4, &out), 0);
+    ck_assert_uint_eq(out.dc_key, 2);
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 4), &v), -ESTALE); /* 4 is other */
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), 0);
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 4), &v), 0); /* 4 was not there */
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(pools_of_one_gid_come_and_go)
+{
+    struct fixture f;
+    struct kedge_meta_verdict v;
+    struct kedge_meta_registration r = registration("a", 10, 1, 1, 1);
+    const struct kedge_table_desc *d;
+    struct kedge_endpoint_record out;
+    setup(&f, 8, 8);
+    d = kedge_meta_table(f.meta);
+    ck_assert_int_eq(do_register(&f, r, &v), 0);
+    r.endpoint[1] = r.endpoint[0];
+    r.endpoint[1].pool = 513;
+    r.endpoint[1].dc_key = 77;
+    r.endpoint_count = 2;
+    ck_assert_int_eq(do_register(&f, r, &v), 0);
+    ck_assert(v.write && !v.created);
+    const uint8_t *home = (const uint8_t *)f.memory +
+                          kedge_endpoint_home(d, r.endpoint[0].gid, 513) * KEDGE_RECORD_BYTES;
+    ck_assert_int_eq(kedge_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), 0);
+    ck_assert_uint_eq(out.dc_key, 77);
+    r.endpoint_count = 1;
+    ck_assert_int_eq(do_register(&f, r, &v), 0);
+    ck_assert(v.write);
+    ck_assert_int_eq(kedge_endpoint_find(d, home, r.endpoint[0].gid, 513, &out), -ENOENT);
+    ck_assert_int_eq(lookup(&f, 1, &out), 0);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(endpoints_may_change_while_the_metaserver_hears_nothing_of_it)
+{
+    struct fixture f;
+    struct kedge_meta_verdict v;
+    struct kedge_store_node stored;
+    struct kedge_meta_registration r = registration("a", 10, 1, 1, 2);
+    for (int how = 0; how < 3; how++) { /* restarted; and expired; lapsed */
+        setup(&f, 8, 8);
+        kedge_meta_durable(&r, &stored);
+        stored.expired = how == 1;
+        stored.endpoint_count = how == 1 ? 0 : 2;
+        if (how < 2) {
+            ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
+        } else {
+            ck_assert_int_eq(do_register(&f, r, &v), 0);
+            f.now += LEASE;
+            kedge_meta_lapse(f.meta, f.now);
+        }
+        ck_assert_int_eq(do_register(&f, changed(1, 3, 1), &v), -ESTALE);
+        ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 3, 2), &v), -ESTALE);
+        ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 2, 3), &v), 0);
+        ck_assert(v.write && !v.created);
+        teardown(&f);
+    }
+}
+END_TEST
+
+START_TEST(what_an_older_store_knows_is_enough_for_the_same_endpoints)
+{
+    struct fixture f;
+    struct kedge_meta_verdict v;
+    struct kedge_store_node stored;
+    struct kedge_meta_registration r = registration("a", 10, 1, 1, 2);
+    setup(&f, 8, 8);
+    kedge_meta_durable(&r, &stored);
+    stored.process.count = 0;
+    ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), -ESTALE);
+    ck_assert_int_eq(do_register(&f, r, &v), 0);
+    ck_assert(v.write); /* so that it knows more from now on */
+    ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), 0);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(a_node_that_lapsed_comes_back_with_the_same_incarnation)
 {
     struct fixture f;
@@ -422,6 +528,10 @@ END_TEST
     T(renewing_prolongs_the_lease_of_that_node_alone)                                              \
     T(an_older_incarnation_and_the_same_one_of_another_process_are_refused)                        \
     T(a_process_may_repeat_itself_and_change_its_endpoints)                                        \
+    T(of_the_same_incarnation_no_endpoint_may_change)                                              \
+    T(pools_of_one_gid_come_and_go)                                                                \
+    T(endpoints_may_change_while_the_metaserver_hears_nothing_of_it)                               \
+    T(what_an_older_store_knows_is_enough_for_the_same_endpoints)                                  \
     T(a_node_that_lapsed_comes_back_with_the_same_incarnation)                                     \
     T(an_endpoint_belongs_to_one_node)                                                             \
     T(a_restored_node_waits_and_comes_back_without_a_write)                                        \

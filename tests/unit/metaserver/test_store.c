@@ -48,13 +48,16 @@ static void teardown(struct fixture *f)
 
 static struct kedge_store_node node(const char *id, uint32_t incarnation, int endpoints, int first)
 {
-    struct kedge_store_node n = {
-        .incarnation = incarnation, .identity = 0xfedcba98, .endpoint_count = (uint32_t)endpoints};
+    struct kedge_store_node n = {.incarnation = incarnation,
+                                 .process = {.identity = 0xfedcba98, .count = (uint32_t)endpoints},
+                                 .endpoint_count = (uint32_t)endpoints};
     snprintf(n.id, sizeof n.id, "%s", id);
     for (int i = 0; i < endpoints; i++) {
         n.endpoint[i].gid[0] = 0xfd;
         n.endpoint[i].gid[15] = (uint8_t)(first + i);
         n.endpoint[i].pool = 7;
+        n.process.print[i] =
+            (struct kedge_store_print){0xfd000000 + (uint32_t)(first + i), incarnation};
     }
     return n;
 }
@@ -69,7 +72,7 @@ static int list_one(void *user, const struct kedge_store_node *n)
 {
     struct listing *l = user;
     l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%s:%u:%08x%s", n->id,
-                                n->incarnation, n->identity, n->expired ? ":expired" : "");
+                                n->incarnation, n->process.identity, n->expired ? ":expired" : "");
     for (uint32_t i = 0; i < n->endpoint_count; i++)
         l->used +=
             (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, ":%02x.%02x/%u",
@@ -90,6 +93,24 @@ static void put(struct kedge_store *store, struct kedge_store_node n)
 {
     struct kedge_errbuf err;
     ck_assert_msg(kedge_store_put(store, &n, &err) == 0, "%s", err.text);
+}
+
+static int find_process(void *user, const struct kedge_store_node *n)
+{
+    struct kedge_store_node *wanted = user;
+    if (strcmp(n->id, wanted->id) == 0)
+        wanted->process = n->process;
+    return 0;
+}
+
+/* Of the node with that id, if it is there. */
+static struct kedge_store_process process_of(struct kedge_store *store, const char *id)
+{
+    struct kedge_store_node n = node(id, 1, 0, 0);
+    struct kedge_errbuf err;
+    n.process.identity = 0;
+    ck_assert_int_eq(kedge_store_load(store, find_process, &n, &err), 0);
+    return n.process;
 }
 
 /* ---- conformance ---------------------------------------------------------------------------- */
@@ -138,6 +159,24 @@ static void expires_several_and_keeps_their_incarnations(struct kedge_store *s)
     expect(s, "a:1:fedcba98:expired b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
     put(s, node("a", 1, 1, 1));
     expect(s, "a:1:fedcba98:fd.01/7 b:2:fedcba98:fd.02/7 c:3:fedcba98:expired ");
+}
+
+static void keeps_what_tells_processes_apart_when_a_node_expires(struct kedge_store *s)
+{
+    const char *ids[] = {"a"};
+    struct kedge_errbuf err;
+    put(s, node("a", 7, 0, 0));
+    ck_assert_uint_eq(process_of(s, "a").count, 0);
+    put(s, node("a", 7, KEDGE_STORE_NODE_ENDPOINTS, 1));
+    put(s, node("a", 7, 2, 8));
+    ck_assert_int_eq(kedge_store_expire(s, ids, 1, &err), 0);
+    struct kedge_store_process p = process_of(s, "a");
+    ck_assert_uint_eq(p.identity, 0xfedcba98);
+    ck_assert_uint_eq(p.count, 2);
+    ck_assert_uint_eq(p.print[0].key, 0xfd000008);
+    ck_assert_uint_eq(p.print[1].key, 0xfd000009);
+    ck_assert_uint_eq(p.print[1].body, 7);
+    expect(s, "a:7:fedcba98:expired ");
 }
 
 static void removes_a_node_with_its_endpoints(struct kedge_store *s)
@@ -259,6 +298,7 @@ START_TEST(every_store_keeps_the_contract)
         refuses_an_older_incarnation_and_changes_nothing,
         moves_an_endpoint_to_who_has_it_last,
         expires_several_and_keeps_their_incarnations,
+        keeps_what_tells_processes_apart_when_a_node_expires,
         removes_a_node_with_its_endpoints,
         holds_the_longest_names_and_most_endpoints,
         stops_loading_when_told,

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which process a registration is of, as far as its endpoints tell. No I/O. Any thread. */
+#ifndef METASERVER_PROCESS_H
+#define METASERVER_PROCESS_H
+
+#include "metaserver/core.h"
+
+void process_of(const struct kedge_meta_registration *r, struct kedge_store_process *out);
+/* Whether both can be one process, which may have added and dropped endpoints since: they have one
+ * in common, and each that they have in common is what it was. */
+bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed);
+
+#endif
