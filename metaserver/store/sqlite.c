@@ -47,11 +47,24 @@ static const char *const sql[STATEMENTS] = {
                     "ORDER BY revision",
 };
 
+/* Whether a write, or what makes it last, found no room. SQLite keeps the errno of each of its
+ * files, but not that of the index of its log (-shm), which is only ever made longer. */
+static bool is_full(const struct sqlite *s, int rc)
+{
+    sqlite3_file *log = NULL;
+    int error = 0;
+    if (rc == SQLITE_IOERR_SHMSIZE || sqlite3_system_errno(s->db) == ENOSPC)
+        return true;
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK ||
+        log == NULL || log->pMethods == NULL)
+        return false;
+    return log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK &&
+           error == ENOSPC;
+}
+
 int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
 {
-    bool full = (rc & 0xff) == SQLITE_FULL ||
-                ((rc & 0xff) == SQLITE_IOERR && sqlite3_system_errno(s->db) == ENOSPC);
-    if (full)
+    if ((rc & 0xff) == SQLITE_FULL || ((rc & 0xff) == SQLITE_IOERR && is_full(s, rc)))
         return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", s->path);
     switch (rc & 0xff) {
     case SQLITE_BUSY:
@@ -75,6 +88,11 @@ int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
             s->path, sqlite3_errstr(rc));
     case SQLITE_NOMEM:
         return kedge_err(err, -ENOMEM, "out of memory while using %s", s->path);
+    case SQLITE_IOERR:
+        return kedge_err(err, -EIO,
+                         "%s cannot be read or written (%s): look whether its disk is full, and "
+                         "what the kernel's log says of it",
+                         s->path, sqlite3_errstr(rc));
     default:
         return kedge_err(err, -EIO, "%s: %s (%s)", s->path, sqlite3_errstr(rc),
                          sqlite3_errmsg(s->db));
