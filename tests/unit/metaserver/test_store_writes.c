@@ -205,8 +205,9 @@ enum { TEXT = 8192 };
 static int list_node(void *user, const struct kedge_store_node *n)
 {
     char *end = strchr(user, '\0');
-    snprintf(end, TEXT - strlen(user), "%s %u %08x %d %u %02x\n", n->id, n->incarnation,
-             n->identity, n->expired, n->endpoint_count, n->endpoint[0].gid[15]);
+    snprintf(end, TEXT - strlen(user), "%s %u %08x/%u %08x %d %u %02x\n", n->id, n->incarnation,
+             n->process.identity, n->process.count, n->process.print[0].body, n->expired,
+             n->endpoint_count, n->endpoint[0].gid[15]);
     return 0;
 }
 
