@@ -13,69 +13,6 @@
 
 #include "decode_private.h"
 
-static const struct ctl_kind kinds[] = {
-    {"tenant",
-     "tenants",
-     "",
-     false,
-     7,
-     {{"uids", "UIDS", CTL_UIDS, false},
-      {"sessions", "SESSIONS", CTL_NUMBER, false},
-      {"vqps", "VQPS", CTL_NUMBER, false},
-      {"mrs", "MRS", CTL_NUMBER, false},
-      {"memory_bytes", "MEMORY", CTL_SIZE, false},
-      {"window_bytes", "WINDOW BYTES", CTL_SIZE, true},
-      {"window_ops", "WINDOW OPS", CTL_NUMBER, true}}},
-    {"window",
-     "windows",
-     "",
-     false,
-     4,
-     {{"scope", "SCOPE", CTL_WORD, false},
-      {"tenant", "TENANT", CTL_WORD, false},
-      {"bytes", "BYTES", CTL_SIZE, false},
-      {"ops", "OPS", CTL_NUMBER, false}}},
-    {"token",
-     "tokens",
-     "",
-     true,
-     4,
-     {{"scope", "SCOPE", CTL_WORD, false},
-      {"node", "NODE", CTL_WORD, false},
-      {"gids", "GIDS", CTL_WORDS, false},
-      {"expires", "EXPIRES", CTL_TIME, false}}},
-    {"node",
-     "nodes",
-     "/settings",
-     false,
-     5,
-     {{"labels", "LABELS", CTL_LABELS, false},
-      {"cordoned", "CORDONED", CTL_BOOL, false},
-      {"draining", "DRAINING", CTL_BOOL, false},
-      {"grace_ms", "GRACE", CTL_NUMBER, false},
-      {"reason", "REASON", CTL_WORD, false}}},
-    {"pool",
-     "pools",
-     "",
-     false,
-     7,
-     {{"nodes", "NODES", CTL_LABELS, false},
-      {"sessions_ahead", "SESSIONS", CTL_COUNT, false},
-      {"arenas_ahead", "ARENAS", CTL_COUNT, false},
-      {"ahead_max", "AT MOST", CTL_COUNT, false},
-      {"queue_pairs_ahead", "QUEUE PAIRS", CTL_COUNT, true},
-      {"dcis", "DCIS", CTL_COUNT, true},
-      {"spares", "SPARES", CTL_COUNT, false}}},
-};
-
-const struct ctl_kind *ctl_kind_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
 /* ---- showing -------------------------------------------------------------------------------- */
 
 /* Texts go to terminals: what is not printable becomes '?'. */
@@ -170,19 +107,29 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
                          kind->name);
     copy(s.name, sizeof s.name, name);
     s.revision = (uint64_t)revision;
-    for (size_t i = 0; i < kind->keys; i++)
-        show(json_object_get(object, kind->key[i].name), kind->key[i].type, s.value[i],
-             sizeof s.value[i]);
+    bool whole = true;
+    for (size_t i = 0; i < kind->keys; i++) {
+        char value[CTL_VALUE_BYTES];
+        show(json_object_get(object, kind->key[i].name), kind->key[i].type, value, sizeof value);
+        s.value[i] = strdup(value);
+        whole &= s.value[i] != NULL;
+    }
     copy(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
-    if (s.json == NULL)
+    if (s.json == NULL || !whole) {
+        ctl_setting_fini(&s);
         return kedge_err(err, -ENOMEM, "out of memory");
+    }
     *out = s;
     return 0;
 }
 
 void ctl_setting_fini(struct ctl_setting *setting)
 {
+    for (size_t i = 0; i < CTL_KEYS_MAX; i++) {
+        free(setting->value[i]);
+        setting->value[i] = NULL;
+    }
     free(setting->json);
     setting->json = NULL;
 }

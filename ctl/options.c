@@ -36,6 +36,8 @@ const char ctl_help[] =
     "                      of a token, shows its secret, this once\n"
     "  tenant|window|pool|token set NAME KEY=VALUE...\n"
     "                      changes what is named; makes it if it is not there and no token\n"
+    "  pool create|set NAME --tenant NAME... --number NUMBER --mr-lease DURATION\n"
+    "                      and KEY=VALUE, as above\n"
     "  tenant|window|pool|token delete NAME\n"
     "  event list          who changed what\n"
     "  event|tenant|window|node|pool|token watch\n"
@@ -67,11 +69,15 @@ const char ctl_help[] =
     "  --label KEY=VALUE,...     node list: those with all of these\n"
     "  --reason TEXT             node cordon, drain: what workers that are refused are told\n"
     "  --grace DURATION          node drain: then those that are left are ended (never)\n"
+    "                            pool create, set: so are its workers when it goes (never)\n"
+    "  --number NUMBER           pool create: its number in records (a hash of its name)\n"
+    "  --mr-lease DURATION       pool create, set: the lease period of its regions\n"
     "  --wait                    node drain: until none is left\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
     "  -f, --file FILE           apply: this file; - is standard input\n"
     "  --tenant NAME, --worker ID\n"
     "                            worker and lease list: of these alone\n"
+    "                            pool create, set: --tenant for each whose workers get it\n"
     "  --force                   revoke: at once, with all that shares a registration\n"
     "  -h, --help, --version\n"
     "\n"
@@ -94,6 +100,8 @@ static const struct option long_options[] = {
     {"label", required_argument, NULL, 'l'},
     {"reason", required_argument, NULL, 'R'},
     {"grace", required_argument, NULL, 'g'},
+    {"number", required_argument, NULL, 'n'},
+    {"mr-lease", required_argument, NULL, 'L'},
     {"wait", no_argument, NULL, 'W'},
     {"help", no_argument, NULL, 'h'},
     {"tenant", required_argument, NULL, 'T'},
@@ -103,8 +111,9 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* WORDS: an id, and one or more; OR_WORKER: an id, unless --worker says whose. */
-enum takes { NOTHING, AN_ID, WORDS, OR_WORKER };
+/* WORDS: an id, and one or more; OR_NONE: an id, and any number; OR_WORKER: an id, unless --worker
+ * says whose. */
+enum takes { NOTHING, AN_ID, WORDS, OR_NONE, OR_WORKER };
 
 static const struct command {
     const char *word[2];
@@ -142,7 +151,7 @@ static const struct command {
     {{"pool", "list"}, NOTHING, CTL_SETTING_LIST, "pool"},
     {{"pool", "get"}, AN_ID, CTL_SETTING_GET, "pool"},
     {{"pool", "set"}, WORDS, CTL_SETTING_SET, "pool"},
-    {{"pool", "create"}, WORDS, CTL_SETTING_CREATE, "pool"},
+    {{"pool", "create"}, OR_NONE, CTL_SETTING_CREATE, "pool"},
     {{"pool", "delete"}, AN_ID, CTL_SETTING_DELETE, "pool"},
     {{"pool", "watch"}, NOTHING, CTL_EVENT_WATCH, "pool"},
     {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
@@ -185,10 +194,10 @@ static int take_words(const struct command *c, int words, char **word, struct ct
     if (words < wanted)
         return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                          c->word[0], c->word[1], c->word[0]);
-    if (c->takes == WORDS && words == wanted)
+    if (c->takes == WORDS && words == wanted && !ctl_pool_said(o))
         return kedge_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE", c->word[0],
                          c->word[1], word[own]);
-    if (c->takes != WORDS && words > wanted)
+    if (c->takes != WORDS && c->takes != OR_NONE && words > wanted)
         return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
     o->kind = c->kind;
@@ -220,9 +229,15 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
     if (o->command != CTL_LEASE_REVOKE && o->force)
         return kedge_err(err, -EINVAL, "--force is for lease revoke alone");
+    const bool pool = ctl_pool_edited(o);
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
-        (o->worker != NULL || o->tenant != NULL))
-        return kedge_err(err, -EINVAL, "--tenant and --worker are for workers and leases alone");
+        (o->worker != NULL || (o->tenant != NULL && !pool)))
+        return kedge_err(err, -EINVAL,
+                         "--worker is for workers and leases alone, --tenant for those and pool "
+                         "create and pool set");
+    if (!pool && (o->pool.number != NULL || o->pool.lease_ms != 0))
+        return kedge_err(err, -EINVAL,
+                         "--number and --mr-lease are for pool create and pool set alone");
     if (o->command == CTL_LEASE_REVOKE && o->tenant != NULL)
         return kedge_err(err, -EINVAL,
                          "leases are revoked one by one, or a worker's at a time: see rdmactl "
@@ -244,8 +259,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
          o->command == CTL_CONTEXT_SET || o->command == CTL_CONTEXT_DELETE) &&
         o->context != NULL)
         return kedge_err(err, -EINVAL, "--context is not for this: it names its context itself");
-    if (o->command != CTL_NODE_DRAIN && (o->grace_ms != 0 || o->wait))
-        return kedge_err(err, -EINVAL, "--grace and --wait are for node drain alone");
+    if (o->command != CTL_NODE_DRAIN && o->wait)
+        return kedge_err(err, -EINVAL, "--wait is for node drain alone");
+    if (o->command != CTL_NODE_DRAIN && !pool && o->grace_ms != 0)
+        return kedge_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
     if ((o->command == CTL_APPLY) != (o->file != NULL))
         return kedge_err(err, -EINVAL, "%s",
                          o->file != NULL ? "--file is for apply alone"
@@ -266,11 +283,13 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'f', &o->file},   {'s', &o->server},   {'t', &o->token_file},
-                 {'T', &o->tenant}, {'w', &o->worker},   {'a', &o->agent_socket},
-                 {'c', &o->config}, {'p', &o->provider}, {'d', &o->device},
-                 {'l', &o->label},  {'R', &o->reason},   {'S', &o->secret_file},
-                 {'C', &o->context}};
+    } texts[] = {{'f', &o->file},    {'s', &o->server},     {'t', &o->token_file},
+                 {'T', &o->tenant},  {'w', &o->worker},     {'a', &o->agent_socket},
+                 {'c', &o->config},  {'p', &o->provider},   {'d', &o->device},
+                 {'l', &o->label},   {'R', &o->reason},     {'S', &o->secret_file},
+                 {'C', &o->context}, {'n', &o->pool.number}};
+    if (option == 'T' && o->pool.tenants++ < CTL_POOL_TENANTS)
+        o->pool.tenant[o->pool.tenants - 1] = text;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
             *texts[i].to = text;
@@ -279,14 +298,14 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     return false;
 }
 
-static int take_grace(const char *text, struct ctl_options *o, struct kedge_errbuf *err)
+static int take_ms(const char *option, const char *text, uint64_t *out, struct kedge_errbuf *err)
 {
     uint64_t ns;
     if (kedge_parse_duration(text, &ns) != 0 || ns < KEDGE_NS_PER_MS)
         return kedge_err(err, -EINVAL,
-                         "--grace must be a duration such as 30s, of 1ms at least, not \"%.40s\"",
-                         text);
-    o->grace_ms = ns / KEDGE_NS_PER_MS;
+                         "%s must be a duration such as 30s, of 1ms at least, not \"%.40s\"",
+                         option, text);
+    *out = ns / KEDGE_NS_PER_MS;
     return 0;
 }
 
@@ -312,7 +331,11 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             o.force = true;
             break;
         case 'g':
-            if (take_grace(optarg, &o, err) != 0)
+            if (take_ms("--grace", optarg, &o.grace_ms, err) != 0)
+                return -EINVAL;
+            break;
+        case 'L':
+            if (take_ms("--mr-lease", optarg, &o.pool.lease_ms, err) != 0)
                 return -EINVAL;
             break;
         case 'W':

@@ -163,16 +163,25 @@ static int put(const struct ctl_options *o, const char *path, uint64_t revision,
     return status;
 }
 
-/* What is to be PUT: the words, over what is there (NULL: nothing), and the secret of
- * --secret-file. */
+/* What is to be PUT: the words, and options that stand for such, over what is there (NULL:
+ * nothing), and the secret of --secret-file. */
 static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
                      const struct kedge_http_result *there, struct kedge_text *out,
                      uint64_t *revision, struct kedge_errbuf *err)
 {
     char secret[KEDGE_HTTP_TOKEN_BYTES];
-    int status = ctl_edit_setting(kind, there != NULL ? there->body : NULL,
-                                  there != NULL ? there->body_length : 0, o->words, o->word_count,
-                                  out, revision, err);
+    struct ctl_pool_words pool = {.count = 0};
+    int status = ctl_pool_edited(o) ? ctl_pool_words(o, &pool, err) : 0;
+    const char **words = calloc(o->word_count + pool.count + 1, sizeof *words);
+    if (status == 0 && words == NULL)
+        status = kedge_err(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; status == 0 && i < o->word_count + pool.count; i++)
+        words[i] = i < o->word_count ? o->words[i] : pool.word[i - o->word_count];
+    if (status == 0)
+        status = ctl_edit_setting(kind, there != NULL ? there->body : NULL,
+                                  there != NULL ? there->body_length : 0, words,
+                                  o->word_count + pool.count, out, revision, err);
+    free(words);
     if (status != 0 || o->secret_file == NULL)
         return status;
     status = kedge_http_token_read(o->secret_file, secret, err);

@@ -22,7 +22,7 @@ _rdmactl() {
         --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
         --agent-socket) agent=(--agent-socket "${line[++i]-}") ;;
         -o | --output | --secret-file | --config | --provider | --device | -f | --file | --revision | --tenant | --worker | \
-            --label | --reason | --grace) ((++i)) ;;
+            --label | --reason | --grace | --number | --mr-lease) ((++i)) ;;
         -*) ;;
         *) words+=("${line[i]}") ;;
         esac
@@ -37,7 +37,7 @@ _rdmactl() {
     --agent-socket | --config | -f | --file | --token-file | --secret-file)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
-    --server | --revision | --label | --reason | --grace) return ;;
+    --server | --revision | --label | --reason | --grace | --number | --mr-lease) return ;;
     *) choices=$(_rdmactl_words "$word") ;;
     esac
     [[ -z $key ]] || choices=$(tr ' ' '\n' <<<"$choices" | sed -n "s/^$key=//p")
@@ -49,7 +49,7 @@ _rdmactl() {
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
         echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --file \
-            --revision --tenant --worker --force --label --reason --grace --wait --help --version
+            --revision --tenant --worker --force --label --reason --grace --wait --number --mr-lease --help --version
         return
     fi
     case "${words[*]}" in
@@ -73,7 +73,8 @@ _rdmactl_words() { # word so far
     "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= ;;
     "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= bytes= ops= ;;
     "pool set "* | "pool create "*)
-        echo nodes= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares= ;;
+        echo nodes= tenants= number= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares= \
+            mr_lease_ms= grace_ms= ;;
     "token set "* | "token create "*)
         echo scope=admin scope=operator scope=reader scope=agent node= gids= expires= ;;
     "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;

@@ -105,3 +105,28 @@ wait "$windows" || true
 ok "a watcher whose metaserver ends says how to go on"
 refuses 7 'is kedge-metad running' tenant list
 refuses 7 'cannot be watched' event watch
+
+# Pools: a number that stays, and tenants, each in one of them.
+start
+export KEDGE_SERVER=$url
+does "a pool is made" pool create gold --tenant web --tenant batch --mr-lease 50ms --grace 30s nodes=zone=a
+does "it is shown" pool get gold -o json
+[[ $(jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
+    '["a",32407,["batch","web"],50,30000]' ]] || fail "$(cat "$work/out")"
+does "the list of pools" pool list -o wide
+shows '^NAME +NODES +TENANTS +NUMBER +SESSIONS +.*MR LEASE +GRACE'
+shows '^gold +zone=a +batch,web +32407 .* 50 +30000 '
+does "an option changes what it says alone" pool set gold --tenant web
+does "and a word that has nothing takes back what was said" pool set gold mr_lease_ms=
+[[ $(ctl pool get gold -o json; jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
+    '["a",32407,["web"],null,30000]' ]] || fail "$(cat "$work/out")"
+refuses 5 'number: is 32407 as long as the pool is there' pool set gold --number 7
+refuses 5 'number: 32407 is that of pool gold: choose another' pool create lead --number 32407
+refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' pool create lead --tenant zoo --tenant web
+refuses 2 'number: must be an integer from 1' pool create lead --number 65536
+refuses 2 'mr_lease_ms: must be' pool create lead --mr-lease 1ms
+refuses 2 'grace_ms: must be' pool create lead --grace 105d
+does "the list, as it is shown, can be applied" pool list -o json
+jq '[.pools[] | .kind = "pool"]' "$work/out" >"$work/pools.json"
+does "which changes nothing" apply -f "$work/pools.json"
+does "it is deleted" pool delete gold

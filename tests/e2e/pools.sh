@@ -121,8 +121,8 @@ is '["file",16]' "a pool of other nodes is none of this one's" '.pool | [.from, 
 ctl node label node-a zone=a
 is '["metaserver",9]' "until it has the label" '.pool | [.from, .sessions_ahead]'
 ctl pool list
-shows '^default +zone=a +9 '
-shows '^elsewhere +- +3 '
+shows '^default +zone=a +- +18029 +9 '
+shows '^elsewhere +- +- +24030 +3 '
 ctl pool get default -o json
 [[ $(jq -c .nodes "$work/out") == '{"zone":"a"}' ]] || fail "pool get: $(cat "$work/out")"
 for _ in $(seq $((400 * slow))); do ! grep -q 'pool elsewhere' "$work/watched" || break; sleep 0.05; done

@@ -45,6 +45,16 @@ enum ctl_command {
     CTL_VERSION,
 };
 
+enum { CTL_POOL_TENANTS = 64, CTL_POOL_WORDS = 4, CTL_POOL_WORD_BYTES = 2304 };
+
+/* Of SETTING_CREATE and _SET of a pool, beside its words. */
+struct ctl_pool_options {
+    const char *tenant[CTL_POOL_TENANTS]; /* each --tenant */
+    size_t tenants;                       /* as many as were said, also if they do not fit */
+    const char *number;                   /* or NULL */
+    uint64_t lease_ms;                    /* 0: not said */
+};
+
 /* Strings are argv's, the environment's, the contexts', or literals. */
 struct ctl_options {
     enum ctl_command command;
@@ -56,9 +66,10 @@ struct ctl_options {
     const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
                                * NODE_LABEL; argv's */
     size_t word_count;
+    struct ctl_pool_options pool;
     const char *label;  /* of NODE_LIST: KEY=VALUE,...; or NULL */
     const char *reason; /* of NODE_CORDON and _DRAIN; or NULL */
-    uint64_t grace_ms;  /* of NODE_DRAIN; 0: for ever */
+    uint64_t grace_ms;  /* of NODE_DRAIN, 0: for ever; of a pool, 0: not said */
     bool wait;          /* of NODE_DRAIN */
     const char *file;   /* of APPLY; "-": standard input */
     bool from_revision;
@@ -92,6 +103,19 @@ void ctl_options_output(struct ctl_options *o, const char *output);
 /* 0; or -EINVAL and a sentence that begins with what the value is of. */
 int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *err);
 int ctl_output_check(const char *of, const char *output, struct kedge_errbuf *err);
+
+/* What the options say of a pool, as words. */
+struct ctl_pool_words {
+    char text[CTL_POOL_WORDS][CTL_POOL_WORD_BYTES];
+    const char *word[CTL_POOL_WORDS];
+    size_t count;
+};
+bool ctl_pool_edited(const struct ctl_options *o); /* whether the command makes or changes one */
+bool ctl_pool_said(const struct ctl_options *o);   /* whether there are any such options */
+/* 0 and *out, whose words are its own; -EINVAL: there is no room for them. */
+int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
+                   struct kedge_errbuf *err);
+
 extern const char ctl_help[];
 
 #endif

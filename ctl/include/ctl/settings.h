@@ -13,8 +13,9 @@
 #include "ctl/decode.h"
 
 enum {
-    CTL_KEYS_MAX = 8,
-    CTL_VALUE_BYTES = 800, /* 32 ranges of uids fit */
+    CTL_KEYS_MAX = 12,
+    CTL_VALUE_BYTES = 2304, /* 64 names of tenants fit */
+    CTL_SECRET_BYTES = 128,
     CTL_BODY_BYTES = 65536,
 };
 
@@ -52,9 +53,9 @@ const struct ctl_kind *ctl_kind_find(const char *name);
 struct ctl_setting {
     char name[CTL_ID_BYTES];
     uint64_t revision;
-    char value[CTL_KEYS_MAX][CTL_VALUE_BYTES]; /* as it is shown; "-": none */
-    char secret[CTL_VALUE_BYTES];              /* of a token that was just made; else "" */
-    char *json;                                /* owned: what the server said */
+    char *value[CTL_KEYS_MAX];     /* owned: as it is shown, of each key of its kind; "-": none */
+    char secret[CTL_SECRET_BYTES]; /* of a token that was just made; else "" */
+    char *json;                    /* owned: what the server said */
 };
 
 /* Owns its settings. */

@@ -93,14 +93,25 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
                      "{\"nodes\":{\"zone\":\"b\",\"rack\":\"7\"},\"spares\":0}");
     ck_assert_int_eq(set("pool", pool, "nodes="), 0);
     ck_assert_str_eq(kedge_text_str(&out), "{\"spares\":0}");
+    ck_assert_int_eq(set("pool", NULL, "tenants=web,batch"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"tenants\":[\"web\",\"batch\"]}");
+    ck_assert_int_eq(set("pool", NULL, "grace_ms=0"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"grace_ms\":0}");
     static const char *const wrong[] = {"nodes=zone", "nodes=a=b,", "nodes=,a=b", "spares=many",
                                         "mr_lease=5"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(set("pool", NULL, wrong[i]) == -EINVAL, "%s", wrong[i]);
-    ck_assert_int_eq(ctl_decode_setting(ctl_kind_find("pool"), pool, strlen(pool), &s, &err), 0);
+    static const char full[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
+                               "\"number\":513,\"spares\":0,\"mr_lease_ms\":50,"
+                               "\"tenants\":[\"web\",\"batch\"]}";
+    ck_assert_int_eq(ctl_decode_setting(ctl_kind_find("pool"), full, strlen(full), &s, &err), 0);
     ck_assert_str_eq(s.value[0], "zone=a");
-    ck_assert_str_eq(s.value[1], "-");
-    ck_assert_str_eq(s.value[6], "0");
+    ck_assert_str_eq(s.value[1], "web,batch");
+    ck_assert_str_eq(s.value[2], "513");
+    ck_assert_str_eq(s.value[3], "-");
+    ck_assert_str_eq(s.value[8], "0");
+    ck_assert_str_eq(s.value[9], "50");
+    ck_assert_str_eq(s.value[10], "-");
     ctl_setting_fini(&s);
     kedge_text_fini(&out);
 }

@@ -81,6 +81,52 @@ START_TEST(every_command_is_understood)
 }
 END_TEST
 
+START_TEST(options_of_pools_stand_for_words)
+{
+    struct ctl_options o;
+    struct ctl_pool_words w;
+    ck_assert_int_eq(PARSE(&o, "pool", "create", "gold"), 0); /* of all nodes, for nobody yet */
+    ck_assert_uint_eq(o.word_count, 0);
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(w.count, 0);
+    ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--tenant=web", "--tenant=batch"), 0);
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(w.count, 1);
+    ck_assert_str_eq(w.word[0], "tenants=web,batch");
+    ck_assert_int_eq(
+        PARSE(&o, "pool", "create", "gold", "--number=513", "--mr-lease=50ms", "--grace=30s"), 0);
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(w.count, 3);
+    ck_assert_str_eq(w.word[0], "number=513");
+    ck_assert_str_eq(w.word[1], "mr_lease_ms=50");
+    ck_assert_str_eq(w.word[2], "grace_ms=30000");
+    ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "spares=3", "--mr-lease", "1s"), 0);
+    ck_assert_uint_eq(o.word_count, 1);
+    ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--tenant=web,batch"), 0);
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "repeat it"));
+}
+END_TEST
+
+START_TEST(a_pool_has_as_many_tenants_as_fit)
+{
+    struct ctl_options o = {.command = CTL_SETTING_SET, .kind = "pool"};
+    struct ctl_pool_words w;
+    for (size_t i = 0; i < CTL_POOL_TENANTS; i++)
+        o.pool.tenant[i] = "a-name-of-thirty-one-letters-00";
+    o.pool.tenants = CTL_POOL_TENANTS;
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(strlen(w.word[0]), strlen("tenants=") + CTL_POOL_TENANTS * 32 - 1);
+    o.pool.tenants++;
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "at most 64 tenants"));
+    o.pool.tenants--;
+    for (size_t i = 0; i < CTL_POOL_TENANTS; i++)
+        o.pool.tenant[i] = "a-name-of-many-more-than-thirty-one-letters";
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), -EINVAL);
+}
+END_TEST
+
 START_TEST(options_stand_anywhere)
 {
     struct ctl_options o;
@@ -152,6 +198,13 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node", "drain", "n", "--grace", "0"}, "such as 30s"},
         {{"node", "drain", "n", "--grace", "soon"}, "such as 30s"},
         {{"apply"}, "needs a file"},
+        {{"pool", "set", "p"}, "KEY=VALUE"},
+        {{"pool", "get", "p", "--tenant", "web"}, "pool set"},
+        {{"pool", "set", "p", "a=b", "--worker", "w"}, "workers and leases alone"},
+        {{"pool", "create", "p", "--mr-lease", "5"}, "--mr-lease must be a duration"},
+        {{"pool", "create", "p", "--grace", "0"}, "--grace must be a duration"},
+        {{"tenant", "set", "web", "--number", "5"}, "--number and --mr-lease are for pool"},
+        {{"tenant", "set", "web", "--grace", "5s"}, "--grace is for node drain, pool create"},
         {{"lease", "revoke"}, "needs an id"},
         {{"lease", "revoke", "1-00000000-1", "--worker", "1-00000000"}, "one word too many"},
         {{"lease", "revoke", "--tenant", "web", "x"}, "worker list --tenant web"},
@@ -173,6 +226,8 @@ END_TEST
 
 #define TESTS(X)                                                                                   \
     X(every_command_is_understood)                                                                 \
+    X(options_of_pools_stand_for_words)                                                            \
+    X(a_pool_has_as_many_tenants_as_fit)                                                           \
     X(options_stand_anywhere)                                                                      \
     X(what_is_not_said_is_left_to_be_found)                                                        \
     X(wrong_command_lines_say_what_to_do)
