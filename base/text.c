@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 enum { FIRST_CAPACITY = 256 };
 
 void kedge_text_init(struct kedge_text *t, size_t max_bytes)
@@ -20,12 +22,18 @@ void kedge_text_fini(struct kedge_text *t)
     *t = (struct kedge_text){.max = t->max};
 }
 
-void kedge_text_reset(struct kedge_text *t)
+void kedge_text_cut(struct kedge_text *t, size_t length)
 {
-    t->length = 0;
+    KEDGE_ASSERT(length <= t->length);
+    t->length = length;
     t->error = 0;
     if (t->data != NULL)
-        t->data[0] = '\0';
+        t->data[length] = '\0';
+}
+
+void kedge_text_reset(struct kedge_text *t)
+{
+    kedge_text_cut(t, 0);
 }
 
 const char *kedge_text_str(const struct kedge_text *t)

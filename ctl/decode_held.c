@@ -122,20 +122,36 @@ static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbu
     return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this an agent?");
 }
 
+static int gap_from(json_t *object, struct ctl_held_gap *out, struct kedge_errbuf *err)
+{
+    const char *node = json_string_value(json_object_get(object, "node"));
+    const char *why = json_string_value(json_object_get(object, "why"));
+    if (node == NULL || why == NULL)
+        return kedge_err(err, -EBADMSG, "the answer does not say which nodes were not asked");
+    (void)copy(out->node, sizeof out->node, node);
+    (void)copy(out->why, sizeof out->why, why);
+    out->json = json_dumps(object, JSON_COMPACT);
+    return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
 static int page_from(const struct ctl_held_kind *kind, json_t *root, struct ctl_held_page *out,
                      struct kedge_errbuf *err)
 {
     json_t *array = json_object_get(root, kind->plural);
     const char *next = json_string_value(json_object_get(root, "next_cursor"));
-    size_t count = json_array_size(array);
+    json_t *unreachable = json_object_get(root, "unreachable");
+    size_t count = json_array_size(array), gaps = json_array_size(unreachable);
     int status = 0;
     *out = (struct ctl_held_page){.item = NULL};
     if (!json_is_array(array) || (next != NULL && strlen(next) >= sizeof out->next))
         return kedge_err(err, -EBADMSG, "the answer is no page of %s: is this an agent?",
                          kind->plural);
     out->item = calloc(count + 1, sizeof out->item[0]);
-    if (out->item == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
+    out->gap = calloc(gaps + 1, sizeof out->gap[0]);
+    if (out->item == NULL || out->gap == NULL)
+        status = kedge_err(err, -ENOMEM, "out of memory");
+    for (; out->gaps < gaps && status == 0; out->gaps += status == 0)
+        status = gap_from(json_array_get(unreachable, out->gaps), &out->gap[out->gaps], err);
     for (; out->count < count && status == 0; out->count += status == 0)
         status = one_from(kind, json_array_get(array, out->count), &out->item[out->count], err);
     snprintf(out->next, sizeof out->next, "%s", next != NULL ? next : "");
@@ -196,6 +212,9 @@ void ctl_held_page_fini(struct ctl_held_page *page)
 {
     for (size_t i = 0; i < page->count; i++)
         ctl_held_fini(&page->item[i]);
+    for (size_t i = 0; i < page->gaps; i++)
+        free(page->gap[i].json);
+    free(page->gap);
     free(page->item);
     *page = (struct ctl_held_page){.item = NULL};
 }

@@ -127,7 +127,8 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                                    .headers = headers,
                                    .body = request->body,
                                    .body_length = request->body != NULL ? strlen(request->body) : 0,
-                                   .timeout_ms = TIMEOUT_MS};
+                                   .timeout_ms = request->timeout_ms != 0 ? request->timeout_ms
+                                                                          : (unsigned)TIMEOUT_MS};
     ctl_aim(&call, &target);
     status = kedge_http_call(&call, out, &why);
     if (status != 0)

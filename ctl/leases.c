@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl worker|lease list|get, and lease revoke: asked of the local agent, which alone knows. */
+/* rdmactl worker|lease list|get, and lease revoke: asked of the local agent, which alone knows; or
+ * of other nodes' agents, through the metaserver. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
@@ -13,8 +15,11 @@
 enum {
     MAX_PAGES = 100000,
     PATH_BYTES = 1000,
-    PART_BYTES = 300,     /* of one name in it, encoded */
-    REVOKE_MS = 35 * 1000 /* the agent answers within 30 s */
+    PART_BYTES = 300,              /* of one name in it, encoded */
+    REVOKE_MS = 35 * 1000,         /* the agent answers within 30 s */
+    THROUGH_MS = 15 * 1000,        /* the metaserver waits 7 s for agents */
+    REVOKE_THROUGH_MS = 40 * 1000, /* and then 35 */
+    GAPS_BYTES = 4 << 20,
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -49,19 +54,76 @@ static void add_rows(struct ctl_table *table, const struct ctl_held_kind *kind, 
     }
 }
 
+/* ---- whom to ask --------------------------------------------------------------------------- */
+
+/* Ids that the metaserver has shown begin with their node. */
+static bool is_of_node(const char *id)
+{
+    return id != NULL && strchr(id, ':') != NULL;
+}
+
+static bool asks_server(const struct ctl_options *o)
+{
+    return o->node != NULL || o->all_nodes || is_of_node(o->id) || is_of_node(o->worker);
+}
+
+static int call(const struct ctl_options *o, const char *method, const char *path,
+                struct kedge_http_result *out, struct kedge_errbuf *err)
+{
+    const bool revokes = strcmp(method, "DELETE") == 0;
+    const struct ctl_request request = {
+        .method = method, .path = path, .timeout_ms = revokes ? REVOKE_THROUGH_MS : THROUGH_MS};
+    if (asks_server(o))
+        return ctl_call_server(o, &request, out, err);
+    return revokes ? ctl_delete_agent(o, path, REVOKE_MS, out, err)
+                   : ctl_fetch_agent(o, path, out, err);
+}
+
+/* An id as whom we ask has it, as a part of a URL. */
+static int encode_id(const struct ctl_options *o, const char *what, const char *id,
+                     char out[PART_BYTES], struct kedge_errbuf *err)
+{
+    char own[PART_BYTES];
+    const bool add = o->node != NULL && !is_of_node(id);
+    const int length = snprintf(own, sizeof own, "%s%s%s", add ? o->node : "", add ? ":" : "", id);
+    const size_t node = o->node != NULL ? strlen(o->node) : 0;
+    if (!add && o->node != NULL && (strncmp(id, o->node, node) != 0 || id[node] != ':'))
+        return kedge_err(err, -EINVAL, "%.110s is not of node %.63s", id, o->node);
+    if (id[0] == '\0' || length >= (int)sizeof own || ctl_percent_encode(own, out, PART_BYTES) != 0)
+        return kedge_err(err, -EINVAL, "\"%.60s\" is no %s's id: see rdmactl %s list", id, what,
+                         what);
+    return 0;
+}
+
 /* ---- list and get -------------------------------------------------------------------------- */
+
+static void add_encoded(char *path, const char *name, const char *encoded)
+{
+    const size_t used = strlen(path);
+    snprintf(path + used, PATH_BYTES - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
+             encoded);
+}
 
 static int add_query(char *path, const char *name, const char *value, struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
-    const size_t used = strlen(path);
     if (value == NULL)
         return 0;
     if (ctl_percent_encode(value, encoded, sizeof encoded) != 0)
         return kedge_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
-    snprintf(path + used, PATH_BYTES - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
-             encoded);
+    add_encoded(path, name, encoded);
     return 0;
+}
+
+static int add_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
+{
+    char encoded[PART_BYTES];
+    if (o->worker == NULL)
+        return 0;
+    const int status = encode_id(o, "worker", o->worker, encoded, err);
+    if (status == 0)
+        add_encoded(path, "worker", encoded);
+    return status;
 }
 
 static int list_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
@@ -70,7 +132,9 @@ static int list_path(const struct ctl_options *o, const struct ctl_held_kind *ki
     snprintf(out, PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
     int status = add_query(out, "tenant", o->tenant, err);
     if (status == 0)
-        status = add_query(out, "worker", o->worker, err);
+        status = add_worker(o, out, err);
+    if (status == 0)
+        status = add_query(out, "node", o->node, err);
     if (status == 0)
         status = add_query(out, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
     return status;
@@ -83,7 +147,7 @@ static int fetch_page(const struct ctl_options *o, const struct ctl_held_kind *k
     char path[PATH_BYTES];
     int status = list_path(o, kind, cursor, path, err);
     if (status == 0)
-        status = ctl_fetch_agent(o, path, &result, err);
+        status = call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_held(kind, result.body, result.body_length, out, err);
@@ -91,9 +155,33 @@ static int fetch_page(const struct ctl_options *o, const struct ctl_held_kind *k
     return status;
 }
 
+/* What pages came to. */
+struct listed {
+    size_t count;
+    size_t gaps;             /* nodes that could not be asked */
+    struct kedge_text gap;   /* as JSON, or as lines */
+    struct ctl_table *table; /* unless it is JSON */
+};
+
+static void add_page(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                     const struct ctl_held_page *page, struct listed *l)
+{
+    for (size_t i = 0; o->json && i < page->count; i++)
+        printf("%s%s", l->count + i > 0 ? "," : "", page->item[i].json);
+    if (!o->json)
+        add_rows(l->table, kind, o->wide, page);
+    l->count += page->count;
+    for (size_t i = 0; i < page->gaps; i++, l->gaps++)
+        if (o->json)
+            kedge_text_printf(&l->gap, "%s%s", l->gaps > 0 ? "," : "", page->gap[i].json);
+        else
+            kedge_text_printf(&l->gap, "rdmactl: %s was not asked: %s\n", page->gap[i].node,
+                              page->gap[i].why);
+}
+
 /* Page by page: there may be many. */
 static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                      struct ctl_table *table, size_t *count, struct kedge_errbuf *err)
+                      struct listed *l, struct kedge_errbuf *err)
 {
     struct ctl_held_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
@@ -103,11 +191,7 @@ static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *k
             return status;
         if (o->json && n == 0)
             printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
-        for (size_t i = 0; o->json && i < page.count; i++)
-            printf("%s%s", *count + i > 0 ? "," : "", page.item[i].json);
-        if (!o->json)
-            add_rows(table, kind, o->wide, &page);
-        *count += page.count;
+        add_page(o, kind, &page, l);
         memcpy(cursor, page.next, sizeof cursor);
         ctl_held_page_fini(&page);
         if (cursor[0] == '\0')
@@ -116,34 +200,52 @@ static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *k
     return 0;
 }
 
-int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
+static int print_listed(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                        const struct listed *l, struct kedge_errbuf *err)
 {
-    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
-    struct ctl_table *table;
-    size_t count = 0;
-    int status = new_table(kind, o->wide, &table);
-    if (status != 0)
-        return kedge_err(err, status, "out of memory");
-    status = list_pages(o, kind, table, &count, err);
-    if (status == 0 && o->json)
+    int status = 0;
+    if (o->json && o->all_nodes)
+        printf("],\"unreachable\":[%s]}\n", kedge_text_str(&l->gap));
+    else if (o->json)
         puts("]}");
-    else if (status == 0 && count == 0)
-        printf("there is no such %s on this host now\n", kind->name);
-    else if (status == 0 && (status = ctl_table_print(table)) != 0)
+    else if (l->count == 0)
+        printf("there is no such %s %s now\n", kind->name,
+               asks_server(o) ? "there" : "on this host");
+    else if ((status = ctl_table_print(l->table)) != 0)
         kedge_err(err, status, "printing failed: %s", strerror(-status));
-    ctl_table_free(table);
+    if (!o->json && l->gaps > 0) {
+        fflush(stdout);
+        fputs(kedge_text_str(&l->gap), stderr);
+    }
+    if (status == 0 && l->gaps > 0)
+        status = kedge_err(err, -EHOSTUNREACH, "%zu nodes could not be asked", l->gaps);
     return status;
 }
 
-static int path_of(const struct ctl_held_kind *kind, const char *id, char out[PATH_BYTES],
-                   struct kedge_errbuf *err)
+int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
+    struct listed l = {.count = 0};
+    int status = new_table(kind, o->wide, &l.table);
+    if (status != 0)
+        return kedge_err(err, status, "out of memory");
+    kedge_text_init(&l.gap, GAPS_BYTES);
+    status = list_pages(o, kind, &l, err);
+    if (status == 0)
+        status = print_listed(o, kind, &l, err);
+    kedge_text_fini(&l.gap);
+    ctl_table_free(l.table);
+    return status;
+}
+
+static int path_of(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                   char out[PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
-    if (id[0] == '\0' || ctl_percent_encode(id, encoded, sizeof encoded) != 0)
-        return kedge_err(err, -EINVAL, "\"%.60s\" is no %s's id: see rdmactl %s list", id,
-                         kind->name, kind->name);
-    snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
-    return 0;
+    const int status = encode_id(o, kind->name, o->id, encoded, err);
+    if (status == 0)
+        snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+    return status;
 }
 
 int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
@@ -152,9 +254,9 @@ int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
     struct kedge_http_result result;
     struct ctl_held held;
     char path[PATH_BYTES];
-    int status = path_of(kind, o->id, path, err);
+    int status = path_of(o, kind, path, err);
     if (status == 0)
-        status = ctl_fetch_agent(o, path, &result, err);
+        status = call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_held_one(kind, result.body, result.body_length, &held, err);
@@ -176,11 +278,11 @@ static int revoke_path(const struct ctl_options *o, const struct ctl_held_kind *
 {
     int status = 0;
     if (o->id != NULL)
-        status = path_of(kind, o->id, out, err);
+        status = path_of(o, kind, out, err);
     else
         snprintf(out, PATH_BYTES, "/v1/%s", kind->plural);
     if (status == 0 && o->id == NULL)
-        status = add_query(out, "worker", o->worker, err);
+        status = add_worker(o, out, err);
     if (status == 0)
         status = add_query(out, "force", o->force ? "1" : NULL, err);
     return status;
@@ -214,7 +316,7 @@ int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err)
     char path[PATH_BYTES];
     int status = revoke_path(o, kind, path, err);
     if (status == 0)
-        status = ctl_delete_agent(o, path, REVOKE_MS, &result, err);
+        status = call(o, "DELETE", path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_revoked(result.body, result.body_length, &r, err);

@@ -24,7 +24,8 @@ const char ctl_help[] =
     "                      no new workers there; or again\n"
     "  node drain ID       no new workers there, and those that it has go\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
-    "  worker|lease list   the local agent's workers, and what they let others use\n"
+    "  worker|lease list   the local agent's workers, and what they let others use; with --node\n"
+    "                      another node's, and with --all-nodes everybody's\n"
     "  worker|lease get ID\n"
     "  lease revoke ID     takes it back when its period is over\n"
     "  lease revoke --worker ID\n"
@@ -79,6 +80,8 @@ const char ctl_help[] =
     "                            worker and lease list: of these alone\n"
     "                            pool create, set: --tenant for each whose workers get it\n"
     "  --force                   revoke: at once, with all that shares a registration\n"
+    "  --node NODE               worker and lease commands: of that node, through the metaserver\n"
+    "  --all-nodes               worker and lease list: of all of them, likewise\n"
     "  -h, --help, --version\n"
     "\n"
     "Exits with 0; 1 an internal error, or something that doctor found broken; 2 a wrong command\n"
@@ -107,6 +110,8 @@ static const struct option long_options[] = {
     {"tenant", required_argument, NULL, 'T'},
     {"worker", required_argument, NULL, 'w'},
     {"force", no_argument, NULL, 'F'},
+    {"node", required_argument, NULL, 'N'},
+    {"all-nodes", no_argument, NULL, 'A'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
@@ -243,6 +248,13 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
                          "leases are revoked one by one, or a worker's at a time: see rdmactl "
                          "worker list --tenant %.60s",
                          o->tenant);
+    if (o->node != NULL && o->command != CTL_HELD_LIST && o->command != CTL_HELD_GET &&
+        o->command != CTL_LEASE_REVOKE)
+        return kedge_err(err, -EINVAL, "--node is for workers and leases alone");
+    if (o->all_nodes && (o->command != CTL_HELD_LIST || o->node != NULL || o->worker != NULL))
+        return kedge_err(err, -EINVAL,
+                         "--all-nodes is for worker list and lease list alone, without --node and "
+                         "--worker");
     if (o->secret_file != NULL &&
         (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
          (o->command != CTL_SETTING_CREATE && o->command != CTL_SETTING_SET)))
@@ -283,11 +295,11 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'f', &o->file},    {'s', &o->server},     {'t', &o->token_file},
-                 {'T', &o->tenant},  {'w', &o->worker},     {'a', &o->agent_socket},
-                 {'c', &o->config},  {'p', &o->provider},   {'d', &o->device},
-                 {'l', &o->label},   {'R', &o->reason},     {'S', &o->secret_file},
-                 {'C', &o->context}, {'n', &o->pool.number}};
+    } texts[] = {{'f', &o->file},    {'s', &o->server},      {'t', &o->token_file},
+                 {'T', &o->tenant},  {'w', &o->worker},      {'a', &o->agent_socket},
+                 {'c', &o->config},  {'p', &o->provider},    {'d', &o->device},
+                 {'l', &o->label},   {'R', &o->reason},      {'S', &o->secret_file},
+                 {'C', &o->context}, {'n', &o->pool.number}, {'N', &o->node}};
     if (option == 'T' && o->pool.tenants++ < CTL_POOL_TENANTS)
         o->pool.tenant[o->pool.tenants - 1] = text;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -329,6 +341,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             break;
         case 'F':
             o.force = true;
+            break;
+        case 'A':
+            o.all_nodes = true;
             break;
         case 'g':
             if (take_ms("--grace", optarg, &o.grace_ms, err) != 0)

@@ -211,6 +211,7 @@ static void on_tick(uv_timer_t *timer)
     struct metad *m = timer->data;
     const uint64_t now_ns = kedge_clock_ns();
     kedge_service_tick(m->service, now_ns);
+    kedge_service_advance(m->service, now_ns);
     kedge_notify_tick(now_ns);
 }
 
@@ -301,7 +302,7 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,
-        .body_bytes = KEDGE_JSON_MAX_BYTES,
+        .body_bytes = KEDGE_JSON_MAX_ANSWER_BYTES,
         .bodies_bytes = BODIES_MAX,
         .header_bytes = HEADERS_MAX,
         .handle = handle,
@@ -336,6 +337,7 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     /* While there is a server to answer with: it does not end with requests that are deferred. */
     if (service->readers != NULL)
         kedge_readers_stop(service->readers);
+    kedge_asks_stop(service);
     kedge_service_advance(service, kedge_clock_ns());
     kedge_http_server_free(m.server);
     kedge_text_fini(&m.body);

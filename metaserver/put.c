@@ -163,9 +163,8 @@ static void conclude(struct call *c, struct pending *p)
 void kedge_service_advance(struct kedge_service *s, uint64_t now)
 {
     struct kedge_reader_ask *ask;
-    if (s->readers == NULL)
-        return;
-    while ((ask = kedge_readers_next(s->readers)) != NULL) {
+    rest_held_advance(s, now);
+    while (s->readers != NULL && (ask = kedge_readers_next(s->readers)) != NULL) {
         struct pending *p = pending_of(ask);
         struct kedge_text body;
         struct kedge_service_answer answer = KEDGE_SERVICE_ANSWER;

@@ -32,6 +32,9 @@ static const struct {
     [REST_NO_WINDOW] = {"unknown-window", 404, "no such window"},
     [REST_NO_TOKEN] = {"unknown-token", 404, "no such token"},
     [REST_NO_POOL] = {"unknown-pool", 404, "no such pool"},
+    [REST_NO_LEASE] = {"unknown-lease", 404, "no such lease"},
+    [REST_NO_WORKER] = {"unknown-worker", 404, "no such worker"},
+    [REST_NO_QUESTION] = {"unknown-question", 404, "nobody waits for that answer"},
     [REST_NOTHING_SET] = {"nothing-set", 404, "nothing is set of this node"},
     [REST_METHOD] = {"method-not-allowed", 405, "this path does not know that method"},
     [REST_STALE] = {"stale-incarnation", 409, "a newer incarnation of the node is known"},
@@ -41,6 +44,7 @@ static const struct {
     [REST_FIXED] = {"fixed", 409, "that cannot be changed"},
     [REST_DANGLING] = {"dangling-reference", 409, "it refers to what is not there"},
     [REST_IN_USE] = {"in-use", 409, "something refers to it"},
+    [REST_BUSY] = {"busy", 409, "it is being dealt with at this moment"},
     [REST_GONE] = {"revision-gone", 410, "that revision is not in the trail"},
     [REST_CHANGED] = {"changed", 412, "what is there is not what was expected"},
     [REST_TOO_LARGE] = {"too-large", 413, "the body is too large"},
@@ -51,11 +55,15 @@ static const struct {
     [REST_NO_QUEUE_PAIR] = {"no-queue-pair", 503,
                             "there is no queue pair for the reader: nothing was changed"},
     [REST_WATCHES] = {"too-many-watches", 503, "there are too many streams"},
+    [REST_ASKS] = {"too-many-questions", 503, "too much is being asked of agents"},
+    [REST_UNREACHABLE] = {"agent-unreachable", 503, "the node's agent cannot be asked"},
+    [REST_LATE] = {"agent-late", 504, "the node's agent has not answered in time"},
+    [REST_SENSELESS] = {"senseless-answer", 502, "the node's agent answered what makes no sense"},
 };
 
 const char *const kedge_service_queries[KEDGE_QUERIES] = {
-    "limit", "cursor", "incarnation", "uid",      "scope", "tenant",
-    "kind",  "name",   "watch",       "revision", "label",
+    "limit", "cursor",   "incarnation", "uid",  "scope",  "tenant", "kind",    "name",
+    "watch", "revision", "label",       "node", "worker", "force",  "answers",
 };
 
 void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
@@ -113,6 +121,12 @@ void rest_stale(struct call *c, uint32_t known)
 
 bool rest_has_json(struct call *c)
 {
+    return rest_has_json_of(c, KEDGE_JSON_MAX_BYTES);
+}
+
+bool rest_has_json_of(struct call *c, size_t most)
+{
+    char detail[64];
     static const char json[] = "application/json";
     const char *type = c->request->content_type;
     size_t length = sizeof json - 1;
@@ -121,8 +135,9 @@ bool rest_has_json(struct call *c)
         rest_problem(c, REST_MEDIA_TYPE, "send Content-Type: application/json");
         return false;
     }
-    if (c->request->body_bytes > KEDGE_JSON_MAX_BYTES) {
-        rest_problem(c, REST_TOO_LARGE, "a body has at most 65536 bytes");
+    if (c->request->body_bytes > most) {
+        snprintf(detail, sizeof detail, "a body has at most %zu bytes", most);
+        rest_problem(c, REST_TOO_LARGE, detail);
         return false;
     }
     return true;
@@ -270,31 +285,52 @@ void rest_delete_node(struct call *c)
     }
 }
 
-bool rest_read_page(struct call *c, struct rest_page *out)
+bool rest_read_limit(struct call *c, uint64_t *out)
 {
     const char *limit = c->request->query[KEDGE_QUERY_LIMIT];
+    *out = DEFAULT_LIMIT;
+    if (limit == NULL || kedge_parse_u64(limit, 1, MAX_LIMIT, out) == 0)
+        return true;
+    rest_malformed(c, "limit", "must be a number from 1 to 1000");
+    return false;
+}
+
+void rest_bad_cursor(struct call *c)
+{
+    rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
+}
+
+bool rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES])
+{
     const char *cursor = c->request->query[KEDGE_QUERY_CURSOR];
-    size_t length;
-    *out = (struct rest_page){.limit = DEFAULT_LIMIT};
-    if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0) {
-        rest_malformed(c, "limit", "must be a number from 1 to 1000");
+    size_t length = 0;
+    if (cursor != NULL && (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), out,
+                                               REST_CURSOR_BYTES - 1, &length) != 0 ||
+                           length == 0 || memchr(out, '\0', length) != NULL)) {
+        rest_bad_cursor(c);
         return false;
     }
-    if (cursor == NULL)
-        return true;
-    if (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), out->after,
-                            sizeof out->after - 1, &length) == 0) {
-        out->after[length] = '\0';
-        if (kedge_json_is_id(out->after) && strlen(out->after) == length)
-            return true;
+    out[length] = '\0';
+    return true;
+}
+
+bool rest_read_page(struct call *c, struct rest_page *out)
+{
+    char after[REST_CURSOR_BYTES];
+    *out = (struct rest_page){.limit = 0};
+    if (!rest_read_limit(c, &out->limit) || !rest_read_cursor(c, after))
+        return false;
+    if (after[0] != '\0' && !kedge_json_is_id(after)) {
+        rest_bad_cursor(c);
+        return false;
     }
-    rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
-    return false;
+    memcpy(out->after, after, strlen(after) + 1);
+    return true;
 }
 
 void rest_next_cursor(struct call *c, const char *last)
 {
-    char cursor[KEDGE_BASE64_TEXT(KEDGE_STORE_ID_BYTES)];
+    char cursor[KEDGE_BASE64_TEXT(REST_CURSOR_BYTES)];
     kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
     kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
 }

@@ -15,8 +15,9 @@ struct call {
     uint64_t now;
     struct kedge_text *body;
     struct kedge_service_answer *answer;
-    enum kedge_setting_kind kind;  /* of the route, if it is about settings */
-    char id[KEDGE_STORE_ID_BYTES]; /* of the path; "" if the route has none */
+    enum kedge_setting_kind kind;      /* of the route, if it is about settings */
+    char id[KEDGE_STORE_ID_BYTES];     /* of the path; "" if the route has none */
+    char of_node[KEDGE_HELD_ID_BYTES]; /* the second id of the path: of what the node has */
     struct kedge_caller caller;
     char who[KEDGE_SETTING_WHO_BYTES]; /* that is, for the trail */
 };
@@ -32,6 +33,9 @@ enum rest_problem {
     REST_NO_WINDOW,
     REST_NO_TOKEN,
     REST_NO_POOL,
+    REST_NO_LEASE,
+    REST_NO_WORKER,
+    REST_NO_QUESTION,
     REST_NOTHING_SET,
     REST_METHOD,
     REST_STALE,
@@ -41,6 +45,7 @@ enum rest_problem {
     REST_FIXED,
     REST_DANGLING,
     REST_IN_USE,
+    REST_BUSY,
     REST_GONE,
     REST_CHANGED,
     REST_TOO_LARGE,
@@ -50,6 +55,10 @@ enum rest_problem {
     REST_STORE,
     REST_NO_QUEUE_PAIR,
     REST_WATCHES,
+    REST_ASKS,
+    REST_UNREACHABLE,
+    REST_LATE,
+    REST_SENSELESS,
 };
 
 /* Opens the problem; more members may follow, then rest_end_problem(). detail may be NULL. */
@@ -61,8 +70,10 @@ void rest_problem_of(struct call *c, enum rest_problem p, const char *field, con
 /* Another scope is needed: its name, and a sentence. */
 void rest_forbidden(struct call *c, const char *scope, const struct kedge_fault *fault);
 void rest_stale(struct call *c, uint32_t known);
-/* Whether there is a JSON body; else the answer has been given. */
+/* Whether there is a JSON body, of at most KEDGE_JSON_MAX_BYTES, or as many as are said; else the
+ * answer has been given. */
 bool rest_has_json(struct call *c);
+bool rest_has_json_of(struct call *c, size_t most);
 
 /* REST_MALFORMED. */
 void rest_malformed(struct call *c, const char *field, const char *detail);
@@ -74,7 +85,13 @@ struct rest_page {
     char after[KEDGE_STORE_ID_BYTES];
 };
 bool rest_read_page(struct call *c, struct rest_page *out);
-/* Appends the cursor of a page that ended with `last`. */
+/* Its parts, for cursors that are not names: how many; and the text of the cursor, "" without one.
+ */
+enum { REST_CURSOR_BYTES = 192 };
+bool rest_read_limit(struct call *c, uint64_t *out);
+bool rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
+void rest_bad_cursor(struct call *c);
+/* Appends the cursor of a page that ended with `last`, which is shorter than REST_CURSOR_BYTES. */
 void rest_next_cursor(struct call *c, const char *last);
 
 /* Finds the request's route, sees whether the caller may, and has it answered. */
@@ -99,6 +116,17 @@ void rest_delete_setting(struct call *c);
 
 void rest_get_configuration(struct call *c);
 void rest_list_events(struct call *c);
+
+/* What agents are asked for: workers and leases; and PUT /v1/nodes/{id}/answers/{question}. */
+void rest_list_leases(struct call *c);
+void rest_get_lease(struct call *c);
+void rest_delete_leases(struct call *c); /* of a worker */
+void rest_delete_lease(struct call *c);
+void rest_list_workers(struct call *c);
+void rest_get_worker(struct call *c);
+void rest_put_answer(struct call *c);
+/* Answers those clients whose question has ended; of all nodes, asks the next one. */
+void rest_held_advance(struct kedge_service *s, uint64_t now);
 
 /* PUT /v1/nodes/{id}. */
 void rest_put_node(struct call *c);

@@ -13,7 +13,8 @@
 /* What a client says of watching. */
 struct wish {
     bool watch;
-    bool known; /* it has this revision */
+    bool known;   /* it has this revision */
+    bool answers; /* it is the node's agent, and answers questions */
     uint64_t revision;
 };
 
@@ -22,9 +23,13 @@ static bool read_wish(struct call *c, struct wish *out)
 {
     const char *watch = c->request->query[KEDGE_QUERY_WATCH];
     const char *revision = c->request->query[KEDGE_QUERY_REVISION];
-    *out = (struct wish){.watch = watch != NULL, .known = revision != NULL};
+    const char *answers = c->request->query[KEDGE_QUERY_ANSWERS];
+    *out = (struct wish){
+        .watch = watch != NULL, .known = revision != NULL, .answers = answers != NULL};
     if (watch != NULL && strcmp(watch, "1") != 0)
         rest_malformed(c, "watch", "must be 1");
+    else if (answers != NULL && (watch == NULL || strcmp(answers, "1") != 0))
+        rest_malformed(c, "answers", "must be 1, and is for watch=1 alone");
     else if (revision != NULL && watch == NULL)
         rest_malformed(c, "revision", "is for watch=1 alone");
     else if (revision != NULL && kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
@@ -49,18 +54,32 @@ static void begin_stream(struct call *c, int status, struct kedge_watch *watch)
     }
 }
 
+/* Who may read a configuration need not be the one who speaks for the node. Else the answer has
+ * been given. */
+static bool may_answer(struct call *c)
+{
+    struct kedge_fault fault;
+    if (kedge_access_decide(&c->caller, !c->s->tokens_needed, KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN,
+                            c->id, &fault) == 0)
+        return true;
+    rest_forbidden(c, kedge_need_name(KEDGE_NEED_ADMIN), &fault);
+    return false;
+}
+
 void rest_get_configuration(struct call *c)
 {
     struct kedge_meta_view view;
     struct kedge_watch *watch = NULL;
     struct wish wish;
-    if (!read_wish(c, &wish))
+    if (!read_wish(c, &wish) || (wish.answers && !may_answer(c)))
         return;
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
         rest_problem(c, REST_NO_NODE, NULL);
     } else if (wish.watch) {
         int status = kedge_watch_configuration(c->s, c->id, wish.known, wish.revision,
                                                c->request->token, c->now, &watch);
+        if (status == 0 && wish.answers)
+            kedge_watch_answers(watch);
         begin_stream(c, status, watch);
     } else {
         c->answer->revision = kedge_settings_revision(c->s->settings);
@@ -78,7 +97,7 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
     const char *name = c->request->query[KEDGE_QUERY_NAME];
     *out = (struct kedge_watch_filter){.of_kind = kind != NULL};
     if (kind != NULL && kedge_setting_kind_parse(kind, &out->kind) != 0)
-        rest_malformed(c, "kind", "must be tenant, window, token, node or pool");
+        rest_malformed(c, "kind", "must be tenant, window, token, node, pool or lease");
     else if (name != NULL && !kedge_setting_is_name(name, sizeof out->name - 1))
         rest_malformed(c, "name", "must be the name of such a thing");
     else {

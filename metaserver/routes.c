@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "metaserver/json.h"
 #include "rest_private.h"
 
+enum { IDS_MAX = 2 };
+
 struct route {
     const char *method; /* GET serves HEAD too */
-    const char *path;   /* {} stands for an id */
+    const char *path;   /* {} stands for an id, of which there are two at most */
     enum kedge_need need;
     enum kedge_need_agent agent;
     void (*handle)(struct call *c);
@@ -38,6 +41,7 @@ static const struct route routes[] = {
     {"GET", "/v1/nodes/{}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
      rest_get_configuration, 0},
     {"PUT", "/v1/nodes/{}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0},
+    {"PUT", "/v1/nodes/{}/answers/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_answer, 0},
     {"GET", "/v1/nodes/{}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,
      KEDGE_NODE},
     {"PUT", "/v1/nodes/{}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_put_setting,
@@ -48,6 +52,12 @@ static const struct route routes[] = {
     SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT),
     SETTINGS("/v1/windows", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_WINDOW),
     SETTINGS("/v1/tokens", KEDGE_NEED_LOCK, KEDGE_NEED_LOCK, KEDGE_TOKEN),
+    {"GET", "/v1/leases", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_leases, 0},
+    {"DELETE", "/v1/leases", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_leases, 0},
+    {"GET", "/v1/leases/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0},
+    {"DELETE", "/v1/leases/{}:{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_lease, 0},
+    {"GET", "/v1/workers", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_workers, 0},
+    {"GET", "/v1/workers/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0},
     {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0},
     {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0},
     {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0},
@@ -57,33 +67,46 @@ static const struct route routes[] = {
 /* clang-format on */
 #define ROUTES (sizeof routes / sizeof routes[0])
 
-/* Whether a request's path is of this form; the id, if it has one, is [*id, *id + *length). */
-static bool matches(const char *form, const char *path, const char **id, size_t *length)
+/* The ids in a path. */
+struct ids {
+    const char *at[IDS_MAX];
+    size_t length[IDS_MAX];
+    int count;
+};
+
+/* Whether a request's path is of this form. An id has no '/', and nothing of what comes after it
+ * there. */
+static bool matches(const char *form, const char *path, struct ids *out)
 {
-    const char *hole = strstr(form, "{}");
-    *length = 0;
-    *id = NULL;
-    if (hole == NULL)
-        return strcmp(path, form) == 0;
-    const char *after = hole + 2;
-    size_t prefix = (size_t)(hole - form), suffix = strlen(after), whole = strlen(path);
-    if (whole <= prefix + suffix || strncmp(path, form, prefix) != 0 ||
-        strcmp(path + whole - suffix, after) != 0)
-        return false;
-    *id = path + prefix;
-    *length = whole - prefix - suffix;
-    return memchr(*id, '/', *length) == NULL;
+    *out = (struct ids){.count = 0};
+    while (*form != '\0') {
+        if (*form != '{') {
+            if (*form++ != *path++)
+                return false;
+            continue;
+        }
+        form += 2;
+        const char ends[] = {'/', *form, '\0'};
+        const size_t length = strcspn(path, ends);
+        KEDGE_ASSERT(out->count < IDS_MAX);
+        out->at[out->count] = path;
+        out->length[out->count++] = length;
+        if (length == 0)
+            return false;
+        path += length;
+    }
+    return *path == '\0';
 }
 
 /* The route of a request; else the answer has been given. */
-static const struct route *find(struct call *c, const char **id, size_t *length)
+static const struct route *find(struct call *c, struct ids *ids)
 {
     const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
     char *allow = c->answer->allow, detail[sizeof c->answer->allow + 16];
     size_t used = 0, size = sizeof c->answer->allow;
     for (size_t i = 0; i < ROUTES; i++) {
         const struct route *r = &routes[i];
-        if (!matches(r->path, c->request->path, id, length))
+        if (!matches(r->path, c->request->path, ids))
             continue;
         if (strcmp(r->method, method) == 0) {
             allow[0] = '\0';
@@ -94,7 +117,11 @@ static const struct route *find(struct call *c, const char **id, size_t *length)
                                      r->method, strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
     }
     if (used == 0) {
-        rest_problem(c, REST_NO_ROUTE, NULL);
+        rest_problem(c, REST_NO_ROUTE,
+                     strncmp(c->request->path, "/v1/leases/", 11) == 0 ||
+                             strncmp(c->request->path, "/v1/workers/", 12) == 0
+                         ? "ids of leases and workers begin with their node's: NODE:ID"
+                         : NULL);
         return NULL;
     }
     snprintf(detail, sizeof detail, "use one of %s", allow);
@@ -145,22 +172,32 @@ static void identify(struct call *c)
         snprintf(c->who, sizeof c->who, "%s", r->who != NULL ? r->who : "unknown");
 }
 
+/* "" for one that is too long, which is none. */
+static void copy_id(const struct ids *ids, int which, char *out, size_t size)
+{
+    if (which < ids->count && ids->length[which] < size)
+        memcpy(out, ids->at[which], ids->length[which]);
+}
+
 void rest_route(struct call *c)
 {
-    const char *id;
-    size_t length;
-    const struct route *route = find(c, &id, &length);
+    struct ids ids;
+    const struct route *route = find(c, &ids);
     if (route == NULL)
         return;
-    if (id != NULL && length < sizeof c->id)
-        memcpy(c->id, id, length);
+    copy_id(&ids, 0, c->id, sizeof c->id);
+    copy_id(&ids, 1, c->of_node, sizeof c->of_node);
     identify(c);
     if (!may(c, route))
         return;
-    if (id != NULL && !kedge_json_is_id(c->id)) {
+    if (ids.count > 0 && !kedge_json_is_id(c->id)) {
         rest_malformed(c, "id",
                        "an id is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a letter or "
                        "digit");
+        return;
+    }
+    if (ids.count > 1 && !kedge_held_is_id(c->of_node)) {
+        rest_malformed(c, "id", "an agent's own ids are 1 to 47 of 0-9, a-f and '-'");
         return;
     }
     c->kind = route->kind;

@@ -205,6 +205,25 @@ static void setting_metrics(const struct kedge_service *s, struct kedge_text *ou
                      s->watch_count);
 }
 
+static void ask_metrics(const struct kedge_service *s, struct kedge_text *out)
+{
+    const struct kedge_asks_counters *n = &s->asks.n;
+    kedge_metric_one(out, "kedge_metad_questions_open", KEDGE_METRIC_GAUGE,
+                     "Questions to agents that wait for their answers.", s->asks.count);
+    kedge_metric_one(out, "kedge_metad_questions_total", KEDGE_METRIC_COUNTER,
+                     "Questions that agents were asked.", n->asked);
+    kedge_metric_head(out, "kedge_metad_answers_total", KEDGE_METRIC_COUNTER,
+                      "What agents answered.");
+    labelled(out, "kedge_metad_answers_total", "what", "sensible", n->answered - n->senseless);
+    labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
+    labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
+    kedge_metric_head(out, "kedge_metad_questions_failed_total", KEDGE_METRIC_COUNTER,
+                      "Questions that got no answer, or could not be asked.");
+    labelled(out, "kedge_metad_questions_failed_total", "why", "unreachable", n->unreachable);
+    labelled(out, "kedge_metad_questions_failed_total", "why", "late", n->late);
+    labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
+}
+
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
 {
     const struct kedge_service_counters *c = &s->count;
@@ -238,6 +257,7 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
         reader_metrics(kedge_readers_count(s->readers), out);
     if (s->settings != NULL)
         setting_metrics(s, out);
+    ask_metrics(s, out);
     kedge_metric_one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,
                      "Writes that the store refused.", c->store_errors);
     kedge_metric_one(out, "kedge_metad_http_refused_connections_total", KEDGE_METRIC_COUNTER,

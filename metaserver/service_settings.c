@@ -36,6 +36,10 @@ static int load_setting(void *user, const struct kedge_store_setting *stored)
     int status = decode(stored->kind, stored->name, stored->body, &setting, &l->fault);
     if (status != 0)
         return status;
+    if (setting.kind >= KEDGE_SETTING_KINDS) {
+        snprintf(l->fault.detail, sizeof l->fault.detail, "leases are no setting");
+        return -EINVAL;
+    }
     if (setting.kind == KEDGE_TOKEN && kedge_token_is_bare(&setting.token)) {
         snprintf(l->fault.detail, sizeof l->fault.detail, "token %.63s has no hash", setting.name);
         return -EINVAL;
@@ -141,9 +145,10 @@ int kedge_service_change(struct kedge_service *s, const struct kedge_setting_cha
     kedge_log(KEDGE_LOG_INFO, "setting changed",
               "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
               kedge_setting_kind_name(change->kind), change->name, change->revision,
-              !change->had  ? "created"
-              : change->has ? "replaced"
-                            : "deleted",
+              change->kind == KEDGE_LEASE ? "revoked"
+              : !change->had              ? "created"
+              : change->has               ? "replaced"
+                                          : "deleted",
               change->who);
     kedge_watches_wake(s);
     return 0;

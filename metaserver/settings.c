@@ -25,6 +25,7 @@ static bool same_tenant(const struct kedge_setting *a, const struct kedge_settin
 static bool same_window(const struct kedge_setting *a, const struct kedge_setting *b);
 static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault);
 static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault);
+static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault);
 
 static const struct kind {
     const char *name;
@@ -46,6 +47,8 @@ static const struct kind {
                     kedge_node_validate, kedge_node_same},
     [KEDGE_POOL] = {"pool", UP_TO(pool), KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
                     kedge_pool_same},
+    [KEDGE_LEASE] = {"lease", UP_TO(revocation), 0, KEDGE_SETTING_NAME_BYTES - 1,
+                     validate_revocation, NULL},
 #undef UP_TO
 };
 static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
@@ -64,7 +67,7 @@ const char *kedge_window_scope_name(enum kedge_window_scope scope)
 
 int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out)
 {
-    for (int i = 0; i < KEDGE_SETTING_KINDS; i++)
+    for (int i = 0; i < KEDGE_TRAIL_KINDS; i++)
         if (strcmp(kinds[i].name, name) == 0) {
             *out = (enum kedge_setting_kind)i;
             return 0;
@@ -238,6 +241,19 @@ static int validate_window(struct kedge_setting *setting, struct kedge_fault *fa
     return 0;
 }
 
+bool kedge_held_is_id(const char *id)
+{
+    size_t length = strlen(id);
+    return length >= 1 && length < KEDGE_HELD_ID_BYTES && strspn(id, "0123456789abcdef-") == length;
+}
+
+static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    return kedge_held_is_id(setting->revocation.id)
+               ? 0
+               : bad(fault, -EINVAL, "", "names neither a lease nor a worker");
+}
+
 int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
 {
     const struct kind *kind = &kinds[setting->kind];
@@ -391,6 +407,15 @@ int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_settin
     return 0;
 }
 
+void kedge_settings_plan_revocation(const struct kedge_settings *s, const char *node,
+                                    const struct kedge_revocation *revocation,
+                                    struct kedge_setting_change *out)
+{
+    const struct kedge_setting from = {.kind = KEDGE_LEASE, .revocation = *revocation};
+    begin_change(s, KEDGE_LEASE, node, &from, out);
+    snprintf(out->from.name, sizeof out->from.name, "%s", node);
+}
+
 /* ---- changing ------------------------------------------------------------------------------- */
 
 static void set(struct kedge_settings *s, const struct kedge_setting *to)
@@ -436,7 +461,7 @@ void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_c
     KEDGE_ASSERT(change->revision == s->revision + 1);
     if (change->has)
         set(s, &change->to);
-    else
+    else if (change->kind != KEDGE_LEASE)
         unset(s, change->kind, change->name);
     add_to_trail(s, change);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "held_json.h"
 #include "json_read.h"
 #include "node_json.h"
 #include "token_json.h"
@@ -108,7 +109,9 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
         return node_json_decode(at, root, &s->node);
     case KEDGE_POOL:
         return pool_json_decode(at, root, &s->pool);
-    case KEDGE_SETTING_KINDS:
+    case KEDGE_LEASE:
+        return revocation_json_decode(at, root, &s->revocation);
+    case KEDGE_TRAIL_KINDS:
         break;
     }
     return json_bad(at, "", "unknown kind");
@@ -195,7 +198,10 @@ static void write_members(struct kedge_text *out, const struct kedge_setting *s)
     case KEDGE_POOL:
         pool_json_write(out, &s->pool);
         return;
-    case KEDGE_SETTING_KINDS:
+    case KEDGE_LEASE:
+        revocation_json_write(out, &s->revocation);
+        return;
+    case KEDGE_TRAIL_KINDS:
         return;
     }
 }

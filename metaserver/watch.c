@@ -29,6 +29,7 @@ struct kedge_watch {
     struct kedge_service *s;
     void *token;
     bool trail;                            /* watches the trail; else the configuration */
+    bool answers;                          /* and is the node's agent, which is asked questions */
     bool known;                            /* the client has something */
     uint64_t revision;                     /* which is this */
     char node[KEDGE_STORE_ID_BYTES];       /* of the configuration */
@@ -79,6 +80,23 @@ int kedge_watch_configuration(struct kedge_service *s, const char *node, bool kn
     snprintf(w->node, sizeof w->node, "%s", node);
     *out = w;
     return 0;
+}
+
+void kedge_watch_answers(struct kedge_watch *w)
+{
+    w->answers = true;
+}
+
+/* An agent begins anew before its former stream is known to be dead: the newest comes first. */
+struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node)
+{
+    struct kedge_watch *w;
+    LIST_FOREACH(w, &s->watches, link)
+    {
+        if (w->answers && strcmp(w->node, node) == 0)
+            return w;
+    }
+    return NULL;
 }
 
 int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
@@ -138,6 +156,7 @@ static void release(struct kedge_watch *w)
 void kedge_watch_free(struct kedge_watch *w)
 {
     release(w);
+    kedge_asks_lose(w->s, w);
     LIST_REMOVE(w, link);
     w->s->watch_count--;
     free(w);
@@ -228,6 +247,12 @@ int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, si
         return 0;
     }
     release(w);
+    if (w->answers && kedge_asks_next(w->s, w, &w->piece)) {
+        *bytes = w->piece.data;
+        *length = w->piece.length;
+        w->beat_at = now + KEDGE_WATCH_BEAT_NS;
+        return w->piece.error;
+    }
     int status = w->trail ? next_events(w, bytes, length) : next_configuration(w, bytes, length);
     if (status != 0)
         return status;
@@ -238,6 +263,11 @@ int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, si
     if (*length > 0)
         w->beat_at = now + KEDGE_WATCH_BEAT_NS;
     return 0;
+}
+
+void kedge_watch_wake(struct kedge_watch *w)
+{
+    w->s->wake(w->token);
 }
 
 void kedge_watches_wake(struct kedge_service *s)

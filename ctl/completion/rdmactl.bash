@@ -20,7 +20,8 @@ _rdmactl() {
         case ${line[i]} in
         --context) context=(--context "${line[++i]-}") ;;
         --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
-        --agent-socket) agent=(--agent-socket "${line[++i]-}") ;;
+        --agent-socket) agent+=(--agent-socket "${line[++i]-}") ;;
+        --node) agent+=(--node "${line[++i]-}") ;;
         -o | --output | --secret-file | --config | --provider | --device | -f | --file | --revision | --tenant | --worker | \
             --label | --reason | --grace | --number | --mr-lease) ((++i)) ;;
         -*) ;;
@@ -33,7 +34,8 @@ _rdmactl() {
     --device) choices=$(ls /sys/class/infiniband 2>/dev/null) ;;
     --context) choices="$(_rdmactl_names context name) none" ;;
     --tenant) choices=$(_rdmactl_names tenant name "${context[@]}" "${server[@]}") ;;
-    --worker) choices=$(_rdmactl_names worker id "${context[@]}" "${agent[@]}") ;;
+    --worker) choices=$(_rdmactl_names worker id "${context[@]}" "${server[@]}" "${agent[@]}") ;;
+    --node) choices=$(_rdmactl_names node id "${context[@]}" "${server[@]}") ;;
     --agent-socket | --config | -f | --file | --token-file | --secret-file)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
@@ -49,7 +51,7 @@ _rdmactl() {
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
         echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --file \
-            --revision --tenant --worker --force --label --reason --grace --wait --number --mr-lease --help --version
+            --revision --tenant --worker --force --node --all-nodes --label --reason --grace --wait --number --mr-lease --help --version
         return
     fi
     case "${words[*]}" in
@@ -62,7 +64,7 @@ _rdmactl_words() { # word so far
     event) echo list watch ;;
     context) echo list get use set delete ;;
     "worker get" | "lease get" | "lease revoke")
-        _rdmactl_names "${words[0]}" id "${context[@]}" "${agent[@]}" ;;
+        _rdmactl_names "${words[0]}" id "${context[@]}" "${server[@]}" "${agent[@]}" ;;
     "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
         "token get" | "token set" | "token delete" | "pool get" | "pool set" | "pool delete")
         _rdmactl_names "${words[0]}" name "${context[@]}" "${server[@]}" ;;

@@ -77,6 +77,7 @@ body_of() { # path
     /v1/nodes/\{id\}) node 5 1 ;;
     /v1/nodes/\{id\}/renew) echo '{"incarnation":5}' ;;
     /v1/nodes/\{id\}/applied) echo '{"incarnation":5,"revision":0,"seen":0}' ;;
+    /v1/nodes/\{id\}/answers/*) echo '{"status":200,"body":{}}' ;;
     /v1/tenants/*) echo '{"uids":[1000]}' ;;
     /v1/windows/*) echo '{"scope":"device"}' ;;
     /v1/tokens/*) echo '{"scope":"reader"}' ;;
@@ -89,6 +90,11 @@ declare -A seen=()
 while read -r path method schemes; do
     target=${path//\{id\}/n1}
     target=${target//\{name\}/x1}
+    target=${target//\{node\}/n1}
+    target=${target//\{question\}/0123456789abcdef}
+    target=${target//\{worker\}/1-00000001}
+    target=${target//\{lease\}/1-00000001-1}
+    [[ "$method $path" != "DELETE /v1/leases" ]] || target="$path?worker=n1:1-00000001"
     for caller in "${callers[@]}"; do
         ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 1)" /v1/nodes/n1
         options=(-H "@$work/$caller.header" -X "$method")
@@ -100,7 +106,8 @@ while read -r path method schemes; do
         *) wanted=403 ;;
         esac
         if [[ $schemes == - ]] || allowed "$caller" "$schemes"; then
-            [[ $status == 20[014] || $status == 404 ]] || fail "$method $path as $caller: $status: $(cat "$work/body")"
+            # n1 has no agent here that could be asked.
+            [[ $status == 20[014] || $status == 404 || ($status == 503 && $(jq -r .type "$work/body") == *:agent-unreachable) ]] || fail "$method $path as $caller: $status: $(cat "$work/body")"
         else
             [[ $status == "$wanted" ]] || fail "$method $path as $caller: $status, not $wanted: $(cat "$work/body")"
             grep -qi '^www-authenticate: Bearer' "$work/headers" || fail "$method $path as $caller: no WWW-Authenticate"
@@ -132,6 +139,16 @@ done <"$work/documented"
 ok "$tried requests of ${#callers[@]} callers got the status that the document says (401: ${seen[401]}, 403: ${seen[403]})"
 ask /v1/nothing
 expect 404 "an unknown path is 404, whoever asks"
+
+# Who may be asked what a node's workers do: who may speak for the node.
+ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 1)" /v1/nodes/n1
+for caller in reader operator other; do
+    ask -H "@$work/$caller.header" '/v1/nodes/n1/configuration?watch=1&answers=1'
+    expect 403 "$caller is not asked"
+done
+ask -H "@$work/own.header" --max-time 2 '/v1/nodes/n1/configuration?watch=1&answers=1' # a stream: curl gives up, and has the status
+grep -q '^HTTP/1.1 200' "$work/headers" || fail "the node's agent is not asked: $(cat "$work/headers")"
+ok "the node's agent is"
 
 # What an agent may say.
 ask -H "@$work/own.header" -X PUT -H 'Content-Type: application/json' --data-binary "$(node 5 3)" /v1/nodes/n1

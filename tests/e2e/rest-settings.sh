@@ -112,6 +112,49 @@ ask -X DELETE /v1/windows/of-web
 expect 204 "it is deleted"
 send PUT /v1/windows/none '{"scope":"tenant","tenant":"nobody"}'
 compare '/v1/windows/{name}' PUT 409
+# What only an agent knows: one that follows, and answers what it is asked with the examples.
+curl -sN --max-time 300 -o "$work/stream" "$url/v1/nodes/host-17/configuration?watch=1&answers=1" &
+agent=$!
+trap 'kill -KILL "$agent" 2>/dev/null || true; cleanup' EXIT
+for _ in $(seq 200); do [[ ! -s $work/stream ]] || break; sleep 0.05; done
+asked=0
+# The agent answers the next question with that status and body; sets $told.
+agent_answers() { # status body
+    local line=
+    asked=$((asked + 1))
+    for _ in $(seq 200); do
+        line=$(sed -n '/"ask"/p' "$work/stream" | sed -n "${asked}p")
+        [[ -z $line ]] || break
+        sleep 0.05
+    done
+    [[ -n $line ]] || fail "the agent was not asked"
+    told=$(curl -s -o "$work/told" -w '%{http_code}' -X PUT -H 'Content-Type: application/json' \
+        --data-binary "{\"status\":$1,\"body\":$2}" "$url/v1/nodes/host-17/answers/$(jq -r .ask.id <<<"$line")")
+}
+own='walk(if type == "object" then with_entries(if .key == "id" or .key == "worker" then .value |= ltrimstr("host-17:") else . end) else . end)'
+through() { # path in the document, method, status, path
+    local client body
+    body=$(told "$1" "$2" "$3" | jq "$own | del(.unreachable)")
+    ask -X "$2" "$4" &
+    client=$!
+    agent_answers "$3" "$body"
+    [[ $told == 204 ]] || fail "the agent's answer is not taken: $told: $(cat "$work/told")"
+    wait "$client"
+    status=$(sed -n '1s/^HTTP[^ ]* \([0-9]*\).*/\1/p' "$work/headers")
+    compare "$1" "$2" "$3"
+}
+[[ $(told '/v1/nodes/{id}/answers/{question}' PUT request | jq -cS .body) == \
+    "$(told /v1/leases GET 200 | jq -cS "$own | del(.unreachable)")" ]] || fail "an agent's page is not what is shown of it"
+through /v1/leases GET 200 /v1/leases
+through '/v1/leases/{node}:{lease}' GET 200 /v1/leases/host-17:12-9f01ab34-1
+through '/v1/leases/{node}:{lease}' DELETE 200 /v1/leases/host-17:12-9f01ab34-1
+through /v1/workers GET 200 '/v1/workers?node=host-17'
+through '/v1/workers/{node}:{worker}' GET 200 /v1/workers/host-17:12-9f01ab34
+send PUT /v1/nodes/host-17/answers/6a09e667f3bcc908 "$(told '/v1/nodes/{id}/answers/{question}' PUT request)"
+compare '/v1/nodes/{id}/answers/{question}' PUT 404
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null || true
+trap cleanup EXIT
 documented=$(printf '%s\n' "${lines[@]}" | grep -v $'\trequest\t' | grep -cv $'PUT\t422\t') # soft has DC and RC
 ((count == documented)) || fail "$count of the $documented examples were tried"
 ok "$count examples are true"

@@ -95,7 +95,10 @@ static void check_kind(const struct kedge_setting *s)
     case KEDGE_POOL:
         check_pool(&s->pool);
         return;
-    case KEDGE_SETTING_KINDS:
+    case KEDGE_LEASE:
+        KEDGE_ASSERT(kedge_held_is_id(s->revocation.id));
+        return;
+    case KEDGE_TRAIL_KINDS:
         return;
     }
 }
@@ -136,7 +139,7 @@ static void check(enum kedge_setting_kind kind, const uint8_t *data, size_t size
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+    for (int kind = 0; kind < KEDGE_TRAIL_KINDS; kind++)
         check((enum kedge_setting_kind)kind, data, size);
     check_report(data, size);
     return 0;

@@ -23,6 +23,8 @@ void kedge_text_init(struct kedge_text *t, size_t max_bytes);
 void kedge_text_fini(struct kedge_text *t);
 /* Empties it and forgets the error; keeps the memory. */
 void kedge_text_reset(struct kedge_text *t);
+/* Takes back what came after the first `length` bytes, and an error with it. */
+void kedge_text_cut(struct kedge_text *t, size_t length);
 /* The text so far, never NULL; borrowed until the next change. */
 const char *kedge_text_str(const struct kedge_text *t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the metaserver and the local agent. Blocks, 5 s at most. */
+/* Asks the metaserver and the local agent. Blocks, 5 s at most unless it is said. */
 #ifndef CTL_FETCH_H
 #define CTL_FETCH_H
 
@@ -15,8 +15,9 @@ enum { CTL_URL_BYTES = 1024 };
 /* Borrowed. */
 struct ctl_request {
     const char *method, *path;
-    const char *header; /* one more, "Name: value"; or NULL */
-    const char *body;   /* JSON; or NULL */
+    const char *header;  /* one more, "Name: value"; or NULL */
+    const char *body;    /* JSON; or NULL */
+    unsigned timeout_ms; /* 0: 5 s */
 };
 /* Any request to the metaserver, otherwise as above. */
 int ctl_call_server(const struct ctl_options *o, const struct ctl_request *request,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent holds for its workers: themselves and their leases, as rdmactl shows them. Plain
+/* What agents hold for their workers: themselves and their leases, as rdmactl shows them. Plain
  * structs; decode_held.c alone knows that they are JSON. Any thread. */
 #ifndef CTL_HELD_H
 #define CTL_HELD_H
@@ -9,7 +9,12 @@
 
 #include "base/error.h"
 
-enum { CTL_HELD_COLUMNS = 14, CTL_CELL_BYTES = 80 };
+enum {
+    CTL_HELD_COLUMNS = 14,
+    CTL_CELL_BYTES = 112, /* an id with its node's fits */
+    CTL_CURSOR_BYTES = 256,
+    CTL_GAP_BYTES = 512,
+};
 
 enum ctl_unit { CTL_PLAIN, CTL_BYTES, CTL_MS };
 
@@ -38,7 +43,13 @@ struct ctl_held {
 struct ctl_held_page {
     struct ctl_held *item; /* owned */
     size_t count;
-    char next[64]; /* the next page's cursor; "": there is none */
+    char next[CTL_CURSOR_BYTES]; /* the next page's cursor; "": there is none */
+    struct ctl_held_gap {        /* of all nodes: one that could not be asked */
+        char node[CTL_CELL_BYTES];
+        char why[CTL_GAP_BYTES];
+        char *json; /* owned */
+    } * gap;        /* owned */
+    size_t gaps;
 };
 
 /* 0, or -EBADMSG, -ENOMEM and nothing to fini. */

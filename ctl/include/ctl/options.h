@@ -76,6 +76,9 @@ struct ctl_options {
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
     bool force;                     /* of LEASE_REVOKE */
+    const char *node;               /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:
+                                     * of this host, or as the ids say */
+    bool all_nodes;                 /* of HELD_LIST, likewise */
     const char *secret_file;        /* of SETTING_CREATE and _SET of a token: its secret */
     const char *context;            /* of --context; or NULL */
     const char *server;             /* a URL, or "unix:" and a path */

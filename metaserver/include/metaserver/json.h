@@ -11,7 +11,8 @@
 #include "metaserver/fault.h"
 #include "metaserver/readers.h"
 
-#define KEDGE_JSON_MAX_BYTES 65536 /* of a body */
+#define KEDGE_JSON_MAX_BYTES        65536       /* of a body */
+#define KEDGE_JSON_MAX_ANSWER_BYTES (256 << 10) /* of an agent's: a worker's leases fit */
 
 /* [a-z0-9][a-z0-9.-]{0,62} */
 bool kedge_json_is_id(const char *id);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "metaserver/asks.h"
 #include "metaserver/core.h"
 #include "metaserver/readers.h"
 #include "metaserver/watch.h"
@@ -44,6 +45,7 @@ struct kedge_service_counters {
 };
 
 struct kedge_service_answer;
+struct kedge_held;
 
 struct kedge_service {
     struct kedge_meta *meta;         /* borrowed */
@@ -63,6 +65,8 @@ struct kedge_service {
     uint32_t watch_count;
     LIST_HEAD(, kedge_watch) watches;
     struct kedge_watch_document *document; /* the newest that is being sent, or NULL */
+    struct kedge_asks asks;                /* of agents */
+    LIST_HEAD(, kedge_held) held;          /* what clients ask of them */
     struct kedge_service_endpoint endpoint;
     uint64_t node_lease_ns;
     struct kedge_service_counters count;
@@ -91,6 +95,10 @@ enum kedge_service_query {
     KEDGE_QUERY_WATCH,
     KEDGE_QUERY_REVISION,
     KEDGE_QUERY_LABEL,
+    KEDGE_QUERY_NODE,
+    KEDGE_QUERY_WORKER,
+    KEDGE_QUERY_FORCE,
+    KEDGE_QUERY_ANSWERS,
     KEDGE_QUERIES,
 };
 /* "limit", ...: what they are called. */

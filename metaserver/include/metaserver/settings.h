@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators set: tenants, windows, tokens, nodes and pools, and the trail of who changed what.
+/* What operators set: tenants, windows, tokens, nodes and pools, and the trail of who changed what
+ * and who revoked which leases.
  *
  * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
  * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
@@ -34,20 +35,24 @@ enum {
     KEDGE_POOL_TENANTS = KEDGE_TENANTS_MAX, /* of one pool */
     KEDGE_POOL_LEASE_MIN_MS = 10,
     KEDGE_POOL_LEASE_MAX_MS = 3600000,
-    KEDGE_SETTING_TAGS = 8, /* that an If-Match may list */
+    KEDGE_SETTING_TAGS = 8,   /* that an If-Match may list */
+    KEDGE_HELD_ID_BYTES = 48, /* of what an agent keeps: a lease, a worker */
 };
 #define KEDGE_SETTING_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
 #define KEDGE_TENANT_MEMORY_MIN  65536               /* bytes; less is no arena */
 #define KEDGE_GRACE_MAX_MS       (KEDGE_SETTING_NUMBER_MAX / 1000000)
 
-/* Those that others refer to come first: so they are restored. */
+/* Those that others refer to come first: so they are restored. Leases are no setting: agents keep
+ * them, and the trail alone has their revocations. */
 enum kedge_setting_kind {
     KEDGE_TENANT,
     KEDGE_WINDOW,
     KEDGE_TOKEN,
     KEDGE_NODE,
     KEDGE_POOL,
-    KEDGE_SETTING_KINDS
+    KEDGE_SETTING_KINDS,
+    KEDGE_LEASE = KEDGE_SETTING_KINDS,
+    KEDGE_TRAIL_KINDS
 };
 
 /* Both included. */
@@ -123,6 +128,13 @@ struct kedge_pool {
     char tenants[KEDGE_POOL_TENANTS][KEDGE_TENANT_NAME_MAX + 1];
 };
 
+/* Leases of a worker of a node that were taken back. Whose node is the name of it. */
+struct kedge_revocation {
+    char id[KEDGE_HELD_ID_BYTES]; /* of the lease, or of the worker, as the agent has it */
+    bool worker;                  /* all of that worker's */
+    bool force;
+};
+
 struct kedge_setting {
     enum kedge_setting_kind kind;
     char name[KEDGE_SETTING_NAME_BYTES];
@@ -133,6 +145,7 @@ struct kedge_setting {
         struct kedge_token token;
         struct kedge_node node;
         struct kedge_pool pool;
+        struct kedge_revocation revocation;
     };
 };
 
@@ -212,6 +225,12 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
 int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
                                const char *name, const struct kedge_setting_match *match,
                                struct kedge_setting_change *out, struct kedge_fault *fault);
+/* The entry of a revocation on that node: no setting changes. */
+void kedge_settings_plan_revocation(const struct kedge_settings *s, const char *node,
+                                    const struct kedge_revocation *revocation,
+                                    struct kedge_setting_change *out);
+/* Whether it can be the id of a worker or a lease: agents alone know which there are. */
+bool kedge_held_is_id(const char *id);
 /* Carries out the last plan, if it is to change something. The trail keeps no hash of a token. */
 void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change);
 /* What of the trail goes when `change` comes: every revision up to this one; 0: none. */

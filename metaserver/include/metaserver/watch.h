@@ -37,6 +37,12 @@ bool kedge_watch_wants(const struct kedge_watch_filter *filter,
 int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
                               uint64_t revision, void *token, uint64_t now,
                               struct kedge_watch **out);
+/* The client is the node's agent, and answers questions (asks.h): it gets them too, each as a line
+ * with a member "ask". */
+void kedge_watch_answers(struct kedge_watch *w);
+/* The newest stream of that node whose client does; NULL: there is none. */
+struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node);
+
 /* The trail above a revision that it has. */
 int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
                        uint64_t revision, void *token, uint64_t now, struct kedge_watch **out);
@@ -53,6 +59,8 @@ void kedge_watch_bind(struct kedge_watch *w, const struct kedge_setting *token, 
 int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length);
 void kedge_watch_free(struct kedge_watch *w);
 
+/* Wakes one: there may be more for it. */
+void kedge_watch_wake(struct kedge_watch *w);
 /* Wakes all: something has changed. */
 void kedge_watches_wake(struct kedge_service *s);
 /* Wakes those that have been silent for long. */

@@ -24,6 +24,22 @@ START_TEST(a_text_grows_and_stops_at_its_bound_without_half_an_append)
 }
 END_TEST
 
+START_TEST(what_came_last_is_taken_back_with_its_error)
+{
+    struct kedge_text t;
+    kedge_text_init(&t, 4);
+    kedge_text_cut(&t, 0);
+    kedge_text_append(&t, "abc", 3);
+    ck_assert_int_eq(kedge_text_append(&t, "de", 2), -EMSGSIZE);
+    kedge_text_cut(&t, 1);
+    ck_assert_int_eq(t.error, 0);
+    ck_assert_str_eq(kedge_text_str(&t), "a");
+    ck_assert_int_eq(kedge_text_append(&t, "de", 2), 0);
+    ck_assert_str_eq(kedge_text_str(&t), "ade");
+    kedge_text_fini(&t);
+}
+END_TEST
+
 START_TEST(an_error_sticks_until_the_reset)
 {
     struct kedge_text t;
@@ -282,6 +298,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_text_grows_and_stops_at_its_bound_without_half_an_append)                                  \
+    T(what_came_last_is_taken_back_with_its_error)                                                 \
     T(an_error_sticks_until_the_reset)                                                             \
     T(json_strings_escape_what_must_be_and_replace_what_is_no_utf8)                                \
     T(a_json_string_that_does_not_fit_leaves_nothing_behind)                                       \

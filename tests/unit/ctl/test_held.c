@@ -16,6 +16,8 @@ static struct kedge_errbuf err;
     "\"access\":[\"read\",\"write\"],\"state\":\"live\",\"by_operator\":false,\"age_ms\":9999,"    \
     "\"period_ms\":10000,\"over_in_ms\":null,\"more\":{\"than\":\"we know\"}}"
 
+#define TEXT64 "0123456789012345678901234567890123456789012345678901234567890123"
+
 static int decode(const char *name, const char *text, struct ctl_held_page *page)
 {
     return ctl_decode_held(ctl_held_kind_find(name), text, strlen(text), page, &err);
@@ -49,6 +51,22 @@ START_TEST(the_last_page_has_no_cursor)
 }
 END_TEST
 
+START_TEST(nodes_that_could_not_be_asked_are_named)
+{
+    struct ctl_held_page page;
+    ck_assert_int_eq(decode("lease",
+                            "{\"leases\":[],\"unreachable\":[{\"node\":\"n\\u001b2\",\"why\":"
+                            "\"it\\n\"},{\"node\":\"n3\",\"why\":\"late\"}]}",
+                            &page),
+                     0);
+    ck_assert_uint_eq(page.gaps, 2);
+    ck_assert_str_eq(page.gap[0].node, "n?2");
+    ck_assert_str_eq(page.gap[0].why, "it?");
+    ck_assert_str_eq(page.gap[1].json, "{\"node\":\"n3\",\"why\":\"late\"}");
+    ctl_held_page_fini(&page);
+}
+END_TEST
+
 START_TEST(what_is_no_page_is_refused)
 {
     static const char *const wrong[] = {
@@ -59,8 +77,9 @@ START_TEST(what_is_no_page_is_refused)
         "{\"workers\":[]}",
         "{\"leases\":[{\"tenant\":\"x\"}]}",
         "{\"leases\":[" LEASE ",3]}",
-        "{\"leases\":[],\"next_cursor\":"
-        "\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
+        "{\"leases\":[],\"next_cursor\":\"" TEXT64 TEXT64 TEXT64 TEXT64 "\"}",
+        "{\"leases\":[],\"unreachable\":[7]}",
+        "{\"leases\":[" LEASE "],\"unreachable\":[{\"node\":\"n2\"}]}",
     };
     struct ctl_held_page page;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -101,6 +120,7 @@ END_TEST
 #define TESTS(X)                                                                                   \
     X(leases_are_shown_with_units_and_kept_as_they_were)                                           \
     X(the_last_page_has_no_cursor)                                                                 \
+    X(nodes_that_could_not_be_asked_are_named)                                                     \
     X(what_is_no_page_is_refused)                                                                  \
     X(cells_that_are_too_long_or_of_another_kind_are_cut)                                          \
     X(what_revoking_came_to_is_told)
