@@ -69,6 +69,9 @@ static const struct {
     [KEDGE_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT, "the tenant's quota of control operations per "
                                                  "second (control_ops_per_s) is used up: try again "
                                                  "in a moment"},
+    [KEDGE_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
+                                   "that workers had to end by themselves is over: go to another "
+                                   "host"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -255,6 +255,11 @@ int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote 
         return status;
     if (kedge_token_parse(text, &t) != 0)
         return client_fail_text(-EINVAL, "the text is no token, or it is damaged");
+    if (t.pool != s->pool)
+        return client_fail(-EXDEV,
+                           "the region is in pool number %u and this session in %u, which are kept "
+                           "apart: both workers must be of one pool",
+                           t.pool, s->pool);
     struct kedge_sq_desc d = {.op = KEDGE_OP_IMPORT, .import = {.vkey = t.vkey}};
     memcpy(d.import.secret, t.secret, sizeof d.import.secret);
     /* While there is room for certain the answer can only be yes, and whatever is posted comes

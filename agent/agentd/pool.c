@@ -317,6 +317,7 @@ static bool is_wanted(const struct agent *a, const struct said_pool *said)
 static void make(struct agent *a, struct said_pool *said, uint32_t place)
 {
     struct kedge_errbuf err = {"out of memory"};
+    const uint64_t begun_ns = kedge_clock_ns();
     struct pool *p = pool_new(a, place, said->is.name);
     int status = -ENOMEM;
     if (p != NULL) {
@@ -328,7 +329,8 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
     }
     if (status == 0) {
         said->why[0] = '\0';
-        kedge_log(KEDGE_LOG_INFO, "pool made", "pool=%s number=%u", p->name, p->number);
+        kedge_log(KEDGE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
+                  (unsigned long long)((kedge_clock_ns() - begun_ns) / 1000));
         windows_apply(a);
         a->endpoints++;
         if (own(a)->registration[0].pool != NULL) /* else all of them begin together */
@@ -397,7 +399,7 @@ static void step_out(struct pool *p)
         p->end_ns = UINT64_MAX;
         kedge_log(KEDGE_LOG_WARN, "a pool goes: the workers that are left have had their time",
                   "pool=%s workers=%u", p->name, sessions_left(p));
-        sessions_end_all(p, KEDGE_REASON_NODE_DRAINED);
+        sessions_end_all(p, KEDGE_REASON_POOL);
     }
     if (p->stage == POOL_LEAVING && sessions_left(p) == 0)
         begin_closing(p);

@@ -514,7 +514,8 @@ static void look_again(struct registration *r)
 void registrations_changed(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        tell_endpoints(&own(a)->registration[i]);
+        if (own(a)->registration[i].state == REGISTRATION_DONE)
+            tell_endpoints(&own(a)->registration[i]);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

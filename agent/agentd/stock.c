@@ -38,15 +38,17 @@ static void add_why(struct stock *k, const char *sentence)
     snprintf(k->why + used, sizeof k->why - used, "%s%s", used > 0 ? "; " : "", sentence);
 }
 
-static void look_at_start(struct stock *k, enum agentd_pool_number number, uint64_t own,
+static void look_at_start(struct pool *p, enum agentd_pool_number number, uint64_t own,
                           uint64_t now)
 {
+    struct stock *k = &p->stock;
     const uint32_t wanted = said_or(k, number, own);
     char text[120];
     if (wanted == now)
         return;
-    snprintf(text, sizeof text, "%s %u needs a restart of the agent (%llu in force)",
-             agentd_pool_number_name(number), wanted, (unsigned long long)now);
+    snprintf(text, sizeof text, "%s %u needs %s (%llu in force)", agentd_pool_number_name(number),
+             wanted, p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             (unsigned long long)now);
     add_why(k, text);
 }
 
@@ -93,6 +95,18 @@ void stock_spare(struct pool *p, int change, int status)
         step_spares(p);
 }
 
+/* Of the own pool it is the file's. */
+static void explain_lease(struct pool *p)
+{
+    const uint64_t said = p->stock.said.lease_ms, now = p->mr_lease_ns / KEDGE_NS_PER_MS;
+    char text[160];
+    if (p->place == 0 || said == 0 || said == now)
+        return;
+    snprintf(text, sizeof text, "mr_lease_ms %llu needs the pool to be made anew (%llu in force)",
+             (unsigned long long)said, (unsigned long long)now);
+    add_why(&p->stock, text);
+}
+
 /* Whatever of what is said is not in force, and what to do about it. */
 static void explain(struct pool *p)
 {
@@ -101,8 +115,9 @@ static void explain(struct pool *p)
     const uint64_t pairs = c->connections + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
+    explain_lease(p);
     if (!p->device.rc) {
-        look_at_start(k, AGENTD_DCIS, c->dcis, k->dcis);
+        look_at_start(p, AGENTD_DCIS, c->dcis, k->dcis);
         explain_spares(p);
     } else if (said_or(k, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,

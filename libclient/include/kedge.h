@@ -50,7 +50,8 @@ struct kedge_open_attr {
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
  * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant for this uid or token; -EDQUOT: the
  * tenant's sessions are used up; -EAGAIN: none is ready now; -EBUSY: the node is cordoned or
- * drains; -EPROTONOSUPPORT: versions. kedge_last_error() has the sentence. */
+ * drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions. kedge_last_error() has the
+ * sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */
@@ -112,7 +113,7 @@ struct kedge_remote {
  * KEDGE_TOKEN_MAX; -EACCES: kedge_mr_status() has said that it is revoked. */
 KEDGE_API int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size);
 /* What a token says; the session may use that region from now on. Does not connect. -EINVAL,
- * -EDQUOT. */
+ * -EDQUOT; -EXDEV: the region is of a worker in another pool, which is kept apart. */
 KEDGE_API int kedge_import(struct kedge_session *s, const char *text, struct kedge_remote *out);
 
 /* ---- virtual queue pairs

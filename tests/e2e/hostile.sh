@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Hostile workers against a real agent, beside an honest worker of another tenant: the agent lives, answers its
-# operator all the time, and ends where it began; the honest worker's operations all complete and are right.
+# operator all the time, and ends where it began; the honest worker's operations all complete and are right. With
+# HOSTILE_POOLS=1 the two tenants have a pool each.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-hostile
 [[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
@@ -8,11 +9,22 @@ ms=${HOSTILE_MS:-700} seed=${HOSTILE_SEED:-$RANDOM}
 honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
 worker_uids=65534
 echo "seed $seed (HOSTILE_SEED repeats it)"
-more_tenants='[tenant guilty]
+pools=${HOSTILE_POOLS:+2}
+pools=${pools:-1}
+[[ $pools == 2 ]] || more_tenants='[tenant guilty]
 uids = 65533
 sessions = 64
 memory = 256MiB'
 start
+if [[ $pools == 2 ]]; then
+    "$bin/rdmactl" --server "$url" tenant create guilty uids=65533 sessions=64 memory_bytes=256MiB >/dev/null || fail "no tenant"
+    "$bin/rdmactl" --server "$url" pool create dungeon tenants=guilty >/dev/null || fail "no pool"
+    for _ in $(seq $((400 * slow))); do
+        "$bin/rdmactl" --server "$url" node list -o json |
+            jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null && break
+        sleep 0.05
+    done
+fi
 # The programs where any user can run them, wherever this checkout is.
 mkdir -m 0755 "$work/worker"
 cp "$bin/kedge-hostile" "$bin"/../lib/libkedge.so* "$work/worker/"
@@ -23,11 +35,12 @@ hostile=$work/worker/kedge-hostile
 status() { timeout $((10 * slow)) "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 fd_list() { { readlink "/proc/${pids[a]}"/fd/* || true; } | sort; } # some are closed meanwhile
 # Open descriptors, with room for the connections to metaservers and operators that are kept for a while (what an attack
-# leaves is one for each of its dozens of sessions), and for arenas: arenas_ahead of nobody, as many of each of the two
-# tenants, and the honest worker's.
+# leaves is one for each of its dozens of sessions), and for arenas: arenas_ahead of nobody in each pool, as many of each
+# of the two tenants, and the honest worker's.
+arenas=$((16 * pools + 32 + 1))
 fds() {
-    fd_list | awk '/^socket:/ {sockets++; next} /kedge-arena/ {arenas++; next} {others++}
-        END {print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > 49 ? arenas - 49 : 0)}'
+    fd_list | awk -v room=$arenas '/^socket:/ {sockets++; next} /kedge-arena/ {arenas++; next} {others++}
+        END {print others + (sockets > 16 ? sockets - 16 : 0) + (arenas > room ? arenas - room : 0)}'
 }
 rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; }
 # The least of 2 s, since the agent gives back once a second what it does not use.
@@ -40,7 +53,7 @@ shape() {
 }
 settled() {
     local s; s=$(status) || return 1
-    jq -e '.sessions.ready >= 16 and .sessions.ending == 0' <<<"$s" >/dev/null
+    jq -e '([.pools[].sessions.ready] | length == '$pools' and min >= 16) and .sessions.ending == 0' <<<"$s" >/dev/null
 }
 
 mkdir -m 0777 "$work/progress"

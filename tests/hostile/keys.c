@@ -84,7 +84,8 @@ void attack_keys(struct hostile *h)
     }
 }
 
-/* It knows which key is right, and not the secret that goes with it. */
+/* It knows which key is right, and not the secret that goes with it. From another pool not even the
+ * secret is of use: neither in the victim's pool, which it cannot reach, nor in its own. */
 void attack_secrets(struct hostile *h)
 {
     struct kedge_token t;
@@ -93,15 +94,19 @@ void attack_secrets(struct hostile *h)
     while (!hostile_over(h)) {
         struct raw r;
         raw_open(h, &r);
+        const bool apart = r.ro->pool != t.pool;
         struct kedge_sq_desc c = {.op = KEDGE_OP_CONNECT, .connect = {.pool = t.pool}};
         memcpy(c.connect.gid, t.gid, sizeof t.gid);
+        if (apart && raw_ask(&r, &c, NULL) == 0)
+            hostile_fail("an endpoint of another pool can be connected to");
+        c.connect.pool = r.ro->pool;
         for (int i = 0; !raw_ended(&r) && goes_on(h); i++) {
             uint64_t value[2];
             struct kedge_sq_desc import = {.op = KEDGE_OP_IMPORT, .import = {.vkey = t.vkey}};
             hostile_fill(h, import.import.secret, sizeof import.import.secret);
             if (i % 2 == 0) {
                 memcpy(import.import.secret, t.secret, sizeof t.secret);
-                import.import.secret[hostile_random(h) % 16] ^= 1;
+                import.import.secret[hostile_random(h) % 16] ^= !apart;
             }
             (void)raw_ask(&r, &import, NULL);
             if (raw_ask(&r, &c, value) != 0)

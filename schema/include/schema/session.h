@@ -163,6 +163,7 @@ enum kedge_reason {
     KEDGE_REASON_QUOTA_VQPS = 22,
     KEDGE_REASON_QUOTA_MRS = 23,
     KEDGE_REASON_QUOTA_CONTROL_OPS = 24,
+    KEDGE_REASON_POOL = 25, /* the pool is taken from the node, and its grace period is over */
 };
 
 /* ---- the two mappings

@@ -179,6 +179,13 @@ START_TEST(a_region_is_registered_exported_imported_and_withdrawn)
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token - 1), -ENOSPC);
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), 0);
     ck_assert_int_eq(kedge_import(s, "kedge1.rubbish", &remote), -EINVAL);
+    struct kedge_token other;
+    char apart[KEDGE_TOKEN_MAX];
+    ck_assert_int_eq(kedge_token_parse(token, &other), 0);
+    other.pool++;
+    kedge_token_format(&other, apart);
+    ck_assert_int_eq(kedge_import(s, apart, &remote), -EXDEV);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "kept apart"));
     ck_assert_int_eq(kedge_import(s, token, &remote), 0); /* nobody has answered */
     ck_assert_uint_eq(lane_waiting(&a), 1);
     agent_answer(&a);

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Several pools of one agent: made as operators say, each with queue pairs, sessions and memory of its own, and with
+# tenants that get it and no other; changed, given up and made again while workers of all of them read; kept over a
+# restart without a metaserver; and nothing is left of one that has gone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-follow.sh"
+[[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
+start
+# The programs where any user can run them, wherever this checkout is.
+mkdir -m 0755 "$work/worker"
+cp "$bin/kedge-probe" "$bin/export_region" "$bin/read_region" "$bin"/../lib/libkedge.so* "$work/worker/"
+chmod -R a+rX "$work/worker"
+guest=(setpriv --reuid 65533 --clear-groups env "LD_LIBRARY_PATH=$work/worker")
+as_guest() { "${guest[@]}" KEDGE_SOCKET="$work/$1.sock" "$work/worker/$2" "${@:3}"; } # agent program arguments...
+pools='[.pools[] | [.name, .state]]'
+threads() { ls "/proc/${pids[a]}/task" | wc -l; }
+descriptors() { ls "/proc/${pids[a]}/fd" | wc -l; }
+answers() { # pattern command...
+    local pattern=$1; shift
+    ! "$@" >"$work/out" 2>&1 || fail "$*: it succeeded: $(cat "$work/out")"
+    grep -qE -- "$pattern" "$work/out" || fail "\"$(cat "$work/out")\" lacks \"$pattern\""
+    ok "$(cat "$work/out")"
+}
+guest_worker() { # name, arguments of kedge-probe...
+    : >"$work/$1.out"
+    "${guest[@]}" KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" "${@:2}" >"$work/$1.out" 2>&1 &
+    worker=$!
+    worker_pids+=("$worker")
+    for _ in $(seq $((400 * slow))); do [[ ! -s $work/$1.out ]] || return 0; sleep 0.05; done
+    fail "the worker $1 says nothing"
+}
+
+is '[["default","running"]]' "there is the agent's own pool" "$pools"
+ctl tenant create guests uids=65533
+ctl node label node-a zone=x
+ctl node label node-b zone=x
+threads_before=$(threads)
+
+# Made while a worker of the own one reads.
+export_text b "of the own pool"
+own_token=$token
+worker own reader "$own_token" "of the own pool"
+own=$worker
+ctl pool create batch nodes=zone=x tenants=guests sessions_ahead=3 arenas_ahead=3 mr_lease_ms=4000
+is '[["default","running"],["batch","running"]]' "a pool is made" "$pools"
+is '[3,3,4000,"metaserver",""]' "as it is said" '.pools[1] | [.sessions_ahead, .arenas_ahead, .mr_lease_ms, .from, .why]'
+is '[3,3]' "and so much is ready" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
+says 2 "the metaserver knows this node in both" '[.endpoints[].pool] | unique | length'
+says '["",false]' "all of it is in force" '[.applied.why, .applied.behind]'
+number=$(node | jq '[.endpoints[].pool] | max')
+(($(threads) == threads_before + 1)) || fail "a pool has a thread: $(threads), $threads_before before"
+
+# A worker gets its tenant's pool, and no other.
+for _ in $(seq $((400 * slow))); do ! as_guest b kedge-probe connect node-a >"$work/out" 2>&1 || break; sleep 0.05; done
+grep -q '^connected in' "$work/out" || fail "no worker of that pool connects to the other node: $(cat "$work/out")"
+mkfifo "$work/hold-guest"
+"${guest[@]}" KEDGE_SOCKET="$work/b.sock" "$work/worker/export_region" "of the other pool" <"$work/hold-guest" >"$work/token-guest" 2>"$work/export-guest.log" &
+worker_pids+=($!)
+exec 8>"$work/hold-guest"
+for _ in $(seq $((400 * slow))); do [[ ! -s $work/token-guest ]] || break; sleep 0.05; done
+batch_token=$(cat "$work/token-guest")
+[[ -n $batch_token ]] || fail "the worker that exports: $(cat "$work/export-guest.log")"
+guest_worker batch reader "$batch_token" "of the other pool"
+in_batch=$worker
+grep -q served "$work/batch.out" || fail "the worker of the pool: $(cat "$work/batch.out")"
+ok "a worker of the pool reads over it: $(cat "$work/batch.out")"
+is '[["batch","guests"],["default","workers"]]' "each is where it belongs" '[.sessions_list[] | [.pool, .tenant]] | sort'
+answers "is in pool number 1 and this session in $number" as_guest a read_region "$own_token"
+answers "is in pool number $number and this session in 1" env KEDGE_SOCKET="$work/a.sock" "$bin/read_region" "$batch_token"
+"$bin/rdmactl" --agent-socket "$work/b.admin" lease list -o json >"$work/out"
+[[ $(jq -c '[.leases[] | [.pool, .period_ms]] | sort | .[0]' "$work/out") == '["batch",4000]' ]] || fail "the leases: $(cat "$work/out")"
+ok "each pool's regions have its lease period"
+
+# Grown and shrunk; one that cannot be made is said.
+ctl pool set batch sessions_ahead=9 arenas_ahead=9
+is '[9,9]' "it grows" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
+ctl pool set batch sessions_ahead=1 arenas_ahead=1
+is '[1,1]' "and shrinks" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
+ctl pool set batch mr_lease_ms=3000
+says true "what needs the pool to be made anew is said" '.applied.why | contains("pool batch: mr_lease_ms 3000 needs the pool to be made anew (4000 in force)")'
+ctl pool set batch mr_lease_ms=4000
+ctl pool create hasty mr_lease_ms=10
+says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
+ctl pool delete hasty
+says '""' "and no more when it is not wanted" .applied.why
+
+# Given up while a worker of it reads: that one goes on, and no more come.
+ctl node label node-a zone=y
+is '[["default","running"],["batch","leaving"]]' "given up, it waits for its worker" "$pools"
+answers 'tenant guests belongs to pool batch, which node node-a is giving up' as_guest a kedge-probe vqps 1
+sleep 0.3
+goes_on "$in_batch" "$(cat "$work/batch.out")"
+ctl node label node-a zone=x
+is '[["default","running"],["batch","running"]]' "wanted again, it stays" "$pools"
+ctl node label node-a zone=y
+is '[["default","running"],["batch","leaving"]]' "given up once more" "$pools"
+kill "$in_batch"
+is '[["default","running"]]' "it is gone when its worker is" "$pools"
+[[ $(wc -l <"$work/batch.out") == 1 ]] || fail "its worker had failures: $(cat "$work/batch.out")"
+says 1 "the metaserver knows it no more" '[.endpoints[].pool] | unique | length'
+answers 'tenant guests belongs to pool batch, which node node-a does not have' as_guest a kedge-probe vqps 1
+(($(threads) == threads_before)) || fail "it has left a thread: $(threads), $threads_before before"
+
+# With a time for its workers.
+ctl pool set batch grace_ms=300
+ctl node label node-a zone=x
+says 2 "it is there again" '[.endpoints[].pool] | unique | length'
+guest_worker late watch
+late=$worker
+ctl pool delete batch
+is '[["default","running"]]' "deleted, its workers have their time" "$pools"
+wait "$late" || true
+grep -q 'takes the pool away' "$work/late.out" || fail "the worker: $(cat "$work/late.out")"
+ok "$(tail -n 1 "$work/late.out")"
+
+# Again and again, with a worker each time: nothing is left.
+again() {
+    ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1
+    says 2 "made" '[.endpoints[].pool] | unique | length' >/dev/null
+    guest_worker again watch
+    ctl pool delete batch
+    is '[["default","running"]]' "gone" "$pools" >/dev/null
+    wait "$worker" || true
+}
+again
+is '[16,16]' "what the own pool keeps ready is there" '.pools[0] | [.sessions.ready, .memory.arenas_ahead]'
+left_before=$(descriptors)
+for _ in 1 2 3 4 5 6 7 8; do again; done
+is '[16,16]' "and still is" '.pools[0] | [.sessions.ready, .memory.arenas_ahead]'
+for _ in $(seq $((100 * slow))); do (($(descriptors) > left_before)) || break; sleep 0.1; done
+(($(descriptors) <= left_before)) || fail "descriptors: $(descriptors), $left_before before: $(ls -l "/proc/${pids[a]}/fd")"
+(($(threads) == threads_before)) || fail "threads: $(threads), $threads_before before"
+ok "made and given up 9 times, it left nothing: $left_before descriptors, $threads_before threads"
+goes_on "$own" "$(cat "$work/own.out")"
+[[ $(wc -l <"$work/own.out") == 1 ]] || fail "the own pool's worker had failures: $(cat "$work/own.out")"
+ok "the own pool's worker read all the while: $(cat "$work/own.out")"
+
+# After a restart without a metaserver.
+ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2
+says '[2,false]' "there are two" '[([.endpoints[].pool] | unique | length), .applied.behind]'
+kill -KILL "${pids[metad]}"
+wait "${pids[metad]}" 2>/dev/null || true
+kill -TERM "${pids[a]}"
+wait "${pids[a]}" || fail "the agent ended with $?"
+daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
+is '[["default","running"],["batch","running"]]' "both are there without any metaserver" "$pools"
+guest_worker left watch
+is '[["batch","guests"]]' "and workers get them" '[.sessions_list[] | [.pool, .tenant]]'
+metad_configure
+daemon_start metad kedge-metad || fail "the metaserver does not start again"
+says '[2,false]' "and are registered when it is back" '[([.endpoints[].pool] | unique | length), .applied.behind]'
+stop
