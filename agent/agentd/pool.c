@@ -20,6 +20,8 @@
 
 enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */ };
 
+static_assert(POOLS == 8, "operators read that number");
+
 /* ---- which there are */
 
 static struct pool *own(const struct agent *a)
@@ -111,9 +113,12 @@ static const char *why_not(const struct agent *a, const struct said_pool *said)
         return said->why;
     if (said->is.id == 0)
         return "its metaserver says no number of it: update the metaserver";
+    if (said->is.id == own(a)->number)
+        return "it has the number of the agent's own pool: give it another one, or change `number` "
+               "in [pool] of the agent";
     const struct pool *p = pools_find(a, said->is.name);
     if (p == NULL)
-        return "this agent has as many pools as it can have";
+        return "this agent has as many pools as it can have (8)";
     return p->stage == POOL_RUNS ? p->stock.why : "the one of that name before is not gone yet";
 }
 
@@ -310,7 +315,8 @@ static const struct agentd_pool *said_of(const struct agent *a, const struct poo
 
 static bool is_wanted(const struct agent *a, const struct said_pool *said)
 {
-    return said->is.id != 0 && strcmp(said->is.name, own(a)->name) != 0;
+    return said->is.id != 0 && said->is.id != own(a)->number &&
+           strcmp(said->is.name, own(a)->name) != 0;
 }
 
 /* One that cannot be made is tried again, and said. */

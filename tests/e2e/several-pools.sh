@@ -84,6 +84,15 @@ ctl pool create hasty mr_lease_ms=10
 says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
 ctl pool delete hasty
 says '""' "and no more when it is not wanted" .applied.why
+ctl pool create double number=1
+says true "one with the own pool's number is none" '.applied.why | contains("pool double: it has the number of the agent")'
+ctl pool delete double
+for n in 1 2 3 4 5 6 7; do ctl pool create "many$n" sessions_ahead=1 arenas_ahead=1; done
+says true "more than 8 are not made" '.applied.why | contains("this agent has as many pools as it can have (8)")'
+is 8 "8 are" '.pools | length'
+for n in 1 2 3 4 5 6 7; do ctl pool delete "many$n"; done
+is '[["default","running"],["batch","running"]]' "those that are given up go" "$pools"
+says '""' "and nothing is wanted in vain" .applied.why
 
 # Given up while a worker of it reads: that one goes on, and no more come.
 ctl node label node-a zone=y
