@@ -6,6 +6,7 @@ metad=${1:?usage: $0 BUILD_DIRECTORY}/bin/kedge-metad
 for tool in curl jq; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
+root=$(dirname "${BASH_SOURCE[0]}")/../..
 # The provider, as ops/cluster.sh has it.
 provider=${KEDGE_TEST_PROVIDER:-soft}
 read -ra gids <<<"${KEDGE_TEST_GIDS:-fd00::ffff fd00::fffe}"
@@ -93,4 +94,36 @@ expect() { # status sentence
 node() {
     printf '{"incarnation":%u,"endpoints":[{"gid":"fd00::%x","pool":1,"transports":["dc"],' "$1" "$2"
     printf '"dct_number":%u,"dc_key":"%016x","mtu":4096}]}' "$2" "$2"
+}
+
+# All operations of schema/openapi.yaml: path, method, the schemes of its security (a line "path method -" if it is public).
+documented() {
+    awk '
+        /^[a-z]/ {inside = 0}
+        /^paths:/ {inside = 1}
+        inside && /^  \// {path = $1; sub(/:$/, "", path)}
+        inside && /^    (get|put|post|delete|patch):/ {method = toupper($1); sub(/:$/, "", method); pending = 1}
+        inside && /^      security: / {
+            schemes = ""
+            rest = $0
+            while (match(rest, /\{[a-zA-Z]+:/)) {
+                schemes = schemes "," substr(rest, RSTART + 1, RLENGTH - 2)
+                rest = substr(rest, RSTART + RLENGTH)
+            }
+            print path, method, schemes == "" ? "-" : schemes ","
+            pending = 0
+        }
+        inside && /^      responses:/ && pending {print path, method, "missing"; pending = 0}
+    ' "$root/schema/openapi.yaml"
+}
+# A path of it with names in it, of which the node is n1.
+target_of() { # path
+    local path=$1
+    path=${path//\{id\}/n1}
+    path=${path//\{node\}/n1}
+    path=${path//\{name\}/x1}
+    path=${path//\{question\}/0123456789abcdef}
+    path=${path//\{worker\}/1-00000001}
+    path=${path//\{lease\}/1-00000001-1}
+    echo "$path"
 }

@@ -58,10 +58,29 @@ head -c 60000 /dev/urandom >"$work/noise"
 printf '{"scope":"reader","scope":"admin"}' >"$work/twice"
 printf '{"scope":"reader"}{"scope":"admin"}' >"$work/two"
 printf '\xef\xbb\xbf{"scope":"reader"}' >"$work/bom"
-for file in deep deeper noise twice two bom; do
-    ask -X PUT -H 'Content-Type: application/json' -H "@$work/header" --data-binary "@$work/$file" /v1/tokens/x
-    expect 400 "a body that is $file is 400"
-done
+# Of each operation that takes a body, whoever it is for; nothing of it must stay.
+: >"$work/nothing"
+printf '[]' >"$work/array"
+head -c 70000 /dev/zero | tr '\0' ' ' >"$work/large"
+documented | grep -E ' (PUT|POST|PATCH) ' >"$work/operations"
+(($(wc -l <"$work/operations") >= 8)) || fail "only $(wc -l <"$work/operations") operations with a body were found"
+while read -r -u 8 path method _; do
+    target=$(target_of "$path")
+    for file in deep deeper noise twice two bom nothing array large; do
+        wanted=400
+        [[ $file != large ]] || wanted=413
+        ask -X "$method" -H 'Content-Type: application/json' "${admin[@]}" --data-binary "@$work/$file" "$target"
+        [[ $path != */answers/* || $status != 404 ]] || wanted=404 # nobody has asked, so nobody reads it
+        [[ $status == "$wanted" ]] || fail "$method $path with a body that is $file: $status, not $wanted"
+        [[ $(jq -r .status "$work/body") == "$wanted" ]] || fail "$method $path with a body that is $file: no problem+json"
+    done
+    ask -X "$method" -H 'Content-Type: text/plain' "${admin[@]}" --data-binary '{}' "$target"
+    [[ $status == 415 || ($path == */answers/* && $status == 404) ]] || fail "$method $path with a body of text/plain: $status"
+done 8<"$work/operations"
+ok "bodies that are deep, noise, double, no object, empty or too large, of each of $(wc -l <"$work/operations") operations, are 400 or 413"
+ask "${admin[@]}" /v1/events
+[[ $(jq '.events | length' "$work/body") == 1 ]] || fail "something of them stayed"
+ok "and none of them changes anything"
 ask -H "Authorization: Bearer $(head -c 12000 /dev/zero | tr '\0' k)" /v1/nodes
 [[ $status == 401 || $status == 431 || $status == 413 ]] || fail "a token of 12,000 characters: $status"
 ok "a token of 12,000 characters is $status"
@@ -118,6 +137,12 @@ ask "${admin[@]}" /metrics
 expect 200 "and others are served"
 timeout 100 curl -s -N --limit-rate 1 --max-time 100 -H "@$work/header" -o /dev/null "$url/v1/events?watch=1" &
 reader=$!
+for _ in $(seq 400); do
+    ask "${admin[@]}" /metrics
+    ! grep -q '^kedge_metad_watches 1' "$work/body" || break
+    sleep 0.05
+done
+grep -q '^kedge_metad_watches 1' "$work/body" || fail "the slow reader does not read"
 for n in $(seq 60); do
     ask "${admin[@]}" -X PUT -H 'Content-Type: application/json' --data-binary "{\"uids\":[$n]}" "/v1/tenants/t$n"
 done

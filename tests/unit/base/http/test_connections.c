@@ -151,6 +151,19 @@ START_TEST(one_address_cannot_take_all_connections)
 }
 END_TEST
 
+/* How many were answered before one was told 429. */
+static unsigned ask_until_limited(const char *text)
+{
+    unsigned answered = 0;
+    int status;
+    while ((status = harness_ask(&h, text, out)) == 200)
+        ck_assert_uint_lt(answered++, 1000);
+    ck_assert_int_eq(status, 429);
+    ck_assert_ptr_nonnull(strstr(out, "Retry-After: "));
+    ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
+    return answered;
+}
+
 START_TEST(one_address_cannot_ask_without_end)
 {
     harness_start(&h, (struct kedge_http_server_config){.unix_path = "/tmp/kedge-test-rate.sock",
@@ -158,16 +171,12 @@ START_TEST(one_address_cannot_ask_without_end)
                                                         .requests_per_second = 1,
                                                         .requests_burst = 3});
     static const char get[] = "GET / HTTP/1.1\r\n" HARNESS_CLOSE "\r\n";
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(harness_ask(&h, get, out), 200);
-    ck_assert_int_eq(harness_ask(&h, get, out), 429);
-    ck_assert_ptr_nonnull(strstr(out, "Retry-After: "));
-    ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
-    ck_assert_int_eq(
-        harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 3\r\n" HARNESS_CLOSE "\r\nabc",
-                    out),
-        429);
-    ck_assert_uint_eq(h.handled, 3);
+    static const char post[] =
+        "POST /echo HTTP/1.1\r\nContent-Length: 3\r\n" HARNESS_CLOSE "\r\nabc";
+    unsigned answered = ask_until_limited(get);
+    ck_assert_uint_ge(answered, 3); /* more, if that took seconds */
+    answered += ask_until_limited(post);
+    ck_assert_uint_eq(h.handled, answered);
     ck_assert_uint_eq(stats_now().limited, 2);
     for (int i = 0; i < 10; i++) { /* on the Unix socket nobody counts */
         size_t length;
