@@ -175,11 +175,20 @@ static int decode_endpoints(struct json_at *at, json_t *array, struct kedge_meta
     return 0;
 }
 
-static int decode_reader(struct json_at *at, json_t *root, struct kedge_reader_peer *out)
+static bool has_pool(const struct kedge_meta_registration *r, uint64_t pool)
 {
-    static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", NULL};
+    for (uint32_t i = 0; i < r->endpoint_count; i++)
+        if (r->endpoint[i].pool == pool)
+            return true;
+    return false;
+}
+
+static int decode_reader(struct json_at *at, json_t *root, const struct kedge_meta_registration *r,
+                         struct kedge_reader_peer *out)
+{
+    static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", "pool", NULL};
     json_t *object = json_object_get(root, "reader");
-    uint64_t qpn = 0, psn = 0, lid = 0;
+    uint64_t qpn = 0, psn = 0, lid = 0, pool = r->endpoint[0].pool;
     if (object == NULL)
         return 0;
     snprintf(at->prefix, sizeof at->prefix, "reader.");
@@ -194,9 +203,14 @@ static int decode_reader(struct json_at *at, json_t *root, struct kedge_reader_p
         status = decode_mtu(at, object, &out->mtu);
     if (status == 0)
         status = json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+    if (status == 0)
+        status = json_number(at, object, "pool", false, 0, UINT16_MAX, &pool);
+    if (status == 0 && !has_pool(r, pool))
+        status = json_bad(at, "pool", "must be the pool of one of the endpoints");
     out->qpn = (uint32_t)qpn;
     out->psn = (uint32_t)psn;
     out->lid = (uint16_t)lid;
+    out->pool = (uint16_t)pool;
     return status;
 }
 
@@ -221,7 +235,7 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
     r.incarnation = incarnation;
     status = decode_endpoints(&at, json_object_get(root, "endpoints"), &r);
     if (status == 0)
-        status = decode_reader(&at, root, &peer);
+        status = decode_reader(&at, root, &r, &peer);
     json_decref(root);
     if (status == 0) {
         *out = r;

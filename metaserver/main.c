@@ -91,8 +91,8 @@ static int make_readers(const struct kedge_metad_config *config,
 {
     if (!(e->fab->caps.transports & KEDGE_FAB_RC))
         return 0;
-    return kedge_readers_new(e->pd, (uint32_t)config->max_nodes, e->dct == NULL, &service->readers,
-                             err);
+    return kedge_readers_new(e->pd, (uint32_t)config->max_endpoints, e->dct == NULL,
+                             &service->readers, err);
 }
 
 static int run(const struct kedge_metad_config *config, const char *path, struct kedge_errbuf *err)

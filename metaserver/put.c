@@ -227,7 +227,7 @@ void rest_put_node(struct call *c)
     } else if (reader.qpn == 0) {
         /* A registration says all of a node: what it read through is not in this one. */
         if (register_node(c, &r, NULL) == 0 && c->s->readers != NULL)
-            kedge_readers_drop(c->s->readers, r.id);
+            kedge_readers_drop(c->s->readers, r.id, NULL, 0);
     } else if (c->s->readers == NULL) {
         c->s->count.readerless++;
         rest_problem_of(c, REST_READER, "reader",

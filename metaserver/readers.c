@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "index.h"
+#include "reader_index.h"
 
-#define NONE      UINT32_MAX
+#define NONE      READER_NONE
 #define RD_ATOMIC 16 /* READs of one agent at a time */
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
 #define HOP_LIMIT 64
@@ -25,7 +25,7 @@ enum state {
     SPARE,      /* in INIT */
     CONNECTING, /* on its way to RTR for an ask */
     READY,      /* in RTR; its ask is over */
-    KEPT,       /* a node's */
+    KEPT,       /* a pool's of a node */
     ENDING,     /* being destroyed */
     STATES,
 };
@@ -36,9 +36,8 @@ struct responder {
     struct kedge_fab_qp *qp;
     struct kedge_reader_ask *ask; /* CONNECTING, READY */
     enum state state;
-    uint32_t next;                 /* FREE, SPARE: of the list */
-    bool sound;                    /* reached INIT */
-    char id[KEDGE_STORE_ID_BYTES]; /* KEPT */
+    uint32_t next; /* FREE, SPARE: of the list */
+    bool sound;    /* reached INIT */
 };
 
 TAILQ_HEAD(asks, kedge_reader_ask);
@@ -47,13 +46,13 @@ struct kedge_readers {
     struct kedge_fab_pd *pd;
     struct kedge_fab_cq *cq;
     struct responder *responders; /* capacity of them */
-    struct kedge_index kept;      /* by id */
-    uint32_t capacity;            /* queue pairs at a time */
-    uint32_t limit;               /* of them for nodes; the rest lets a node replace its own */
-    uint32_t free, spare;         /* first of each list */
-    uint32_t touched;             /* responders that were ever used */
+    struct reader_index kept;
+    uint32_t capacity;    /* queue pairs at a time */
+    uint32_t limit;       /* of them for pools; the rest lets a pool replace its own */
+    uint32_t free, spare; /* first of each list */
+    uint32_t touched;     /* responders that were ever used */
     uint32_t in_state[STATES];
-    uint32_t fresh; /* CONNECTING, READY: for nodes that have none yet */
+    uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
     struct asks waiting, connecting, over;
     uint32_t asked;   /* in one of them */
     uint64_t numbers; /* of asks so far */
@@ -65,11 +64,6 @@ struct kedge_readers {
 };
 
 static void pump(struct kedge_readers *r);
-
-static int compare_id(const void *user, uint32_t item, const void *key)
-{
-    return strcmp(((const struct responder *)user)[item].id, key);
-}
 
 static uint32_t number_of(const struct responder *p)
 {
@@ -165,15 +159,8 @@ static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
     conclude(r, ask,
              kedge_err(&ask->err, -ENOSPC,
                        "all %u queue pairs that this metaserver has for readers are in use: remove "
-                       "nodes that are gone, or raise max_nodes if the device has more",
+                       "nodes that are gone, or raise max_endpoints if the device has more",
                        r->limit));
-}
-
-static bool has_one(const struct kedge_readers *r, const char *id)
-{
-    bool found;
-    (void)kedge_index_find(&r->kept, id, &found);
-    return found;
 }
 
 /* ---- what the device did -------------------------------------------------------------------- */
@@ -325,7 +312,7 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
 /* The first that waits: connected, or told why not. False: it has to wait on. */
 static bool serve(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
-    bool fresh = !has_one(r, ask->id);
+    bool fresh = !reader_index_has(&r->kept, ask->id, ask->peer.pool);
     bool wanted = ask->wanted == NULL || ask->wanted(ask);
     bool full = fresh && r->in_state[KEPT] + r->fresh >= r->limit;
     if (wanted && !full && r->spare == NONE)
@@ -370,11 +357,8 @@ static void pump(struct kedge_readers *r)
 static int take_memory(struct kedge_readers *r)
 {
     r->responders = calloc(r->capacity, sizeof *r->responders);
-    r->kept.items = calloc(r->capacity, sizeof *r->kept.items);
-    if (r->responders == NULL || r->kept.items == NULL)
+    if (reader_index_init(&r->kept, r->capacity) != 0 || r->responders == NULL)
         return -ENOMEM;
-    r->kept.compare = compare_id;
-    r->kept.user = r->responders;
     r->free = r->spare = NONE;
     r->in_state[FREE] = r->capacity;
     TAILQ_INIT(&r->waiting);
@@ -383,7 +367,7 @@ static int take_memory(struct kedge_readers *r)
     return 0;
 }
 
-int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_nodes, bool ahead,
+int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
                       struct kedge_readers **out, struct kedge_errbuf *err)
 {
     /* One queue pair of the device is the DC target's. */
@@ -396,11 +380,11 @@ int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_nodes, bool ahead,
     if (r == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
     r->pd = pd;
-    r->limit = most - KEDGE_READERS_SPARES < max_nodes ? most - KEDGE_READERS_SPARES : max_nodes;
+    r->limit = most - KEDGE_READERS_SPARES < max_pools ? most - KEDGE_READERS_SPARES : max_pools;
     r->capacity = r->limit + KEDGE_READERS_SPARES;
     int status = take_memory(r);
     if (status != 0) {
-        kedge_err(err, status, "out of memory: lower max_nodes");
+        kedge_err(err, status, "out of memory: lower max_endpoints");
         goto fail;
     }
     status = kedge_fab_call(pd->fab, &cq);
@@ -414,7 +398,7 @@ int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_nodes, bool ahead,
     *out = r;
     return 0;
 fail:
-    free(r->kept.items);
+    reader_index_fini(&r->kept);
     free(r->responders);
     free(r);
     return status;
@@ -428,7 +412,7 @@ void kedge_readers_stop(struct kedge_readers *r)
         TAILQ_REMOVE(&r->waiting, ask, link);
         give_up(r, ask);
     }
-    r->kept.count = 0;
+    reader_index_clear(&r->kept); /* they end below */
     for (uint32_t i = 0; i < r->touched; i++) {
         struct responder *p = &r->responders[i];
         if (p->state == READY) {
@@ -459,7 +443,7 @@ void kedge_readers_free(struct kedge_readers *r)
     if (status != 0)
         kedge_log(KEDGE_LOG_WARN, "closing the fabric",
                   "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
-    free(r->kept.items);
+    reader_index_fini(&r->kept);
     free(r->responders);
     free(r);
 }
@@ -531,17 +515,11 @@ static struct responder *take(struct kedge_readers *r, struct kedge_reader_ask *
 
 void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
-    bool found;
     struct responder *p = take(r, ask);
-    uint32_t at = kedge_index_find(&r->kept, ask->id, &found);
-    memcpy(p->id, ask->id, sizeof p->id);
+    uint32_t former = reader_index_put(&r->kept, ask->id, ask->peer.pool, number_of(p));
     move(p, KEPT);
-    if (found) {
-        end(&r->responders[r->kept.items[at]]);
-        r->kept.items[at] = number_of(p);
-    } else {
-        kedge_index_insert(&r->kept, at, number_of(p));
-    }
+    if (former != NONE)
+        end(&r->responders[former]);
     pump(r);
 }
 
@@ -551,27 +529,35 @@ void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask
     pump(r);
 }
 
-static void drop_at(struct kedge_readers *r, uint32_t at)
+static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
 {
-    struct responder *p = &r->responders[r->kept.items[at]];
-    kedge_index_remove(&r->kept, at);
-    end(p);
+    while (count > 0 && pools[count - 1] != pool)
+        count--;
+    return count > 0;
 }
 
-void kedge_readers_drop(struct kedge_readers *r, const char *id)
+void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
+                        uint32_t count)
 {
-    bool found;
-    uint32_t at = kedge_index_find(&r->kept, id, &found);
-    if (found)
-        drop_at(r, at);
+    const struct reader_owner *owner;
+    uint32_t at = reader_index_place(&r->kept, id);
+    while ((owner = reader_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
+        if (is_among(but, count, owner->pool))
+            at++;
+        else
+            end(&r->responders[reader_index_take(&r->kept, at)]);
 }
 
 void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
                          void *user)
 {
-    for (uint32_t at = r->kept.count; at-- > 0;)
-        if (!live(user, r->responders[r->kept.items[at]].id))
-            drop_at(r, at);
+    const struct reader_owner *owner;
+    uint32_t at = 0;
+    while ((owner = reader_index_at(&r->kept, at)) != NULL)
+        if (live(user, owner->id))
+            at++;
+        else
+            end(&r->responders[reader_index_take(&r->kept, at)]);
 }
 
 struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)

@@ -123,6 +123,17 @@ int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registr
     return status;
 }
 
+/* Of pools that the node no longer has; of a life before all. */
+static void drop_readers(struct kedge_service *s, const struct kedge_meta_registration *r,
+                         const struct kedge_meta_verdict *verdict)
+{
+    uint16_t pools[KEDGE_STORE_NODE_ENDPOINTS];
+    uint32_t count = verdict->known_incarnation == r->incarnation ? r->endpoint_count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        pools[i] = r->endpoint[i].pool;
+    kedge_readers_drop(s->readers, r->id, pools, count);
+}
+
 int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
                            uint64_t now, struct kedge_meta_verdict *verdict,
                            struct kedge_errbuf *err)
@@ -140,6 +151,8 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
             return kedge_service_store_failed(s, "registering", r->id, now, err);
     }
     kedge_meta_apply(s->meta, r, now);
+    if (s->readers != NULL)
+        drop_readers(s, r, verdict);
     s->count.registrations++;
     if (verdict->write)
         kedge_log(KEDGE_LOG_INFO, "node registered", "node=%s incarnation=%u endpoints=%u", r->id,
@@ -159,7 +172,7 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
         return kedge_service_store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
     if (s->readers != NULL)
-        kedge_readers_drop(s->readers, id);
+        kedge_readers_drop(s->readers, id, NULL, 0);
     s->count.removals++;
     kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);
     return 0;
@@ -177,7 +190,7 @@ static void labelled(struct kedge_text *out, const char *name, const char *label
 static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out)
 {
     kedge_metric_one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
-                     "Nodes that read the table through a queue pair of their own.", c.kept);
+                     "Nodes' pools that read the table through a queue pair of their own.", c.kept);
     kedge_metric_one(out, "kedge_metad_readers_spare", KEDGE_METRIC_GAUGE,
                      "Queue pairs that are ready for the next reader.", c.spare);
     kedge_metric_head(out, "kedge_metad_reader_failures_total", KEDGE_METRIC_COUNTER,

@@ -24,6 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             KEDGE_ASSERT(e->udqpn_slots >> 24 <= 30);
         }
         KEDGE_ASSERT(reader.qpn <= 0xffffff && reader.psn <= 0xffffff);
+        uint32_t of = 0;
+        while (reader.qpn != 0 && r.endpoint[of].pool != reader.pool)
+            KEDGE_ASSERT(++of < r.endpoint_count);
         KEDGE_ASSERT(reader.qpn == 0 || (reader.mtu >= IBV_MTU_256 && reader.mtu <= IBV_MTU_4096 &&
                                          reader.gid[0] != 0xff));
     } else {

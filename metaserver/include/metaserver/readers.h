@@ -2,8 +2,9 @@
 /* Readers: the queue pairs through which agents on a device without DC READ the endpoint table.
  *
  * Each is the responder's end of a reliable connection that carries READs in one direction, so it
- * never leaves RTR and posts nothing. A node has at most one. A few are made ahead of time, and
- * nothing here waits for the device: who asks for one gets it later, from kedge_readers_next().
+ * never leaves RTR and posts nothing. Each pool of a node has at most one. A few are made ahead of
+ * time, and nothing here waits for the device: who asks for one gets it later, from
+ * kedge_readers_next().
  *
  * One thread, the fabric's control thread. Owns the queue pairs and their completion queue.
  * Nothing grows: all memory is taken in kedge_readers_new(). */
@@ -29,6 +30,7 @@ struct kedge_reader_peer {
     uint32_t qpn; /* 1 .. 2^24 - 1; 0: there is none */
     uint32_t psn; /* its first request's, 24 bits */
     uint16_t lid; /* 0 on Ethernet */
+    uint16_t pool;
     enum ibv_mtu mtu;
 };
 
@@ -54,7 +56,7 @@ struct kedge_reader_ask {
 };
 
 struct kedge_readers_counts {
-    uint32_t kept;     /* nodes that have one */
+    uint32_t kept;     /* nodes' pools that have one */
     uint32_t spare;    /* ready for the next */
     uint32_t all;      /* queue pairs of any state */
     uint32_t asked;    /* asks that kedge_readers_next() has not given back */
@@ -65,9 +67,9 @@ struct kedge_readers_counts {
 
 struct kedge_readers;
 
-/* For up to max_nodes nodes, and no more than the device has. ahead: make the spare ones now, not
- * when somebody has asked. pd is borrowed until free. -errno and a sentence. */
-int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_nodes, bool ahead,
+/* For up to max_pools pools of all nodes together, and no more than the device has. ahead: make the
+ * spare ones now, not when somebody has asked. pd is borrowed until free. -errno and a sentence. */
+int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
                       struct kedge_readers **out, struct kedge_errbuf *err);
 /* Gives up what waits (kedge_readers_next() says so, with -ECANCELED) and destroys every queue
  * pair; blocks on the device. Asking is answered with -ECANCELED afterwards. */
@@ -82,12 +84,13 @@ int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask);
 /* The next one that is over, or NULL. Those of one node come in the order in which they were asked
  * for, so that the last one stays. One with status 0 must be kept or discarded at once. */
 struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r);
-/* The node has it from now on; the one that it had goes. */
+/* The node's pool has it from now on; the one that it had goes. */
 void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask);
 void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask);
 
-/* Takes a node's away, if it has one. */
-void kedge_readers_drop(struct kedge_readers *r, const char *id);
+/* Takes a node's away, but those of `count` pools. */
+void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
+                        uint32_t count);
 /* Takes away those of all nodes that live() denies. */
 void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
                          void *user);

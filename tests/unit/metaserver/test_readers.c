@@ -4,26 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "fabric/provider.h"
 #include "world.h"
-
-static struct kedge_readers_counts count(const struct world *w)
-{
-    return kedge_readers_count(w->s.readers);
-}
-
-/* Registers, and connects as it was told. */
-static void join(struct world *w, struct reader *a, uint32_t incarnation, int status)
-{
-    struct reply reply;
-    reader_put(w, a, incarnation, &reply);
-    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
-    world_settle(w);
-    ck_assert_msg(reply.status == status, "%d %s", reply.status, reply.body);
-    reader_connect(a, &reply);
-}
 
 START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
 {
@@ -42,8 +24,8 @@ START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
     reader_connect(&a, &reply);
     ck_assert(reader_finds(&a, &w, 1));
     ck_assert(!reader_finds(&a, &w, 2));
-    ck_assert_uint_eq(count(&w).kept, 1);
-    ck_assert_uint_eq(count(&w).spare, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
+    ck_assert_uint_eq(world_readers(&w).spare, KEDGE_READERS_SPARES);
     reader_close(&a);
     world_close(&w);
 }
@@ -55,7 +37,7 @@ START_TEST(a_reader_cannot_write)
     struct reader a;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    join(&w, &a, 5, 201);
+    reader_join(&w, &a, 5, 201);
     enum ibv_wc_status status = reader_try(&a, &w, IBV_WR_RDMA_WRITE, 1);
     /* rxe says the latter. */
     ck_assert(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR);
@@ -92,7 +74,7 @@ START_TEST(an_agent_that_registers_with_another_queue_pair_reads_through_that_on
     reader_open(&former, &w, 1);
     reader_open(&a, &w, 2);
     a.node = former.node;
-    join(&w, &former, 5, 201);
+    reader_join(&w, &former, 5, 201);
     ck_assert(reader_finds(&former, &w, 1));
     reader_put(&w, &a, 6, &reply);
     ck_assert(reader_finds(&former, &w, 1)); /* until the new one is ready */
@@ -101,8 +83,8 @@ START_TEST(an_agent_that_registers_with_another_queue_pair_reads_through_that_on
     reader_connect(&a, &reply);
     ck_assert(reader_finds(&a, &w, 1));
     ck_assert_int_ne(reader_try(&former, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
-    ck_assert_uint_eq(count(&w).kept, 1);
-    ck_assert_uint_eq(count(&w).all, 1 + KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
+    ck_assert_uint_eq(world_readers(&w).all, 1 + KEDGE_READERS_SPARES);
     reader_close(&former);
     reader_close(&a);
     world_close(&w);
@@ -126,38 +108,11 @@ START_TEST(a_registration_whose_answer_was_lost_may_be_repeated)
     ck_assert_int_eq(last.status, 200);
     reader_connect(&a, &last);
     ck_assert(reader_finds(&a, &w, 1));
-    ck_assert_uint_eq(count(&w).kept, 1);
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
     reader_close(&a);
     world_close(&w);
 }
 END_TEST
-
-/* A device carries out several control operations at a time: the first queue pair that is to be
- * connected is held back. */
-static struct kedge_fab_ops device_ops;
-static const struct kedge_fab_ops *real_ops;
-static struct kedge_fab_ctl *held;
-static bool holds;
-
-static void submit_or_hold(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
-{
-    bool connects = ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR;
-    if (!holds || !connects) {
-        real_ops->submit(fab, ctl);
-        return;
-    }
-    holds = false;
-    held = ctl;
-}
-
-static void run_for_ms(struct world *w, int ms)
-{
-    for (int i = 0; i < ms; i++) {
-        (void)kedge_fab_run(w->fab);
-        kedge_service_advance(&w->s, w->now);
-        usleep(1000);
-    }
-}
 
 START_TEST(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)
 {
@@ -166,72 +121,41 @@ START_TEST(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)
     struct reply first, last;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    real_ops = w.fab->ops;
-    device_ops = *real_ops;
-    device_ops.submit = submit_or_hold;
-    w.fab->ops = &device_ops;
-    holds = true;
+    world_hold(&w);
     reader_put(&w, &a, 5, &first);
     reader_put(&w, &a, 5, &last);
-    while (held == NULL)
-        run_for_ms(&w, 1);
-    run_for_ms(&w, 200); /* the later one is ready by then */
+    world_wait_held(&w);
     ck_assert_int_eq(last.status, KEDGE_SERVICE_LATER);
-    real_ops->submit(w.fab, held);
+    world_release(&w);
     world_settle(&w);
     ck_assert_int_eq(first.status, 201);
     ck_assert_int_eq(last.status, 200);
     reader_connect(&a, &last);
     ck_assert(reader_finds(&a, &w, 1));
-    ck_assert_uint_eq(count(&w).kept, 1);
-    w.fab->ops = real_ops;
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
     reader_close(&a);
     world_close(&w);
 }
 END_TEST
 
-static void delete_node(struct world *w)
-{
-    struct reply reply;
-    world_ask(w, "DELETE", "/v1/nodes/n1", "", &reply);
-    ck_assert_int_eq(reply.status, 204);
-}
-
-static void expire_node(struct world *w)
-{
-    w->now += WORLD_LEASE;
-    kedge_service_tick(&w->s, w->now);
-}
-
-/* It says that it reads over DC from now on. */
-static void put_node_without(struct world *w)
-{
-    struct reply reply;
-    w->s.endpoint.dct_number = 9;
-    world_ask(w, "PUT", "/v1/nodes/n1",
-              "{\"incarnation\":6,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":0,"
-              "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}]}",
-              &reply);
-    ck_assert_int_eq(reply.status, 200);
-}
-
 START_TEST(a_node_that_goes_takes_its_queue_pair_with_it)
 {
-    void (*const ways[])(struct world * w) = {delete_node, expire_node, put_node_without};
+    void (*const ways[])(struct world * w) = {world_delete_node, world_expire_node,
+                                              world_put_node_without};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         struct world w;
         struct reader a, other;
         world_open(&w, 16);
         reader_open(&a, &w, 1);
         reader_open(&other, &w, 2);
-        join(&w, &a, 5, 201);
+        reader_join(&w, &a, 5, 201);
         w.now += WORLD_LEASE / 2; /* so that this one outlives the other */
-        join(&w, &other, 5, 201);
+        reader_join(&w, &other, 5, 201);
         w.now -= WORLD_LEASE / 2;
         ways[i](&w);
         world_settle(&w);
-        ck_assert_uint_eq(count(&w).kept, 1);
-        ck_assert_uint_eq(count(&w).all, 1 + KEDGE_READERS_SPARES);
+        ck_assert_uint_eq(world_readers(&w).kept, 1);
+        ck_assert_uint_eq(world_readers(&w).all, 1 + KEDGE_READERS_SPARES);
         ck_assert_int_ne(reader_try(&a, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
         ck_assert(reader_finds(&other, &w, 2));
         reader_close(&a);
@@ -247,11 +171,11 @@ START_TEST(a_node_that_expired_registers_again_and_reads)
     struct reader a;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    join(&w, &a, 5, 201);
-    expire_node(&w);
+    reader_join(&w, &a, 5, 201);
+    world_expire_node(&w);
     world_settle(&w);
     reader_renew(&a);
-    join(&w, &a, 5, 200);
+    reader_join(&w, &a, 5, 200);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
     world_close(&w);
@@ -267,7 +191,7 @@ START_TEST(a_refused_registration_changes_no_queue_pair)
     reader_open(&a, &w, 1);
     reader_open(&stale, &w, 2);
     stale.node = a.node;
-    join(&w, &a, 5, 201);
+    reader_join(&w, &a, 5, 201);
     world_settle(&w);
     reader_put(&w, &stale, 4, &reply);
     ck_assert_int_eq(reply.status, 409); /* at once */
@@ -287,14 +211,14 @@ START_TEST(what_became_stale_while_it_waited_is_refused)
     struct reply reply;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    join(&w, &a, 4, 201);
+    reader_join(&w, &a, 4, 201);
     reader_put(&w, &a, 5, &reply);
     ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
-    put_node_without(&w); /* incarnation 6 */
+    world_put_node_without(&w); /* incarnation 6 */
     world_settle(&w);
     ck_assert_int_eq(reply.status, 409);
-    ck_assert_uint_eq(count(&w).kept, 0);
-    ck_assert_uint_eq(count(&w).all, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).kept, 0);
+    ck_assert_uint_eq(world_readers(&w).all, KEDGE_READERS_SPARES);
     ck_assert_uint_eq(w.s.count.http[409], 1);
     reader_close(&a);
     world_close(&w);
@@ -309,20 +233,20 @@ START_TEST(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)
     world_open(&w, 2);
     for (uint8_t i = 0; i < 3; i++)
         reader_open(&a[i], &w, (uint8_t)(i + 1));
-    join(&w, &a[0], 5, 201);
-    join(&w, &a[1], 5, 201);
+    reader_join(&w, &a[0], 5, 201);
+    reader_join(&w, &a[1], 5, 201);
     reader_put(&w, &a[2], 5, &reply);
     world_settle(&w);
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "urn:kedge:problem:no-queue-pair"));
     ck_assert(says(&reply, "all 2 queue pairs"));
-    ck_assert_uint_eq(count(&w).refused, 1);
+    ck_assert_uint_eq(world_readers(&w).refused, 1);
     ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 2);
     reader_renew(&a[1]);
-    join(&w, &a[1], 6, 200);
+    reader_join(&w, &a[1], 6, 200);
     ck_assert(reader_finds(&a[1], &w, 2));
-    delete_node(&w);
-    join(&w, &a[2], 5, 201);
+    world_delete_node(&w);
+    reader_join(&w, &a[2], 5, 201);
     ck_assert(reader_finds(&a[2], &w, 3));
     for (int i = 0; i < 3; i++)
         reader_close(&a[i]);
@@ -346,7 +270,7 @@ START_TEST(many_at_once_each_get_their_own)
         reader_connect(&a[i], &reply[i]);
         ck_assert(reader_finds(&a[i], &w, (uint8_t)(16 - i)));
     }
-    ck_assert_uint_eq(count(&w).kept, 16);
+    ck_assert_uint_eq(world_readers(&w).kept, 16);
     for (int i = 0; i < 16; i++)
         reader_close(&a[i]);
     world_close(&w);
@@ -368,7 +292,7 @@ START_TEST(no_queue_pair_is_spent_on_a_client_that_has_gone)
     for (int i = 0; i < KEDGE_READERS_SPARES; i++)
         ck_assert_int_eq(reply[i].status, 503);
     ck_assert_int_eq(reply[KEDGE_READERS_SPARES].status, 201);
-    ck_assert_uint_eq(count(&w).given_up, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).given_up, KEDGE_READERS_SPARES);
     reader_connect(&a, &reply[KEDGE_READERS_SPARES]);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
@@ -392,7 +316,7 @@ START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
     for (int i = 0; i < 2 * KEDGE_READERS_SPARES; i++)
         reader_put(&w, &a, 5, &waiting[i]); /* some on their way, some without a queue pair */
     kedge_readers_stop(w.s.readers);
-    ck_assert_uint_eq(count(&w).all, 0);
+    ck_assert_uint_eq(world_readers(&w).all, 0);
     ck_assert_int_eq(ready.status, KEDGE_SERVICE_LATER);
     kedge_service_advance(&w.s, w.now);
     ck_assert_int_eq(ready.status, 503);
@@ -422,9 +346,9 @@ START_TEST(a_device_that_makes_no_queue_pair_is_told_and_asked_again)
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "makes no more queue pairs (Input/output error)"));
     ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0);
-    ck_assert(count(&w).failed == 1 && count(&w).all == 0);
+    ck_assert(world_readers(&w).failed == 1 && world_readers(&w).all == 0);
     kedge_fault_set_plan(w.fab, &none);
-    join(&w, &a, 5, 201);
+    reader_join(&w, &a, 5, 201);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
     world_close(&w);
@@ -449,10 +373,10 @@ START_TEST(a_queue_pair_that_cannot_be_connected_is_told_and_goes)
     world_settle(&w);
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "cannot be made ready (Input/output error)"));
-    ck_assert_uint_eq(count(&w).failed, 1);
-    ck_assert_uint_eq(count(&w).kept, 0);
-    ck_assert_uint_eq(count(&w).all, KEDGE_READERS_SPARES);
-    join(&w, &a, 5, 201);
+    ck_assert_uint_eq(world_readers(&w).failed, 1);
+    ck_assert_uint_eq(world_readers(&w).kept, 0);
+    ck_assert_uint_eq(world_readers(&w).all, KEDGE_READERS_SPARES);
+    reader_join(&w, &a, 5, 201);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
     world_close(&w);
@@ -484,6 +408,10 @@ static const struct {
      "reader.lid", 400},
     {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"key\":1}}", "reader.key",
      400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"pool\":1}}", "reader.pool",
+     400},
+    {",\"reader\":{\"gid\":\"fd00::1\",\"qpn\":1,\"psn\":0,\"mtu\":256,\"pool\":65536}}",
+     "reader.pool", 400},
 };
 
 START_TEST(readers_that_are_wrong_or_missing_are_refused_with_the_field)
@@ -512,7 +440,7 @@ START_TEST(metrics_show_the_readers)
     struct kedge_text text;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    join(&w, &a, 5, 201);
+    reader_join(&w, &a, 5, 201);
     kedge_text_init(&text, 1 << 20);
     kedge_service_metrics(&w.s, &text);
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers 1\n"));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/provider.h"
 #include "fabric/providers.h"
 
 #define NODES      16
@@ -208,16 +209,25 @@ void reader_close(struct reader *a)
 
 void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out)
 {
-    char path[32], body[512], text[KEDGE_GID_TEXT];
+    char path[32], text[KEDGE_GID_TEXT];
     uint8_t gid[16];
+    struct kedge_text body;
+    kedge_text_init(&body, 4096);
     device_gid(gid, a->number);
     snprintf(path, sizeof path, "/v1/nodes/n%u", a->node);
-    snprintf(body, sizeof body,
-             "{\"incarnation\":%u,\"endpoints\":[{\"gid\":\"fd00::%x\",\"pool\":0,"
-             "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}],"
-             "\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024}}",
-             incarnation, a->node, kedge_gid_format(gid, text), a->qp->qpn, a->psn);
-    world_ask(w, "PUT", path, body, out);
+    kedge_text_printf(&body, "{\"incarnation\":%u,\"endpoints\":[", incarnation);
+    for (unsigned pool = 0; pool == 0 || pool < a->pools; pool++)
+        kedge_text_printf(&body,
+                          "%s{\"gid\":\"fd00::%x\",\"pool\":%u,\"transports\":[\"rc\"],"
+                          "\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}",
+                          pool > 0 ? "," : "", a->node, pool);
+    kedge_text_printf(&body, "],\"reader\":{\"gid\":\"%s\",\"qpn\":%u,\"psn\":%u,\"mtu\":1024",
+                      kedge_gid_format(gid, text), a->qp->qpn, a->psn);
+    if (a->pools > 0)
+        kedge_text_printf(&body, ",\"pool\":%u", a->pool);
+    kedge_text_printf(&body, "}}");
+    world_ask(w, "PUT", path, kedge_text_str(&body), out);
+    kedge_text_fini(&body);
 }
 
 void reader_connect(struct reader *a, const struct reply *reply)
@@ -279,4 +289,88 @@ bool reader_finds(struct reader *a, const struct world *w, uint8_t number)
     number_gid(gid, number);
     ck_assert_int_eq(reader_try(a, w, IBV_WR_RDMA_READ, number), IBV_WC_SUCCESS);
     return kedge_endpoint_find(kedge_meta_table(w->s.meta), a->mem.addr, gid, 0, &record) == 0;
+}
+
+void reader_join(struct world *w, struct reader *a, uint32_t incarnation, int status)
+{
+    struct reply reply;
+    reader_put(w, a, incarnation, &reply);
+    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    world_settle(w);
+    ck_assert_msg(reply.status == status, "%d %s", reply.status, reply.body);
+    reader_connect(a, &reply);
+}
+
+struct kedge_readers_counts world_readers(const struct world *w)
+{
+    return kedge_readers_count(w->s.readers);
+}
+
+/* ---- a queue pair that is held back */
+
+static struct kedge_fab_ops device_ops;
+static const struct kedge_fab_ops *real_ops;
+static struct kedge_fab_ctl *held;
+static bool holds;
+
+static void submit_or_hold(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    bool connects = ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RTR;
+    if (!holds || !connects) {
+        real_ops->submit(fab, ctl);
+        return;
+    }
+    holds = false;
+    held = ctl;
+}
+
+void world_hold(struct world *w)
+{
+    real_ops = w->fab->ops;
+    device_ops = *real_ops;
+    device_ops.submit = submit_or_hold;
+    w->fab->ops = &device_ops;
+    held = NULL;
+    holds = true;
+}
+
+void world_wait_held(struct world *w)
+{
+    for (int after = 0; held == NULL || after < 200; after += held != NULL) { /* ms */
+        (void)kedge_fab_run(w->fab);
+        kedge_service_advance(&w->s, w->now);
+        usleep(1000);
+    }
+}
+
+void world_release(struct world *w)
+{
+    w->fab->ops = real_ops;
+    real_ops->submit(w->fab, held);
+}
+
+/* ---- nodes that go */
+
+void world_delete_node(struct world *w)
+{
+    struct reply reply;
+    world_ask(w, "DELETE", "/v1/nodes/n1", "", &reply);
+    ck_assert_int_eq(reply.status, 204);
+}
+
+void world_expire_node(struct world *w)
+{
+    w->now += WORLD_LEASE;
+    kedge_service_tick(&w->s, w->now);
+}
+
+void world_put_node_without(struct world *w)
+{
+    struct reply reply;
+    w->s.endpoint.dct_number = 9;
+    world_ask(w, "PUT", "/v1/nodes/n1",
+              "{\"incarnation\":6,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":0,"
+              "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}]}",
+              &reply);
+    ck_assert_int_eq(reply.status, 200);
 }

@@ -25,11 +25,25 @@ struct world {
     uint64_t now;
 };
 
-/* max_readers: nodes that can have a reader at a time; 16 nodes can register. */
+/* max_readers: pools of nodes that can have a reader at a time; 16 nodes can register. */
 void world_open(struct world *w, uint32_t max_readers);
 void world_close(struct world *w);
 /* Runs the metaserver until everything is answered and its device has nothing to do. */
 void world_settle(struct world *w);
+
+struct kedge_readers_counts world_readers(const struct world *w);
+
+/* A device carries out several control operations at a time: the next queue pair that is to be
+ * connected is held back; world_wait_held() waits until it is and a later one had time to be ready.
+ * Until world_release(), of one world at a time. */
+void world_hold(struct world *w);
+void world_wait_held(struct world *w);
+void world_release(struct world *w);
+
+/* Ways of n1 to go: the last one says that it reads over DC from now on, as incarnation 6. */
+void world_delete_node(struct world *w);
+void world_expire_node(struct world *w);
+void world_put_node_without(struct world *w);
 
 /* A request and what was answered: the token of the service. */
 struct reply {
@@ -45,6 +59,8 @@ struct reader {
     struct kedge_fab *fab;
     uint8_t number; /* its GID is fd00::number (on rxe one of three) */
     uint8_t node;   /* registers as this one, with the endpoint fd00::node; its number to begin */
+    uint8_t pools;  /* in the pools 0 .. pools - 1; 0: as 1, and the reader says no pool */
+    uint8_t pool;   /* that it reads for */
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem;
     struct kedge_fab_mr *mr;
@@ -58,6 +74,8 @@ void reader_close(struct reader *a);
 void reader_renew(struct reader *a);
 /* PUT /v1/nodes/n<node>, with its queue pair. */
 void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, struct reply *out);
+/* Does so, must be answered with that status, and connects. */
+void reader_join(struct world *w, struct reader *a, uint32_t incarnation, int status);
 /* As the answer says. */
 void reader_connect(struct reader *a, const struct reply *reply);
 /* The status of one operation on the table's window that belongs to the endpoint fd00::number. */

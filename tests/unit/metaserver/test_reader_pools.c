@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes with several pools and no DC: each pool READs the table through a queue pair of its own. */
+#include "world.h"
+
+/* A node's two: one for its pool 0, one for its pool 1. */
+static void open_both(struct reader both[2], const struct world *w)
+{
+    for (uint8_t i = 0; i < 2; i++) {
+        reader_open(&both[i], w, (uint8_t)(i + 1));
+        both[i].node = 1;
+        both[i].pools = 2;
+        both[i].pool = i;
+    }
+}
+
+static void close_both(struct reader both[2])
+{
+    reader_close(&both[0]);
+    reader_close(&both[1]);
+}
+
+START_TEST(each_pool_of_a_node_reads_through_its_own)
+{
+    struct world w;
+    struct reader both[2];
+    world_open(&w, 16);
+    open_both(both, &w);
+    both[0].pools = 0; /* the other one is made later */
+    reader_join(&w, &both[0], 5, 201);
+    reader_join(&w, &both[1], 5, 200);
+    ck_assert(reader_finds(&both[0], &w, 1) && reader_finds(&both[1], &w, 1));
+    ck_assert_uint_eq(world_readers(&w).kept, 2);
+    both[0].pools = 2;
+    reader_renew(&both[0]); /* one breaks: the other one is left alone */
+    reader_join(&w, &both[0], 5, 200);
+    ck_assert(reader_finds(&both[0], &w, 1) && reader_finds(&both[1], &w, 1));
+    ck_assert_uint_eq(world_readers(&w).kept, 2);
+    ck_assert_uint_eq(world_readers(&w).all, 2 + KEDGE_READERS_SPARES);
+    close_both(both);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(readers_of_two_pools_may_be_asked_for_at_once)
+{
+    struct world w;
+    struct reader both[2];
+    struct reply first, last;
+    world_open(&w, 16);
+    open_both(both, &w);
+    world_hold(&w);
+    both[0].pools = 0;
+    reader_put(&w, &both[0], 5, &first); /* which does not know the other pool */
+    reader_put(&w, &both[1], 5, &last);
+    world_wait_held(&w);
+    ck_assert_int_eq(last.status, KEDGE_SERVICE_LATER); /* else the first would take it away */
+    world_release(&w);
+    world_settle(&w);
+    ck_assert_int_eq(first.status, 201);
+    ck_assert_int_eq(last.status, 200);
+    reader_connect(&both[0], &first);
+    reader_connect(&both[1], &last);
+    ck_assert(reader_finds(&both[0], &w, 1) && reader_finds(&both[1], &w, 1));
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 2);
+    close_both(both);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_pool_that_goes_takes_its_reader_with_it)
+{
+    struct world w;
+    struct reader both[2];
+    world_open(&w, 16);
+    open_both(both, &w);
+    reader_join(&w, &both[0], 5, 201);
+    reader_join(&w, &both[1], 5, 200);
+    reader_renew(&both[0]);
+    both[0].pools = 1;
+    reader_join(&w, &both[0], 5, 200);
+    world_settle(&w);
+    ck_assert_uint_eq(world_readers(&w).kept, 1);
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 1);
+    ck_assert(reader_finds(&both[0], &w, 1));
+    ck_assert_int_ne(reader_try(&both[1], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+    close_both(both);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_node_that_goes_or_starts_anew_has_no_reader_of_any_pool)
+{
+    void (*const ways[])(struct world * w) = {world_delete_node, world_expire_node,
+                                              world_put_node_without, NULL};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct world w;
+        struct reader both[2], other;
+        world_open(&w, 16);
+        open_both(both, &w);
+        reader_join(&w, &both[0], 5, 201);
+        reader_join(&w, &both[1], 5, 200);
+        reader_open(&other, &w, 3);
+        w.now += WORLD_LEASE / 2;
+        reader_join(&w, &other, 5, 201);
+        w.now -= WORLD_LEASE / 2;
+        if (ways[i] != NULL) {
+            ways[i](&w);
+        } else { /* the next life's first one */
+            reader_renew(&both[0]);
+            reader_join(&w, &both[0], 6, 200);
+        }
+        world_settle(&w);
+        ck_assert_uint_eq(world_readers(&w).kept, ways[i] != NULL ? 1 : 2);
+        ck_assert_int_ne(reader_try(&both[1], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+        ck_assert(reader_finds(&other, &w, 3));
+        reader_close(&other);
+        close_both(both);
+        world_close(&w);
+    }
+}
+END_TEST
+
+START_TEST(each_pool_counts_where_readers_are_few)
+{
+    struct world w;
+    struct reader both[2];
+    struct reply reply;
+    world_open(&w, 1);
+    open_both(both, &w);
+    reader_join(&w, &both[0], 5, 201);
+    reader_put(&w, &both[1], 5, &reply);
+    world_settle(&w);
+    ck_assert_int_eq(reply.status, 503);
+    ck_assert(says(&reply, "all 1 queue pairs"));
+    ck_assert(reader_finds(&both[0], &w, 1));
+    close_both(both);
+    world_close(&w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(each_pool_of_a_node_reads_through_its_own)                                                   \
+    T(readers_of_two_pools_may_be_asked_for_at_once)                                               \
+    T(a_pool_that_goes_takes_its_reader_with_it)                                                   \
+    T(a_node_that_goes_or_starts_anew_has_no_reader_of_any_pool)                                   \
+    T(each_pool_counts_where_readers_are_few)
+KEDGE_CHECK_MAIN("metaserver reader pools", TESTS)
