@@ -218,7 +218,7 @@ static int print_listed(const struct ctl_options *o, const struct ctl_held_kind 
         fputs(kedge_text_str(&l->gap), stderr);
     }
     if (status == 0 && l->gaps > 0)
-        status = kedge_err(err, -EHOSTUNREACH, "%zu nodes could not be asked", l->gaps);
+        status = kedge_err(err, -EHOSTUNREACH, "%zu of the nodes could not be asked", l->gaps);
     return status;
 }
 

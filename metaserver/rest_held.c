@@ -128,6 +128,8 @@ static enum rest_problem why_refused(const struct kedge_held *h, char out[HELD_W
     const struct held_answer *a = &h->answer;
     snprintf(out, HELD_WHY_BYTES, "node %s: %s", h->ask.node, a->detail);
     switch (a->status) {
+    case 400:
+        return REST_MALFORMED;
     case 404:
         return h->item[0] != '\0' && h->q.leases ? REST_NO_LEASE : REST_NO_WORKER;
     case 409:
@@ -188,9 +190,11 @@ void held_refuse(struct call *c, const struct kedge_held *h, int status)
 bool held_node_is_known(struct call *c, const char *node)
 {
     struct kedge_meta_view view;
+    char detail[120];
     if (kedge_meta_show(c->s->meta, node, c->now, &view) == 0)
         return true;
-    rest_problem(c, REST_NO_NODE, "see /v1/nodes");
+    snprintf(detail, sizeof detail, "there is no node %.63s here: see /v1/nodes", node);
+    rest_problem(c, REST_NO_NODE, detail);
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers and leases over the admin socket: lists, single ones, revoking. rdmactl(1) describes it.
- */
+/* Workers and leases, for who asks at the admin socket or through a metaserver: lists, single ones,
+ * revoking. rdmactl(1) describes it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,18 +97,6 @@ static void print_worker(struct kedge_text *t, const struct agent_session *s)
                       s->arenas, (unsigned long long)bytes, leases);
 }
 
-static void reply(struct agent *a, struct kedge_http_request *request, int status)
-{
-    const struct kedge_text *t = &a->answer;
-    if (t->error != 0) {
-        kedge_http_reply_error(request, t->error, NULL);
-        return;
-    }
-    struct kedge_http_response response = {
-        .status = status, .body = kedge_text_str(t), .body_length = t->length};
-    (void)kedge_http_reply(request, &response);
-}
-
 /* ---- lists --------------------------------------------------------------------------------- */
 
 /* Whom a list is of, and where it goes on: the session's number, and the lease's place. */
@@ -120,27 +108,25 @@ struct filter {
     struct agentd_cursor at; /* the first */
 };
 
-static bool bad_query(struct kedge_http_request *request, const char *detail)
+static bool bad_query(struct agent *a, const struct held_request *request, const char *detail)
 {
-    kedge_http_reply_error(request, EINVAL, detail);
+    asker_refuse(a, request->by, EINVAL, detail);
     return false;
 }
 
-static bool parse_filter(struct kedge_http_request *request, struct filter *out)
+static bool parse_filter(struct agent *a, const struct held_request *request, struct filter *out)
 {
-    const char *limit = kedge_http_query(request, "limit");
-    const char *cursor = kedge_http_query(request, "cursor");
-    const char *worker = kedge_http_query(request, "worker");
-    *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = kedge_http_query(request, "tenant")};
+    const char *limit = request->limit, *cursor = request->cursor, *worker = request->worker;
+    *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = request->tenant};
     if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
-        return bad_query(request, "limit must be a number from 1 to 1000");
+        return bad_query(a, request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
     if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
-        return bad_query(request, "worker must be the id of one, as in /v1/workers");
+        return bad_query(a, request, "worker must be the id of one, as in /v1/workers");
     if (cursor == NULL)
         return true;
     return agentd_cursor_parse(cursor, &out->at) ||
-           bad_query(request, "cursor must be the next_cursor of an earlier answer");
+           bad_query(a, request, "cursor must be the next_cursor of an earlier answer");
 }
 
 /* The session, if the filter lets it through. */
@@ -166,13 +152,13 @@ static void end_list(struct kedge_text *t, const struct agentd_cursor *next)
     kedge_text_printf(t, "}\n");
 }
 
-static void list_leases(struct agent *a, struct kedge_http_request *request)
+static void list_leases(struct agent *a, const struct held_request *request)
 {
     struct kedge_text *t = &a->answer;
     struct filter f;
     struct lease_owner owner;
     struct kedge_lane_lease lease;
-    if (!parse_filter(request, &f))
+    if (!parse_filter(a, request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = f.at;
@@ -187,7 +173,7 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
                 continue;
             if (n++ == f.limit) { /* there are more */
                 end_list(t, &at);
-                reply(a, request, 200);
+                asker_reply(a, request->by, 200);
                 return;
             }
             kedge_text_printf(t, "%s", n > 1 ? "," : "");
@@ -196,14 +182,14 @@ static void list_leases(struct agent *a, struct kedge_http_request *request)
         }
     }
     end_list(t, NULL);
-    reply(a, request, 200);
+    asker_reply(a, request->by, 200);
 }
 
-static void list_workers(struct agent *a, struct kedge_http_request *request)
+static void list_workers(struct agent *a, const struct held_request *request)
 {
     struct kedge_text *t = &a->answer;
     struct filter f;
-    if (!parse_filter(request, &f))
+    if (!parse_filter(a, request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = {.session = f.at.session};
@@ -218,65 +204,65 @@ static void list_workers(struct agent *a, struct kedge_http_request *request)
         print_worker(t, s);
     }
     end_list(t, at.session < POOLS * a->config.max_sessions ? &at : NULL);
-    reply(a, request, 200);
+    asker_reply(a, request->by, 200);
 }
 
 /* ---- one ----------------------------------------------------------------------------------- */
 
 /* The lease of an id, and its session; NULL: there is none, and the request has its answer. */
-static struct agent_session *lease_of(struct agent *a, struct kedge_http_request *request,
-                                      const char *id, struct kedge_lane_lease *out)
+static struct agent_session *lease_of(struct agent *a, const struct held_request *request,
+                                      struct kedge_lane_lease *out)
 {
     struct agentd_worker_id wanted;
     uint32_t number;
-    if (!agentd_id_parse(id, &wanted, &number)) {
-        kedge_http_reply_error(request, EINVAL, "that is no lease's id: see /v1/leases");
+    if (!agentd_id_parse(request->id, &wanted, &number)) {
+        asker_refuse(a, request->by, EINVAL, "that is no lease's id: see /v1/leases");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);
     if (s != NULL && lease_find(s, number, out))
         return s;
-    kedge_http_reply_error(request, ENOENT,
-                           "there is no such lease here: its worker has deregistered it or ended, "
-                           "or never had it");
+    asker_refuse(a, request->by, ENOENT,
+                 "there is no such lease here: its worker has deregistered it or ended, "
+                 "or never had it");
     return NULL;
 }
 
-static struct agent_session *worker_of(struct agent *a, struct kedge_http_request *request,
+static struct agent_session *worker_of(struct agent *a, const struct held_request *request,
                                        const char *id)
 {
     struct agentd_worker_id wanted;
     if (!agentd_id_parse(id, &wanted, NULL)) {
-        kedge_http_reply_error(request, EINVAL, "that is no worker's id: see /v1/workers");
+        asker_refuse(a, request->by, EINVAL, "that is no worker's id: see /v1/workers");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);
     if (s == NULL)
-        kedge_http_reply_error(request, ENOENT, "there is no such worker here: it has ended");
+        asker_refuse(a, request->by, ENOENT, "there is no such worker here: it has ended");
     return s;
 }
 
-static void get_lease(struct agent *a, struct kedge_http_request *request, const char *id)
+static void get_lease(struct agent *a, const struct held_request *request)
 {
     struct kedge_lane_lease lease;
     struct lease_owner owner;
-    const struct agent_session *s = lease_of(a, request, id, &lease);
+    const struct agent_session *s = lease_of(a, request, &lease);
     if (s == NULL)
         return;
     lease_owner_of(s, &owner);
     print_lease(s->pool, &a->answer, &owner, &lease, NULL);
     kedge_text_printf(&a->answer, "}\n");
-    reply(a, request, 200);
+    asker_reply(a, request->by, 200);
 }
 
-static void get_worker(struct agent *a, struct kedge_http_request *request, const char *id)
+static void get_worker(struct agent *a, const struct held_request *request)
 {
-    const struct agent_session *s = worker_of(a, request, id);
+    const struct agent_session *s = worker_of(a, request, request->id);
     if (s == NULL)
         return;
     print_worker(&a->answer, s);
     kedge_text_printf(&a->answer, "\n");
-    reply(a, request, 200);
+    asker_reply(a, request->by, 200);
 }
 
 /* ---- revoking ------------------------------------------------------------------------------ */
@@ -312,19 +298,19 @@ static const char *breaks(const struct revocation *r)
            "end with IBV_WC_WR_FLUSH_ERR";
 }
 
-static void refuse(struct kedge_http_request *request, int status)
+static void refuse(struct agent *a, struct asker by, int status)
 {
-    kedge_http_reply_error(request, status,
-                           status == -ENOENT ? "it went at the same moment"
-                           : status == -EBUSY
-                               ? "leases of this worker are being revoked at this moment: look at "
-                                 "them, and try again if need be"
-                               : NULL);
+    asker_refuse(a, by, status,
+                 status == -ENOENT ? "it went at the same moment"
+                 : status == -EBUSY
+                     ? "leases of this worker are being revoked at this moment: look at "
+                       "them, and try again if need be"
+                     : NULL);
 }
 
 /* Nothing is forced without a registration to take the former one's place; the leases go by
  * themselves. */
-static void refuse_force(struct kedge_http_request *request, const struct revocation *r)
+static void refuse_force(struct asker by, const struct revocation *r)
 {
     struct kedge_errbuf why;
     char text[sizeof why.text + 160];
@@ -333,22 +319,22 @@ static void refuse_force(struct kedge_http_request *request, const struct revoca
              "nothing was forced, since the registration could not be replaced (%.300s); the "
              "leases are being withdrawn instead, and are over within %llu ms",
              why.text, (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
-    kedge_http_reply_error(request, ENOSPC, text);
+    asker_refuse(r->pool->agent, by, ENOSPC, text);
 }
 
 void revocation_reply(struct revocation *r, int status)
 {
     struct agent *a = r->pool->agent;
-    struct kedge_http_request *request = r->request;
+    const struct asker by = r->by;
     struct kedge_text *t = &a->answer;
     const bool over = revocation_is_over(r);
-    r->request = NULL;
+    r->by = (struct asker){.http = NULL};
     if (status != 0) {
-        refuse(request, status);
+        refuse(a, by, status);
         return;
     }
     if (r->failed != 0) {
-        refuse_force(request, r);
+        refuse_force(by, r);
         return;
     }
     char id[AGENTD_ID_BYTES];
@@ -359,49 +345,54 @@ void revocation_reply(struct revocation *r, int status)
     kedge_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
     kedge_text_json(t, breaks(r));
     kedge_text_printf(t, "}\n");
-    reply(a, request, over ? 200 : 202);
+    asker_reply(a, by, over ? 200 : 202);
 }
 
-static enum kedge_http_verdict begin(struct kedge_http_request *request, struct agent_session *s,
-                                     uint32_t number)
+/* Whether it is under way; else the answer has been given. */
+static bool begin(const struct held_request *request, struct agent_session *s, uint32_t number)
 {
-    const char *force = kedge_http_query(request, "force");
-    bool forced = force != NULL && strcmp(force, "1") == 0;
-    if (force != NULL && !forced && strcmp(force, "0") != 0) {
-        (void)bad_query(request, "force must be 0 or 1");
-        return KEDGE_HTTP_REPLIED;
-    }
+    struct agent *a = s->pool->agent;
+    const bool forced = request->force != NULL && strcmp(request->force, "1") == 0;
+    if (request->force != NULL && !forced && strcmp(request->force, "0") != 0)
+        return bad_query(a, request, "force must be 0 or 1");
     if (s->stage != STAGE_LIVE) {
-        kedge_http_reply_error(request, EBUSY,
-                               "its worker has ended, and all that it had is being withdrawn");
-        return KEDGE_HTTP_REPLIED;
+        asker_refuse(a, request->by, EBUSY,
+                     "its worker has ended, and all that it had is being withdrawn");
+        return false;
     }
-    int status = lease_revoke(request, s, number, forced);
-    if (status == 0)
-        return KEDGE_HTTP_DEFER;
-    refuse(request, status);
-    return KEDGE_HTTP_REPLIED;
+    int status = lease_revoke(request->by, s, number, forced);
+    if (status != 0)
+        refuse(a, request->by, status);
+    return status == 0;
 }
 
-static enum kedge_http_verdict delete_leases(struct agent *a, struct kedge_http_request *request,
-                                             const char *id)
+bool leases_revoke(struct agent *a, const struct held_request *request)
 {
     struct kedge_lane_lease lease;
-    const char *worker = kedge_http_query(request, "worker");
     struct agent_session *s;
-    if (id != NULL) {
-        s = lease_of(a, request, id, &lease);
-        return s != NULL ? begin(request, s, lease.number) : KEDGE_HTTP_REPLIED;
+    if (request->id != NULL) {
+        s = lease_of(a, request, &lease);
+        return s != NULL && begin(request, s, lease.number);
     }
-    if (worker == NULL) {
-        (void)bad_query(request, "name a lease in the path, or say whose with worker=");
-        return KEDGE_HTTP_REPLIED;
-    }
-    s = worker_of(a, request, worker);
-    return s != NULL ? begin(request, s, 0) : KEDGE_HTTP_REPLIED;
+    if (request->worker == NULL)
+        return bad_query(a, request, "name a lease in the path, or say whose with worker=");
+    s = worker_of(a, request, request->worker);
+    return s != NULL && begin(request, s, 0);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
+
+void leases_look(struct agent *a, const struct held_request *request, bool leases)
+{
+    if (leases && request->id == NULL)
+        list_leases(a, request);
+    else if (leases)
+        get_lease(a, request);
+    else if (request->id == NULL)
+        list_workers(a, request);
+    else
+        get_worker(a, request);
+}
 
 /* What follows the prefix: "" alone is NULL, "/ID" is the id. False: another path. */
 static bool below(const char *path, const char *prefix, const char **id)
@@ -421,18 +412,19 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
     if (!leases && !below(request->path, "/v1/workers", &id))
         return false;
     const bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+    const struct held_request held = {.by = {.http = request},
+                                      .id = id,
+                                      .limit = kedge_http_query(request, "limit"),
+                                      .cursor = kedge_http_query(request, "cursor"),
+                                      .tenant = kedge_http_query(request, "tenant"),
+                                      .worker = kedge_http_query(request, "worker"),
+                                      .force = kedge_http_query(request, "force")};
     *verdict = KEDGE_HTTP_REPLIED;
     if (leases && strcmp(request->method, "DELETE") == 0)
-        *verdict = delete_leases(a, request, id);
+        *verdict = leases_revoke(a, &held) ? KEDGE_HTTP_DEFER : KEDGE_HTTP_REPLIED;
     else if (!get)
         admin_refuse_method(request, leases ? "GET, HEAD, DELETE" : "GET, HEAD");
-    else if (leases && id == NULL)
-        list_leases(a, request);
-    else if (leases)
-        get_lease(a, request, id);
-    else if (id == NULL)
-        list_workers(a, request);
     else
-        get_worker(a, request, id);
+        leases_look(a, &held, leases);
     return true;
 }

@@ -118,4 +118,5 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     tenant_metrics(a, t);
     windows_metrics(a, t);
     node_metrics(a, t);
+    asked_metrics(a, t);
 }

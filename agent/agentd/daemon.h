@@ -93,6 +93,15 @@ struct kedge_http_request;
 /* The admin socket's `abandon`. */
 void leases_abandon(void *user, struct kedge_http_request *request);
 
+/* ---- asked.c
+ * ------------------------------------------------------------------------------------- */
+
+/* A line of the stream that is a question of the metaserver that we follow. */
+void asked_take(struct agent *a, const char *line, size_t length);
+/* Forgets those that have no answer yet: there is nobody to tell any more. */
+void asked_stop(struct agent *a);
+void asked_metrics(const struct agent *a, struct kedge_text *t);
+
 /* ---- trim.c
  * ---------------------------------------------------------------------------------------- */
 
@@ -249,6 +258,12 @@ struct agent {
     /* follow.c, node.c */
     struct follow follow;
     struct node_state node;
+    /* asked.c */
+    struct {
+        struct asked *list;
+        uint32_t count;
+        uint64_t questions, unanswered;
+    } asked;
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agentd/question.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/http/client.h"
@@ -153,6 +154,10 @@ static int take_line(void *user, const char *text, size_t length)
     if (length == 0) /* it is still there */
         return 0;
     f->backoff_ms = TRY_MIN_MS;
+    if (agentd_is_question(text, length)) {
+        asked_take(a, text, length);
+        return 0;
+    }
     forget_pending(f);
     int status = take_document(a, text, length);
     report_step(a);
@@ -201,7 +206,7 @@ static void watch(struct agent *a)
 {
     struct follow *f = &a->follow;
     char url[AGENTD_TEXT * 2];
-    snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1",
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
              a->config.metaserver[f->metaserver], a->config.node);
     struct kedge_http_call c = metaserver_call(a, NULL, url, 0);
     c.timeout_ms = UINT32_MAX;

@@ -114,9 +114,9 @@ static void forget(struct revocation *r)
 static void end(struct revocation *r, int status)
 {
     r->stage = SETTLED;
-    if (r->request != NULL && status == 0 && r->failed == 0 && !revocation_is_over(r))
+    if (asker_waits(r->by) && status == 0 && r->failed == 0 && !revocation_is_over(r))
         return;
-    if (r->request != NULL)
+    if (asker_waits(r->by))
         revocation_reply(r, status);
     forget(r);
 }
@@ -153,8 +153,7 @@ static uint32_t arenas_of(const struct revocation *r)
     return arenas;
 }
 
-int lease_revoke(struct kedge_http_request *request, struct agent_session *s, uint32_t number,
-                 bool force)
+int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
 {
     struct pool *p = s->pool;
     struct lease_owner owner;
@@ -167,7 +166,7 @@ int lease_revoke(struct kedge_http_request *request, struct agent_session *s, ui
     if (r == NULL)
         return -ENOMEM;
     r->pool = p;
-    r->request = request;
+    r->by = by;
     r->owner = owner;
     r->number = number;
     r->force = force;
@@ -366,11 +365,11 @@ void leases_tick(struct pool *p)
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         const bool over = r->stage == SETTLED && revocation_is_over(r);
-        if (r->request != NULL &&
+        if (asker_waits(r->by) &&
             (over || now - r->begun_ns > (uint64_t)ANSWER_MS * KEDGE_NS_PER_MS ||
-             kedge_http_client_gone(r->request)))
+             asker_is_gone(r->by)))
             revocation_reply(r, 0);
-        if (r->request == NULL && r->stage == SETTLED)
+        if (!asker_waits(r->by) && r->stage == SETTLED)
             forget(r);
     }
 }
@@ -380,8 +379,15 @@ void leases_abandon(void *user, struct kedge_http_request *request)
     const struct agent *a = user;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-            if (r->request == request)
-                r->request = NULL;
+            if (r->by.http == request)
+                r->by.http = NULL;
+}
+
+void leases_forget_asked(struct agent *a)
+{
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
+            r->by.asked = NULL;
 }
 
 /* The lane answers no more, and posts no more; what the device is doing it goes on with. */

@@ -4,6 +4,7 @@
 #define DAEMON_LEASES_H
 
 #include "agentd/lease_ids.h"
+#include "asked.h"
 #include "base/http/server.h"
 #include "daemon.h"
 
@@ -20,7 +21,7 @@ struct lease_owner {
 struct revocation {
     struct pool *pool;
     struct revocation *next;
-    struct kedge_http_request *request; /* deferred; NULL: answered, or its client is gone */
+    struct asker by; /* who waits for it; nobody: answered, or gone */
     struct lease_owner owner;
     uint32_t tag;    /* of the command that is under way */
     uint32_t number; /* of the lease; 0: all of the worker's */
@@ -55,16 +56,21 @@ bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lan
 bool revocation_is_over(const struct revocation *r);
 bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease);
 
-/* Begins to revoke a lease (by its number) or all (0) of a live session; defers the request, which
+/* Begins to revoke a lease (by its number) or all (0) of a live session for who asks, which
  * revocation_reply() answers when it is over, or takes long. -EBUSY: something of this worker is
  * being forced; -ENOMEM. */
-int lease_revoke(struct kedge_http_request *request, struct agent_session *s, uint32_t number,
-                 bool force);
+int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force);
 
+/* admin_leases.c: says what is there, at once; and begins to revoke: then the answer comes later,
+ * else (false) it has been given. */
+void leases_look(struct agent *a, const struct held_request *request, bool leases);
+bool leases_revoke(struct agent *a, const struct held_request *request);
 /* admin_leases.c: /v1/leases and /v1/workers. False: the path is none of them. */
 bool leases_handle(struct agent *a, struct kedge_http_request *request,
                    enum kedge_http_verdict *verdict);
-/* Answers r->request. status: 0, and r says how far it is; or -errno. */
+/* Questions of metaservers get no answer any more. */
+void leases_forget_asked(struct agent *a);
+/* Answers r->by. status: 0, and r says how far it is; or -errno. */
 void revocation_reply(struct revocation *r, int status);
 
 #endif

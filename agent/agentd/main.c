@@ -221,6 +221,7 @@ static void stop(struct agent *a)
     follow_stop(a);
     registrations_leave(a, GRACE_MS);
     metaservers_stop(a);
+    asked_stop(a);
     admin_stop(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);

@@ -238,7 +238,7 @@ START_TEST(what_an_agent_refuses_has_the_problem_that_it_is)
         const char *type;
     } refused[] = {
         {404, 404, "unknown-lease"},     {409, 409, "busy"}, {429, 503, "too-many-questions"},
-        {503, 503, "agent-unreachable"}, {507, 507, "full"}, {400, 502, "senseless-answer"},
+        {503, 503, "agent-unreachable"}, {507, 507, "full"}, {400, 400, "malformed"},
         {500, 502, "senseless-answer"}};
     begin();
     register_node(1);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions of the metaserver that the agent follows, and the answers to them: what the admin
+ * socket would say, sent as a request of our own. */
+#include "asked.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agentd/question.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/http/client.h"
+#include "base/metrics.h"
+#include "leases.h"
+
+enum {
+    ASKED_MAX = 8,            /* questions at a time: a metaserver keeps to fewer */
+    ANSWER_BYTES = 256 << 10, /* as metaservers take it */
+    ENVELOPE_BYTES = 64,      /* around it */
+};
+
+struct asked {
+    struct agent *agent;
+    struct asked *next;
+    uint32_t metaserver; /* that asks */
+    char id[AGENTD_QUESTION_ID_BYTES];
+};
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void on_told(void *user, const struct kedge_http_answer *answer)
+{
+    struct agent *a = user;
+    if (answer->status == 204)
+        return;
+    a->asked.unanswered++;
+    kedge_log(KEDGE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"", answer->status,
+              answer->status < 0 ? answer->why : answer->body);
+}
+
+static void forget(struct asked *q)
+{
+    for (struct asked **at = &q->agent->asked.list; *at != NULL; at = &(*at)->next)
+        if (*at == q) {
+            *at = q->next;
+            q->agent->asked.count--;
+            break;
+        }
+    free(q);
+}
+
+/* body: a JSON object. */
+static void tell(struct asked *q, int status, const char *body)
+{
+    struct agent *a = q->agent;
+    struct kedge_text t;
+    char url[AGENTD_TEXT * 2];
+    kedge_text_init(&t, ANSWER_BYTES);
+    kedge_text_printf(&t, "{\"status\":%d,\"body\":%s}", status, body);
+    snprintf(url, sizeof url, "%s/v1/nodes/%s/answers/%s", a->config.metaserver[q->metaserver],
+             a->config.node, q->id);
+    struct kedge_http_call c = metaserver_call(a, "PUT", url, CALL_MS);
+    c.body = kedge_text_str(&t);
+    c.body_length = t.length;
+    if (t.error != 0 || a->http_client == NULL ||
+        kedge_http_client_call(a->http_client, &c, on_told, a, NULL) != 0)
+        a->asked.unanswered++;
+    kedge_text_fini(&t);
+    forget(q);
+}
+
+bool asker_is_gone(struct asker by)
+{
+    return by.http != NULL && kedge_http_client_gone(by.http);
+}
+
+void asker_refuse(struct agent *a, struct asker by, int errnum, const char *detail)
+{
+    const struct kedge_error *row = kedge_error_of(errnum);
+    struct kedge_text t;
+    (void)a;
+    if (by.http != NULL) {
+        kedge_http_reply_error(by.http, errnum, detail);
+        return;
+    }
+    kedge_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
+    kedge_http_problem(&t, row->http, row->title, detail);
+    tell(by.asked, row->http, t.error == 0 ? kedge_text_str(&t) : "{}");
+    kedge_text_fini(&t);
+}
+
+void asker_reply(struct agent *a, struct asker by, int status)
+{
+    const struct kedge_text *t = &a->answer;
+    if (t->error != 0) {
+        asker_refuse(a, by, t->error, NULL);
+    } else if (by.http != NULL) {
+        const struct kedge_http_response response = {
+            .status = status, .body = kedge_text_str(t), .body_length = t->length};
+        (void)kedge_http_reply(by.http, &response);
+    } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
+        asker_refuse(a, by, EMSGSIZE, "ask for fewer at a time");
+    } else {
+        tell(by.asked, status, kedge_text_str(t));
+    }
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static const char *given(const char *text)
+{
+    return text[0] != '\0' ? text : NULL;
+}
+
+static void answer(struct agent *a, struct asked *q, const struct agentd_question *question)
+{
+    const struct held_request request = {.by = {.asked = q},
+                                         .id = given(question->item),
+                                         .limit = given(question->limit),
+                                         .cursor = given(question->cursor),
+                                         .tenant = given(question->tenant),
+                                         .worker = given(question->worker),
+                                         .force = question->force ? "1" : NULL};
+    kedge_text_reset(&a->answer);
+    if (!question->revoke)
+        leases_look(a, &request, question->leases);
+    else if (question->leases)
+        (void)leases_revoke(a, &request);
+    else
+        asker_refuse(a, request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
+}
+
+void asked_take(struct agent *a, const char *line, size_t length)
+{
+    struct agentd_question question;
+    struct kedge_errbuf why;
+    const int status = agentd_question_decode(line, length, &question, &why);
+    struct asked *q = calloc(1, sizeof *q);
+    a->asked.questions++;
+    if (q == NULL || question.id[0] == '\0') {
+        a->asked.unanswered++;
+        free(q);
+        return;
+    }
+    q->agent = a;
+    q->metaserver = a->follow.metaserver;
+    memcpy(q->id, question.id, sizeof q->id);
+    q->next = a->asked.list;
+    a->asked.list = q;
+    if (++a->asked.count > ASKED_MAX)
+        asker_refuse(a, (struct asker){.asked = q}, EAGAIN,
+                     "too much is being asked of it at once: try again soon");
+    else if (status != 0)
+        asker_refuse(a, (struct asker){.asked = q}, EINVAL, why.text);
+    else
+        answer(a, q, &question);
+}
+
+void asked_stop(struct agent *a)
+{
+    leases_forget_asked(a);
+    while (a->asked.list != NULL)
+        forget(a->asked.list);
+}
+
+void asked_metrics(const struct agent *a, struct kedge_text *t)
+{
+    kedge_metric_one(t, "kedge_agent_questions_total", KEDGE_METRIC_COUNTER,
+                     "Questions of metaservers about workers and leases.", a->asked.questions);
+    kedge_metric_one(t, "kedge_agent_questions_unanswered_total", KEDGE_METRIC_COUNTER,
+                     "Those whose answers were not taken, or that made no sense.",
+                     a->asked.unanswered);
+    kedge_metric_one(t, "kedge_agent_questions_open", KEDGE_METRIC_GAUGE,
+                     "Those that have no answer yet.", a->asked.count);
+}
