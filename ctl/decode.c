@@ -87,10 +87,12 @@ static void settings_from(json_t *object, struct ctl_node *n)
     labels_from(json_object_get(object, "labels"), n->labels, sizeof n->labels);
     n->cordoned = json_is_true(json_object_get(object, "cordoned"));
     n->draining = json_is_true(json_object_get(object, "draining"));
+    n->grace_ms = number(object, "grace_ms");
     word(object, "reason", n->reason, sizeof n->reason);
     n->reported = json_is_object(applied);
     n->behind = json_is_true(json_object_get(applied, "behind"));
     n->revision = number(applied, "revision");
+    n->seen = number(applied, "seen");
     n->says_sessions = json_is_integer(json_object_get(applied, "sessions"));
     n->sessions = number(applied, "sessions");
     word(applied, "why", n->why, sizeof n->why);

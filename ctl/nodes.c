@@ -82,14 +82,17 @@ static void settings_json(struct kedge_text *t, const struct ctl_node *n)
     labels_json(t, n->labels);
     kedge_text_printf(t, ",\"cordoned\":%s,\"draining\":%s", n->cordoned ? "true" : "false",
                       n->draining ? "true" : "false");
+    if (n->grace_ms != 0)
+        kedge_text_printf(t, ",\"grace_ms\":%llu", (unsigned long long)n->grace_ms);
     if (n->reason[0] != '\0') {
         kedge_text_printf(t, ",\"reason\":");
         kedge_text_json(t, n->reason);
     }
     if (!n->reported)
         return;
-    kedge_text_printf(t, ",\"applied\":{\"revision\":%llu,\"behind\":%s",
-                      (unsigned long long)n->revision, n->behind ? "true" : "false");
+    kedge_text_printf(t, ",\"applied\":{\"revision\":%llu,\"seen\":%llu,\"behind\":%s",
+                      (unsigned long long)n->revision, (unsigned long long)n->seen,
+                      n->behind ? "true" : "false");
     if (n->says_sessions)
         kedge_text_printf(t, ",\"sessions\":%llu", (unsigned long long)n->sessions);
     kedge_text_printf(t, ",\"why\":");
@@ -226,6 +229,8 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
            n->state, (unsigned long long)n->incarnation, expires(n, left));
     printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
     printf("workers      %s\n", workers(n, left));
+    if (n->grace_ms != 0)
+        printf("grace        %llums\n", (unsigned long long)n->grace_ms);
     if (n->reason[0] != '\0')
         printf("reason       %s\n", n->reason);
     printf("settings     %s\n\n", settings(n, set));

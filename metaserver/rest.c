@@ -209,7 +209,9 @@ static void write_report(struct call *c, const struct kedge_meta_report *r)
 {
     if (!r->reported)
         return;
-    kedge_text_printf(c->body, ",\"applied\":{\"revision\":%" PRIu64 ",\"behind\":%s", r->revision,
+    kedge_text_printf(c->body,
+                      ",\"applied\":{\"revision\":%" PRIu64 ",\"seen\":%" PRIu64 ",\"behind\":%s",
+                      r->revision, r->seen,
                       r->revision != kedge_settings_revision(c->s->settings) ? "true" : "false");
     if (r->sessions != UINT32_MAX)
         kedge_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);

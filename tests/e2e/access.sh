@@ -11,6 +11,10 @@ done
 unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE
 configure "access = tokens" "node_lease = 1h" "max_watches = 64"
 start
+for _ in $(seq 200); do # after it has said that it is ready
+    ! grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || break
+    sleep 0.05
+done
 grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || fail "it does not say how to begin"
 ok "it says how to make the first token"
 admin=(--unix-socket "$work/metad.sock")
@@ -41,6 +45,12 @@ documented >"$work/documented"
 awk '{gsub(/\{[a-z]+\}/, "{}", $1); print $2, $1}' "$work/documented" | sort >"$work/says"
 diff "$work/has" "$work/says" >"$work/diff" || fail "the daemon's routes and the document's differ: $(cat "$work/diff")"
 ok "each of the $(wc -l <"$work/has") routes is in the document, with what it needs"
+
+cut -d' ' -f1 "$work/documented" | sort -u | sed -E 's/\{([a-z]+)\}/\U\1/g' >"$work/paths"
+while read -r path; do
+    grep -qE "(^| )$path( |\$)" "$root/docs/man/kedge-metad.8" || fail "kedge-metad(8) has no $path"
+done <"$work/paths"
+ok "and each of the $(wc -l <"$work/paths") paths in kedge-metad(8)"
 
 # Whether a caller may what has these schemes.
 allowed() { # caller, schemes

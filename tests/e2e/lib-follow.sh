@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of an agent that follows its metaserver share; sourced after lib.sh. Times are printed, and none is
-# demanded: they begin when rdmactl has returned.
+# demanded: they begin when the rdmactl before them does, and end when it was seen, which is looked at every 50 ms.
 needs_built kedge-probe
-ctl() { timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
+ctl() {
+    told_at=
+    [[ $2 == list || $2 == get ]] || told_at=$(date +%s%N)
+    timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"
+}
 refuses() { # exit code, pattern, arguments...
     local wanted=$1 pattern=$2 code=0
     shift 2
@@ -18,11 +22,11 @@ metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^
 metad_metric() { curl -sf "$url/metrics" | sed -n "s/^kedge_metad_$1 //p"; }
 # Waits until a command's output, filtered, is as it should be.
 becomes() { # value sentence command filter
-    local now begin
-    begin=$(date +%s%N)
+    local now begin=${told_at:-$(date +%s%N)} of=${told_at:+ after rdmactl began}
+    told_at=
     for _ in $(seq $((400 * slow))); do
         now=$("$3" | jq -c "$4" 2>/dev/null) || now=nothing
-        [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms)"; return; }
+        [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms$of)"; return; }
         sleep 0.05
     done
     fail "$2: $now, not $1"

@@ -33,12 +33,13 @@ struct ctl_node {
     char state[CTL_WORD_BYTES];
     uint64_t incarnation, expires_in_ms;
     bool cordoned, draining;
+    uint64_t grace_ms; /* of draining; 0: for ever */
     char reason[CTL_TEXT_BYTES];
     char labels[CTL_LABELS_BYTES]; /* "key=value,..." */
     bool reported;                 /* what its agent says of the settings: */
     bool behind, says_sessions;
-    uint64_t revision, sessions; /* in force; workers that it has */
-    char why[CTL_TEXT_BYTES];    /* what it cannot do */
+    uint64_t revision, seen, sessions; /* in force; that it was told; workers that it has */
+    char why[CTL_TEXT_BYTES];          /* what it cannot do */
     size_t endpoints;
     struct ctl_endpoint endpoint[CTL_MAX_ENDPOINTS];
 };

@@ -12,12 +12,13 @@
 #include "ctl/nodes.h"
 
 static struct kedge_errbuf err;
-static const char one[] = "{\"id\":\"a\",\"incarnation\":7,\"state\":\"live\",\"expires_in_ms\":5,"
-                          "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
-                          "\"transports\":[\"dc\",\"rc\"],\"mtu\":4096}],"
-                          "\"labels\":{\"arch\":\"x\",\"zone\":\"\"},\"cordoned\":true,"
-                          "\"draining\":true,\"reason\":\"a disk\",\"applied\":{\"revision\":4,"
-                          "\"behind\":true,\"sessions\":3,\"why\":\"no room\"}}";
+static const char one[] =
+    "{\"id\":\"a\",\"incarnation\":7,\"state\":\"live\",\"expires_in_ms\":5,"
+    "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
+    "\"transports\":[\"dc\",\"rc\"],\"mtu\":4096}],"
+    "\"labels\":{\"arch\":\"x\",\"zone\":\"\"},\"cordoned\":true,"
+    "\"draining\":true,\"grace_ms\":7,\"reason\":\"a disk\",\"applied\":"
+    "{\"revision\":4,\"seen\":5,\"behind\":true,\"sessions\":3,\"why\":\"no room\"}}";
 
 START_TEST(a_node_goes_through_json_and_back)
 {

@@ -125,15 +125,16 @@ START_TEST(agents_say_what_is_in_force)
     ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
     ck_assert(says("\nkedge_metad_nodes_behind 1\n"));
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
-    ck_assert(says("\"applied\":{\"revision\":1,\"behind\":false,\"sessions\":3,\"why\":\"\"}"));
+    ck_assert(says(
+        "\"applied\":{\"revision\":1,\"seen\":1,\"behind\":false,\"sessions\":3,\"why\":\"\"}"));
     ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"spares\":3}"), 200);
     ck_assert_int_eq(ask("PUT", path,
                          "{\"incarnation\":6,\"revision\":1,\"seen\":2,\"sessions\":0,"
                          "\"why\":\"spares\"}"),
                      204);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
-    ck_assert(
-        says("\"applied\":{\"revision\":1,\"behind\":true,\"sessions\":0,\"why\":\"spares\"}"));
+    ck_assert(says("\"applied\":{\"revision\":1,\"seen\":2,\"behind\":true,\"sessions\":0,\"why\":"
+                   "\"spares\"}"));
     register_node("n1", "fd00::1", 7); /* another life has said nothing yet */
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert(!says("applied"));
