@@ -46,6 +46,9 @@ rss() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/${pids[a]}/status"; 
 # The least of 2 s, since the agent gives back once a second what it does not use.
 least_rss() { for _ in $(seq 20); do rss; sleep 0.1; done | sort -n | sed -n 1p; }
 progress() { cat "$work/progress/count" 2>/dev/null || echo 0; }
+# Operations of the honest worker in each ms since it had done so many, at that time: what an attack leaves it is said in
+# per cent of what it has alone. It is no bound: it depends on how many processors there are for how many that spin.
+rate() { echo $(((10#$(progress) - $1) * 1000000 / ($(date +%s%N) - $2))); } # count, time
 
 # What must be the same after an attack: sessions, queue pairs, regions. What is kept ahead comes back.
 shape() {
@@ -75,8 +78,13 @@ done
 fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(least_rss)
 
+count=$((10#$(progress))) begin=$(date +%s%N)
+sleep 1
+alone=$(rate "$count" "$begin")
+ok "the honest worker alone: $alone operations in each ms"
+
 for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1 != "newcomer" {print $1}')}; do
-    count=$((10#$(progress))) faults=$(agent_number a faults)
+    count=$((10#$(progress))) begin=$(date +%s%N) faults=$(agent_number a faults)
     out=$work/attack.out
     timeout 120 $guilty "$hostile" "$attack" --socket "$work/a.sock" --token "$token" --seed "$seed" \
         --ms "$ms" >"$out" 2>&1 &
@@ -88,6 +96,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
         sleep 0.1
     done
     wait "$attacker" || fail "$attack: $(cat "$out")"
+    left=$(rate "$count" "$begin")
     wait "$newcomer" || fail "$attack: $(cat "$work/newcomer.out")"
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
     case $attack in
@@ -103,7 +112,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     (($(fds) <= fds_before)) || fail "$attack: $(fds) descriptors, not $fds_before; new: $(
         comm -13 "$work/fds" <(fd_list)); $(fd_list | grep -c kedge-arena) arenas, $(fd_list | grep -c ^socket) sockets, $(status)"
     ((10#$(progress) > count)) || fail "$attack: the honest worker stood still"
-    ok "$(cat "$out") (the honest worker: $((10#$(progress) - count)) operations; the agent's memory: $(rss) KiB)"
+    ok "$(cat "$out") (the honest worker: $left in each ms, $((left * 100 / (alone > 0 ? alone : 1))) %; the agent's memory: $(rss) KiB)"
 done
 
 kill -TERM "$victim"
