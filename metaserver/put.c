@@ -207,6 +207,15 @@ static bool owns_gids(struct call *c, const struct kedge_meta_registration *r,
 
 /* ---- now ------------------------------------------------------------------------------------ */
 
+/* Whether this life of the node has given some already: then it changes its endpoints alone. */
+static bool has_readers(const struct call *c, const struct kedge_meta_registration *r)
+{
+    struct kedge_meta_verdict verdict = {.known_incarnation = 0};
+    return c->s->readers != NULL && kedge_readers_has(c->s->readers, r->id) &&
+           kedge_meta_check(c->s->meta, r, &verdict) == 0 &&
+           verdict.known_incarnation == r->incarnation;
+}
+
 void rest_put_node(struct call *c)
 {
     struct kedge_meta_registration r;
@@ -219,15 +228,13 @@ void rest_put_node(struct call *c)
         rest_problem_of(c, REST_MALFORMED, fault.field, fault.detail);
     } else if (!owns_gids(c, &r, &reader)) {
         return;
-    } else if (reader.qpn == 0 && c->s->endpoint.dct_number == 0) {
+    } else if (reader.qpn == 0 && c->s->endpoint.dct_number == 0 && !has_readers(c, &r)) {
         c->s->count.readerless++;
         rest_problem_of(c, REST_READER, "reader",
                         "this metaserver's device has no DC transport: give the queue pair that "
                         "will read the table");
     } else if (reader.qpn == 0) {
-        /* A registration says all of a node: what it read through is not in this one. */
-        if (register_node(c, &r, NULL) == 0 && c->s->readers != NULL)
-            kedge_readers_drop(c->s->readers, r.id, NULL, 0);
+        (void)register_node(c, &r, NULL);
     } else if (c->s->readers == NULL) {
         c->s->count.readerless++;
         rest_problem_of(c, REST_READER, "reader",

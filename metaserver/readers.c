@@ -536,6 +536,12 @@ static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
     return count > 0;
 }
 
+bool kedge_readers_has(const struct kedge_readers *r, const char *id)
+{
+    const struct reader_owner *owner = reader_index_at(&r->kept, reader_index_place(&r->kept, id));
+    return owner != NULL && strcmp(owner->id, id) == 0;
+}
+
 void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
                         uint32_t count)
 {

@@ -115,14 +115,13 @@ static void status_pool(const struct pool *p, struct kedge_text *t)
 
 static void status_pools(const struct agent *a, struct kedge_text *t)
 {
-    static const char *const states[] = {"running", "leaving", "closing", "closed"};
     struct kedge_lane_stats s;
     const char *comma = "";
     kedge_text_printf(t, ",\"pools\":[");
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
         kedge_text_printf(t, "%s", comma);
         status_pool(p, t);
-        kedge_text_printf(t, ",\"state\":\"%s\",", states[p->stage]);
+        kedge_text_printf(t, ",\"state\":\"%s\",", pools_state(p));
         status_counts(&p->count, 0, t);
         kedge_lane_stats(p->lane, &s);
         print_lane(&s, t);

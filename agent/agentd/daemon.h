@@ -31,6 +31,8 @@ struct pool *pools_next(const struct agent *a, const struct pool *p);
 struct pool *pools_find(const struct agent *a, const char *name);
 /* Where a tenant's (its index + 1) workers belong. NULL: nowhere, and the sentence that says so. */
 struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size);
+/* "running": a literal. */
+const char *pools_state(struct pool *p);
 /* Workers of all pools that anything is left of; sessions, in whatever stage, and what they count.
  */
 uint32_t pools_workers_left(const struct agent *a);
@@ -242,6 +244,7 @@ struct agent {
     /* register.c, metaserver_call.c */
     struct kedge_http_client *http_client;
     uv_poll_t http_poll;
+    bool registering;       /* pools that are made do so too */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
     uint32_t questions;     /* names that are being asked for */

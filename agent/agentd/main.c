@@ -180,6 +180,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         status = admin_listen(a, err);
     if (status != 0)
         return status;
+    a->registering = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         registrations_start(p);
     follow_start(a);

@@ -18,7 +18,7 @@
 #include "daemon.h"
 #include "schema/peers.h"
 
-enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */ };
+enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
 
 static_assert(POOLS == 8, "operators read that number");
 
@@ -45,11 +45,35 @@ struct pool *pools_find(const struct agent *a, const char *name)
     return NULL;
 }
 
+static bool is_registered(const struct pool *p)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        if (p->registration[i].state == REGISTRATION_DONE)
+            return true;
+    return false;
+}
+
+/* Until its lane can ask a metaserver its workers would reach nobody: unless there is none to wait
+ * for. */
+static bool is_ready(struct pool *p)
+{
+    if (p->ready_ns != 0 &&
+        (is_registered(p) || !is_registered(own(p->agent)) || kedge_clock_ns() >= p->ready_ns))
+        p->ready_ns = 0;
+    return p->ready_ns == 0;
+}
+
+const char *pools_state(struct pool *p)
+{
+    static const char *const states[] = {"running", "leaving", "closing", "closed"};
+    return p->stage == POOL_RUNS && !is_ready(p) ? "starting" : states[p->stage];
+}
+
 struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
 {
     const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
     struct pool *p = t->pool[0] == '\0' ? own(a) : pools_find(a, t->pool);
-    if (p != NULL && p->stage == POOL_RUNS)
+    if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
         return p;
     if (p == NULL)
         snprintf(
@@ -57,6 +81,11 @@ struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text,
             "tenant %s belongs to pool %s, which node %.60s does not have (rdmactl agent status "
             "says why): give the node a label that the pool selects, or go to another host",
             t->name, t->pool, a->config.node);
+    else if (p->stage == POOL_RUNS)
+        snprintf(text, size,
+                 "tenant %s belongs to pool %s, which node %.60s is just making: try again in a "
+                 "moment",
+                 t->name, t->pool, a->config.node);
     else
         snprintf(text, size,
                  "tenant %s belongs to pool %s, which node %.60s is giving up: go to another host",
@@ -337,9 +366,10 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
         said->why[0] = '\0';
         kedge_log(KEDGE_LOG_INFO, "pool made", "pool=%s number=%u took_us=%llu", p->name, p->number,
                   (unsigned long long)((kedge_clock_ns() - begun_ns) / 1000));
+        p->ready_ns = kedge_clock_ns() + READY_MS * KEDGE_NS_PER_MS;
         windows_apply(a);
         a->endpoints++;
-        if (own(a)->registration[0].pool != NULL) /* else all of them begin together */
+        if (a->registering) /* else all of them begin together */
             registrations_start(p);
         registrations_changed(a);
         return;

@@ -371,12 +371,13 @@ struct pool {
         POOL_CLOSING, /* nobody has anything of it: what is under way ends */
         POOL_CLOSED,  /* but for the loop's handles */
     } stage;
-    uint64_t end_ns;  /* LEAVING: when its workers have had their time; UINT64_MAX: never */
-    bool stopping;    /* nothing is begun any more */
-    uint32_t handles; /* of the loop that are not closed yet */
-    uint32_t works;   /* of the loop's threads, */
-    uint32_t fab_ops; /* control operations of the device, */
-    uint32_t calls;   /* and of metaservers, under way */
+    uint64_t ready_ns; /* RUNS: when workers get it, registered or not; 0: they do */
+    uint64_t end_ns;   /* LEAVING: when its workers have had their time; UINT64_MAX: never */
+    bool stopping;     /* nothing is begun any more */
+    uint32_t handles;  /* of the loop that are not closed yet */
+    uint32_t works;    /* of the loop's threads, */
+    uint32_t fab_ops;  /* control operations of the device, */
+    uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;
     struct kedge_lane *lane;
     void *peers; /* the workers' read-only table */

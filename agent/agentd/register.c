@@ -461,8 +461,7 @@ void registrations_start(struct pool *p)
 void registrations_stop(struct pool *p)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)
-        if (p->registration[i].pool != NULL)
-            (void)uv_timer_stop(&p->registration[i].timer);
+        (void)uv_timer_stop(&p->registration[i].timer);
 }
 
 /* ---- the node's endpoints, without a reader: they change while the one that there is goes on ----

@@ -88,6 +88,8 @@ struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r);
 void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask);
 void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask);
 
+/* Whether a node has one of any pool. */
+bool kedge_readers_has(const struct kedge_readers *r, const char *id);
 /* Takes a node's away, but those of `count` pools. */
 void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
                         uint32_t count);

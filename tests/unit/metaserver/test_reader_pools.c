@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes with several pools and no DC: each pool READs the table through a queue pair of its own. */
+#include <stdio.h>
+
 #include "world.h"
 
 /* A node's two: one for its pool 0, one for its pool 1. */
@@ -88,6 +90,33 @@ START_TEST(a_pool_that_goes_takes_its_reader_with_it)
 }
 END_TEST
 
+START_TEST(endpoints_change_without_a_reader)
+{
+    struct world w;
+    struct reader both[2];
+    struct reply reply;
+    static const char one[] = "{\"incarnation\":%d,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":0,"
+                              "\"transports\":[\"rc\"],\"ud_qpn\":5,\"ud_qkey\":1,\"mtu\":1024}]}";
+    char body[256];
+    world_open(&w, 16); /* of a metaserver without DC */
+    open_both(both, &w);
+    reader_join(&w, &both[0], 5, 201);
+    reader_join(&w, &both[1], 5, 200);
+    snprintf(body, sizeof body, one, 6);
+    world_ask(&w, "PUT", "/v1/nodes/n1", body, &reply); /* another life needs one */
+    ck_assert_int_eq(reply.status, 422);
+    snprintf(body, sizeof body, one, 5);
+    world_ask(&w, "PUT", "/v1/nodes/n1", body, &reply);
+    ck_assert_int_eq(reply.status, 200);
+    world_settle(&w);
+    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 1);
+    ck_assert(reader_finds(&both[0], &w, 1)); /* as it was */
+    ck_assert_int_ne(reader_try(&both[1], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
+    close_both(both);
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(a_node_that_goes_or_starts_anew_has_no_reader_of_any_pool)
 {
     void (*const ways[])(struct world * w) = {world_delete_node, world_expire_node,
@@ -142,6 +171,7 @@ END_TEST
     T(each_pool_of_a_node_reads_through_its_own)                                                   \
     T(readers_of_two_pools_may_be_asked_for_at_once)                                               \
     T(a_pool_that_goes_takes_its_reader_with_it)                                                   \
+    T(endpoints_change_without_a_reader)                                                           \
     T(a_node_that_goes_or_starts_anew_has_no_reader_of_any_pool)                                   \
     T(each_pool_counts_where_readers_are_few)
 KEDGE_CHECK_MAIN("metaserver reader pools", TESTS)
