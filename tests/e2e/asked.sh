@@ -78,7 +78,9 @@ for _ in 1 2; do
     path="/v1/leases?node=node-a&limit=3&cursor=$(jq -r '.next_cursor // "none"' "$work/body")"
 done
 is "$path ${#seen[@]} $(printf '%s\n' "${seen[@]}" | sort -u | wc -l)" '/v1/leases?node=node-a&limit=3&cursor=none 4 4' "two pages of four leases"
-KEDGE_SOCKET=$work/b.sock "$bin/export_region" "of b" </dev/zero >"$work/token-b" 2>/dev/null &
+mkfifo "$work/hold-of-b"
+exec 7<>"$work/hold-of-b" # nobody writes there: it waits, and does not spin
+KEDGE_SOCKET=$work/b.sock "$bin/export_region" "of b" <&7 >"$work/token-b" 2>/dev/null &
 worker_pids+=($!)
 for _ in $(seq 200); do [[ ! -s $work/token-b ]] || break; sleep 0.05; done
 path='/v1/workers?limit=2' seen=() nodes=

@@ -3,32 +3,14 @@
 # An agent follows what operators set at its metaserver: tenants, quotas and windows are in force while workers run,
 # also after a restart without any metaserver; what it cannot apply it says, and goes on as before.
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-probe
+source "$(dirname "$0")/lib-follow.sh"
 agents=1
 start
 me=$(id -u)
-ctl() { timeout 20 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
-status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
-is() { # value sentence filter
-    local now begin
-    begin=$(date +%s%N)
-    for _ in $(seq 200); do
-        now=$(status | jq -c "$3")
-        [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms)"; return; }
-        sleep 0.05
-    done
-    fail "$2: $now, not $1"
-}
-worker() { # starts one that stays; its pid in $worker
-    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" vqps 1 >"$work/worker.out" 2>&1 &
-    worker=$!
-    worker_pids+=("$worker")
-    for _ in $(seq 200); do [[ ! -s $work/worker.out ]] || break; sleep 0.05; done
-}
 workers='.tenants[] | select(.name == "workers")'
 
 is '"file"' "before anything is said the file's tenant is in force" "$workers | .from"
-worker
+worker worker vqps 1
 ctl tenant set workers uids="$me" sessions=1 vqps=3
 is '["metaserver",1,3]' "a tenant's quotas are in force while its worker runs" "$workers | [.from, .max_sessions, .max_vqps]"
 kill -0 "$worker" || fail "the worker did not go on"
@@ -75,7 +57,7 @@ daemon_start a kedge-agentd || fail "the agent does not start"
 guests='.tenants[] | select(.name == "guests")'
 ctl tenant set guests uids="$me"
 is '[0,null]' "a tenant without bounds has none" "$guests | [.sessions, .max_sessions]"
-worker
+worker worker vqps 1
 is 1 "its worker is there" "$guests | .sessions"
 ctl tenant delete guests
 is '[1,[true]]' "the worker of a tenant that goes keeps what it has" "[.sessions.ending, [$guests | .leaving]]"

@@ -16,9 +16,15 @@ for tool in jq curl; do
 done
 source "$(dirname "${BASH_SOURCE[0]}")/../../ops/cluster.sh"
 worker_pids=()
-cleanup() {
+end_workers() {
     local pid
-    for pid in "${worker_pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    for pid in "${worker_pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+}
+cleanup() {
+    end_workers
     cluster_stop 2>/dev/null || true
 }
 trap cleanup EXIT
@@ -33,7 +39,8 @@ fail() {
     exit 1
 }
 start() { cluster_start || fail "the cluster did not start"; }
-stop() { cluster_stop || fail "the cluster did not stop"; trap - EXIT; }
+# Workers that are left see their agents end, and are ended then.
+stop() { cluster_stop || fail "the cluster did not stop"; end_workers; trap - EXIT; }
 
 # Starts a worker of an agent that exports a text until it is killed; sets $token.
 export_text() { # agent text [command to run it with...]
