@@ -463,6 +463,17 @@ static void describe(const char *kind, json_t *from, json_t *to, char *out, size
     }
 }
 
+/* What an operator had taken back: the agents know what became of it. */
+static void describe_revocation(json_t *from, char *out, size_t size)
+{
+    const char *lease = json_string_value(json_object_get(from, "lease"));
+    const char *worker = json_string_value(json_object_get(from, "worker"));
+    char of[96];
+    copy(of, sizeof of, lease != NULL ? lease : worker);
+    snprintf(out, size, "revocation of %s%s%s", lease != NULL ? "" : "all of worker ", of,
+             json_is_true(json_object_get(from, "force")) ? ", by force" : "");
+}
+
 static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf *err)
 {
     struct ctl_event e = {.json = NULL};
@@ -477,6 +488,8 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     copy(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
     if (json_is_object(to))
         describe(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
+    else if (strcmp(e.kind, "lease") == 0)
+        describe_revocation(from, e.what, sizeof e.what);
     else
         snprintf(e.what, sizeof e.what, "deleted");
     e.json = json_dumps(object, JSON_COMPACT);

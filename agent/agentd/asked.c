@@ -16,7 +16,9 @@
 #include "leases.h"
 
 enum {
-    ASKED_MAX = 8,            /* questions at a time: a metaserver keeps to fewer */
+    /* Questions at a time, until their answers have come: of more we say nothing, since saying so
+     * would take as much. A metaserver keeps to fewer. */
+    ASKED_MAX = 8,
     ANSWER_BYTES = 256 << 10, /* as metaservers take it */
     ENVELOPE_BYTES = 64,      /* around it */
 };
@@ -30,16 +32,6 @@ struct asked {
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void on_told(void *user, const struct kedge_http_answer *answer)
-{
-    struct agent *a = user;
-    if (answer->status == 204)
-        return;
-    a->asked.unanswered++;
-    kedge_log(KEDGE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"", answer->status,
-              answer->status < 0 ? answer->why : answer->body);
-}
-
 static void forget(struct asked *q)
 {
     for (struct asked **at = &q->agent->asked.list; *at != NULL; at = &(*at)->next)
@@ -51,7 +43,18 @@ static void forget(struct asked *q)
     free(q);
 }
 
-/* body: a JSON object. */
+static void on_told(void *user, const struct kedge_http_answer *answer)
+{
+    struct asked *q = user;
+    if (answer->status != 204) {
+        q->agent->asked.unanswered++;
+        kedge_log(KEDGE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"",
+                  answer->status, answer->status < 0 ? answer->why : answer->body);
+    }
+    forget(q);
+}
+
+/* Sends the answer, and forgets the question when it has come. body: a JSON object. */
 static void tell(struct asked *q, int status, const char *body)
 {
     struct agent *a = q->agent;
@@ -64,10 +67,12 @@ static void tell(struct asked *q, int status, const char *body)
     struct kedge_http_call c = metaserver_call(a, "PUT", url, CALL_MS);
     c.body = kedge_text_str(&t);
     c.body_length = t.length;
-    if (t.error != 0 || a->http_client == NULL ||
-        kedge_http_client_call(a->http_client, &c, on_told, a, NULL) != 0)
-        a->asked.unanswered++;
+    const bool told = t.error == 0 && a->http_client != NULL &&
+                      kedge_http_client_call(a->http_client, &c, on_told, q, NULL) == 0;
     kedge_text_fini(&t);
+    if (told)
+        return;
+    a->asked.unanswered++;
     forget(q);
 }
 
@@ -137,11 +142,11 @@ void asked_take(struct agent *a, const char *line, size_t length)
     struct agentd_question question;
     struct kedge_errbuf why;
     const int status = agentd_question_decode(line, length, &question, &why);
-    struct asked *q = calloc(1, sizeof *q);
+    const bool room = a->asked.count < ASKED_MAX && question.id[0] != '\0';
+    struct asked *q = room ? calloc(1, sizeof *q) : NULL;
     a->asked.questions++;
-    if (q == NULL || question.id[0] == '\0') {
+    if (q == NULL) {
         a->asked.unanswered++;
-        free(q);
         return;
     }
     q->agent = a;
@@ -149,10 +154,8 @@ void asked_take(struct agent *a, const char *line, size_t length)
     memcpy(q->id, question.id, sizeof q->id);
     q->next = a->asked.list;
     a->asked.list = q;
-    if (++a->asked.count > ASKED_MAX)
-        asker_refuse(a, (struct asker){.asked = q}, EAGAIN,
-                     "too much is being asked of it at once: try again soon");
-    else if (status != 0)
+    a->asked.count++;
+    if (status != 0)
         asker_refuse(a, (struct asker){.asked = q}, EINVAL, why.text);
     else
         answer(a, q, &question);
@@ -170,8 +173,7 @@ void asked_metrics(const struct agent *a, struct kedge_text *t)
     kedge_metric_one(t, "kedge_agent_questions_total", KEDGE_METRIC_COUNTER,
                      "Questions of metaservers about workers and leases.", a->asked.questions);
     kedge_metric_one(t, "kedge_agent_questions_unanswered_total", KEDGE_METRIC_COUNTER,
-                     "Those whose answers were not taken, or that made no sense.",
-                     a->asked.unanswered);
+                     "Those whose answers were not taken, or that got none.", a->asked.unanswered);
     kedge_metric_one(t, "kedge_agent_questions_open", KEDGE_METRIC_GAUGE,
-                     "Those that have no answer yet.", a->asked.count);
+                     "Those whose answers have not come yet.", a->asked.count);
 }

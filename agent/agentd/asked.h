@@ -7,7 +7,7 @@
 #include "base/http/server.h"
 #include "daemon.h"
 
-struct asked; /* a metaserver's question that has no answer yet */
+struct asked; /* a metaserver's question whose answer has not come yet */
 
 /* One of the two, until it has its answer; neither: it has, or is gone. */
 struct asker {

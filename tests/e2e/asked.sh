@@ -71,6 +71,7 @@ for i in 2 3 4; do
     eval "exec $((i + 10))>\"\$work/hold-$i\""
     for _ in $(seq 200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done
 done
+[[ $(curl -sI --max-time 20 -o "$work/head" -w '%{http_code}' "$url/v1/leases?node=node-a") == 200 ]] || fail "HEAD: $(cat "$work/head")"
 path='/v1/leases?node=node-a&limit=3' seen=()
 for _ in 1 2; do
     [[ $(http GET "$path") == 200 ]] || fail "$path: $(cat "$work/body")"
@@ -126,7 +127,7 @@ read_text b "$(cat "$work/token-2")" | grep -q 'number 2' || fail "another worke
 is "$(jq -c '[.events[] | [.name, .from.lease // .from.worker, .from.force, .to]][-2:]' "$work/body")" \
     "[[\"node-a\",\"$id\",false,null],[\"node-a\",\"$last\",true,null]]" "the trail says what was revoked"
 jq -r '.events[-1].who' "$work/body" | grep -q '^127.0.0.1:' || fail "and not by whom"
-through event list | grep -q 'lease node-a' || fail "rdmactl event list does not show it"
+through event list | grep -q "lease node-a .*revocation of $last, by force" || fail "rdmactl event list does not show it"
 ok "rdmactl event list shows it"
 
 # ---- an agent that stands still, and one that is killed

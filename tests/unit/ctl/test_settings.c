@@ -153,6 +153,15 @@ START_TEST(events_say_what_has_changed)
                      0);
     ck_assert_int_eq(describe(EVENT("{\"a\":\"x\"}", "{}"), "a: none any more"), 0);
     ck_assert_int_eq(describe(EVENT("{\"uids\":[]}", "null"), "deleted"), 0);
+    ck_assert_int_eq(
+        describe("{\"revision\":3,\"kind\":\"lease\",\"from\":{\"lease\":\"1-\\u001b-2\","
+                 "\"force\":true},\"to\":null}",
+                 "revocation of 1-?-2, by force"),
+        0);
+    ck_assert_int_eq(describe("{\"revision\":3,\"kind\":\"lease\",\"from\":{\"worker\":\"1-2\","
+                              "\"force\":false},\"to\":null}",
+                              "revocation of all of worker 1-2"),
+                     0);
     ck_assert_int_eq(describe("{}", ""), -EBADMSG);
     ck_assert_int_eq(describe("x", ""), -EBADMSG);
 }
