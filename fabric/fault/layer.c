@@ -123,6 +123,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     if (f == NULL)
         return -ENOMEM;
     f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
+    f->base.caps.deadlines &= !plan->no_deadlines;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;

@@ -26,6 +26,10 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
 {
     if (strcmp(name, "seed") == 0)
         return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
+    if (strcmp(name, "deadlines") == 0) {
+        plan->no_deadlines = strcmp(value, "off") == 0;
+        return plan->no_deadlines ? 0 : -EINVAL;
+    }
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
                       : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
                       : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
@@ -53,7 +57,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         if (set_one(one, value, &plan) != 0)
             return kedge_err(must, -EINVAL,
                              "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                             "post_error, control_error and seed");
+                             "post_error, control_error and seed, and deadlines=off");
         at += length + (at[length] == ',');
     }
     *out = plan;

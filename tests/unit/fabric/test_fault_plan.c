@@ -89,16 +89,16 @@ static struct kedge_fab_cq *make_cq(struct rig *r)
     return ctl.cq.x;
 }
 
-static void rig_open(struct rig *r, enum kedge_fab_qp_type type)
+static void rig_open_with(struct rig *r, enum kedge_fab_qp_type type,
+                          const struct kedge_fault_plan *plan)
 {
-    static const struct kedge_fault_plan nothing = {.seed = 1};
     struct kedge_errbuf err = {.text = ""};
     struct kedge_fab *inner;
     *r = (struct rig){.dir = "/dev/shm/kedge-fault-XXXXXX"};
     ck_assert_ptr_nonnull(mkdtemp(r->dir));
     struct kedge_fab_open_attr attr = {.device = r->dir};
     ck_assert_msg(kedge_fab_soft.open(&attr, &inner, &err) == 0, "%s", err.text);
-    ck_assert_int_eq(kedge_fault_open(inner, &nothing, &r->fab), 0);
+    ck_assert_int_eq(kedge_fault_open(inner, plan, &r->fab), 0);
     struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
     ck_assert_int_eq(call(r, &pd), 0);
     r->pd = pd.pd.x;
@@ -117,6 +117,12 @@ static void rig_open(struct rig *r, enum kedge_fab_qp_type type)
     r->qp = make_qp(r, type, r->cq);
     r->far = make_qp(r, type, r->far_cq);
     connect_both(r);
+}
+
+static void rig_open(struct rig *r, enum kedge_fab_qp_type type)
+{
+    static const struct kedge_fault_plan nothing = {.seed = 1};
+    rig_open_with(r, type, &nothing);
 }
 
 static void rig_close(struct rig *r)
@@ -409,6 +415,24 @@ START_TEST(a_control_operation_can_fail_and_then_has_done_nothing)
 }
 END_TEST
 
+/* A fence, which soft would hold up for who is inside, has nothing to wait for then. */
+START_TEST(a_device_can_be_made_one_that_keeps_no_deadlines)
+{
+    const struct kedge_fault_plan plan = {.seed = 1, .no_deadlines = true};
+    struct kedge_fab_ctl fence = {.kind = KEDGE_FAB_FENCE_MR, .fence = {.rkey = 12345}};
+    struct rig r;
+    rig_open(&r, KEDGE_FAB_QP_RC);
+    ck_assert(r.fab->caps.deadlines);
+    rig_close(&r);
+    rig_open_with(&r, KEDGE_FAB_QP_RC, &plan);
+    ck_assert(!r.fab->caps.deadlines);
+    ck_assert_int_eq(call(&r, &fence), 0);
+    ck_assert_ptr_null(fence.fence.progress);
+    ck_assert_uint_eq(kedge_fault_count(r.fab), 0);
+    rig_close(&r);
+}
+END_TEST
+
 /* ---- delays
  * -------------------------------------------------------------------------------------- */
 
@@ -535,8 +559,9 @@ END_TEST
 
 START_TEST(a_plan_is_read_as_an_operator_writes_it)
 {
-    static const char *const wrong[] = {"loss",   "loss=5",   "loss=101%", "loss=-1%", "lost=5%",
-                                        "seed=x", "loss=5%%", "=",         "loss=nan%"};
+    static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",   "loss=-1%",
+                                        "lost=5%",   "seed=x",    "loss=5%%",    "=",
+                                        "loss=nan%", "deadlines", "deadlines=on"};
     struct kedge_errbuf must = {""};
     struct kedge_fault_plan plan;
     const char *right = "loss=5%, seed=7,completion_error = 0.01%";
@@ -545,6 +570,9 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     ck_assert_uint_eq(plan.completion_error_ppm, 100);
     ck_assert_uint_eq(plan.seed, 7);
     ck_assert_uint_eq(plan.post_error_ppm + plan.control_error_ppm, 0);
+    ck_assert(!plan.no_deadlines);
+    ck_assert_int_eq(kedge_fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
+    ck_assert(plan.no_deadlines);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(kedge_fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
 }
@@ -558,6 +586,7 @@ END_TEST
     X(an_error_of_the_device_keeps_its_own_status)                                                 \
     X(a_refused_post_leaves_nothing_posted)                                                        \
     X(a_control_operation_can_fail_and_then_has_done_nothing)                                      \
+    X(a_device_can_be_made_one_that_keeps_no_deadlines)                                            \
     X(delays_keep_the_order_of_completions)                                                        \
     X(a_delayed_completion_is_withheld_for_so_many_polls)                                          \
     X(a_plan_that_ends_lets_withheld_completions_go_in_order)                                      \
