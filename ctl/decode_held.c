@@ -11,10 +11,11 @@
 static const struct ctl_held_kind kinds[] = {
     {"lease",
      "leases",
-     14,
+     15,
      {{"id", "ID", CTL_PLAIN, false},
       {"tenant", "TENANT", CTL_PLAIN, false},
       {"pid", "PID", CTL_PLAIN, false},
+      {"kind", "KIND", CTL_PLAIN, false},
       {"arena", "ARENA", CTL_PLAIN, false},
       {"offset", "OFFSET", CTL_PLAIN, false},
       {"length", "LENGTH", CTL_BYTES, false},

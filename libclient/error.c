@@ -72,6 +72,11 @@ static const struct {
     [KEDGE_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
                                    "that workers had to end by themselves is over: go to another "
                                    "host"},
+    [KEDGE_REASON_FENCED_REGIONS] = {-EDQUOT, "all fenced regions of this agent are in use (raise "
+                                              "fenced_regions in [pool] of its settings, or "
+                                              "register without KEDGE_MR_FENCED)"},
+    [KEDGE_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
+                                        "has the limit (or register without KEDGE_MR_FENCED)"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -54,7 +54,7 @@ struct kedge_mr {
     uint32_t arena, vkey;
     uint32_t withdraw_tag; /* of a withdrawal that was not answered in time, or 0 */
     uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
-    bool revoked;
+    bool revoked, fenced;
     uint8_t secret[16];
 };
 

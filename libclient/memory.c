@@ -107,7 +107,7 @@ static int publish(struct kedge_mr *mr)
                    .offset = (uint64_t)(mr->addr - mr->session->arenas[mr->arena].addr),
                    .length = mr->length,
                    .vaddr = (uintptr_t)mr->addr,
-                   .access = access_flags(mr->access)}};
+                   .access = access_flags(mr->access) | (mr->fenced ? KEDGE_REG_FENCED : 0)}};
     mr->revoked_seen = atomic_load_explicit(&mr->session->ro->revoked, memory_order_acquire);
     int status = client_request(mr->session, &d, &reply);
     if (status != 0)
@@ -123,8 +123,11 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
     int status = client_usable(s);
     if (status != 0)
         return status;
-    if ((access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE)) != 0)
+    if ((access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | KEDGE_MR_FENCED)) != 0)
         return client_fail(-EINVAL, "access %#x holds what a region cannot have", access);
+    if ((access & KEDGE_MR_FENCED) != 0 && (access & REMOTE_ACCESS) == 0)
+        return client_fail_text(-EINVAL, "KEDGE_MR_FENCED keeps peers out of a region that they "
+                                         "may use: give it remote access, or leave it away");
     int arena = length == 0 ? -1 : arena_of(s, addr, length);
     if (arena < 0)
         return client_fail(-EINVAL, "%zu bytes at %p are not inside memory from kedge_alloc()",
@@ -136,6 +139,7 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                             .addr = addr,
                             .length = length,
                             .access = access & REMOTE_ACCESS,
+                            .fenced = (access & KEDGE_MR_FENCED) != 0,
                             .arena = (uint32_t)arena};
     if (mr->access != 0)
         status = publish(mr);

@@ -59,6 +59,7 @@ static void print_lease(const struct pool *p, struct kedge_text *t, const struct
     worker_id(o, id);
     kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
     print_owner(p, t, o);
+    kedge_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : "arena");
     kedge_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
                       (unsigned long long)e->offset, (unsigned long long)e->length);
     print_access(t, e->access);
@@ -284,9 +285,17 @@ static void print_leases(const struct revocation *r, struct kedge_text *t)
     }
 }
 
+static bool takes_registrations(const struct revocation *r)
+{
+    bool fenced = false;
+    for (uint32_t i = 0; i < r->count; i++)
+        fenced |= r->lease[i].fenced;
+    return fenced || r->freed != 0;
+}
+
 static const char *breaks(const struct revocation *r)
 {
-    if (r->freed == 0)
+    if (!takes_registrations(r))
         return "nothing: requests to these leases are refused before they reach a connection";
     if (r->pool->device.rc)
         return "requests to these leases that nodes had begun, or begin until their period is "

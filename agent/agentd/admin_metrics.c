@@ -102,6 +102,19 @@ static void pool_metrics(const struct agent *a, struct kedge_text *t)
               "Registrations that the operator took away by force.", p->leases.forced);
 }
 
+static void fenced_metrics(const struct agent *a, struct kedge_text *t)
+{
+    kedge_metric_one(t, "kedge_agent_fenced_regions", GAUGE,
+                     "Regions with registrations of their own.", a->fenced.now);
+    kedge_metric_one(t, "kedge_agent_fenced_registered_total", COUNTER,
+                     "Registrations that were made for such regions.", a->fenced.registered);
+    kedge_metric_one(t, "kedge_agent_fenced_refused_total", COUNTER,
+                     "Such regions that were refused because fenced_regions are in use.",
+                     a->fenced.refused);
+    kedge_metric_one(t, "kedge_agent_fenced_failed_total", COUNTER,
+                     "Such regions that the device did not register.", a->fenced.failed);
+}
+
 void metrics_print(struct agent *a, struct kedge_text *t)
 {
     lane_metrics(a, t);
@@ -117,6 +130,7 @@ void metrics_print(struct agent *a, struct kedge_text *t)
                      a->qp_events);
     tenant_metrics(a, t);
     windows_metrics(a, t);
+    fenced_metrics(a, t);
     node_metrics(a, t);
     asked_metrics(a, t);
 }

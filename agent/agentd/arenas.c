@@ -347,7 +347,8 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
 
 void arena_retire(struct arena *arena)
 {
-    if (arena->busy) {
+    fenced_drop(arena);
+    if (arena->busy || arena->fenced != NULL) {
         arena->unwanted = true;
         return;
     }

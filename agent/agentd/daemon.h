@@ -86,6 +86,15 @@ void quotas_apply(struct pool *p);
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
 void quotas_rest(struct agent *a);
 
+/* ---- fenced.c: of all pools (pool.h has the rest)
+ * ------------------------------------------------------------ */
+
+struct fenced_counts {
+    uint32_t now; /* registrations that there are, or that come or go */
+    uint64_t registered, refused, failed;
+    struct kedge_log_limit log;
+};
+
 /* ---- leases.c: of all pools
  * ------------------------------------------------------------ */
 
@@ -258,6 +267,7 @@ struct agent {
     uint32_t unmade;                         /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
+    struct fenced_counts fenced;
     /* follow.c, node.c */
     struct follow follow;
     struct node_state node;

@@ -87,7 +87,8 @@ bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lan
 
 bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease)
 {
-    return lease->state == KEDGE_LEASE_REVOKED || (r->freed >> lease->arena & 1) != 0;
+    return lease->state == KEDGE_LEASE_REVOKED ||
+           (!lease->fenced && (r->freed >> lease->arena & 1) != 0);
 }
 
 bool revocation_is_over(const struct revocation *r)
@@ -139,16 +140,18 @@ static void collect(struct revocation *r, const struct agent_session *s, uint32_
         if (!kedge_lane_lease(s->memory, i, &lease) || lease.number > last)
             continue;
         const bool asked = r->number == 0 || lease.number == r->number;
-        if (asked || ((arenas >> lease.arena & 1) != 0 && lease.state != KEDGE_LEASE_REVOKED))
+        if (asked || ((arenas >> lease.arena & 1) != 0 && !lease.fenced &&
+                      lease.state != KEDGE_LEASE_REVOKED))
             add(r, &lease);
     }
 }
 
+/* Those of fenced regions have nothing to do with it: of these the registration goes anyway. */
 static uint32_t arenas_of(const struct revocation *r)
 {
     uint32_t arenas = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        if (r->lease[i].state != KEDGE_LEASE_REVOKED)
+        if (r->lease[i].state != KEDGE_LEASE_REVOKED && !r->lease[i].fenced)
             arenas |= 1u << r->lease[i].arena;
     return arenas;
 }
@@ -185,8 +188,9 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     struct kedge_command command = {.kind = KEDGE_COMMAND_REVOKE,
                                     .session = number_of(r),
                                     .revoke = {.tag = r->tag,
-                                               .number = force ? 0 : number,
-                                               .arenas = force ? arenas : UINT32_MAX}};
+                                               .number = arenas != 0 ? 0 : number,
+                                               .arenas = force ? arenas : UINT32_MAX,
+                                               .fenced = number == 0}};
     lane_thread_command(p, &command);
     return 0;
 }

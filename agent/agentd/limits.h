@@ -61,6 +61,7 @@ enum {
     LOSS_LOGGED_S = 60,   /* another reason why a metaserver is lost */
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
+    FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
 };
 
 #endif

@@ -192,6 +192,7 @@ struct arena {
     bool asked;              /* when made, its session hears of it */
     bool unwanted;           /* retired while busy */
     bool lost;               /* another registration of it cannot be given back */
+    struct fenced *fenced;   /* registrations of regions in it: they go before its own does */
     int status;              /* of the work */
     uv_work_t work;
     struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
@@ -214,6 +215,15 @@ void arenas_shed(struct pool *p, uint32_t most);
 void arenas_forget(struct pool *p, uint32_t tenant);
 /* After sessions have given theirs. */
 void arenas_stop(struct pool *p);
+
+/* ---- fenced.c: regions with registrations of their own
+ * ------------------------------------------------------------------------------------ */
+
+/* WANT_MR, WANT_DEREG. */
+void fenced_event(struct pool *p, const struct kedge_lane_event *e);
+/* Its session is over, or it is retired: all that is registered in it goes. When that is so, an
+ * arena that was retired meanwhile is retired. */
+void fenced_drop(struct arena *arena);
 
 /* ---- sessions.c
  * ------------------------------------------------------------------------------------ */

@@ -394,6 +394,8 @@ uint32_t sessions_left(const struct pool *p)
 static void over(struct pool *p, struct agent_session *s)
 {
     lane_thread_unwatch(p, s->doorbell);
+    for (uint32_t i = 0; i < s->arenas; i++)
+        fenced_drop(s->arena[i]);
     if (s->connection != NULL)
         connection_end(s->connection);
     if (s->stage == STAGE_LIVE)
@@ -491,6 +493,10 @@ void sessions_event(struct pool *p, const struct kedge_lane_event *e)
     case KEDGE_EVENT_REVOKED:
     case KEDGE_EVENT_ARENA_RENEWED:
         leases_event(p, e);
+        return;
+    case KEDGE_EVENT_WANT_MR:
+    case KEDGE_EVENT_WANT_DEREG:
+        fenced_event(p, e);
         return;
     case KEDGE_EVENT_SPARE_DROPPED:
         paths_spare_dropped(p, e->qp);

@@ -17,7 +17,8 @@ enum {
     LANE_BATCH = 32,
     LANE_POLL = 64,
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
-    LANE_TURN_FREE = 1024         /* so small that it is not counted */
+    LANE_TURN_FREE = 1024,        /* so small that it is not counted */
+    LANE_DEREGS = 4 /* of one session's revoked regions at a time, beside its worker's own */
 };
 #define LANE_NEVER UINT64_MAX
 
@@ -79,8 +80,8 @@ struct vqp {
 struct region {
     struct kedge_lane_lease lease; /* NONE: the place is free */
     uint32_t vkey;
-    uint32_t rkey;                  /* of the arena that it is in */
-    uint32_t tag;                   /* WAITING: of the fence */
+    uint32_t rkey;                  /* of the arena that it is in, or its own */
+    uint32_t tag;                   /* WAITING: of the fence, or of its registration's end */
     _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
     _Atomic uint64_t shown_word[6]; /* (regions.c) */
 };
@@ -136,6 +137,12 @@ struct session {
     uint32_t registered;      /* regions so far */
     struct region *withdrawn; /* DEREG_MR: which, until it is answered */
     uint32_t fence_tag;       /* and what the fence's answer has to carry */
+    struct {
+        struct region *place; /* NULL: no registration is awaited */
+        uint32_t tag;
+        struct kedge_sq_desc asked;
+    } registering;      /* REG_MR of a fenced region */
+    uint32_t deregging; /* registrations of fenced regions that are asked to go */
     /* What the operator withdraws (revoke.c). */
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
@@ -379,11 +386,17 @@ void quota_give(_Atomic uint32_t *used);
  * second more. */
 void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
 
-/* regions.c: this node's MR table. */
+/* regions.c: this node's MR table. -EINPROGRESS: it is a fenced one, and fenced_ready() answers. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
-/* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over; 1: no peer
- * could reach it any more, and it is gone; -ENOENT. */
+/* Peers find it from now on. d is sound, and rkey registered for it; the quota's is given back on
+ * failure. */
+int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
+                   const struct kedge_sq_desc *d, uint32_t rkey, uint32_t *vkey,
+                   uint8_t secret[16]);
+/* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over;
+ * -EINPROGRESS, likewise, until fenced_gone(); 1: no peer could reach it any more, and it is gone;
+ * -ENOENT. */
 int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey);
 /* 0, -EACCES: the operator has revoked it; -ENOENT. */
 int region_status(const struct session *s, uint32_t vkey);
@@ -402,6 +415,17 @@ void region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
  * 1000). */
 uint64_t region_wait_ns(const struct kedge_lane *l);
+
+/* fenced.c: regions with registrations of their own. */
+void fenced_want(struct kedge_lane *l, struct session *s, struct region *place,
+                 const struct kedge_sq_desc *d);
+/* MR_READY and MR_GONE. */
+void fenced_ready(struct kedge_lane *l, const struct kedge_command *c);
+void fenced_gone(struct kedge_lane *l, const struct kedge_command *c);
+/* The region, withdrawn already, is WAITING until its registration has gone. */
+void fenced_let_go(struct kedge_lane *l, struct session *s, struct region *region);
+/* The session ends: what is awaited is the control side's. */
+void fenced_forget(struct session *s);
 
 /* revoke.c: the operator's hold on regions. */
 void regions_revoke(struct kedge_lane *l, const struct kedge_command *c);

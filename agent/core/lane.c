@@ -97,7 +97,7 @@ static int make_arrays(struct kedge_lane *l)
         kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
                         have pending */
-        status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS) +
+        status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
                                     c->max_flows * 4 + l->phys_room,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
@@ -341,6 +341,12 @@ static void take_commands(struct kedge_lane *l)
             break;
         case KEDGE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
+            break;
+        case KEDGE_COMMAND_MR_READY:
+            fenced_ready(l, &c);
+            break;
+        case KEDGE_COMMAND_MR_GONE:
+            fenced_gone(l, &c);
             break;
         case KEDGE_COMMAND_REVOKE:
             regions_revoke(l, &c);

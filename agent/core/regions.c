@@ -22,7 +22,8 @@ enum { WORDS = 6 };
 void region_show(struct region *region)
 {
     const struct kedge_lane_lease *e = &region->lease;
-    const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->number << 32,
+    const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->fenced << 9 |
+                                      (uint64_t)e->number << 32,
                                   e->arena | (uint64_t)e->access << 32,
                                   e->offset,
                                   e->length,
@@ -55,6 +56,7 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
     } while (seq % 2 != 0 || atomic_load_explicit(&region->shown_seq, memory_order_relaxed) != seq);
     *out = (struct kedge_lane_lease){.state = (enum kedge_lease_state)(word[0] & 0xff),
                                      .revoked = (word[0] >> 8 & 1) != 0,
+                                     .fenced = (word[0] >> 9 & 1) != 0,
                                      .number = (uint32_t)(word[0] >> 32),
                                      .arena = (uint32_t)word[1],
                                      .access = (uint32_t)(word[1] >> 32),
@@ -100,27 +102,46 @@ static int put_under_a_new_key(struct kedge_lane *l, struct kedge_mr_record *r)
     return -ENOSPC;
 }
 
+enum { ACCESS = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC };
+
+static bool is_sound(const struct session *s, const struct kedge_sq_desc *d)
+{
+    const uint32_t arena = d->reg_mr.arena;
+    const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
+    return (d->reg_mr.access & ACCESS) != 0 &&
+           (d->reg_mr.access & ~(ACCESS | KEDGE_REG_FENCED)) == 0 && arena < s->arenas &&
+           length != 0 && offset <= s->arena[arena].bytes &&
+           length <= s->arena[arena].bytes - offset && d->reg_mr.vaddr <= UINT64_MAX - length;
+}
+
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16])
 {
-    const uint32_t all = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
-    uint32_t arena = d->reg_mr.arena;
-    uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
-    if (d->reg_mr.access == 0 || (d->reg_mr.access & ~all) != 0 || arena >= s->arenas ||
-        length == 0 || offset > s->arena[arena].bytes || length > s->arena[arena].bytes - offset ||
-        d->reg_mr.vaddr > UINT64_MAX - length)
+    if (!is_sound(s, d))
         return -EINVAL;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
     if (region == NULL || !quota_take(s->quota, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
+    if ((d->reg_mr.access & KEDGE_REG_FENCED) == 0)
+        return region_publish(l, s, region, d, s->arena[d->reg_mr.arena].rkey, vkey, secret);
+    fenced_want(l, s, region, d);
+    return -EINPROGRESS;
+}
+
+int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
+                   const struct kedge_sq_desc *d, uint32_t rkey, uint32_t *vkey, uint8_t secret[16])
+{
+    const bool fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0;
+    const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & ACCESS;
+    const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
     struct kedge_mr_record r = {
         .tenant = s->tenant,
         .vaddr = d->reg_mr.vaddr,
         .raddr = (uintptr_t)s->arena[arena].addr + offset,
         .length = length,
-        .rkey = s->arena[arena].rkey,
+        .rkey = rkey,
         .pool = l->config.pool,
-        .flags = (uint16_t)(KEDGE_RECORD_LIVE | d->reg_mr.access |
+        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access |
                             kedge_record_lease_flags(l->config.mr_lease_ns)),
     };
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);
@@ -133,15 +154,16 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     region->vkey = r.vkey;
     region->rkey = r.rkey;
     region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_LIVE,
+                                              .fenced = fenced,
                                               .number = ++s->registered,
                                               .arena = arena,
-                                              .access = d->reg_mr.access,
+                                              .access = access,
                                               .offset = offset,
                                               .length = length,
                                               .born_ns = l->now_ns};
     region_show(region);
     s->regions_used++;
-    s->exported = 1;
+    s->exported |= !fenced;
     COUNT(l, mrs, 1);
     *vkey = r.vkey;
     memcpy(secret, r.secret, sizeof r.secret);
@@ -186,6 +208,12 @@ int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey)
     }
     if (region->lease.state == KEDGE_LEASE_LIVE)
         region_withdraw(l, s, region);
+    if (region->lease.fenced) {
+        s->withdrawn = region;
+        if (region->lease.state != KEDGE_LEASE_WAITING) /* else the operator's end is this one's */
+            fenced_let_go(l, s, region);
+        return -EINPROGRESS;
+    }
     region->lease.state = KEDGE_LEASE_WITHDRAWING; /* what the operator has begun, too: its worker
                                                       waits for a time of its own */
     region->lease.due_ns = 0;

@@ -27,6 +27,13 @@ static void take(struct kedge_lane *l, struct session *s, struct region *region)
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
 }
 
+static bool is_named(const struct kedge_command *c, const struct kedge_lane_lease *e)
+{
+    if (c->revoke.number != 0)
+        return e->number == c->revoke.number;
+    return e->fenced ? c->revoke.fenced : (c->revoke.arenas >> e->arena & 1) != 0;
+}
+
 void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
 {
     struct session *s = live(l, c->session);
@@ -34,9 +41,7 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
     for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         const struct kedge_lane_lease *e = &region->lease;
-        if (e->state == KEDGE_LEASE_NONE ||
-            (c->revoke.number != 0 ? e->number != c->revoke.number
-                                   : (c->revoke.arenas >> e->arena & 1) == 0))
+        if (e->state == KEDGE_LEASE_NONE || !is_named(c, e))
             continue;
         found++;
         if (e->state != KEDGE_LEASE_LIVE)
@@ -98,6 +103,13 @@ static bool go_on(struct kedge_lane *l, struct session *s)
         struct region *region = &s->regions[i];
         if (!is_withdrawing(s, region))
             continue;
+        if (region->lease.fenced) { /* waits for nothing but its turn: fenced_gone() */
+            if (s->deregging < LANE_DEREGS)
+                fenced_let_go(l, s, region);
+            else
+                left = true;
+            continue;
+        }
         if (region->lease.due_ns == 0) {
             region->lease.due_ns = l->now_ns + region_wait_ns(l);
             region_show(region);
@@ -226,7 +238,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     arena->rkey = c->renew.rkey;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.arena != c->renew.number)
+        if (region->lease.arena != c->renew.number || region->lease.fenced)
             continue;
         if (region->lease.state == KEDGE_LEASE_LIVE) {
             take(l, s, region);

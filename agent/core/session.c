@@ -118,6 +118,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     for (uint32_t i = 0; i < s->max_vqps; i++)
         vqp_destroy(l, &s->vqps[i]);
     revocations_forget(l, s);
+    fenced_forget(s);
     regions_remove_all(l, s);
     atomic_store_explicit(&s->ro->ended, reason, memory_order_release);
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
@@ -411,13 +412,15 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
         return;
     case KEDGE_OP_REG_MR:
         status = region_add(l, s, d, &vkey, secret);
-        session_reply(l, s, status, status == -EDQUOT ? quota_of_regions(s) : 0, vkey, 0, secret);
+        if (status != -EINPROGRESS)
+            session_reply(l, s, status, status == -EDQUOT ? quota_of_regions(s) : 0, vkey, 0,
+                          secret);
         return;
     case KEDGE_OP_DEREG_MR:
         status = region_remove(l, s, d->dereg_mr.vkey);
         if (status == 0)
             await(l, s);
-        else
+        else if (status != -EINPROGRESS)
             session_reply(l, s, status < 0 ? status : 0, 0, 0, 0, NULL);
         return;
     case KEDGE_OP_MR_STATUS:

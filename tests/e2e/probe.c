@@ -8,6 +8,9 @@
  *   connect NODE         by its name: "connected in N ms", or why not
  *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
  *                        keeps them until it is killed
+ *   fenced N             the same with KEDGE_MR_FENCED regions that hold the text "fenced"; before
+ *                        it, their tokens, a line for each
+ *   back | fenced-back   registers a region and gives it back: "back", or why not
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came */
 #include <errno.h>
@@ -112,18 +115,36 @@ static void keep(unsigned got, const char *why)
     (void)pause();
 }
 
-static int regions(struct kedge_session *s, unsigned wanted)
+static int regions(struct kedge_session *s, unsigned wanted, int more_access)
 {
+    const int access = IBV_ACCESS_REMOTE_READ | more_access;
+    char token[KEDGE_TOKEN_MAX], *memory;
     struct kedge_mr *mr;
     uint32_t lkey;
     unsigned got = 0;
-    char *memory;
     if (kedge_alloc(s, (size_t)REGION * MOST, (void **)&memory, &lkey) != 0)
         return fail("memory", kedge_last_error());
-    while (got < wanted &&
-           kedge_reg_mr(s, memory + REGION * got, REGION, IBV_ACCESS_REMOTE_READ, &mr) == 0)
-        got++;
+    for (; got < wanted; got++) {
+        if (kedge_reg_mr(s, memory + REGION * got, REGION, access, &mr) != 0)
+            break;
+        memcpy(memory + REGION * got, "fenced", sizeof "fenced");
+        if (more_access != 0 && kedge_mr_export(mr, token, sizeof token) == 0)
+            puts(token);
+    }
     keep(got, got < wanted ? kedge_last_error() : "enough");
+    return 0;
+}
+
+static int back(struct kedge_session *s, int more_access)
+{
+    struct kedge_mr *mr;
+    uint32_t lkey;
+    void *memory;
+    if (kedge_alloc(s, REGION, &memory, &lkey) != 0 ||
+        kedge_reg_mr(s, memory, REGION, IBV_ACCESS_REMOTE_READ | more_access, &mr) != 0)
+        return fail("registering", kedge_last_error());
+    int status = kedge_dereg_mr(mr);
+    puts(status == 0 ? "back" : strerrorname_np(-status));
     return 0;
 }
 
@@ -251,8 +272,12 @@ int main(int argc, char **argv)
         status = connect_node(s, argv[2]);
     else if (strcmp(what, "reader") == 0 && argc == 4)
         status = reader(s, argv[2], argv[3]);
+    else if (strcmp(what, "back") == 0 || strcmp(what, "fenced-back") == 0)
+        status = back(s, strcmp(what, "back") == 0 ? 0 : KEDGE_MR_FENCED);
+    else if (counted && strcmp(what, "vqps") == 0)
+        status = vqps(s, (unsigned)n);
     else if (counted)
-        status = strcmp(what, "vqps") == 0 ? vqps(s, (unsigned)n) : regions(s, (unsigned)n);
+        status = regions(s, (unsigned)n, strcmp(what, "fenced") == 0 ? KEDGE_MR_FENCED : 0);
     kedge_close(s);
     return status;
 }

@@ -2,6 +2,7 @@
 /* Descriptors as a worker wrote them: three slots of a ring, then what the session has. A request
  * that passes the check must stay within the session's arenas and the interface's limits, and the
  * check may look at no more slots than it asked for. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,20 @@ static int fill(void *user, void *bytes, size_t n)
     return 0;
 }
 
+/* What the device is asked to register lies in the arena that it names. */
+static void fuzz_fenced(struct session *s, struct kedge_lane *l)
+{
+    struct kedge_lane_event e;
+    KEDGE_ASSERT(kedge_lane_event(l, &e) == 1 && e.kind == KEDGE_EVENT_WANT_MR);
+    KEDGE_ASSERT(e.want_mr.arena < s->arenas && e.want_mr.length > 0);
+    const struct kedge_lane_arena *a = &s->arena[e.want_mr.arena];
+    KEDGE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
+    KEDGE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & KEDGE_REG_FENCED) == 0);
+    KEDGE_ASSERT(s->quota->mrs == 1);
+    fenced_forget(s);
+    KEDGE_ASSERT(s->quota->mrs == 0);
+}
+
 /* A registration: what peers will believe must lie in one arena too. */
 static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
 {
@@ -111,7 +126,12 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
     s->regions = leases.regions = regions;
     s->memory = &leases;
     s->max_regions = MAX_MRS;
-    if (region_add(&lane, s, d, &vkey, secret) == 0) {
+    if (lane.events == NULL)
+        KEDGE_ASSERT(kedge_spsc_new(2, sizeof(struct kedge_lane_event), &lane.events) == 0);
+    int status = region_add(&lane, s, d, &vkey, secret);
+    if (status == -EINPROGRESS) {
+        fuzz_fenced(s, &lane);
+    } else if (status == 0) {
         const uint8_t *window =
             table.slots + (size_t)kedge_mr_home(&table.desc, vkey) * KEDGE_RECORD_BYTES;
         KEDGE_ASSERT(vkey != 0 && kedge_mr_find(&table.desc, window, vkey, &found) == 0);

@@ -84,13 +84,14 @@ static void publish(struct board *b, int number, const struct offer *offer)
 }
 
 /* False: the session has ended (its agent was stopped or killed, say). */
-static bool offer_region(struct owner *o, struct board *b, int number)
+static bool offer_region(struct owner *o, struct board *b, int number, int more_access)
 {
     struct offer offer;
     o->generation = atomic_fetch_add(&b->generations, 1) + 1;
     for (int i = 0; i < WORDS; i++)
         o->memory[i] = word(o->generation, (uint64_t)i);
-    int status = kedge_reg_mr(o->s, (void *)(uintptr_t)o->memory, WORDS * 8, ACCESS, &o->mr);
+    int status =
+        kedge_reg_mr(o->s, (void *)(uintptr_t)o->memory, WORDS * 8, ACCESS | more_access, &o->mr);
     if (status == -ETIMEDOUT || status == -EPIPE)
         return false;
     if (status != 0 || kedge_mr_export(o->mr, offer.token, sizeof offer.token) != 0)
@@ -133,7 +134,7 @@ static void own(const struct stress *s, struct board *b, int number, uint64_t ra
             stress_fail("a new worker's memory has %016llx in word %d",
                         (unsigned long long)o.memory[i], i);
     for (unsigned lives = (unsigned)(stress_random(&random) % 4); !atomic_load(&b->stop); lives--) {
-        if (!offer_region(&o, b, number))
+        if (!offer_region(&o, b, number, s->fenced ? KEDGE_MR_FENCED : 0))
             break;
         usleep((useconds_t)(stress_random(&random) % 10000));
         if (lives == 0)

@@ -46,7 +46,7 @@ static int usage(void)
     fputs("usage: kedge-stress leases|churn|recover|revoke --socket PATH [--peer PATH] [--seed N] "
           "[--ms N] "
           "[--rounds N] [--progress FILE]\n"
-          "                    [--rdmactl PROGRAM --admin PATH] [--forced] [--writes]\n"
+          "                    [--rdmactl PROGRAM --admin PATH] [--forced] [--writes] [--fenced]\n"
           "       kedge-stress repair --provider NAME [--device NAME] --gid GID --peer-gid GID "
           "[--rounds N] [--pause]\n",
           stderr);
@@ -63,7 +63,8 @@ static bool take(int option, struct stress *s)
     } all[] = {{'s', &s->socket, NULL},   {'p', &s->peer, NULL},    {'f', &s->progress, NULL},
                {'v', &s->provider, NULL}, {'d', &s->device, NULL},  {'g', &s->gid, NULL},
                {'h', &s->peer_gid, NULL}, {'c', &s->rdmactl, NULL}, {'a', &s->admin, NULL},
-               {'w', NULL, &s->pause},    {'F', NULL, &s->forced},  {'W', NULL, &s->writes}};
+               {'w', NULL, &s->pause},    {'F', NULL, &s->forced},  {'W', NULL, &s->writes},
+               {'N', NULL, &s->fenced}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i].option != option)
             continue;
@@ -97,15 +98,23 @@ static int run(const char *what, struct stress *s)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'},   {"peer", required_argument, NULL, 'p'},
-        {"seed", required_argument, NULL, 'r'},     {"ms", required_argument, NULL, 'm'},
-        {"progress", required_argument, NULL, 'f'}, {"rounds", required_argument, NULL, 'n'},
-        {"provider", required_argument, NULL, 'v'}, {"device", required_argument, NULL, 'd'},
-        {"gid", required_argument, NULL, 'g'},      {"peer-gid", required_argument, NULL, 'h'},
-        {"pause", no_argument, NULL, 'w'},          {"rdmactl", required_argument, NULL, 'c'},
-        {"admin", required_argument, NULL, 'a'},    {"forced", no_argument, NULL, 'F'},
-        {"writes", no_argument, NULL, 'W'},         {0}};
+    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+                                            {"peer", required_argument, NULL, 'p'},
+                                            {"seed", required_argument, NULL, 'r'},
+                                            {"ms", required_argument, NULL, 'm'},
+                                            {"progress", required_argument, NULL, 'f'},
+                                            {"rounds", required_argument, NULL, 'n'},
+                                            {"provider", required_argument, NULL, 'v'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"gid", required_argument, NULL, 'g'},
+                                            {"peer-gid", required_argument, NULL, 'h'},
+                                            {"pause", no_argument, NULL, 'w'},
+                                            {"rdmactl", required_argument, NULL, 'c'},
+                                            {"admin", required_argument, NULL, 'a'},
+                                            {"forced", no_argument, NULL, 'F'},
+                                            {"writes", no_argument, NULL, 'W'},
+                                            {"fenced", no_argument, NULL, 'N'},
+                                            {0}};
     struct stress s = {.random = 1, .rounds = 1000};
     uint64_t ms = 1000;
     signal(SIGPIPE, SIG_IGN);

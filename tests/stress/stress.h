@@ -18,6 +18,7 @@ struct stress {
     uint64_t rounds; /* of churn and repair */
     /* of repair */
     const char *provider, *device, *gid, *peer_gid; /* device: NULL for the first that does */
+    bool fenced; /* of leases: regions have registrations of their own */
     /* of revoke */
     const char *rdmactl, *admin; /* the program, and the peer's admin socket */
     bool forced;                 /* by force alone */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 enum {
-    CTL_HELD_COLUMNS = 14,
+    CTL_HELD_COLUMNS = 15,
     CTL_CELL_BYTES = 112, /* an id with its node's fits */
     CTL_CURSOR_BYTES = 256,
     CTL_GAP_BYTES = 512,

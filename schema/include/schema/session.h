@@ -43,7 +43,8 @@ enum kedge_op {
     /* control: answered in `reply` with the same tag */
     KEDGE_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
     KEDGE_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
-    KEDGE_OP_DEREG_MR = 34,  /* vkey; answered when the lease is over: the memory is free then */
+    KEDGE_OP_DEREG_MR = 34,  /* vkey; answered when the lease is over, or, with a registration of
+                              * its own, when that is gone: the memory is free then */
     KEDGE_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
     KEDGE_OP_MR_STATUS = 36, /* vkey, as DEREG_MR: -EACCES: the operator has revoked it */
 };
@@ -63,6 +64,10 @@ struct kedge_sge {
     uint32_t length;
     uint32_t arena; /* its number: libkedge calls number + 1 an lkey, so that 0 is none */
 };
+
+/* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
+ * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
+#define KEDGE_REG_FENCED (1u << 16)
 
 enum { KEDGE_SESSION_IMPORTS = 256 }; /* IMPORTs that every session has room for */
 
@@ -99,7 +104,7 @@ struct kedge_sq_desc {
             uint32_t arena;
             uint64_t offset, length;
             uint64_t vaddr;  /* the name of its first byte for peers */
-            uint32_t access; /* enum kedge_record_flag: READ, WRITE, ATOMIC */
+            uint32_t access; /* enum kedge_record_flag: READ, WRITE, ATOMIC; and KEDGE_REG_FENCED */
         } reg_mr;
         struct {
             uint32_t tag;
@@ -164,6 +169,9 @@ enum kedge_reason {
     KEDGE_REASON_QUOTA_MRS = 23,
     KEDGE_REASON_QUOTA_CONTROL_OPS = 24,
     KEDGE_REASON_POOL = 25, /* the pool is taken from the node, and its grace period is over */
+    KEDGE_REASON_FENCED_REGIONS = 26, /* the agent has as many regions with registrations of their
+                                       * own as it may */
+    KEDGE_REASON_REGISTER = 27,       /* the device took no further registration */
 };
 
 /* ---- the two mappings

@@ -12,7 +12,7 @@ static struct kedge_errbuf err;
 
 #define LEASE                                                                                      \
     "{\"id\":\"3-0000beef-2\",\"worker\":\"3-0000beef\",\"node\":\"a\",\"tenant\":\"we\\u001bb\"," \
-    "\"uid\":7,\"pid\":0,\"arena\":1,\"offset\":4096,\"length\":2097152,"                          \
+    "\"uid\":7,\"pid\":0,\"kind\":\"fenced\",\"arena\":1,\"offset\":4096,\"length\":2097152,"      \
     "\"access\":[\"read\",\"write\"],\"state\":\"live\",\"by_operator\":false,\"age_ms\":9999,"    \
     "\"period_ms\":10000,\"over_in_ms\":null,\"more\":{\"than\":\"we know\"}}"
 
@@ -29,9 +29,9 @@ START_TEST(leases_are_shown_with_units_and_kept_as_they_were)
     ck_assert_int_eq(decode("lease", "{\"leases\":[" LEASE "],\"next_cursor\":\"abc\"}", &page), 0);
     ck_assert_uint_eq(page.count, 1);
     ck_assert_str_eq(page.next, "abc");
-    const char *const shown[] = {"3-0000beef-2", "we?b", "0",      "1",   "4096", "2MiB",
-                                 "read,write",   "live", "9999ms", "10s", "-",    "7",
-                                 "3-0000beef",   "a"};
+    const char *const shown[] = {"3-0000beef-2", "we?b", "0",          "fenced",     "1",
+                                 "4096",         "2MiB", "read,write", "live",       "9999ms",
+                                 "10s",          "-",    "7",          "3-0000beef", "a"};
     const struct ctl_held_kind *kind = ctl_held_kind_find("lease");
     ck_assert_uint_eq(kind->columns, sizeof shown / sizeof shown[0]);
     for (size_t i = 0; i < kind->columns; i++)
@@ -97,8 +97,8 @@ START_TEST(cells_that_are_too_long_or_of_another_kind_are_cut)
     snprintf(text, sizeof text, "{\"leases\":[{\"id\":\"x\",\"length\":true,\"access\":[%s7]}]}",
              words);
     ck_assert_int_eq(decode("lease", text, &page), 0);
-    ck_assert_uint_eq(strlen(page.item[0].cell[6]), CTL_CELL_BYTES - 1);
-    ck_assert_str_eq(page.item[0].cell[5], "-");
+    ck_assert_uint_eq(strlen(page.item[0].cell[7]), CTL_CELL_BYTES - 1);
+    ck_assert_str_eq(page.item[0].cell[6], "-");
     ctl_held_page_fini(&page);
 }
 END_TEST

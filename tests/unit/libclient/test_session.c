@@ -205,6 +205,40 @@ START_TEST(a_region_is_registered_exported_imported_and_withdrawn)
 }
 END_TEST
 
+START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
+{
+    const int fenced = IBV_ACCESS_REMOTE_WRITE | KEDGE_MR_FENCED;
+    struct agent a;
+    struct kedge_mr *mr;
+    char token[KEDGE_TOKEN_MAX];
+    struct kedge_remote remote;
+    void *memory;
+    uint32_t lkey;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    ck_assert_int_eq(kedge_alloc(s, 4096, &memory, &lkey), 0);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 8, KEDGE_MR_FENCED, &mr), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "remote access"));
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 8, KEDGE_MR_FENCED | IBV_ACCESS_LOCAL_WRITE, &mr),
+                     -EINVAL);
+    ck_assert_uint_eq(lane_waiting(&a), 0);
+    a.reply = (struct kedge_reply){.status = -EDQUOT, .reason = KEDGE_REASON_FENCED_REGIONS};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), -EDQUOT);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "fenced_regions in [pool]"));
+    ck_assert_uint_eq(agent_asked(&a)->reg_mr.access, KEDGE_RECORD_WRITE | KEDGE_REG_FENCED);
+    a.reply = (struct kedge_reply){.value = {0xbeef}};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), 0);
+    ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), 0); /* which tells nothing of it */
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_import(s, token, &remote), 0);
+    ck_assert_int_eq(remote.access, IBV_ACCESS_REMOTE_WRITE);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
 START_TEST(a_revoked_region_is_heard_of_when_its_worker_looks)
 {
     struct agent a;
@@ -450,6 +484,7 @@ END_TEST
     T(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_late)                     \
     T(a_request_that_times_out_leaves_its_late_answer_to_be_awaited_by_the_next)                   \
     T(a_region_is_registered_exported_imported_and_withdrawn)                                      \
+    T(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)                         \
     T(a_revoked_region_is_heard_of_when_its_worker_looks)                                          \
     T(another_arena_and_a_nodes_name_are_asked_over_the_socket)                                    \
     T(an_ended_session_gives_its_completions_and_then_the_reason)                                  \

@@ -175,6 +175,9 @@ enum kedge_command_kind {
     KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
+    KEDGE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */
+    KEDGE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
+                                * of a session whose SESSION_OVER was taken */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
     KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
 };
@@ -216,7 +219,14 @@ struct kedge_command {
             uint32_t tag;    /* in the answer again */
             uint32_t number; /* of a lease; 0: all that are in: */
             uint32_t arenas; /* bit i: number i */
+            bool fenced; /* and all with registrations of their own, which `arenas` leaves out */
         } revoke;
+        struct {
+            uint32_t tag; /* of the event */
+            uint32_t rkey;
+            uint32_t reason; /* enum kedge_reason, with status */
+            int status;
+        } mr;
         struct {
             uint32_t tag; /* in the answer again */
             uint32_t number, lkey, rkey;
@@ -248,6 +258,10 @@ enum kedge_event_kind {
     KEDGE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
                                    * it, answer FENCED with fence_tag. -ENOENT: the session is
                                    * gone; -EBUSY: one renewal at a time */
+    KEDGE_EVENT_WANT_MR,          /* register that part of an arena for remote access, answer
+                                   * MR_READY. At SESSION_OVER all that a session has goes, before
+                                   * its arenas do: nothing is asked for any more */
+    KEDGE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
     KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
     KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
@@ -271,7 +285,14 @@ struct kedge_lane_event {
         } want_path;
         struct {
             uint32_t rkey, tag;
+            uint32_t arena; /* WANT_DEREG: its number */
         } fence;
+        struct {
+            uint32_t tag;
+            uint32_t arena;  /* its number */
+            uint32_t access; /* enum kedge_record_flag */
+            uint64_t offset, length;
+        } want_mr;
         struct {
             uint32_t tag;
             int status;
@@ -323,6 +344,7 @@ enum kedge_lease_state {
 struct kedge_lane_lease {
     enum kedge_lease_state state;
     bool revoked;     /* by the operator */
+    bool fenced;      /* with a registration of its own, whose end nobody waits a period for */
     uint32_t number;  /* of its session's registrations, from 1 */
     uint32_t arena;   /* number */
     uint32_t access;  /* enum kedge_record_flag: READ, WRITE, ATOMIC */

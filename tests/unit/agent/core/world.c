@@ -163,6 +163,7 @@ static void publish(struct world *w, struct world_node *n)
 }
 
 uint64_t world_mr_lease_ns[WORLD_NODES];
+uint32_t world_max_mrs;
 bool world_end_overdue, world_deadlines;
 
 static void configure(struct world *w, struct world_node *n)
@@ -300,6 +301,11 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
     switch (e->kind) {
     case KEDGE_EVENT_SESSION_OVER:
         n->over++;
+        world_fenced_over(n, e->session);
+        return;
+    case KEDGE_EVENT_WANT_MR:
+    case KEDGE_EVENT_WANT_DEREG:
+        world_fenced_event(w, n, e);
         return;
     case KEDGE_EVENT_SESSION_FAULT:
         n->faults++;
@@ -460,7 +466,8 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     k->w = k->rw.addr;
     k->r = k->ro.addr;
     k->r->sq_slots = k->r->cq_slots = 64;
-    k->memory = kedge_lane_memory_new(n->config.max_grants, 32, 8, 4);
+    const uint32_t mrs = world_max_mrs != 0 ? world_max_mrs : 4;
+    k->memory = kedge_lane_memory_new(n->config.max_grants, 32, 8, mrs);
     struct kedge_command c = {.kind = KEDGE_COMMAND_SESSION_ADD,
                               .session = id,
                               .add = {.id = id,
@@ -470,7 +477,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .tenant_slot = tenant % WORLD_TENANTS,
                                       .max_vqps = 8,
                                       .max_inflight = 32,
-                                      .max_mrs = 4,
+                                      .max_mrs = mrs,
                                       .quota = &n->quota[tenant % WORLD_TENANTS],
                                       .memory = k->memory,
                                       .arena = {.addr = k->arena.addr,

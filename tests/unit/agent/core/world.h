@@ -15,6 +15,7 @@ enum {
     WORLD_TENANTS = 4,
     WORLD_LINKS = 2, /* rc */
     WORLD_SQ_DEPTH = 64,
+    WORLD_FENCED = 8, /* regions of a node with registrations of their own */
     WORLD_WORKERS = 136
 };
 
@@ -26,6 +27,12 @@ struct world_worker {
     struct kedge_session_ro *r;
     uint32_t sq_tail, cq_head, tag;
     uint32_t node, id;
+};
+
+/* One of a fenced region's: registered, or asked for. */
+struct world_fenced {
+    uint32_t session, rkey;
+    struct kedge_fab_mr *mr; /* NULL: the place is free */
 };
 
 struct world_node {
@@ -50,6 +57,12 @@ struct world_node {
     bool no_metaserver;                           /* it was told to forget it */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
     struct kedge_lane_event answer; /* the last one to REVOKE or ARENA_RENEW */
+    /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
+    struct world_fenced fenced[WORLD_FENCED];
+    uint32_t wanted, let_go, held;
+    bool hold;
+    int refuse; /* -errno that answers the next WANT_MR */
+    struct kedge_lane_event held_event[WORLD_FENCED];
 };
 
 struct world {
@@ -72,6 +85,8 @@ struct world {
 
 /* Of the next world's nodes; 0: 1 ms. */
 extern uint64_t world_mr_lease_ns[WORLD_NODES];
+/* Of the next world's sessions; 0: 4. */
+extern uint32_t world_max_mrs;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
@@ -117,6 +132,14 @@ uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_wo
                     uint32_t tenant, uint32_t access);
 /* Both go, and the world is closed. */
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k);
+
+/* world_fenced.c: the control side of fenced regions. */
+void world_fenced_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
+/* The test holds no more: what waits is carried out, in order. */
+void world_fenced_go_on(struct world *w, struct world_node *n);
+/* The session is over: all that it has goes. */
+void world_fenced_over(struct world_node *n, uint32_t session);
+uint32_t world_fenced_count(const struct world_node *n);
 
 /* world_rc.c: what is different with RC. */
 void world_rc_open(struct world *w, struct world_node *n);

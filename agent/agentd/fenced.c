@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions with registrations of their own (KEDGE_MR_FENCED): registered and deregistered for the
+ * lane, beside the registration of the arena that they are in.
+ *
+ * The lane answers a worker that gives its region back when the registration is gone. When a
+ * session is over the lane waits for nothing more, and what it left goes by itself; its arenas are
+ * retired after that, so that no memory changes hands that a device still reaches under one of
+ * these keys. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon.h"
+#include "pool.h"
+#include "schema/record.h"
+
+struct fenced {
+    struct kedge_fab_ctl ctl; /* of what is under way */
+    struct arena *arena;
+    struct fenced *next;         /* in the arena's list */
+    struct kedge_fab_mr *mr;     /* NULL: it is being registered */
+    bool going;                  /* it is being deregistered */
+    bool over;                   /* its session is: nobody is to be answered */
+    struct kedge_command answer; /* to what is under way */
+};
+
+static struct fenced_counts *counts(const struct fenced *f)
+{
+    return &f->arena->pool->agent->fenced;
+}
+
+static void answer(const struct fenced *f)
+{
+    struct pool *p = f->arena->pool;
+    if (!f->over && p->lane != NULL)
+        lane_thread_command(p, &f->answer);
+}
+
+static void submit(struct fenced *f, struct kedge_fab_ctl ctl,
+                   void (*done)(struct kedge_fab_ctl *ctl))
+{
+    f->ctl = ctl;
+    f->ctl.done = done;
+    f->ctl.user = f;
+    f->arena->pool->fab_ops++;
+    kedge_fab_submit(f->arena->pool->device.fab, &f->ctl);
+}
+
+static struct fenced *done(struct kedge_fab_ctl *ctl)
+{
+    struct fenced *f = ctl->user;
+    f->arena->pool->fab_ops--;
+    return f;
+}
+
+/* It is registered no more, or is said to be lost. */
+static void forget(struct fenced *f)
+{
+    struct arena *arena = f->arena;
+    struct fenced **at = &arena->fenced;
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+    counts(f)->now--;
+    free(f);
+    if (arena->fenced != NULL || !arena->unwanted || arena->busy)
+        return;
+    arena->unwanted = false;
+    arena_retire(arena);
+}
+
+/* ---- going --------------------------------------------------------------------------------- */
+
+static void on_deregistered(struct kedge_fab_ctl *ctl)
+{
+    struct fenced *f = done(ctl);
+    if (ctl->status == 0) {
+        answer(f);
+    } else { /* its worker is not told that the memory is its own: it is not */
+        f->arena->lost = true;
+        kedge_log(KEDGE_LOG_ERROR,
+                  "a fenced region's registration cannot be given back: its arena is lent no more",
+                  "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
+    }
+    forget(f);
+}
+
+static void let_go(struct fenced *f)
+{
+    f->going = true;
+    submit(f, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = f->mr}},
+           on_deregistered);
+}
+
+void fenced_drop(struct arena *arena)
+{
+    for (struct fenced *f = arena->fenced; f != NULL; f = f->next) {
+        f->over = true;
+        if (f->mr != NULL && !f->going)
+            let_go(f);
+    }
+}
+
+static void want_dereg(struct pool *p, const struct kedge_lane_event *e)
+{
+    struct fenced *f = p->sessions[e->session].arena[e->fence.arena]->fenced;
+    while (f != NULL && (f->mr == NULL || f->mr->rkey != e->fence.rkey))
+        f = f->next;
+    KEDGE_ASSERT(f != NULL && !f->going);
+    f->answer = (struct kedge_command){
+        .kind = KEDGE_COMMAND_MR_GONE, .session = e->session, .mr = {.tag = e->fence.tag}};
+    let_go(f);
+}
+
+/* ---- coming -------------------------------------------------------------------------------- */
+
+static void say_failed(struct fenced_counts *c, int status)
+{
+    struct kedge_errbuf why;
+    c->failed++;
+    if (!kedge_log_allow(&c->log, kedge_clock_ns(), FENCED_LOGGED_S * KEDGE_NS_PER_S, 1, NULL))
+        return;
+    (void)device_why(status, &why);
+    kedge_log(KEDGE_LOG_ERROR, "a fenced region could not be registered", "why=\"%s\"", why.text);
+}
+
+static void on_registered(struct kedge_fab_ctl *ctl)
+{
+    struct fenced *f = done(ctl);
+    f->answer.mr.status = ctl->status;
+    if (ctl->status != 0) {
+        f->answer.mr.reason = KEDGE_REASON_REGISTER;
+        say_failed(counts(f), ctl->status);
+        answer(f);
+        forget(f);
+        return;
+    }
+    f->mr = ctl->mr.x;
+    f->answer.mr.rkey = f->mr->rkey;
+    counts(f)->registered++;
+    answer(f);
+    if (f->over)
+        let_go(f);
+}
+
+static unsigned device_access(uint32_t flags)
+{
+    const bool written = (flags & (KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC)) != 0;
+    return (flags & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0u) |
+           (flags & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0u) |
+           (flags & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u) |
+           (written ? IBV_ACCESS_LOCAL_WRITE : 0u);
+}
+
+static void want_mr(struct pool *p, const struct kedge_lane_event *e)
+{
+    struct arena *arena = p->sessions[e->session].arena[e->want_mr.arena];
+    struct kedge_command answer = {
+        .kind = KEDGE_COMMAND_MR_READY, .session = e->session, .mr = {.tag = e->want_mr.tag}};
+    struct fenced_counts *c = &p->agent->fenced;
+    if (c->now >= p->config->fenced_regions) {
+        c->refused++;
+        answer.mr.status = -EDQUOT;
+        answer.mr.reason = KEDGE_REASON_FENCED_REGIONS;
+        lane_thread_command(p, &answer);
+        return;
+    }
+    struct fenced *f = calloc(1, sizeof *f);
+    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    *f = (struct fenced){.arena = arena, .next = arena->fenced, .answer = answer};
+    arena->fenced = f;
+    c->now++;
+    struct kedge_fab_ctl ctl = arena_registration(arena);
+    ctl.mr.offset = e->want_mr.offset;
+    ctl.mr.length = e->want_mr.length;
+    ctl.mr.access = device_access(e->want_mr.access);
+    submit(f, ctl, on_registered);
+}
+
+/* The session's arenas are what they were when the lane said this: its end comes after it. */
+void fenced_event(struct pool *p, const struct kedge_lane_event *e)
+{
+    if (e->kind == KEDGE_EVENT_WANT_MR)
+        want_mr(p, e);
+    else
+        want_dereg(p, e);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions with registrations of their own (KEDGE_MR_FENCED).
+ *
+ * Whoever still believes the record of an ordinary region is kept out by time, and by the device
+ * where it keeps deadlines. Of these the registration itself goes when the region does, so that the
+ * device refuses whatever comes later, from a lane that stood still too; then the memory is its
+ * owner's, with no wait for the lease. The control side makes and ends the registrations, since
+ * that may block; the worker's next requests stand behind its own. */
+#include <errno.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+void fenced_want(struct kedge_lane *l, struct session *s, struct region *place,
+                 const struct kedge_sq_desc *d)
+{
+    s->registering.place = place;
+    s->registering.tag = ++l->fences;
+    s->registering.asked = *d;
+    lane_event(
+        l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_MR,
+                                      .session = s->id,
+                                      .want_mr = {.tag = s->registering.tag,
+                                                  .arena = d->reg_mr.arena,
+                                                  .access = d->reg_mr.access & ~KEDGE_REG_FENCED,
+                                                  .offset = d->reg_mr.offset,
+                                                  .length = d->reg_mr.length}});
+}
+
+static void want_dereg(struct kedge_lane *l, struct session *s, uint32_t arena, uint32_t rkey,
+                       uint32_t tag)
+{
+    l->did++; /* so that the control side hears of it */
+    s->deregging++;
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_DEREG,
+                                             .session = s->id,
+                                             .fence = {.rkey = rkey, .tag = tag, .arena = arena}});
+}
+
+void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = &l->sessions[c->session];
+    uint32_t vkey = 0;
+    uint8_t secret[16] = {0};
+    if (s->state != SESSION_LIVE) /* it has ended meanwhile: the control side ends this too */
+        return;
+    struct region *place = s->registering.place;
+    KEDGE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
+    s->registering.place = NULL;
+    if (c->mr.status != 0) {
+        quota_give(&s->quota->mrs);
+        session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
+        return;
+    }
+    const struct kedge_sq_desc *d = &s->registering.asked;
+    int status = region_publish(l, s, place, d, c->mr.rkey, &vkey, secret);
+    if (status != 0)
+        want_dereg(l, s, d->reg_mr.arena, c->mr.rkey, ++l->fences);
+    session_reply(l, s, status, 0, vkey, 0, secret);
+}
+
+void fenced_let_go(struct kedge_lane *l, struct session *s, struct region *region)
+{
+    region->lease.state = KEDGE_LEASE_WAITING;
+    region->tag = ++l->fences;
+    region_show(region);
+    want_dereg(l, s, region->lease.arena, region->rkey, region->tag);
+}
+
+void fenced_gone(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = &l->sessions[c->session];
+    if (s->state != SESSION_LIVE)
+        return;
+    KEDGE_ASSERT(s->deregging > 0);
+    s->deregging--;
+    s->revoke_ns = 0; /* another one's turn, perhaps */
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (!region->lease.fenced || region->lease.state != KEDGE_LEASE_WAITING ||
+            region->tag != c->mr.tag)
+            continue;
+        if (region != s->withdrawn) {
+            region->lease.state = KEDGE_LEASE_REVOKED;
+            region_show(region);
+            return;
+        }
+        region_free(s, region);
+        s->withdrawn = NULL;
+        session_reply(l, s, 0, 0, 0, 0, NULL);
+        return;
+    }
+}
+
+void fenced_forget(struct session *s)
+{
+    if (s->registering.place != NULL)
+        quota_give(&s->quota->mrs);
+    s->registering.place = NULL;
+}
