@@ -16,6 +16,7 @@
     C(doorbells, "Lists handed to the fabric.", COUNTER)                                           \
     C(endpoint_reads, "READs of metaservers' tables.", COUNTER)                                    \
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
+    C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \

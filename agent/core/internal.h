@@ -15,6 +15,7 @@ enum {
     LANE_OWN_WRS = 256,
     LANE_SPARES = 2 * KEDGE_LANE_MAX_DCIS + 1,
     LANE_BATCH = 32,
+    LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
     LANE_POLL = 64,
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
     LANE_TURN_FREE = 1024,        /* so small that it is not counted */
@@ -184,6 +185,7 @@ struct flow {
 /* What the lane knows of an endpoint beside what workers see. */
 struct peer {
     uint64_t dc_key, mr_addr, expires_ns;
+    uint64_t renew_ns; /* from then on whoever uses it has it READ again, and goes on meanwhile */
     uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
     uint32_t first_gen; /* of its slot, since it is this endpoint's: one more with each life */
     uint16_t lid;
@@ -235,8 +237,8 @@ struct phys {
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted, sessions, vqps,
-        peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted;
+        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted,
+        sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -266,6 +268,9 @@ struct kedge_lane {
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;
+    struct cached
+        *renewal[LANE_RENEWALS]; /* to be READ again after what workers want in this pass */
+    uint32_t renewals;
     struct lookup lookups[64];
     struct phys *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, flow_hand, peer_hand;
@@ -498,7 +503,7 @@ void lookups_due(struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
-/* Whether the peer's record may be used now; asks for a new one when it is old. */
+/* Whether the peer's record may be used now; asks for a new one before it is too old. */
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
 
 /* remote.c: peers' regions. */
@@ -506,6 +511,8 @@ enum remote_answer { REMOTE_OK, REMOTE_WAIT, REMOTE_REFUSED };
 /* Resolves w's virtual key at flow's peer into w->fab.rkey and remote_addr. REFUSED: *reason. */
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
                                   uint32_t *reason);
+/* READs again what the requests of this pass have asked for. */
+void remote_renew(struct kedge_lane *l);
 void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
 /* The owner's device has refused w: its record is not believed any longer. */
 void remote_doubt(struct kedge_lane *l, const struct wr *w);

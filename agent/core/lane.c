@@ -422,6 +422,10 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     if (polled == 0) /* whatever is over has been seen, also after a pause */
         wire_end_overdue(l);
     sessions_publish(l);
+    if (l->renewals > 0) {
+        remote_renew(l);
+        wire_ring(l);
+    }
     return l->did;
 }
 
@@ -476,7 +480,8 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
-    COPY(endpoint_reads), COPY(mr_reads), COPY(lookups_failed), COPY(wrong_keys), COPY(qp_broken);
+    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(wrong_keys),
+        COPY(qp_broken);
     COPY(qp_overdue), COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links),
         COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs),
         COPY(suspects);

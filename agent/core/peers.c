@@ -225,8 +225,8 @@ void flow_posted(struct kedge_lane *l, struct flow *f)
 static void look_up_again(struct kedge_lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
-    if (p->flow == f && !p->refreshing && p->expires_ns > l->now_ns)
-        p->expires_ns = l->now_ns;
+    if (p->flow == f && p->expires_ns > l->now_ns)
+        p->expires_ns = p->renew_ns = l->now_ns;
 }
 
 void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
@@ -331,12 +331,18 @@ static bool post_somewhere(struct kedge_lane *l, struct lookup *k)
     return false;
 }
 
+/* In the last third whoever uses it has it READ again. */
+static void good_for(struct peer *p, uint64_t since_ns, uint64_t ns)
+{
+    p->expires_ns = since_ns + ns;
+    p->renew_ns = p->expires_ns - ns / 3;
+}
+
 /* What is known goes on for a while; not for long if the endpoint is silent. */
 static void go_on_with(struct kedge_lane *l, struct peer *p)
 {
     bool answers = p->flow == NULL || p->flow->proven;
-    p->expires_ns =
-        l->now_ns + (answers ? l->config.node_lease_ns / 4 : l->config.lookup_timeout_ns);
+    good_for(p, l->now_ns, answers ? l->config.node_lease_ns / 4 : l->config.lookup_timeout_ns);
 }
 
 /* A metaserver does not know the endpoint, but that answers: it has restarted, and will be told. */
@@ -441,8 +447,8 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
                        .lid = r->lid,
                        .mr_addr = (uint64_t)r->mr_table_addr_hi << 32 | r->mr_table_addr_lo,
                        .mr_rkey = r->mr_table_rkey,
-                       .mr_log2 = (uint8_t)(r->udqpn_slots >> 24),
-                       .expires_ns = k->read_ns + l->config.node_lease_ns};
+                       .mr_log2 = (uint8_t)(r->udqpn_slots >> 24)};
+    good_for(p, k->read_ns, l->config.node_lease_ns);
     return 0;
 }
 
@@ -548,15 +554,16 @@ bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen)
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
 {
     struct peer *p = &l->peers[slot];
-    if (p->expires_ns > l->now_ns)
+    if (p->renew_ns > l->now_ns)
         return true;
+    const bool fresh = p->expires_ns > l->now_ns;
     if (!p->refreshing) {
         int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
             go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;
     }
-    return false;
+    return fresh;
 }
 
 void lookups_due(struct kedge_lane *l)

@@ -224,6 +224,30 @@ static bool is_for(const struct session *s, const struct kedge_mr_record *r)
     return r->tenant == s->tenant || has_grant(s, r);
 }
 
+static void renew_later(struct kedge_lane *l, struct cached *e)
+{
+    for (uint32_t i = 0; i < l->renewals; i++)
+        if (l->renewal[i] == e)
+            return;
+    if (l->renewals < LANE_RENEWALS) /* else with a later request */
+        l->renewal[l->renewals++] = e;
+}
+
+void remote_renew(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->renewals; i++) {
+        struct cached *e = l->renewal[i];
+        struct flow *f = l->peers[e->peer_slot].flow;
+        /* Its place may be another's by now, or its peer have gone. */
+        if (e->state != CACHED_VALID || e->reading || lease_is_sure(l, e) || f == NULL ||
+            f->peer_gen != e->peer_gen)
+            continue;
+        if (start_read(l, f, e)) /* no room: with a later request */
+            COUNT(l, mr_renewals, 1);
+    }
+    l->renewals = 0;
+}
+
 /* Of a record that is not sure. OK: it may be posted under all the same, and is being renewed. */
 static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, struct cached *e,
                                        struct wr *w, uint32_t *reason)
@@ -241,7 +265,7 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
         return REMOTE_REFUSED;
     }
     if (!e->reading)
-        (void)start_read(l, f, e); /* no room: tried again with the next request */
+        renew_later(l, e);
     return REMOTE_OK;
 }
 

@@ -319,6 +319,7 @@ struct kedge_lane_stats {
     uint64_t posted, completed, failed, refused; /* worker requests */
     uint64_t doorbells;                          /* linked lists handed to the fabric */
     uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
+    uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_failed;
     uint64_t wrong_keys;
     uint64_t qp_broken, qp_overdue, reposted;

@@ -79,12 +79,15 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 END_TEST
 
 static const struct kedge_fab_ops *device_ops;
-static bool device_refuses, device_is_silent; /* completions do not come */
+static bool device_refuses, device_is_silent;  /* completions do not come */
+static const struct kedge_fab_qp *device_lost; /* what is posted there is never heard of again */
 
 static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
                           struct kedge_fab_wr **bad)
 {
     *bad = wr;
+    if (qp == device_lost)
+        return 0;
     return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
 }
 
@@ -103,6 +106,46 @@ static void get_in_its_way(void)
     ops.poll = poll_or_nothing;
     w->node[0].fab->ops = &ops;
 }
+
+/* One READ at a time for so long, each of which completes in the pass that takes it. */
+static void read_without_a_pause(struct world_worker *k, const struct kedge_sq_desc *d, uint64_t ns)
+{
+    const uint64_t end_ns = w->now_ns + ns;
+    struct kedge_cqe e;
+    while (w->now_ns < end_ns) {
+        world_post(k, d);
+        ck_assert(world_poll(w, k, &e, 1));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        w->now_ns += 50000;
+    }
+}
+
+START_TEST(a_busy_worker_never_waits_for_a_record_to_be_read_again)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    const uint64_t node_lease_ns = w->node[0].config.node_lease_ns;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    const struct kedge_lane_stats before = world_stats(w, 0);
+    read_without_a_pause(&k, &d, 2 * node_lease_ns);
+    const struct kedge_lane_stats after = world_stats(w, 0);
+    ck_assert_uint_ge(after.mr_reads - before.mr_reads, 2 * node_lease_ns / 1000000);
+    ck_assert_uint_eq(after.mr_renewals - before.mr_renewals, after.mr_reads - before.mr_reads);
+    ck_assert_uint_ge(after.endpoint_reads - before.endpoint_reads, 2);
+
+    get_in_its_way(); /* nor while no metaserver answers */
+    device_lost = w->rc ? w->node[0].metaserver_qp : w->node[0].res.system_dci;
+    read_without_a_pause(&k, &d, 2 * node_lease_ns);
+    ck_assert_uint_gt(world_stats(w, 0).endpoint_reads, after.endpoint_reads);
+    ck_assert_uint_gt(world_stats(w, 0).lookups_failed, 0);
+    device_lost = NULL;
+    w->node[0].fab->ops = device_ops;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
 
 START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)
 {
@@ -266,6 +309,7 @@ END_TEST
     T(a_withdrawn_key_is_refused_and_its_owner_waits_for_the_whole_lease)                          \
     T(the_wait_counts_from_a_clock_that_is_read_after_the_withdrawal)                              \
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
+    T(a_busy_worker_never_waits_for_a_record_to_be_read_again)                                     \
     T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
     T(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)                   \
     T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
