@@ -177,7 +177,7 @@ static int kill_agents(const struct perf_options *o, char tokens[][KEDGE_TOKEN_M
         struct kedge_mr *mr;
         uint32_t lkey;
         void *memory;
-        status = perf_open(o->dead_socket[i], &s[i], &r->retries, err);
+        status = perf_open(o->more_socket[i], &s[i], &r->retries, err);
         if (status != 0)
             break;
         status = kedge_alloc(s[i], BYTES, &memory, &lkey);
@@ -189,7 +189,7 @@ static int kill_agents(const struct perf_options *o, char tokens[][KEDGE_TOKEN_M
             perf_failed(status, "a region of a node that is to die", err);
     }
     for (uint32_t i = 0; i < o->dead; i++) {
-        (void)kill(o->dead_pid[i], SIGKILL); /* --local reaps it */
+        (void)kill(o->more_pid[i], SIGKILL); /* --local reaps it */
         kedge_close(s[i]);
     }
     return status;

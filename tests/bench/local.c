@@ -17,7 +17,7 @@
 #include "base/http/client.h"
 #include "perf.h"
 
-enum { START_MS = 20000, STOP_MS = 5000, STEP_US = 5000 };
+enum { LONG_LEASE_MS = 60000, START_MS = 20000, STOP_MS = 5000, STEP_US = 5000 };
 static const char *const names[] = {"metad", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
 _Static_assert(sizeof names / sizeof names[0] == 3 + PERF_MAX_DEAD, "one each");
 
@@ -79,12 +79,15 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                                                             : 1;
     const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS;
     const uint32_t workers = many ? o->workers : 16;
-    char transport[32] = "", windows[96] = "", other[64] = "";
+    char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
     if (o->window_ops != 0 || o->window_bytes != 0)
         snprintf(windows, sizeof windows, "window_ops = %u\nwindow_bytes = %llu\n", o->window_ops,
                  (unsigned long long)o->window_bytes);
     if (o->test == PERF_FAIRNESS)
         snprintf(other, sizeof other, "[tenant other]\nuids = %d\n", PERF_OTHER_UID);
+    if (o->test == PERF_RENEWAL && which >= 2)
+        snprintf(lease, sizeof lease, "mr_lease = %ums\n",
+                 which == 2 ? o->lease_ms : LONG_LEASE_MS);
     if (o->transport != NULL)
         snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
@@ -100,11 +103,11 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  "state_dir = %s/%s\nmetaservers = %s\n"
                  "[fabric]\nprovider = soft\ndevice = %s\n%s"
                  "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
-                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s"
+                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s%s"
                  "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
                  l->server, l->device, transport, lane_cpu, peers, workers > 256 ? workers : 256,
-                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, windows,
+                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, windows, lease,
                  (unsigned)geteuid(), other);
     return write_file(path, text, err);
 }
@@ -242,7 +245,7 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
         return kedge_err(err, -errno, "%s: %s", l->work, strerror(errno));
     int status = 0;
     choose_cpus(l, o);
-    const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : 0);
+    const int last = 2 + (int)(o->test == PERF_ISOLATION ? o->dead : o->test == PERF_RENEWAL);
     for (int i = 0; i <= last && status == 0; i++) {
         snprintf(path, sizeof path, "%s/%s", l->work, names[i]);
         if (mkdir(path, 0700) != 0)
@@ -268,8 +271,8 @@ int perf_local_start(struct perf_local *l, struct perf_options *o, struct kedge_
     o->agent_pid[0] = l->pid[1];
     o->agent_pid[1] = l->pid[2];
     for (int i = 3; i <= last; i++) {
-        o->dead_socket[i - 3] = l->socket[i - 1];
-        o->dead_pid[i - 3] = l->pid[i];
+        o->more_socket[i - 3] = l->socket[i - 1];
+        o->more_pid[i - 3] = l->pid[i];
     }
     pin_worker(l);
     return 0;

@@ -28,6 +28,8 @@ static int measure(const struct perf_options *o, struct perf_result *r, struct k
         return perf_storm(o, r, err);
     case PERF_FAIRNESS:
         return perf_fairness(o, r, err);
+    case PERF_RENEWAL:
+        return perf_renewal(o, r, err);
     case PERF_READ:
     case PERF_WRITE:
         break;

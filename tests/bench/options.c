@@ -28,6 +28,9 @@ static const char help[] =
     "  isolation                 READs while another worker posts to dead nodes; needs --local\n"
     "  fairness --workers N      two tenants READ, one with N workers and one with 1: which part\n"
     "                            each gets; needs --local and root\n"
+    "  renewal                   READs of regions whose leases are renewed meanwhile, in turns "
+    "with\n"
+    "                            READs of regions that are lent for long; needs --local\n"
     "\n"
     "options:\n"
     "  --local                   starts a metaserver and two agents on soft, stops them after;\n"
@@ -39,6 +42,8 @@ static const char help[] =
     "  --count N                 how many are measured\n"
     "  --dead N                  isolation: nodes that were killed (4)\n"
     "  --silent N                isolation: nodes that never answer, used in turn (4)\n"
+    "  --regions N               renewal: used in turn (1)\n"
+    "  --lease MS                renewal: for how long they are lent (19, the shortest on soft)\n"
     "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
@@ -74,11 +79,12 @@ static const struct {
     {"first-read", PERF_FIRST_READ, 20},
     {"storm", PERF_STORM, 0},
     {"fairness", PERF_FAIRNESS, 0},
+    {"renewal", PERF_RENEWAL, 1800000},
 };
 
 #define TESTS                                                                                      \
-    "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, first-read, "  \
-    "verbs-connect"
+    "attach, connect, read, write, mesh, storm, memory, isolation, cores, fairness, renewal, "     \
+    "first-read, verbs-connect"
 
 enum {
     UNCACHED = 1000,
@@ -87,6 +93,7 @@ enum {
     STORM = 240,
     FAIRNESS = 64,
     WINDOW_OPS = 16,
+    LEASE_MS = 19, /* agents refuse 18 ms, with the time-outs that they set on soft */
     MANY_OPS = 1 << 20
 };
 
@@ -128,6 +135,8 @@ static int check_local(const struct perf_options *o, bool uncached, struct kedge
     if (o->test == PERF_FAIRNESS && !o->local)
         return kedge_err(err, -EINVAL,
                          "fairness needs --local: it is about two tenants of its own");
+    if (o->test == PERF_RENEWAL && !o->local)
+        return kedge_err(err, -EINVAL, "renewal needs --local: it compares two agents of its own");
     if (o->transport == NULL)
         return 0;
     if (!o->local || o->direct || o->test == PERF_CORES)
@@ -170,6 +179,12 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
         o->depth = o->test == PERF_FAIRNESS ? 64 : 1;
     if (o->workers == 0)
         o->workers = o->test == PERF_STORM ? STORM : o->test == PERF_FAIRNESS ? FAIRNESS : MESH;
+    if (o->test != PERF_RENEWAL && (o->regions != 0 || o->lease_ms != 0))
+        return kedge_err(err, -EINVAL, "--regions and --lease are for renewal");
+    if (o->regions == 0)
+        o->regions = 1;
+    if (o->lease_ms == 0)
+        o->lease_ms = LEASE_MS;
     o->cached = cached;
     int status = check_local(o, uncached, err);
     return status != 0 ? status : check_fresh(o, err);
@@ -183,6 +198,8 @@ static const struct option long_options[] = {
     {"workers", required_argument, NULL, 'w'},
     {"dead", required_argument, NULL, 'k'},
     {"silent", required_argument, NULL, 'i'},
+    {"regions", required_argument, NULL, 'R'},
+    {"lease", required_argument, NULL, 'L'},
     {"window-ops", required_argument, NULL, 'o'},
     {"window-bytes", required_argument, NULL, 'B'},
     {"wrong-keys", no_argument, NULL, 'W'},
@@ -240,6 +257,8 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
                  : c == 'k' ? number("dead", optarg, 1, PERF_MAX_DEAD, &value, err)
                  : c == 'o' ? number("window-ops", optarg, 0, MANY_OPS, &value, err)
                  : c == 'B' ? number("window-bytes", optarg, 0, 1ull << 48, &value, err)
+                 : c == 'R' ? number("regions", optarg, 1, PERF_MAX_REGIONS, &value, err)
+                 : c == 'L' ? number("lease", optarg, 1, 60000, &value, err)
                  : c == 'i' ? number("silent", optarg, 1, PERF_MAX_STRANGERS, &value, err)
                             : number("workers", optarg, 2, PERF_MAX_WORKERS, &value, err);
     if (status != 0)
@@ -267,6 +286,12 @@ static int set_number(struct perf_options *o, int c, struct kedge_errbuf *err)
         break;
     case 'i':
         o->silent = (uint32_t)value;
+        break;
+    case 'R':
+        o->regions = (uint32_t)value;
+        break;
+    case 'L':
+        o->lease_ms = (uint32_t)value;
         break;
     default:
         o->workers = (uint32_t)value;
@@ -333,6 +358,8 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
         case 'k':
         case 'i':
         case 'o':
+        case 'R':
+        case 'L':
         case 'B':
             status = set_number(&o, c, err);
             break;

@@ -18,6 +18,7 @@ enum {
     PERF_MAX_WORKERS = 1000,
     PERF_MAX_STRANGERS = 100000, /* endpoints that connect, memory or isolation register */
     PERF_MAX_DEAD = 8,           /* agents that isolation kills */
+    PERF_MAX_REGIONS = 64,       /* of renewal */
     PERF_MAX_CONNECTS = 1000,    /* repetitions of verbs-connect and first-read */
     PERF_FIRST_STEPS = 5,        /* of first-read */
     PERF_OTHER_UID = 65534,      /* of fairness's second tenant */
@@ -36,7 +37,8 @@ enum perf_test {
     PERF_VERBS_CONNECT,
     PERF_FIRST_READ,
     PERF_STORM,
-    PERF_FAIRNESS
+    PERF_FAIRNESS,
+    PERF_RENEWAL
 };
 
 /* The command line. Strings are argv's or literals. */
@@ -51,7 +53,8 @@ struct perf_options {
     const char *transport;    /* of --local's agents; NULL: theirs by default */
     uint64_t count;
     uint32_t size, depth, workers, dead, silent;
-    uint32_t window_ops; /* of --local's agents; 0: none */
+    uint32_t regions, lease_ms; /* renewal: how many are used, and how long they are lent */
+    uint32_t window_ops;        /* of --local's agents; 0: none */
     uint64_t window_bytes;
     bool windows; /* one of them was said */
     bool direct, local, json, cached;
@@ -62,14 +65,23 @@ struct perf_options {
     uint16_t child_port;
     const char *token;
     int agent_pid[2]; /* --local's; else 0 */
-    /* Isolation's: agents to be killed. */
-    const char *dead_socket[PERF_MAX_DEAD];
-    int dead_pid[PERF_MAX_DEAD];
+    /* Of --local's further agents: isolation's, to be killed; renewal's, with long leases. */
+    const char *more_socket[PERF_MAX_DEAD];
+    int more_pid[PERF_MAX_DEAD];
     bool pinned; /* --local put the worker and the lanes on CPUs of their own */
 };
 
 /* 0; 1 when --help or --version was answered; -EINVAL. */
 int perf_options_parse(int argc, char **argv, struct perf_options *out, struct kedge_errbuf *err);
+
+/* Of a kind of turns of renewal: [0] regions that are lent for short, [1] for long. */
+struct perf_turns {
+    uint64_t p50_ns, p99_ns, p999_ns; /* medians of the turns' */
+    uint64_t max_ns;                  /* of all */
+    uint64_t renewals;                /* records READ again while requests went on, */
+    uint64_t waits;     /* and with requests waiting, but for those of a turn's start */
+    uint64_t endpoints; /* endpoints' records READ again */
+};
 
 /* What was measured. */
 struct perf_result {
@@ -99,6 +111,7 @@ struct perf_result {
         bool known;
         uint64_t requests, made; /* messages, and what came of them */
     } connections;
+    struct perf_turns turns[2];
 };
 void perf_report(const struct perf_options *o, const struct perf_result *r);
 
@@ -129,8 +142,8 @@ bool perf_pattern_holds(const void *memory, uint64_t offset, uint32_t bytes);
  */
 int perf_direct(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
-/* A metaserver and two agents of our own, and those that isolation kills, on a soft device of their
- * own. */
+/* A metaserver and two agents of our own, and those that isolation kills or the one whose leases
+ * renewal compares with, on a soft device of their own. */
 struct perf_local {
     char device[64], work[64];
     char socket[2 + PERF_MAX_DEAD][96]; /* of the agents */
@@ -173,6 +186,8 @@ int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge
 /* hist: of the many; alone: of the one. */
 int perf_fairness(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 void perf_fairness_report(const struct perf_options *o, const struct perf_result *r);
+int perf_renewal(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
+void perf_renewal_report(const struct perf_options *o, const struct perf_result *r);
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);
 
@@ -183,6 +198,11 @@ int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct 
 /* Does o->count operations, after some that are not measured; the bytes are looked at. */
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
                         struct kedge_errbuf *err);
+
+/* Counters of an agent by their names in its metrics, all pools' together; 0 for those that it does
+ * not have, and then *all is false. */
+int perf_counters(const char *admin_socket, const char *const *names, size_t count, uint64_t *out,
+                  bool *all, struct kedge_errbuf *err);
 /* NULL is allowed. */
 void perf_worker_free(struct perf_worker *w);
 

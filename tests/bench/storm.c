@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/http/client.h"
 #include "hall.h"
 #include "reader.h"
 
@@ -43,42 +42,18 @@ static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
     return status;
 }
 
-/* A counter of all the agent's pools; absent: it makes no connections (dc). */
-static bool find_counter(const char *metrics, const char *name, uint64_t *out)
-{
-    const size_t length = strlen(name);
-    bool found = false;
-    *out = 0;
-    for (const char *line = metrics; line != NULL; line = strchr(line, '\n')) {
-        unsigned long long value;
-        line += *line == '\n';
-        if (strncmp(line, name, length) != 0 || line[length] != '{' ||
-            sscanf(line + length, "{pool=\"%*[^\"]\"} %llu", &value) != 1)
-            continue;
-        *out += value;
-        found = true;
-    }
-    return found;
-}
-
+/* Absent: it makes no connections (dc). */
 static int count_connections(const struct perf_options *o, struct perf_connections *out,
                              struct kedge_errbuf *err)
 {
-    struct kedge_http_result result;
-    struct kedge_http_call call = {
-        .url = "http://localhost/metrics", .unix_path = o->admin_socket, .timeout_ms = 10000};
+    static const char *const names[] = {"kedge_agent_connections_requests_total",
+                                        "kedge_agent_connections_connected_total"};
+    uint64_t value[2];
     if (o->admin_socket == NULL)
         return 0;
-    int status = kedge_http_call(&call, &result, err);
-    if (status != 0)
-        return status;
-    if (result.status == 200)
-        out->known =
-            find_counter(result.body, "kedge_agent_connections_requests_total", &out->requests) &&
-            find_counter(result.body, "kedge_agent_connections_connected_total", &out->made);
-    else
-        status = kedge_err(err, -EIO, "%s answers %d", o->admin_socket, result.status);
-    kedge_http_result_fini(&result);
+    int status = perf_counters(o->admin_socket, names, 2, value, &out->known, err);
+    out->requests = value[0];
+    out->made = value[1];
     return status;
 }
 

@@ -121,12 +121,19 @@ struct perf_worker {
     struct perf_path path; /* first */
     struct kedge_session *s, *peer;
     struct kedge_vqp *q;
-    struct kedge_remote remote;
+    struct kedge_remote remote[PERF_MAX_REGIONS]; /* the same memory under so many keys, in turn */
+    uint32_t regions, region;
     void *memory, *peer_memory;
     uint32_t lkey;
     struct ibv_send_wr *wr;
     struct ibv_sge *sge;
 };
+
+static uint32_t next_key(struct perf_worker *w)
+{
+    w->region = w->region + 1 == w->regions ? 0 : w->region + 1;
+    return w->remote[w->region].rkey;
+}
 
 static int post(struct perf_path *path, uint32_t first, uint32_t count, struct kedge_errbuf *err)
 {
@@ -136,8 +143,10 @@ static int post(struct perf_path *path, uint32_t first, uint32_t count, struct k
     for (uint32_t i = 1; i < count; i++) {
         uint32_t next = slot + 1 == path->depth ? 0 : slot + 1;
         w->wr[slot].next = &w->wr[next];
+        w->wr[slot].wr.rdma.rkey = next_key(w);
         slot = next;
     }
+    w->wr[slot].wr.rdma.rkey = next_key(w);
     w->wr[slot].next = NULL;
     int status = kedge_post_send(w->q, &w->wr[first], &bad);
     return status == 0 ? 0 : perf_failed(status, "posting", err);
@@ -169,35 +178,44 @@ static void requests(struct perf_worker *w, const struct perf_options *o, enum i
                                  .num_sge = 1,
                                  .opcode = opcode,
                                  .send_flags = IBV_SEND_SIGNALED,
-                                 .wr.rdma = {.remote_addr = w->remote.addr + (uint64_t)i * stride,
-                                             .rkey = w->remote.rkey}};
+                                 .wr.rdma.remote_addr = w->remote[0].addr + (uint64_t)i * stride};
     }
 }
 
-/* The target's side: a region with the pattern, exported; this side: memory, a VQP, imported. */
+/* Regions of the target with the pattern, all of the same memory, imported here. */
+static int lend(struct perf_worker *w, uint64_t bytes, struct kedge_errbuf *err)
+{
+    char token[KEDGE_TOKEN_MAX];
+    struct kedge_mr *mr;
+    int status = 0;
+    for (uint32_t i = 0; i < w->regions && status == 0; i++) {
+        status = kedge_reg_mr(w->peer, w->peer_memory, bytes, ACCESS, &mr);
+        if (status == 0)
+            status = kedge_mr_export(mr, token, sizeof token);
+        if (status == 0)
+            status = kedge_import(w->s, token, &w->remote[i]);
+    }
+    return status == 0 ? 0 : perf_failed(status, "exporting and importing a region", err);
+}
+
+/* The target's side, and this one's: memory, a VQP that is connected. */
 static int prepare(struct perf_worker *w, const struct perf_options *o, struct kedge_errbuf *err)
 {
     uint64_t bytes = (uint64_t)perf_stride(o->size) * o->depth;
-    char token[KEDGE_TOKEN_MAX];
     uint32_t peer_lkey;
-    struct kedge_mr *mr;
     int status = kedge_alloc(w->peer, bytes, &w->peer_memory, &peer_lkey);
     if (status != 0)
         return perf_failed(status, "the target's memory", err);
     perf_pattern(w->peer_memory, bytes);
-    status = kedge_reg_mr(w->peer, w->peer_memory, bytes, ACCESS, &mr);
-    if (status == 0)
-        status = kedge_mr_export(mr, token, sizeof token);
+    status = lend(w, bytes, err);
     if (status != 0)
-        return perf_failed(status, "exporting a region", err);
-    status = kedge_import(w->s, token, &w->remote);
-    if (status == 0)
-        status = kedge_alloc(w->s, bytes, &w->memory, &w->lkey);
+        return status;
+    status = kedge_alloc(w->s, bytes, &w->memory, &w->lkey);
     if (status == 0)
         status = kedge_vqp_create(w->s, NULL, &w->q);
     if (status == 0)
-        status = kedge_connect(w->q, w->remote.gid);
-    return status == 0 ? 0 : perf_failed(status, "importing and connecting", err);
+        status = kedge_connect(w->q, w->remote[0].gid);
+    return status == 0 ? 0 : perf_failed(status, "connecting", err);
 }
 
 int perf_worker_measure(struct perf_worker *w, const struct perf_options *o, struct perf_result *r,
@@ -231,6 +249,7 @@ int perf_worker_new(const struct perf_options *o, struct perf_result *r, struct 
     struct perf_worker *w = calloc(1, sizeof *w);
     if (w == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
+    w->regions = o->regions;
     w->path = (struct perf_path){.post = post, .poll = poll, .depth = o->depth};
     w->wr = calloc(o->depth, sizeof *w->wr);
     w->sge = calloc(o->depth, sizeof *w->sge);

@@ -29,6 +29,14 @@ if ((EUID == 0)); then
 else
     skip "kedge-perf fairness (two tenants are two uids: not root)"
 fi
+for transport in dc rc; do # 18 ms is what a request may take, so that 19 ms is the shortest lease that agents take
+    measure '.test == "renewal" and .verified and .lease_ms == 19 and .with.renewals > 0 and .without.renewals == 0 and
+        .without.waits == 0 and .with.p99_ns > 0 and .without.p99_ns > 0 and .p99_ratio > 0' \
+        renewal --transport $transport --count 180000 --regions 4
+done
+if out=$("$bin/kedge-perf" renewal --local --lease 18 2>&1); then echo "FAILED: a lease of 18 ms: $out"; exit 1; fi
+[[ $out == *'mr_lease is too short'* ]] || { echo "FAILED: a lease of 18 ms: $out"; exit 1; }
+ok "a lease of 18 ms is too short"
 measure '.test == "mesh" and .verified and .count == 56' mesh --workers 8
 measure '.test == "storm" and .verified and .workers == 240 and .worked == 240 and .connections == null' storm
 measure '.test == "storm" and .verified and .worked == 40 and .connections == 1' storm --workers 40 --transport rc
