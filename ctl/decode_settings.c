@@ -298,8 +298,8 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
                                         [CTL_UIDS] = "uids and ranges such as 1000,2000-2999",
                                         [CTL_WORD] = "a word",
                                         [CTL_WORDS] = "words with commas between them",
-                                        [CTL_TIME] = "a time such as 2027-01-31T00:00:00Z, or a "
-                                                     "duration such as 30d",
+                                        [CTL_TIME] = ("a time such as 2027-01-31T00:00:00Z, or a "
+                                                      "duration such as 30d"),
                                         [CTL_COUNT] = "a number, or nothing for the nodes' own",
                                         [CTL_LABELS] = "labels such as zone=a,rack=7",
                                         [CTL_BOOL] = "true or false"};
