@@ -27,6 +27,8 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
     case CTL_NODE_UNCORDON:
     case CTL_NODE_DRAIN:
         return ctl_node_change(o, err);
+    case CTL_NODE_DELETE:
+        return ctl_node_delete(o, err);
     case CTL_AGENT_STATUS:
         return ctl_agent_status(o, err);
     case CTL_DOCTOR:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl node label|cordon|uncordon|drain. */
+/* rdmactl node label|cordon|uncordon|drain|delete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -156,4 +156,63 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
         printf("node %s %s\n", o->id, said[o->command]);
     fflush(stdout);
     return o->wait ? wait_until_empty(o, path, revision, err) : 0;
+}
+
+/* ---- delete --------------------------------------------------------------------------------- */
+
+/* Whether a node is registered. -EBUSY: its agent is, or may be, alive, and would come again. */
+static int look_for(const struct ctl_options *o, const char *path, bool *registered,
+                    struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct ctl_node node;
+    int status = ctl_fetch_server(o, path, &result, err);
+    *registered = status == 0;
+    if (status != 0)
+        return status == -ENOENT ? 0 : status;
+    status = ctl_decode_node(result.body, result.body_length, &node, err);
+    kedge_http_result_fini(&result);
+    if (status == 0 && strcmp(node.state, "expired") != 0)
+        return kedge_err(err, -EBUSY,
+                         "node %.70s is %s: its agent would register it again; end that first, or "
+                         "cordon the node",
+                         o->id, node.state);
+    return status;
+}
+
+/* What is not there is no error, but then *found is as it was. */
+static int delete_path(const struct ctl_options *o, const char *path, bool *found,
+                       struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    const struct ctl_request request = {.method = "DELETE", .path = path};
+    int status = ctl_call_server(o, &request, &result, err);
+    if (status != 0)
+        return status == -ENOENT ? 0 : status;
+    kedge_http_result_fini(&result);
+    *found = true;
+    return 0;
+}
+
+int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    char path[CTL_NODE_PATH_BYTES], settings[sizeof path + 16];
+    bool registered = false, found = false;
+    int status = ctl_node_path(o->id, path, err);
+    if (status != 0)
+        return status;
+    status = look_for(o, path, &registered, err);
+    snprintf(settings, sizeof settings, "%s/settings", path);
+    if (status == 0 && registered)
+        status = delete_path(o, path, &found, err);
+    if (status == 0)
+        status = delete_path(o, settings, &found, err);
+    if (status != 0)
+        return status;
+    if (!found)
+        return kedge_err(err, -ENOENT, "there is no node \"%.70s\": see rdmactl node list", o->id);
+    if (o->json)
+        return ctl_json_deleted("node", o->id, err);
+    printf("node %s is forgotten, with what was set of it\n", o->id);
+    return 0;
 }

@@ -23,6 +23,7 @@ const char ctl_help[] =
     "  node cordon|uncordon ID\n"
     "                      no new workers there; or again\n"
     "  node drain ID       no new workers there, and those that it has go\n"
+    "  node delete ID      forgets one whose agent is gone, and what is set of it\n"
     "  agent status        the local agent: pools, sessions, VQPs, peers, memory\n"
     "  worker|lease list   the local agent's workers, and what they let others use; with --node\n"
     "                      another node's, and with --all-nodes everybody's\n"
@@ -133,6 +134,7 @@ static const struct command {
     {{"node", "cordon"}, AN_ID, CTL_NODE_CORDON, NULL},
     {{"node", "uncordon"}, AN_ID, CTL_NODE_UNCORDON, NULL},
     {{"node", "drain"}, AN_ID, CTL_NODE_DRAIN, NULL},
+    {{"node", "delete"}, AN_ID, CTL_NODE_DELETE, NULL},
     {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node"},
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
     {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},

@@ -43,6 +43,7 @@ metad_configure() {
 listen = 127.0.0.1:${port:-0}
 admin_socket = $work/metad.sock
 data_dir = $work/metad
+${more_metad:-}
 $(fabric_settings 0)
 END
 }

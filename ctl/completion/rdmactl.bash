@@ -57,7 +57,7 @@ _rdmactl_words() { # word so far
     case "${words[*]}" in
     "") echo status node agent worker lease tenant window pool token event apply context doctor ;;
     agent) echo status ;;
-    node) echo list get label cordon uncordon drain watch ;;
+    node) echo list get label cordon uncordon drain delete watch ;;
     worker) echo list get ;;
     lease) echo list get revoke ;;
     tenant | window | pool | token) echo list get create set delete watch ;;
@@ -68,7 +68,7 @@ _rdmactl_words() { # word so far
     "tenant get" | "tenant set" | "tenant delete" | "window get" | "window set" | "window delete" | \
         "token get" | "token set" | "token delete" | "pool get" | "pool set" | "pool delete")
         _rdmactl_names "${words[0]}" name "${context[@]}" "${server[@]}" ;;
-    "node get" | "node label" | "node cordon" | "node uncordon" | "node drain")
+    "node get" | "node label" | "node cordon" | "node uncordon" | "node drain" | "node delete")
         _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;

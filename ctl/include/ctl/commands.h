@@ -10,6 +10,8 @@ int ctl_node_list(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err);
 /* label, cordon, uncordon, drain. -ECONNRESET: it waits, and the agent is heard of no more. */
 int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err);
+/* -EBUSY: its agent is alive, or may be. */
+int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Of o->kind. */
 int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err);
