@@ -111,3 +111,10 @@ void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_
     kedge_metric_head(t, name, type, help);
     kedge_metric_u64(t, name, NULL, 0, value);
 }
+
+void kedge_metric_build_info(struct kedge_text *t, const char *name)
+{
+    const struct kedge_metric_label label = {"version", KEDGE_VERSION};
+    kedge_metric_head(t, name, KEDGE_METRIC_GAUGE, "Always 1; its label says what is running.");
+    kedge_metric_u64(t, name, &label, 1, 1);
+}

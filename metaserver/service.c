@@ -242,6 +242,7 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     const struct kedge_service_counters *c = &s->count;
     struct kedge_meta_counts now = kedge_meta_count(s->meta);
     const struct kedge_table_desc *table = kedge_meta_table(s->meta);
+    kedge_metric_build_info(out, "kedge_metad_build_info");
     kedge_metric_head(out, "kedge_metad_nodes", KEDGE_METRIC_GAUGE, "Nodes that are known.");
     labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);

@@ -117,6 +117,7 @@ static void fenced_metrics(const struct agent *a, struct kedge_text *t)
 
 void metrics_print(struct agent *a, struct kedge_text *t)
 {
+    kedge_metric_build_info(t, "kedge_agent_build_info");
     lane_metrics(a, t);
     pool_metrics(a, t);
     if (a->rc)

@@ -28,6 +28,8 @@ void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric
 /* Head and one sample without labels. */
 void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,
                       const char *help, uint64_t value);
+/* A gauge of 1 whose label says which version of Kedge this is, as Prometheus wants to join it. */
+void kedge_metric_build_info(struct kedge_text *t, const char *name);
 /* One sample; labels may be NULL when count is 0. */
 void kedge_metric_u64(struct kedge_text *t, const char *name,
                       const struct kedge_metric_label *labels, size_t count, uint64_t value);

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What metaserver and agent tell Prometheus keeps to its format and to its conventions of names and units (metrics.awk,
+# which is shown to find what it looks for), and counters only grow. Values of labels are names that hold nothing to
+# escape; that they would be is shown by unit.base.hist.
+source "$(dirname "$0")/lib.sh"
+checker=$(dirname "$0")/metrics.awk
+good='# HELP kedge_x_total Things.
+# TYPE kedge_x_total counter
+kedge_x_total{why="a\"b\\c\nd",of="{},="} 3
+kedge_x_total 4
+# HELP kedge_y_seconds Time.
+# TYPE kedge_y_seconds histogram
+kedge_y_seconds_bucket{le="0.1"} 1
+kedge_y_seconds_bucket{le="+Inf"} 2
+kedge_y_seconds_sum 0.25
+kedge_y_seconds_count 2
+# HELP kedge_z_bytes Sizes.
+# TYPE kedge_z_bytes gauge
+kedge_z_bytes -1.5e+10'
+check() { awk -v prefix="$1" -f "$checker"; }
+tmp=$(check kedge_ <<<"$good") || fail "what is right is refused: $tmp"
+finds() { # pattern; a sed program that spoils what is right
+    local found
+    ! cmp -s <(sed "$2" <<<"$good") <(echo "$good") || fail "\"$2\" spoils nothing"
+    ! found=$(sed "$2" <<<"$good" | check kedge_) || fail "not found after $2: $1"
+    grep -qF "$1" <<<"$found" || fail "after $2 it finds: $found"
+}
+finds "counters, and they alone" 's/kedge_x_total/kedge_x/'
+finds "counters, and they alone" 's/counter$/gauge/'
+finds "does not begin with" 's/kedge_z/other_z/'
+finds "words of a-z" 's/kedge_z/kedge_Z/'
+finds "time is in seconds" 's/kedge_y_seconds/kedge_y_ms/'
+finds "sizes are in bytes" 's/kedge_z_bytes/kedge_z_kib/'
+finds "the unit stands at the end" 's/kedge_z_bytes/kedge_bytes_z/'
+finds "does not say its type" 's/kedge_z_bytes/kedge_z_gauge/'
+finds "HELP says nothing" 's/ Sizes.$//'
+finds "HELP does not stand before it" '/HELP kedge_z/d'
+finds "no TYPE stands before it" '/TYPE kedge_z/d'
+finds "there twice" 's/^kedge_x_total 4/&\n&/'
+finds "there twice" 's/,of="{},="/,why="x"/'
+finds "malformed labels" 's/a\\"b/a"b/'
+finds "malformed labels" 's/\\\\c/\\c/'
+finds "malformed value" 's/^kedge_x_total 4/& 5 6/'
+finds "malformed value" 's/^kedge_x_total 4/kedge_x_total four/'
+finds "never negative" 's/^kedge_x_total 4/kedge_x_total -4/'
+finds "stands among samples of" 's/^kedge_z_bytes -1.5e+10/kedge_x_total{late="1"} 1/'
+finds "neither HELP nor TYPE" 's/^kedge_x_total 4/&\n/'
+finds "buckets hold those below" 's/"0.1"} 1/"0.1"} 3/'
+finds "_count is not" 's/_count 2/_count 3/'
+finds "le is of histograms" 's/why=/le=/'
+ok "the checker finds each offence that it is for"
+
+agents=2
+start
+export_text b "counted"
+read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
+scrape() { # into files: metad, a, b
+    curl -sf -D "$work/headers" "$url/metrics" >"$work/metad.$1" || fail "the metaserver gives no metrics"
+    local name
+    for name in a b; do
+        curl -sf --unix-socket "$work/$name.admin" http://a/metrics >"$work/$name.$1" || fail "agent $name gives no metrics"
+    done
+}
+scrape first
+grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" || fail "the type is another one: $(cat "$work/headers")"
+grep -q '^kedge_metad_build_info{version="[0-9.]*"} 1$' "$work/metad.first" || fail "the metaserver's version is not there"
+grep -q '^kedge_agent_build_info{version="[0-9.]*"} 1$' "$work/a.first" || fail "the agent's version is not there"
+found=$(check kedge_metad_ <"$work/metad.first") || fail "metaserver: $found"
+found=$(check kedge_agent_ <"$work/a.first") || fail "agent: $found"
+found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"
+ok "$(grep -c '^# TYPE' "$work/metad.first") families of the metaserver and $(grep -c '^# TYPE' "$work/a.first") of an agent keep to the conventions"
+
+read_text a "$token" >"$work/read" || fail "the read failed: $(cat "$work/read")"
+curl -s "$url/v1/nothing" >/dev/null
+scrape second
+grown=0
+for of in metad a b; do
+    awk 'FNR == NR { if (/^# TYPE/) type[$3] = $4; else if (!/^#/) { value = $NF; sub(/ [^ ]*$/, ""); was[$0] = value } next }
+        /^#/ { next }
+        { value = $NF; sub(/ [^ ]*$/, ""); name = $0; sub(/\{.*/, "", name) }
+        type[name] == "counter" && ($0 in was) && value + 0 < was[$0] + 0 { print $0 " fell from " was[$0] " to " value; bad = 1 }
+        type[name] == "counter" && ($0 in was) && value + 0 > was[$0] + 0 { print $0 > "/dev/stderr" }
+        END { exit bad }' "$work/$of.first" "$work/$of.second" >"$work/fell" 2>"$work/grew" || fail "$of: $(cat "$work/fell")"
+    grown=$((grown + $(wc -l <"$work/grew")))
+done
+((grown > 3)) || fail "only $grown counters grew: is this the right comparison?"
+
+ok "counters grow ($grown did) and never fall"
+stop
