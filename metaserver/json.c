@@ -134,11 +134,16 @@ static int decode_numbers(const struct json_at *at, json_t *object, struct kedge
 static int decode_endpoint(const struct json_at *at, json_t *object,
                            struct kedge_endpoint_record *r)
 {
-    static const char *const names[] = {"gid",    "pool",     "transports", "dct_number",
-                                        "dc_key", "mtu",      "ud_qpn",     "ud_qkey",
-                                        "lid",    "mr_table", NULL};
+    static const char *const names[] = {"gid",    "pool",     "transports",  "dct_number",
+                                        "dc_key", "mtu",      "ud_qpn",      "ud_qkey",
+                                        "lid",    "mr_table", "incarnation", NULL};
     enum ibv_mtu mtu = 0;
+    uint64_t incarnation = r->incarnation; /* the node's */
     int status = json_only(at, object, names);
+    if (status == 0)
+        status = json_number(at, object, "incarnation", false, r->incarnation, UINT32_MAX - 1,
+                             &incarnation);
+    r->incarnation = (uint32_t)incarnation;
     if (status == 0)
         status = decode_gid(at, object, r->gid);
     if (status == 0)

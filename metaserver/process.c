@@ -22,16 +22,12 @@ void process_of(const struct kedge_meta_registration *r, struct kedge_store_proc
 
 bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed)
 {
-    bool common = false;
     if (known->identity == claimed->identity)
         return true;
     for (uint32_t i = 0; i < known->count; i++)
-        for (uint32_t k = 0; k < claimed->count; k++) {
-            if (known->print[i].key != claimed->print[k].key)
-                continue;
-            if (known->print[i].body != claimed->print[k].body)
-                return false;
-            common = true;
-        }
-    return common;
+        for (uint32_t k = 0; k < claimed->count; k++)
+            if (known->print[i].key == claimed->print[k].key &&
+                known->print[i].body == claimed->print[k].body)
+                return true;
+    return false;
 }

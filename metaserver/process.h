@@ -6,8 +6,8 @@
 #include "metaserver/core.h"
 
 void process_of(const struct kedge_meta_registration *r, struct kedge_store_process *out);
-/* Whether both can be one process, which may have added and dropped endpoints since: they have one
- * in common, and each that they have in common is what it was. */
+/* Whether both are one process, which may have added and dropped endpoints since, and made some
+ * anew: one is what it was, which no other process could have. */
 bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed);
 
 #endif

@@ -250,6 +250,7 @@ struct agent {
         uint32_t count;
         struct said_pool at[AGENTD_POOLS];
     } said;
+    uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     /* register.c, metaserver_call.c */
     struct kedge_http_client *http_client;
     uv_poll_t http_poll;

@@ -62,7 +62,7 @@ static void init_mr_table(struct pool *p)
 {
     struct agent_device *d = &p->device;
     struct kedge_endpoint_record r = {
-        .pool = p->number, .incarnation = p->agent->incarnation, .udqpn_slots = d->mr_log2 << 24};
+        .pool = p->number, .incarnation = p->incarnation, .udqpn_slots = d->mr_log2 << 24};
     memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
     struct kedge_table_desc desc = kedge_mr_table_desc(&r);
     kedge_table_init(&d->mr_table, KEDGE_TABLE_MRS, d->mr_memory.addr, d->mr_log2, desc.seed,

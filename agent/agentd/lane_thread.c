@@ -132,7 +132,7 @@ static int make_lane(struct pool *p)
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
         .pool = p->number,
-        .incarnation = p->agent->incarnation,
+        .incarnation = p->incarnation,
     };
     memcpy(config.gid, d->fab->caps.gid, sizeof config.gid);
     struct kedge_lane_resources r = {

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agentd/incarnation.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fds.h"
@@ -240,6 +241,7 @@ int pools_start(struct agent *a, struct kedge_errbuf *err)
     if (p == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
     p->number = (uint16_t)a->config.pool_number;
+    p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
     follow_read(a);
     int status = start(p, err);
@@ -348,6 +350,21 @@ static bool is_wanted(const struct agent *a, const struct said_pool *said)
            strcmp(said->is.name, own(a)->name) != 0;
 }
 
+/* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
+ * start of the agent will be above too. */
+static int choose_incarnation(struct pool *p, struct kedge_errbuf *err)
+{
+    struct agent *a = p->agent;
+    const uint8_t bit = (uint8_t)(1u << (p->number & 7));
+    const bool had = (a->had[p->number / 8] & bit) != 0;
+    int lost;
+    a->had[p->number / 8] |= bit;
+    p->incarnation = a->incarnation;
+    return had ? agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0,
+                                         &p->incarnation, &lost, err)
+               : 0;
+}
+
 /* One that cannot be made is tried again, and said. */
 static void make(struct agent *a, struct said_pool *said, uint32_t place)
 {
@@ -360,7 +377,9 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
         p->mr_lease_ns =
             said->is.lease_ms != 0 ? said->is.lease_ms * KEDGE_NS_PER_MS : a->config.mr_lease_ns;
         stock_init(p, &said->is);
-        status = start(p, &err);
+        status = choose_incarnation(p, &err);
+        if (status == 0)
+            status = start(p, &err);
     }
     if (status == 0) {
         said->why[0] = '\0';

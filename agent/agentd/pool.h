@@ -373,7 +373,8 @@ struct pool {
     const struct agentd_config *config; /* the agent's */
     uint32_t place;                     /* in agent->pools; 0: the own one */
     char name[AGENTD_TEXT];
-    uint16_t number; /* in records and handshakes */
+    uint16_t number;      /* in records and handshakes */
+    uint32_t incarnation; /* the agent's; a later one if the number has had a pool in this life */
     uint64_t mr_lease_ns;
     enum pool_stage {
         POOL_RUNS,

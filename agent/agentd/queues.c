@@ -131,7 +131,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
     struct agent_device *d = &p->device;
     struct kedge_connector_config config = {
         .pool = p->number,
-        .incarnation = p->agent->incarnation,
+        .incarnation = p->incarnation,
         .initiators = (uint32_t)(c->connections + c->queue_pairs_ahead),
         .responders = (uint32_t)c->responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,

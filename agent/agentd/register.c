@@ -45,6 +45,8 @@ static json_t *describe_endpoint(const struct pool *p)
                   (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu", 128 << caps->mtu);
     if (e == NULL)
         return NULL;
+    if (p->incarnation != p->agent->incarnation)
+        json_object_set_new(e, "incarnation", json_integer(p->incarnation));
     if (caps->lid != 0)
         json_object_set_new(e, "lid", json_integer(caps->lid));
     if (d->rc) {

@@ -59,12 +59,17 @@ number=$(node | jq '[.endpoints[].pool] | max')
 for _ in $(seq $((400 * slow))); do ! as_guest b kedge-probe connect node-a >"$work/out" 2>&1 || break; sleep 0.05; done
 grep -q '^connected in' "$work/out" || fail "no worker of that pool connects to the other node: $(cat "$work/out")"
 mkfifo "$work/hold-guest"
-"${guest[@]}" KEDGE_SOCKET="$work/b.sock" "$work/worker/export_region" "of the other pool" <"$work/hold-guest" >"$work/token-guest" 2>"$work/export-guest.log" &
-worker_pids+=($!)
-exec 8>"$work/hold-guest"
-for _ in $(seq $((400 * slow))); do [[ ! -s $work/token-guest ]] || break; sleep 0.05; done
-batch_token=$(cat "$work/token-guest")
-[[ -n $batch_token ]] || fail "the worker that exports: $(cat "$work/export-guest.log")"
+exec 8<>"$work/hold-guest" # nobody writes there
+guest_exports() { # on node-b; sets $exporter and $batch_token
+    : >"$work/token-guest"
+    "${guest[@]}" KEDGE_SOCKET="$work/b.sock" "$work/worker/export_region" "of the other pool" <&8 >"$work/token-guest" 2>"$work/export-guest.log" &
+    exporter=$!
+    worker_pids+=("$exporter")
+    for _ in $(seq $((400 * slow))); do [[ ! -s $work/token-guest ]] || break; sleep 0.05; done
+    batch_token=$(cat "$work/token-guest")
+    [[ -n $batch_token ]] || fail "the worker that exports: $(cat "$work/export-guest.log")"
+}
+guest_exports
 guest_worker batch reader "$batch_token" "of the other pool"
 in_batch=$worker
 grep -q served "$work/batch.out" || fail "the worker of the pool: $(cat "$work/batch.out")"
@@ -97,6 +102,19 @@ is 8 "8 are" '.pools | length'
 for n in 1 2 3 4 5 6 7; do ctl pool delete "many$n"; done
 is '[["default","running"],["batch","running"]]' "those that are given up go" "$pools"
 says '""' "and nothing is wanted in vain" .applied.why
+
+# Made anew on the other node, it is reached there by who knew its former life.
+endpoints_of_b() { "$bin/rdmactl" --server "$url" node get node-b -o json | jq -c '.endpoints | length'; }
+kill "$exporter" "$in_batch"
+ctl node label node-b zone=y
+becomes 1 "the other node gives it up" endpoints_of_b .
+ctl node label node-b zone=x
+becomes 2 "and makes it anew" endpoints_of_b .
+guest_exports
+as_guest a read_region "$batch_token" >"$work/out" 2>&1 && grep -q "^of the other pool" "$work/out" || fail "its new life is not reached: $(cat "$work/out")"
+guest_worker batch reader "$batch_token" "of the other pool"
+in_batch=$worker
+ok "its new life is reached: $(cat "$work/batch.out")"
 
 # Given up while a worker of it reads: that one goes on, and no more come.
 ctl node label node-a zone=y

@@ -310,6 +310,9 @@ static const struct {
      "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"addr\":\"0000000000001000\","
      "\"rkey\":1,\"log2_slots\":31}}]}",
      "endpoints[0].mr_table.log2_slots"},
+    {"{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
+     ",\"incarnation\":4,\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0}]}",
+     "endpoints[0].incarnation"},
     {"{\"incarnation\":1,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"]"
      ","
      "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0,\"mr_table\":{\"a_name_longer_than_all_fields\":"
@@ -334,6 +337,23 @@ START_TEST(bodies_that_are_wrong_are_refused_with_the_field)
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n/renew", "{}"), 400);
     ck_assert_uint_eq(kedge_meta_count(f.s.meta).nodes, 0);
     teardown(&f);
+}
+END_TEST
+
+START_TEST(an_endpoint_may_have_a_later_incarnation_than_its_node)
+{
+    static const char body[] =
+        "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"rc\"],"
+        "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0},{\"gid\":\"fd00::1\",\"pool\":2,\"incarnation\":"
+        "7,"
+        "\"transports\":[\"rc\"],\"mtu\":1024,\"ud_qpn\":2,\"ud_qkey\":0}]}";
+    struct kedge_meta_registration r;
+    struct kedge_reader_peer reader;
+    struct kedge_fault fault;
+    ck_assert_int_eq(kedge_json_registration("n1", body, strlen(body), &r, &reader, &fault), 0);
+    ck_assert_uint_eq(r.incarnation, 5);
+    ck_assert_uint_eq(r.endpoint[0].incarnation, 5);
+    ck_assert_uint_eq(r.endpoint[1].incarnation, 7);
 }
 END_TEST
 
@@ -425,6 +445,7 @@ END_TEST
     T(after_a_restart_nodes_are_listed_and_have_to_register_again)                                 \
     T(routes_methods_and_types_that_are_wrong_are_refused)                                         \
     T(bodies_that_are_wrong_are_refused_with_the_field)                                            \
+    T(an_endpoint_may_have_a_later_incarnation_than_its_node)                                      \
     T(too_deep_and_too_large_bodies_are_refused)                                                   \
     T(a_list_is_read_page_by_page)                                                                 \
     T(metrics_count_what_happened)
