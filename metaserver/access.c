@@ -57,6 +57,7 @@ static bool suffices(enum kedge_scope scope, enum kedge_need need)
     case KEDGE_SCOPE_ADMIN:
         return true;
     case KEDGE_SCOPE_AGENT:
+    case KEDGE_SCOPE_WORKER:
         return need == KEDGE_NEED_NOTHING;
     }
     return false;
@@ -72,9 +73,10 @@ static void explain(const struct kedge_setting *token, enum kedge_need need,
         snprintf(also, sizeof also, ", or agent for node %.63s", id);
     fault->field[0] = '\0';
     snprintf(fault->detail, sizeof fault->detail,
-             "this needs the scope %s%s; the token's is %s%s%.60s", needs[need], also,
+             "this needs the scope %s%s; the token's is %s%s%.60s%s%s", needs[need], also,
              kedge_scope_name(token->token.scope),
-             token->token.scope == KEDGE_SCOPE_AGENT ? " for node " : "", token->token.node);
+             token->token.scope == KEDGE_SCOPE_AGENT ? " for node " : "", token->token.node,
+             token->token.scope == KEDGE_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);
 }
 
 int kedge_access_decide(const struct kedge_caller *caller, bool open, enum kedge_need need,

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The home of GnuTLS. */
 #include "secret.h"
 
 #include <errno.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/digest.h"
 #include "base/random.h"
 #include "base/text.h"
 
 #define PREFIX "kedge_"
 enum { SECRET_BYTES = 32, TAIL = KEDGE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
 
-static bool hash_of(const char *secret, uint8_t out[KEDGE_TOKEN_HASH_BYTES])
-{
-    return gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, strlen(secret), out) == 0;
-}
+_Static_assert((int)KEDGE_TOKEN_HASH_BYTES == (int)KEDGE_DIGEST_BYTES, "as settings keep it");
 
 int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
 {
@@ -30,14 +25,14 @@ int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKE
     size_t length = kedge_base64_encode(KEDGE_BASE64URL, random, sizeof random, tail);
     KEDGE_ASSERT(length == TAIL);
     snprintf(out, SECRET_TEXT, PREFIX "%.63s_%.43s", name, tail);
-    gnutls_memset(random, 0, sizeof random);
-    gnutls_memset(tail, 0, sizeof tail);
-    return hash_of(out, hash) ? 0 : -EIO;
+    explicit_bzero(random, sizeof random);
+    explicit_bzero(tail, sizeof tail);
+    return kedge_digest(out, hash);
 }
 
 int secret_hash(const char *secret, uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
 {
-    return hash_of(secret, hash) ? 0 : -EIO;
+    return kedge_digest(secret, hash);
 }
 
 int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES])
@@ -59,5 +54,5 @@ int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES])
 bool secret_matches(const char *secret, const uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
 {
     uint8_t own[KEDGE_TOKEN_HASH_BYTES];
-    return hash_of(secret, own) && gnutls_memcmp(own, hash, sizeof own) == 0;
+    return kedge_digest(secret, own) == 0 && kedge_digest_same(own, hash);
 }

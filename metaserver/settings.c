@@ -136,6 +136,13 @@ static struct kedge_setting *item(const struct kedge_settings *s, enum kedge_set
     return (struct kedge_setting *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
 }
 
+const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
+                                              enum kedge_setting_kind kind, uint32_t i)
+{
+    KEDGE_ASSERT(i < s->of[kind].count);
+    return item(s, kind, i);
+}
+
 /* How many names are below this one: its place, or where it belongs. */
 static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind kind,
                       const char *name)
@@ -337,6 +344,8 @@ static int check_references(const struct kedge_settings *s, const struct kedge_s
 {
     if (to->kind == KEDGE_TENANT)
         return check_uids(s, to, fault);
+    if (to->kind == KEDGE_TOKEN)
+        return kedge_token_check(s, to, fault);
     if (to->kind == KEDGE_WINDOW && to->window.scope == KEDGE_WINDOW_TENANT &&
         kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
         return bad(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
@@ -401,6 +410,12 @@ int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_settin
             continue;
         snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
                  w->name);
+        return bad(fault, -EBUSY, "", detail);
+    }
+    const struct kedge_setting *token = kind == KEDGE_TENANT ? kedge_token_of(s, name) : NULL;
+    if (token != NULL) {
+        snprintf(detail, sizeof detail, "token %.63s refers to it: delete that one first",
+                 token->name);
         return bad(fault, -EBUSY, "", detail);
     }
     begin_change(s, kind, name, there, out);

@@ -278,8 +278,10 @@ void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_
 static void write_array(struct kedge_text *out, const struct kedge_settings *s,
                         enum kedge_setting_kind kind, const struct kedge_node *node)
 {
+    const struct kedge_setting *tokens[KEDGE_WORKER_TOKENS_MAX];
     const struct kedge_setting *item = NULL;
     const struct kedge_setting *pool = NULL;
+    uint32_t token_count = kind == KEDGE_TENANT ? kedge_settings_worker_tokens(s, tokens) : 0;
     const char *after = "", *comma = "";
     kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
     while ((item = kedge_settings_after(s, kind, after)) != NULL) {
@@ -292,6 +294,8 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
             pool = kedge_settings_pool_of(s, item->name);
         if (pool != NULL)
             kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+        if (kind == KEDGE_TENANT)
+            token_json_write_for_agents(out, tokens, token_count, item->name);
         kedge_text_printf(out, "}");
         comma = ",";
     }

@@ -5,11 +5,21 @@
 
 #include "metaserver/settings.h"
 
+/* The i-th of a kind, by name. */
+const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
+                                              enum kedge_setting_kind kind, uint32_t i);
+
 /* Whether a token is right by itself, but for its name. Puts its GIDs in order. 0; or -EINVAL and
  * *fault. */
 int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *fault);
 /* But for revisions. */
 bool kedge_token_same(const struct kedge_setting *a, const struct kedge_setting *b);
+/* Whether it may be there beside the others, in the place of what is there of its name. 0; -ENOENT:
+ * its tenant is not there; -ENOSPC: that has as many as it may; and *fault. */
+int kedge_token_check(const struct kedge_settings *s, const struct kedge_setting *to,
+                      struct kedge_fault *fault);
+/* One of a tenant, or NULL. */
+const struct kedge_setting *kedge_token_of(const struct kedge_settings *s, const char *tenant);
 
 /* The same of what is said of a node, and of a pool. */
 int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault);

@@ -80,19 +80,28 @@ static int decode_secret(const struct json_at *at, json_t *root, const char *nam
 int token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
                       struct kedge_token *t)
 {
-    static const char *const names[] = {"scope", "node", "gids", "expires", "sha256", NULL};
-    static const char *const shown[] = {"scope", "node", "gids", "expires", "secret", NULL};
+    static const char *const names[] = {"scope",   "node",   "gids", "tenant",
+                                        "expires", "sha256", NULL};
+    static const char *const shown[] = {"scope",   "node",   "gids", "tenant",
+                                        "expires", "secret", NULL};
     const char *scope = json_string_value(json_object_get(root, "scope"));
     json_t *node = json_object_get(root, "node"), *expires = json_object_get(root, "expires");
-    json_t *hash = json_object_get(root, "sha256");
+    json_t *hash = json_object_get(root, "sha256"), *tenant = json_object_get(root, "tenant");
     int status = json_only(at, root, stored ? names : shown);
     if (status == 0 && (scope == NULL || kedge_scope_parse(scope, &t->scope) != 0))
-        status = json_bad(at, "scope", "must be \"admin\", \"operator\", \"reader\" or \"agent\"");
+        status = json_bad(at, "scope",
+                          "must be \"admin\", \"operator\", \"reader\", \"agent\" or \"worker\"");
     if (status == 0 && node != NULL) {
         const char *id = json_string_value(node);
         if (id == NULL || !kedge_setting_is_name(id, sizeof t->node - 1))
             return json_bad(at, "node", "must be a node's id");
         snprintf(t->node, sizeof t->node, "%s", id);
+    }
+    if (status == 0 && tenant != NULL) {
+        const char *of = json_string_value(tenant);
+        if (of == NULL || !kedge_setting_is_name(of, sizeof t->tenant - 1))
+            return json_bad(at, "tenant", "must be a tenant's name");
+        snprintf(t->tenant, sizeof t->tenant, "%s", of);
     }
     if (status == 0)
         status = decode_gids(at, root, t);
@@ -121,9 +130,31 @@ void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool 
                           kedge_gid_format(t->gids[i], gid));
     if (t->gid_count > 0)
         kedge_text_printf(out, "]");
+    if (t->tenant[0] != '\0')
+        kedge_text_printf(out, ",\"tenant\":\"%s\"", t->tenant);
     if (t->expires_ms != 0)
         write_time(out, t->expires_ms);
     if (stored)
         kedge_text_printf(out, ",\"sha256\":\"%s\"",
                           kedge_hex_encode(t->hash, sizeof t->hash, hash));
+}
+
+void token_json_write_for_agents(struct kedge_text *out, const struct kedge_setting *const all[],
+                                 uint32_t count, const char *tenant)
+{
+    char hash[2 * KEDGE_TOKEN_HASH_BYTES + 1];
+    const char *comma = ",\"tokens\":[", *end = "";
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kedge_token *t = &all[i]->token;
+        if (strcmp(t->tenant, tenant) != 0)
+            continue;
+        kedge_text_printf(out, "%s{\"sha256\":\"%s\"", comma,
+                          kedge_hex_encode(t->hash, sizeof t->hash, hash));
+        if (t->expires_ms != 0)
+            kedge_text_printf(out, ",\"expires_ms\":%" PRIu64, t->expires_ms);
+        kedge_text_printf(out, "}");
+        comma = ",";
+        end = "]";
+    }
+    kedge_text_printf(out, "%s", end);
 }

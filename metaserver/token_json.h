@@ -13,5 +13,9 @@ int token_json_decode(const struct json_at *at, json_t *root, const char *name, 
                       struct kedge_token *t);
 /* Appends the members. stored: the hash too. */
 void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored);
+/* Appends the member of a tenant's that says its workers' tokens, as agents are to know them, with
+ * a comma before; nothing if it has none. all: kedge_settings_worker_tokens(). */
+void token_json_write_for_agents(struct kedge_text *out, const struct kedge_setting *const all[],
+                                 uint32_t count, const char *tenant);
 
 #endif

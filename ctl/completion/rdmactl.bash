@@ -78,7 +78,7 @@ _rdmactl_words() { # word so far
         echo nodes= tenants= number= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares= \
             mr_lease_ms= grace_ms= ;;
     "token set "* | "token create "*)
-        echo scope=admin scope=operator scope=reader scope=agent node= gids= expires= ;;
+        echo scope=admin scope=operator scope=reader scope=agent scope=worker tenant= node= gids= expires= ;;
     "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;
     esac
 }

@@ -145,9 +145,11 @@ configure "access = open" "node_lease = 1h" "max_watches = 64"
 start
 everyone 0
 stop
-access=tokens callers=(none wrong basic expired reader operator other own admin)
+access=tokens callers=(none wrong basic expired worker reader operator other own admin)
 configure "access = tokens" "node_lease = 1h" "max_watches = 64"
 start
+ask -X PUT -H 'Content-Type: application/json' --data-binary '{"uids":[]}' "${admin[@]}" /v1/tenants/crowd
+token worker '{"scope":"worker","tenant":"crowd"}'
 everyone 50
 ask /v1/nothing
 expect 404 "an unknown path is 404, whoever asks"

@@ -112,6 +112,8 @@ ask -X DELETE /v1/windows/of-web
 expect 204 "it is deleted"
 send PUT /v1/windows/none '{"scope":"tenant","tenant":"nobody"}'
 compare '/v1/windows/{name}' PUT 409
+ask -X PUT -H 'Content-Type: application/json' --data-binary '{"scope":"worker","tenant":"nobody"}' "${local[@]}" /v1/tokens/none
+compare '/v1/tokens/{name}' PUT 409
 # What only an agent knows: one that follows, and answers what it is asked with the examples.
 curl -sN --max-time 300 -o "$work/stream" "$url/v1/nodes/host-17/configuration?watch=1&answers=1" &
 agent=$!

@@ -33,6 +33,7 @@ static void check_token(const struct kedge_token *t)
     KEDGE_ASSERT(t->gid_count <= KEDGE_TOKEN_GIDS);
     KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->node[0] != '\0'));
     KEDGE_ASSERT((t->scope == KEDGE_SCOPE_AGENT) == (t->gid_count > 0));
+    KEDGE_ASSERT((t->scope == KEDGE_SCOPE_WORKER) == (t->tenant[0] != '\0'));
 }
 
 static void check_labels(const struct kedge_labels *l)

@@ -5,8 +5,8 @@
  * No I/O, no clock, no threads. A change is planned (which changes nothing), written to the store
  * by the caller, then applied, which cannot fail. Every change has the next revision; revisions are
  * never used twice, also across restarts. Invariants: no uid belongs to two tenants, no window
- * names a tenant that is not there, no two pools have one number or one tenant, and the trail holds
- * the newest changes without a gap. */
+ * and no token names a tenant that is not there, no two pools have one number or one tenant, and
+ * the trail holds the newest changes without a gap. */
 #ifndef METASERVER_SETTINGS_H
 #define METASERVER_SETTINGS_H
 
@@ -26,6 +26,8 @@ enum {
     KEDGE_TOKENS_MAX = 32768, /* one for each of as many nodes as there are by default, and more */
     KEDGE_TOKEN_GIDS = 16,    /* as many endpoints as a node has */
     KEDGE_TOKEN_HASH_BYTES = 32,
+    KEDGE_TENANT_TOKENS = 16, /* of workers, with one tenant: an agent keeps no more */
+    KEDGE_WORKER_TOKENS_MAX = KEDGE_TENANTS_MAX * KEDGE_TENANT_TOKENS,
     KEDGE_NODE_SETTINGS_MAX = 16384, /* nodes of which anything is set */
     KEDGE_REASON_CHARS = 127,        /* why a node is cordoned */
     KEDGE_POOLS_MAX = 64,
@@ -78,13 +80,21 @@ struct kedge_window {
 };
 
 /* What the bearer of a token may do: access.h. Each of the first three may all that the one before
- * may; an agent may what its node needs, and nothing else. */
-enum kedge_scope { KEDGE_SCOPE_READER, KEDGE_SCOPE_OPERATOR, KEDGE_SCOPE_ADMIN, KEDGE_SCOPE_AGENT };
+ * may; an agent may what its node needs, and nothing else; a worker nothing here: it shows its
+ * token to the agent where it attaches. */
+enum kedge_scope {
+    KEDGE_SCOPE_READER,
+    KEDGE_SCOPE_OPERATOR,
+    KEDGE_SCOPE_ADMIN,
+    KEDGE_SCOPE_AGENT,
+    KEDGE_SCOPE_WORKER
+};
 
 struct kedge_token {
     enum kedge_scope scope;
     char node[KEDGE_SETTING_NAME_BYTES]; /* of an agent: its node, and the GIDs that it may say are
                                           * that node's; else "" and none */
+    char tenant[KEDGE_TENANT_NAME_MAX + 1]; /* of a worker: whose it is; else "" */
     uint32_t gid_count;
     uint8_t gids[KEDGE_TOKEN_GIDS][16];
     uint64_t expires_ms;                  /* since 1970; 0: never */
@@ -206,6 +216,10 @@ const struct kedge_setting *kedge_settings_pool_of(const struct kedge_settings *
  */
 const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, const char *id);
 
+/* Workers' tokens of all tenants, by name: how many, and which. Borrowed. */
+uint32_t kedge_settings_worker_tokens(const struct kedge_settings *s,
+                                      const struct kedge_setting *out[KEDGE_WORKER_TOKENS_MAX]);
+
 /* Whether no secret belongs to it: its hash is all zero. */
 bool kedge_token_is_bare(const struct kedge_token *t);
 
@@ -216,12 +230,13 @@ int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fa
 /* What it takes to have `to` (whose revision is ignored), and why not: 0 and *out, of which the
  * caller fills time_ms and who; -EINVAL as above; -EREMCHG: what is there does not match; -EEXIST:
  * another tenant has one of its uids, another pool its number or one of its tenants; -EPERM: a
- * pool's number stays; -ENOENT: its tenant is not there; -ENOSPC: too many. A pool for which no
+ * pool's number stays; -ENOENT: its tenant is not there; -ENOSPC: too many, or too many of its
+ * tenant. A pool for which no
  * number is said gets or keeps its own. */
 int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
                             const struct kedge_setting_match *match,
                             struct kedge_setting_change *out, struct kedge_fault *fault);
-/* Likewise to be rid of one. -EREMCHG; -ENOENT; -EBUSY: a window refers to it. */
+/* Likewise to be rid of one. -EREMCHG; -ENOENT; -EBUSY: a window or a token refers to it. */
 int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
                                const char *name, const struct kedge_setting_match *match,
                                struct kedge_setting_change *out, struct kedge_fault *fault);
@@ -237,7 +252,7 @@ void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_c
 uint64_t kedge_settings_forgets(const struct kedge_settings *s,
                                 const struct kedge_setting_change *change);
 
-/* At start: what the store knows; tenants before windows. 0, or as a plan fails. */
+/* At start: what the store knows; tenants before windows and tokens. 0, or as a plan fails. */
 int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting *setting,
                            struct kedge_fault *fault);
 /* And the trail, oldest first. 0; -EINVAL: its revision does not follow the one before. */

@@ -31,7 +31,7 @@ void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setti
 /* Appends an entry of the trail. */
 void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
 /* Appends what an agent is told: first what is the same for all, then what is said of its node and
- * the pools that are for it. No tokens. */
+ * the pools that are for it. Of tokens only the hashes of workers'. */
 void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s);
 void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
                                    const char *node);

@@ -46,7 +46,8 @@ START_TEST(a_scope_suffices_for_what_needs_no_more)
     } rows[] = {{KEDGE_SCOPE_READER, {true, true, false, false, false}},
                 {KEDGE_SCOPE_OPERATOR, {true, true, true, false, false}},
                 {KEDGE_SCOPE_ADMIN, {true, true, true, true, true}},
-                {KEDGE_SCOPE_AGENT, {true, false, false, false, false}}};
+                {KEDGE_SCOPE_AGENT, {true, false, false, false, false}},
+                {KEDGE_SCOPE_WORKER, {true, false, false, false, false}}};
     static const bool shows_nothing[5] = {true, true, true, true, false};
     for (int need = KEDGE_NEED_NOTHING; need <= KEDGE_NEED_LOCK; need++) {
         struct kedge_fault fault = {.detail = ""};
@@ -237,6 +238,35 @@ START_TEST(an_agents_token_is_bound_to_its_node_and_gids)
 }
 END_TEST
 
+START_TEST(agents_are_told_the_hashes_of_workers_tokens_and_workers_may_nothing)
+{
+    static const char *const paths[] = {"/v1/nodes",  "/v1/nodes/n1", "/v1/nodes/n1/configuration",
+                                        "/v1/tokens", "/v1/tenants",  "/v1/events"};
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1", NODE_1), 201);
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/w", "{\"scope\":\"worker\",\"tenant\":\"web\"}"),
+                     409);
+    ck_assert(says("dangling-reference") && says("\"field\":\"tenant\""));
+    ck_assert_int_eq(ask_local("PUT", "/v1/tenants/web", "{\"uids\":[]}"), 201);
+    make("w", "{\"scope\":\"worker\",\"tenant\":\"web\",\"expires\":\"2027-01-31T00:00:00Z\"}");
+    ck_assert(says("\"scope\":\"worker\",\"tenant\":\"web\""));
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        ck_assert_int_eq(ask_as("GET", paths[i], ""), 403); /* though access is open */
+    ck_assert(says("the token's is worker of tenant web"));
+    ck_assert_int_eq(ask_local("DELETE", "/v1/tenants/web", ""), 409);
+    ck_assert_int_eq(ask_local("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(says("\"window_ops\":0,\"tokens\":[{\"sha256\":\"") &&
+              says("\",\"expires_ms\":1801353600000}]}"));
+    ck_assert(!says(bearer + strlen("Bearer kedge_w_")) && !says("secret"));
+    ck_assert_int_eq(ask_local("GET", "/v1/tenants/web", ""), 200);
+    ck_assert(!says("sha256"));
+    ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/w", ""), 204);
+    ck_assert_int_eq(ask_local("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(!says("tokens"));
+    teardown();
+}
+END_TEST
+
 START_TEST(a_stream_ends_with_its_token)
 {
     static const char *const ends[] = {"deleted", "changed", "expired"};
@@ -365,6 +395,7 @@ END_TEST
     T(who_shows_no_valid_token_is_refused)                                                         \
     T(a_token_that_has_expired_is_refused)                                                         \
     T(an_agents_token_is_bound_to_its_node_and_gids)                                               \
+    T(agents_are_told_the_hashes_of_workers_tokens_and_workers_may_nothing)                        \
     T(a_stream_ends_with_its_token)                                                                \
     T(an_open_metaserver_gives_no_access_away)                                                     \
     T(a_secret_of_another_metaserver_can_be_given)                                                 \

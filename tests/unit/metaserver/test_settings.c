@@ -188,6 +188,61 @@ START_TEST(a_tenant_that_a_window_refers_to_stays)
 }
 END_TEST
 
+static struct kedge_setting token(const char *name, enum kedge_scope scope, const char *of)
+{
+    struct kedge_setting t = {.kind = KEDGE_TOKEN, .token = {.scope = scope, .hash = {1}}};
+    snprintf(t.name, sizeof t.name, "%s", name);
+    snprintf(t.token.tenant, sizeof t.token.tenant, "%s", of);
+    return t;
+}
+
+START_TEST(a_workers_token_is_of_a_tenant_which_stays)
+{
+    setup();
+    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "")), -EINVAL);
+    ck_assert_str_eq(fault.field, "tenant");
+    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_READER, "web")), -EINVAL);
+    ck_assert_str_eq(fault.field, "tenant");
+    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "web")), -ENOENT);
+    ck_assert_str_eq(fault.field, "tenant");
+    ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
+    ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
+    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "web")), 0);
+    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(fault.detail, "token t refers to it"));
+    uint64_t revision = kedge_settings_revision(s);
+    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "other")), 0);
+    ck_assert_uint_eq(kedge_settings_revision(s), revision + 1);
+    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), 0);
+    ck_assert_int_eq(drop(KEDGE_TOKEN, "t"), 0);
+    ck_assert_int_eq(drop(KEDGE_TENANT, "other"), 0);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_tenant_has_so_many_tokens)
+{
+    const struct kedge_setting *all[KEDGE_WORKER_TOKENS_MAX];
+    char name[16];
+    setup();
+    ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
+    ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
+    ck_assert_int_eq(put(token("reader", KEDGE_SCOPE_READER, "")), 0);
+    for (int i = 0; i < KEDGE_TENANT_TOKENS; i++) {
+        snprintf(name, sizeof name, "t%02d", i);
+        ck_assert_int_eq(put(token(name, KEDGE_SCOPE_WORKER, "web")), 0);
+    }
+    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "other")), 0);
+    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("t00", KEDGE_SCOPE_WORKER, "web")), 0); /* it is one of them */
+    ck_assert_uint_eq(kedge_settings_worker_tokens(s, all), KEDGE_TENANT_TOKENS + 1);
+    ck_assert_str_eq(all[0]->name, "more");
+    ck_assert_str_eq(all[16]->name, "t15");
+    teardown();
+}
+END_TEST
+
 START_TEST(conditions_are_kept_to)
 {
     const struct kedge_setting_match absent = {.absent = true}, any = {.any = true},
@@ -296,6 +351,8 @@ END_TEST
     T(uids_are_put_in_order_and_belong_to_one_tenant)                                              \
     T(values_out_of_bounds_are_named)                                                              \
     T(a_tenant_that_a_window_refers_to_stays)                                                      \
+    T(a_workers_token_is_of_a_tenant_which_stays)                                                  \
+    T(a_tenant_has_so_many_tokens)                                                                 \
     T(conditions_are_kept_to)                                                                      \
     T(there_is_room_for_so_many_and_they_are_listed_by_name)                                       \
     T(the_trail_keeps_the_newest_and_knows_what_is_gone)                                           \

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256, as secrets are kept, and how it is compared. Any thread. */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { KEDGE_DIGEST_BYTES = 32 };
+
+/* SHA-256 of a text, without its NUL. 0 or -EIO: the library refuses to. */
+int kedge_digest(const char *text, uint8_t out[KEDGE_DIGEST_BYTES]);
+/* Takes as long whatever they are. */
+bool kedge_digest_same(const uint8_t a[KEDGE_DIGEST_BYTES], const uint8_t b[KEDGE_DIGEST_BYTES]);
+
+#endif
