@@ -9,11 +9,14 @@
 #include "base/digest.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "schema/control.h"
 
 #define PREFIX "kedge_"
 enum { SECRET_BYTES = 32, TAIL = KEDGE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
 
 _Static_assert((int)KEDGE_TOKEN_HASH_BYTES == (int)KEDGE_DIGEST_BYTES, "as settings keep it");
+_Static_assert((size_t)SECRET_TEXT <= sizeof((struct kedge_control_attach *)0)->token,
+               "a worker shows it to its agent");
 
 int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
 {

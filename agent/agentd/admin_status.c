@@ -177,13 +177,16 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         status_bounded(t, "sessions", u.sessions, tenant->config.sessions, UINT64_MAX);
         status_bounded(t, "vqps", u.vqps, q->max_vqps, UINT32_MAX);
         status_bounded(t, "mrs", u.mrs, q->max_mrs, UINT32_MAX);
-        kedge_text_printf(t, "\"quota_refused\":%llu}", (unsigned long long)u.refused);
+        kedge_text_printf(t, "\"quota_refused\":%llu,\"tokens\":%u,\"socket\":",
+                          (unsigned long long)u.refused, tenant->config.tokens);
+        kedge_text_json(t, tenant->own.socket);
+        kedge_text_printf(t, "}");
     }
     kedge_text_printf(t, "],\"sessions_list\":[");
     comma = "";
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         status_sessions(p, t, &comma);
-    kedge_text_printf(t, "]");
+    kedge_text_printf(t, "],\"wrong_tokens\":%llu", (unsigned long long)a->wrong_tokens);
 }
 
 void status_print(struct agent *a, struct kedge_text *t)

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The attach socket: who comes, what they get, and how their end is noticed.
  *
- * A connection is one worker: its session ends when the socket or the process does. Everything that
- * comes in is checked for size and kind before a byte of it is believed; who sends too much is told
- * so and cut off. */
+ * A connection is one worker: its session ends when the socket or the process does. Whose it is
+ * says the token that it shows, else the socket where it came, else its uid. Everything that comes
+ * in is checked for size and kind before a byte of it is believed; who sends too much is told so
+ * and cut off. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/fds.h"
 #include "base/log.h"
 #include "daemon.h"
 
-enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
-
 struct connection {
     struct agent *agent;
+    const struct listener *at;
     struct pool *pool; /* attached: that its session is of */
     int fd, pidfd;
     uv_poll_t poll, process;
-    uv_timer_t deadline; /* to attach by */
+    uv_timer_t deadline; /* to attach by; held: to be answered at */
     int handles;         /* that are not closed yet; 0 until it is watched */
     bool closing, attached, resolving;
     bool ended; /* by us: nothing that it sends is heard any more */
+    bool held;  /* its token was wrong */
     struct kedge_peer_process peer;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
-    uint32_t arena_tag, resolve_tag;
+    uint32_t arena_tag, resolve_tag, held_tag;
     struct connection *next;
 };
 
@@ -141,7 +141,80 @@ static void refuse(struct connection *c, uint32_t tag, int status, const char *t
     connection_close(c);
 }
 
-/* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer. */
+static void on_deadline(uv_timer_t *timer);
+
+/* The answer comes late, and until then the connection stays and counts, whatever its worker does:
+ * so many guesses a second are all that there are. */
+static void hold(struct connection *c)
+{
+    if (c->handles == 0) /* connection_watch() does */
+        return;
+    if (c->poll.data != NULL) {
+        (void)uv_poll_stop(&c->poll);
+        (void)uv_poll_stop(&c->process);
+    }
+    (void)uv_timer_start(&c->deadline, on_deadline, WRONG_TOKEN_MS, 0);
+}
+
+static void refuse_token(struct connection *c, uint32_t tag)
+{
+    struct agent *a = c->agent;
+    uint32_t suppressed;
+    a->wrong_tokens++;
+    if (kedge_log_allow(&a->token_limit, kedge_clock_ns(), TOKENS_LOGGED_S * KEDGE_NS_PER_S,
+                        TOKENS_LOGGED, &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "a worker has shown a token that no tenant has",
+                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                  (int)c->peer.pid, c->at->path, suppressed);
+    c->held = true;
+    c->held_tag = tag;
+    hold(c);
+}
+
+/* Its index, or -EACCES: it has its answer, or will have it. */
+static int tenant_by_token(struct connection *c, const struct kedge_control_attach *m)
+{
+    struct agent *a = c->agent;
+    char text[240];
+    uint8_t hash[KEDGE_DIGEST_BYTES];
+    int tenant = kedge_digest(m->token, hash);
+    if (tenant == 0)
+        tenant = agentd_tenants_find_token(&a->tenants, hash, kedge_clock_wall_ms());
+    if (tenant < 0) {
+        refuse_token(c, m->h.tag);
+        return -EACCES;
+    }
+    if (c->at->tenant == 0 || c->at->tenant == (uint32_t)tenant + 1)
+        return tenant;
+    snprintf(
+        text, sizeof text,
+        "the token is of tenant %s, and this socket of tenant %s: use that tenant's, or %.100s",
+        a->tenants.at[tenant].config.name, a->tenants.at[c->at->tenant - 1].config.name,
+        a->config.socket);
+    refuse(c, m->h.tag, -EACCES, text);
+    return -EACCES;
+}
+
+/* Likewise. */
+static int choose_tenant(struct connection *c, const struct kedge_control_attach *m)
+{
+    char text[240];
+    if (m->token[0] != '\0')
+        return tenant_by_token(c, m);
+    if (c->at->tenant != 0)
+        return (int)c->at->tenant - 1;
+    int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
+    if (tenant >= 0)
+        return tenant;
+    snprintf(text, sizeof text,
+             "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent, or set "
+             "KEDGE_TOKEN)",
+             (unsigned)c->peer.uid);
+    refuse(c, m->h.tag, -EACCES, text);
+    return -EACCES;
+}
+
+/* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer, or will. */
 static struct pool *choose_pool(struct connection *c, const struct kedge_control_attach *m)
 {
     struct agent *a = c->agent;
@@ -156,14 +229,9 @@ static struct pool *choose_pool(struct connection *c, const struct kedge_control
         refuse(c, m->h.tag, -EBUSY, text);
         return NULL;
     }
-    int tenant = agentd_tenants_find(&a->tenants, c->peer.uid);
-    if (tenant < 0) {
-        snprintf(text, sizeof text,
-                 "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent)",
-                 (unsigned)c->peer.uid);
-        refuse(c, m->h.tag, -EACCES, text);
+    int tenant = choose_tenant(c, m);
+    if (tenant < 0)
         return NULL;
-    }
     c->tenant = (uint32_t)tenant + 1;
     struct pool *p = pools_of_tenant(a, c->tenant, text, sizeof text);
     if (p == NULL) {
@@ -204,6 +272,14 @@ static void hand_over(struct connection *c, uint32_t tag)
     sessions_taken(p);
 }
 
+static uint32_t attached_of(const struct agent *a, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (const struct connection *c = a->connections; c != NULL; c = c->next)
+        n += c->attached && c->tenant == tenant;
+    return n;
+}
+
 static void attach(struct connection *c, const struct kedge_control_attach *m)
 {
     struct agent *a = c->agent;
@@ -215,6 +291,13 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
     struct pool *p = choose_pool(c, m);
     if (p == NULL)
         return;
+    /* Sockets of sessions that are over count too. */
+    if (attached_of(a, c->tenant) >= a->config.max_sessions) {
+        snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
+                 a->tenants.at[c->tenant - 1].config.name);
+        refuse(c, m->h.tag, -EAGAIN, text);
+        return;
+    }
     int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
     if (status != 0) {
         const char *why =
@@ -298,7 +381,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     if (status != 0) {
         refuse(c, 0, status,
                status == -EPROTONOSUPPORT
-                   ? "this agent speaks version 1 of the attach protocol: use its libkedge"
+                   ? "this agent speaks version 2 of the attach protocol: use its libkedge"
                    : "malformed message");
         return;
     }
@@ -348,6 +431,7 @@ static void take_next(struct connection *c)
     if (got == 0 && !is_flood(c)) {
         if (!c->ended)
             take_message(c, packet, bytes);
+        explicit_bzero(packet, bytes); /* a token was in it, perhaps */
         return;
     }
     const bool malformed = got == -EMSGSIZE || got == -EPROTO;
@@ -377,29 +461,40 @@ static void on_process_end(uv_poll_t *poll, int status, int events)
 static void on_deadline(uv_timer_t *timer)
 {
     struct connection *c = timer->data;
-    refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
+    if (c->held)
+        refuse(
+            c, c->held_tag, -EACCES,
+            "no tenant has the token that was shown: it is wrong, or was deleted, or has expired");
+    else
+        refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
-static uint32_t connections_of(const struct agent *a, uid_t uid)
+/* Those that have shown nothing yet and share a bound with this one: of a tenant's own socket, or
+ * of a uid at the common one. */
+static uint32_t waiting_like(const struct agent *a, const struct connection *one)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += c->peer.uid == uid;
+        n += !c->attached && c->at == one->at &&
+             (c->at->tenant != 0 || c->peer.uid == one->peer.uid);
     return n;
 }
 
-static int connection_new(struct agent *a, int fd, struct connection **out)
+static int connection_new(const struct listener *at, int fd, struct connection **out)
 {
+    struct agent *a = at->agent;
     struct connection *c = calloc(1, sizeof *c);
     if (c == NULL)
         return -ENOMEM;
     c->agent = a;
+    c->at = at;
     c->fd = fd;
     c->pidfd = -1;
     int status = kedge_fds_peer(fd, &c->peer);
-    /* One uid cannot keep the others out. */
-    if (status == 0 && (connections_of(a, c->peer.uid) >= a->config.max_sessions ||
-                        a->connection_count >= 2 * a->config.max_sessions))
+    /* Neither a tenant nor a uid can keep the others out: with as many as attached_of() allows, and
+     * as many that wait at either socket, there is room left. */
+    if (status == 0 && (waiting_like(a, c) >= WAITING_OF(a->config.max_sessions) ||
+                        a->connection_count >= CONNECTIONS_OF(a->config.max_sessions)))
         status = -EAGAIN;
     if (status != 0) {
         free(c);
@@ -426,15 +521,15 @@ static bool poll_begin(struct connection *c, uv_poll_t *poll, int fd)
 static void connection_watch(struct connection *c)
 {
     struct agent *a = c->agent;
-    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
-    if (c->pidfd < 0) {
-        connection_close(c);
-        return;
-    }
     (void)uv_timer_init(&a->loop, &c->deadline);
     c->deadline.data = c;
     c->handles = 1;
-    if (!poll_begin(c, &c->poll, c->fd) || !poll_begin(c, &c->process, c->pidfd)) {
+    if (c->held) {
+        hold(c);
+        return;
+    }
+    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
+    if (c->pidfd < 0 || !poll_begin(c, &c->poll, c->fd) || !poll_begin(c, &c->process, c->pidfd)) {
         connection_close(c);
         return;
     }
@@ -454,110 +549,14 @@ static void connection_begin(struct connection *c)
         connection_free(c);
 }
 
-static void on_connection(uv_poll_t *poll, int status, int events);
-
-static void on_accept_again(uv_timer_t *timer)
+void connection_accept(const struct listener *at, int fd)
 {
-    struct agent *a = timer->data;
-    (void)uv_poll_start(&a->listen_poll, UV_READABLE, on_connection);
-}
-
-/* No descriptor or no memory for one more: who waits stays in the backlog, and the loop does not
- * spin on him. */
-static void pause_accepting(struct agent *a, int error)
-{
-    uint32_t suppressed;
-    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S, 1,
-                        &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u",
-                  strerror(error), suppressed);
-    (void)uv_poll_stop(&a->listen_poll);
-    (void)uv_timer_start(&a->accept_again, on_accept_again, ACCEPT_PAUSE_MS, 0);
-}
-
-static void on_connection(uv_poll_t *poll, int status, int events)
-{
-    struct agent *a = poll->data;
-    (void)status, (void)events;
-    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        int fd = accept4(a->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-                pause_accepting(a, errno);
-            return;
-        }
-        struct connection *c;
-        if (connection_new(a, fd, &c) == 0) {
-            connection_begin(c);
-            continue;
-        }
-        a->refused++;
-        (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
-        close_socket(a, fd);
-    }
-}
-
-/* ---- listening
- * ------------------------------------------------------------------------------------------- */
-
-/* A socket file that nobody listens on any more is in the way; anything else is somebody's. */
-static int clear_the_way(const struct sockaddr_un *at, struct kedge_errbuf *err)
-{
-    struct stat st;
-    if (lstat(at->sun_path, &st) != 0)
-        return 0;
-    if (!S_ISSOCK(st.st_mode))
-        return kedge_err(err, -EEXIST, "%s exists and is no socket: remove it, or change `socket`",
-                         at->sun_path);
-    int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    int status = connect(probe, (const struct sockaddr *)at, sizeof *at) == 0 ? 0 : errno;
-    close(probe);
-    if (status != ECONNREFUSED)
-        return kedge_err(err, -EADDRINUSE,
-                         "another agent listens on %s: stop it, or change `socket`", at->sun_path);
-    (void)unlink(at->sun_path);
-    return 0;
-}
-
-int attach_listen(struct agent *a, struct kedge_errbuf *err)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (strlen(a->config.socket) >= sizeof at.sun_path)
-        return kedge_err(err, -ENAMETOOLONG,
-                         "`socket` is longer than the %zu bytes that a Unix socket's path can have",
-                         sizeof at.sun_path - 1);
-    memcpy(at.sun_path, a->config.socket, strlen(a->config.socket));
-    int status = clear_the_way(&at, err);
-    if (status != 0)
-        return status;
-    a->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (a->listen_fd < 0 || bind(a->listen_fd, (const struct sockaddr *)&at, sizeof at) != 0 ||
-        chmod(at.sun_path, 0666) != 0 || listen(a->listen_fd, BACKLOG) != 0) {
-        status = -errno;
-        if (a->listen_fd >= 0)
-            close(a->listen_fd);
-        a->listen_fd = -1;
-        return kedge_err(
-            err, status,
-            "cannot listen on %s: %s (its directory must exist and be writable by uid %u)",
-            at.sun_path, strerror(-status), (unsigned)geteuid());
-    }
-    a->listen_poll.data = a->accept_again.data = a;
-    (void)uv_timer_init(&a->loop, &a->accept_again);
-    (void)uv_poll_init(&a->loop, &a->listen_poll, a->listen_fd);
-    (void)uv_poll_start(&a->listen_poll, UV_READABLE, on_connection);
-    return 0;
-}
-
-void attach_stop(struct agent *a)
-{
-    if (a->listen_fd < 0)
+    struct connection *c;
+    if (connection_new(at, fd, &c) == 0) {
+        connection_begin(c);
         return;
-    (void)unlink(a->config.socket);
-    uv_close((uv_handle_t *)&a->listen_poll, NULL);
-    uv_close((uv_handle_t *)&a->accept_again, NULL);
-    close(a->listen_fd);
-    a->listen_fd = -1;
-    while (a->connections != NULL)
-        connection_close(a->connections);
+    }
+    at->agent->refused++;
+    (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
+    close_socket(at->agent, fd);
 }

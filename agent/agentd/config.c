@@ -98,6 +98,11 @@ static const struct option options[] = {
 
 static const struct option tenant_options[] = {
     {"tenant NAME", "uids", A_UIDS, 0, 0, 0, "", "who belongs to it: www-data, 1000, 2000-2999"},
+    {"tenant NAME", "token_sha256", A_HASHES, 0, 0, 0, "",
+     "and who shows one of these: printf %s TOKEN | sha256sum"},
+    {"tenant NAME", "socket", A_PATH_OR_NONE, OF(socket), 0, AGENTD_SOCKET_PATH, "",
+     "of its own, to attach at: whoever can open it belongs to it"},
+    {"tenant NAME", "socket_mode", A_MODE, OF(socket_mode), 0, 0, "0660", "who can open that"},
     {"tenant NAME", "sessions", A_COUNT, OF(sessions), 1, 65536, "128", "at a time"},
     {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
     {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
@@ -122,6 +127,8 @@ static int set(struct agentd_config *config, struct agentd_tenant_config *tenant
         return agentd_set_urls(config, value, must);
     if (o->type == A_UIDS)
         return agentd_set_uids(tenant, value, must);
+    if (o->type == A_HASHES)
+        return agentd_set_hashes(tenant, value, must);
     char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
 }
@@ -205,9 +212,11 @@ static int take(void *user, const char *section, const char *key, const char *va
     if (seen[o - table])
         return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;
-    if (set(r->config, tenant, o, value, &must) != 0)
-        return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
-    return 0;
+    if (set(r->config, tenant, o, value, &must) == 0)
+        return 0;
+    if (o->type == A_HASHES) /* it may be the token itself, which no log is to have */
+        return kedge_err(what, -EINVAL, "%s %.200s", key, must.text);
+    return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
 }
 
 static void defaults(struct agentd_config *out)
@@ -251,8 +260,36 @@ bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agen
     return false;
 }
 
+bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
+                           const struct agentd_tenant_config *b)
+{
+    for (uint32_t i = 0; i < a->tokens; i++)
+        for (uint32_t k = 0; k < b->tokens; k++)
+            if (kedge_digest_same(a->token[i].sha256, b->token[k].sha256))
+                return true;
+    return false;
+}
+
+static int check_sockets(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
+{
+    if (strcmp(c->socket, c->admin_socket) == 0)
+        return kedge_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        const struct agentd_tenant_config *t = &c->tenant[i];
+        bool taken = strcmp(t->socket, c->socket) == 0 || strcmp(t->socket, c->admin_socket) == 0;
+        for (uint32_t k = 0; k < i && t->socket[0] != '\0'; k++)
+            taken |= strcmp(t->socket, c->tenant[k].socket) == 0;
+        if (taken)
+            return kedge_err(err, -EINVAL,
+                             "%s: the socket of [tenant %s] is another one's too: name one of its "
+                             "own",
+                             where, t->name);
+    }
+    return 0;
+}
+
 /* Whose worker it is must not depend on the order of sections. */
-static int check_uids(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
+static int check_tenants(const struct agentd_config *c, const char *where, struct kedge_errbuf *err)
 {
     uid_t uid;
     for (uint32_t i = 0; i < c->tenants; i++)
@@ -262,6 +299,11 @@ static int check_uids(const struct agentd_config *c, const char *where, struct k
                                  "%s: uid %u is in `uids` of both [tenant %s] and [tenant %s]: "
                                  "take it out of one",
                                  where, (unsigned)uid, c->tenant[k].name, c->tenant[i].name);
+            else if (agentd_tokens_overlap(&c->tenant[i], &c->tenant[k]))
+                return kedge_err(err, -EINVAL,
+                                 "%s: one token is in `token_sha256` of both [tenant %s] and "
+                                 "[tenant %s]: take it out of one",
+                                 where, c->tenant[k].name, c->tenant[i].name);
     return 0;
 }
 
@@ -290,10 +332,9 @@ static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf
         return kedge_err(err, -EINVAL, "%s: max_inflight %llu needs as many cq_slots, not %llu",
                          where, (unsigned long long)c->max_inflight,
                          (unsigned long long)c->cq_slots);
-    if (strcmp(c->socket, c->admin_socket) == 0)
-        return kedge_err(err, -EINVAL, "%s: socket and admin_socket must differ", where);
-    if (c->tenants > 0)
-        return check_uids(c, where, err);
+    int status = check_sockets(c, where, err);
+    if (status != 0 || c->tenants > 0)
+        return status != 0 ? status : check_tenants(c, where, err);
     tenant_defaults(c, &c->tenant[0], "default");
     snprintf(self, sizeof self, "%u", (unsigned)geteuid());
     c->tenants = 1;
@@ -316,14 +357,22 @@ static const struct agentd_tenant_config *same_name(const struct agentd_config *
     return NULL;
 }
 
+void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from)
+{
+    memcpy(to->token, from->token, sizeof to->token);
+    to->tokens = from->tokens;
+}
+
 bool agentd_config_update(struct agentd_config *c, const struct agentd_config *from)
 {
     c->window = from->window;
     c->destination_window = from->destination_window;
     for (uint32_t i = 0; i < c->tenants; i++) {
         const struct agentd_tenant_config *t = same_name(from, c->tenant[i].name);
-        if (t != NULL)
-            c->tenant[i].window = t->window;
+        if (t == NULL)
+            continue;
+        c->tenant[i].window = t->window;
+        agentd_take_tokens(&c->tenant[i], t);
     }
     /* Both were zeroed before they were filled in. */
     return memcmp(c, from, sizeof *c) != 0;

@@ -72,6 +72,20 @@ static int set_cpu(void *at, const char *value, struct kedge_errbuf *must)
     return 0;
 }
 
+/* "0660": who may open a socket. Nobody executes one. */
+static int set_mode(void *at, const char *value, struct kedge_errbuf *must)
+{
+    uint64_t mode = 0;
+    size_t length = strlen(value);
+    for (size_t i = 0; i < length && length <= 4; i++)
+        mode = mode * 8 + (uint64_t)(value[i] - '0');
+    if (length < 3 || length > 4 || strspn(value, "01234567") != length || mode > 0666 ||
+        (mode & 0111) != 0)
+        return kedge_err(must, -EINVAL, "must be a mode such as 0660, from 0000 to 0666");
+    memcpy(at, &mode, sizeof mode);
+    return 0;
+}
+
 static int set_transport(void *at, const char *value, struct kedge_errbuf *must)
 {
     if (strcmp(value, "auto") != 0 && strcmp(value, "dc") != 0 && strcmp(value, "rc") != 0)
@@ -116,8 +130,11 @@ int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max
         return set_or_auto(A_COUNT, at, min, max, value, must);
     case A_TIME_OR_AUTO:
         return set_or_auto(A_TIME, at, min, max, value, must);
+    case A_MODE:
+        return set_mode(at, value, must);
+    case A_PATH_OR_NONE:
     case A_PATH:
-        if (value[0] != '/')
+        if (value[0] != '/' && (value[0] != '\0' || type == A_PATH))
             return kedge_err(must, -EINVAL, "must be an absolute path");
         return set_text(at, value, max != 0 ? (size_t)max : AGENTD_TEXT, must);
     case A_GID:
@@ -205,6 +222,25 @@ int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
         if (status != 0)
             return status;
         tenant->uid_ranges++;
+    }
+    return 0;
+}
+
+int agentd_set_hashes(struct agentd_tenant_config *tenant, const char *value,
+                      struct kedge_errbuf *must)
+{
+    char one[2 * KEDGE_DIGEST_BYTES + 1];
+    tenant->tokens = 0;
+    for (const char *at = value; (at = next_of_list(at, one, sizeof one)) != NULL;) {
+        if (tenant->tokens == AGENTD_TOKENS)
+            return kedge_err(must, -EINVAL, "has at most %d tokens", AGENTD_TOKENS);
+        struct agentd_token *token = &tenant->token[tenant->tokens];
+        *token = (struct agentd_token){.expires_ms = 0};
+        if (kedge_hex_decode(one, token->sha256, sizeof token->sha256) != 0)
+            return kedge_err(must, -EINVAL,
+                             "must be a list of what `printf %%s TOKEN | sha256sum` prints: 64 "
+                             "hexadecimal digits each");
+        tenant->tokens++;
     }
     return 0;
 }

@@ -10,6 +10,7 @@ enum agentd_type {
     A_LEVEL,
     A_NODE,
     A_PATH,
+    A_PATH_OR_NONE,
     A_COUNT,
     A_POWER,
     A_TIME,
@@ -21,15 +22,19 @@ enum agentd_type {
     A_TIME_OR_AUTO,
     A_GID,
     A_URLS,
-    A_UIDS
+    A_UIDS,
+    A_MODE, /* of a file */
+    A_HASHES
 };
 
 /* One setting; at: where it goes. 0, or -EINVAL and what the value must be. */
 int agentd_set_value(enum agentd_type type, void *at, uint64_t min, uint64_t max, const char *value,
                      struct kedge_errbuf *must);
-/* The two whose values go to more than one place. */
+/* Those whose values go to more than one place. */
 int agentd_set_urls(struct agentd_config *config, const char *value, struct kedge_errbuf *must);
 int agentd_set_uids(struct agentd_tenant_config *tenant, const char *value,
                     struct kedge_errbuf *must);
+int agentd_set_hashes(struct agentd_tenant_config *tenant, const char *value,
+                      struct kedge_errbuf *must);
 
 #endif

@@ -177,11 +177,27 @@ void node_metrics(const struct agent *a, struct kedge_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
+/* ---- listen.c
+ * -------------------------------------------------------------------------------------- */
+
+struct listener {
+    struct agent *agent;
+    uint32_t tenant; /* whose it is: its index + 1; 0: for all */
+    char path[AGENTD_SOCKET_PATH];
+    int fd;
+    uv_poll_t poll;
+    uv_timer_t again;
+};
+
+int attach_listen(struct agent *a, struct kedge_errbuf *err);
+/* With all connections. */
+void attach_stop(struct agent *a);
+
 /* ---- attach.c
  * -------------------------------------------------------------------------------------- */
 
-int attach_listen(struct agent *a, struct kedge_errbuf *err);
-void attach_stop(struct agent *a);
+/* Takes fd. */
+void connection_accept(const struct listener *at, int fd);
 void connection_close(struct connection *c);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
  * what it got. */
@@ -211,7 +227,8 @@ struct agentd_limits windows_destination(const struct agent *a);
 void windows_apply(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
-/* Reads the file again; of what has changed in it the windows alone come into force. */
+/* Reads the file again; of what has changed in it windows and tenants' tokens
+ * alone come into force. */
 void windows_reload(struct agent *a);
 
 /* ---- admin.c
@@ -281,11 +298,11 @@ struct agent {
     /* interrupt.c */
     timer_t interrupt_timer;
     bool interrupt_made;
-    /* attach.c */
-    int listen_fd;
-    uv_poll_t listen_poll;
-    uv_timer_t accept_again;
-    struct kedge_log_limit accept_limit;
+    /* listen.c, attach.c */
+    struct listener listener[1 + AGENTD_TENANTS];
+    uint32_t listeners;
+    struct kedge_log_limit accept_limit, token_limit;
+    uint64_t wrong_tokens;
     struct connection *connections;
     uint32_t connection_count;
     /* admin.c */

@@ -13,9 +13,10 @@ enum {
      * quotas. Arenas: KEDGE_SESSION_MAX_ARENAS. */
     MRS_PER_SESSION = 256,
     MAX_GRANTS = KEDGE_SESSION_IMPORTS,
-    GUESS_BUDGET = 64,    /* wrong remote keys before it ends */
-    MESSAGES_PER_S = 200, /* on the attach socket before it ends: the rings are for more */
-    ATTACH_MS = 5000,     /* from connecting to attaching; libkedge waits as long */
+    GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
+    MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
+    ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
+    WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
 
     /* The lane, beside `max_peers` and `max_mrs`. */
     MAX_FLOWS = 1024,       /* endpoints in use at one time: an address handle each */
@@ -51,17 +52,24 @@ enum {
     SHED_AT_ONCE = 16,      /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,  /* when none could be made ahead, the next one is tried so late */
     FDS_PER_SESSION = 8,    /* LimitNOFILE must have room for max_sessions of these */
-    FDS_BESIDE = 512,       /* and these */
+    FDS_BESIDE = 640,       /* and these */
     BACKLOG = 1024,         /* workers that wait to be accepted */
     ADMIN_CONNECTIONS = 64, /* on the admin socket */
 
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
     FAULTS_LOGGED_S = 10,
-    LOSS_LOGGED_S = 60,   /* another reason why a metaserver is lost */
+    LOSS_LOGGED_S = 60, /* another reason why a metaserver is lost */
+    TOKENS_LOGGED = 5,  /* wrong tokens, in so many seconds: */
+    TOKENS_LOGGED_S = 10,
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
     FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
 };
+
+/* Connections to the attach sockets of an agent with max_sessions: those that have not attached, of
+ * one uid or at one tenant's socket; and all. */
+#define WAITING_OF(max_sessions)     ((max_sessions) / 4 + 16)
+#define CONNECTIONS_OF(max_sessions) (2 * (max_sessions) + 64)
 
 #endif

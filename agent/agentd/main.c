@@ -238,7 +238,6 @@ static int serve(struct agent *a)
     struct kedge_errbuf err = {""};
     char gid[KEDGE_GID_TEXT];
     (void)uv_loop_init(&a->loop);
-    a->listen_fd = -1;
     a->started_ns = kedge_clock_ns();
     hold_signals(SIG_BLOCK);
     int status = start(a, &err);

@@ -82,6 +82,30 @@ static int decode_uids(const json_t *object, struct agentd_tenant_config *t,
     return 0;
 }
 
+/* Of its workers; older metaservers say none. */
+static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
+                         struct kedge_errbuf *why)
+{
+    const json_t *array = json_object_get(object, "tokens");
+    if (array == NULL)
+        return 0;
+    if (!json_is_array(array) || json_array_size(array) > AGENTD_TOKENS)
+        return kedge_err(why, -EINVAL, "tenant %s: tokens must be at most %d", t->name,
+                         AGENTD_TOKENS);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *one = json_array_get(array, i);
+        const char *hash = json_string_value(json_object_get(one, "sha256"));
+        struct agentd_token *token = &t->token[i];
+        if (hash == NULL || kedge_hex_decode(hash, token->sha256, sizeof token->sha256) != 0)
+            return kedge_err(why, -EINVAL, "tenant %s: tokens[%zu] has no sha256", t->name, i);
+        int status = number(one, t->name, "expires_ms", &token->expires_ms, why);
+        if (status != 0)
+            return status;
+    }
+    t->tokens = (uint32_t)json_array_size(array);
+    return 0;
+}
+
 static int add_window(struct agentd_settings *s, const struct agentd_window *w,
                       struct kedge_errbuf *why)
 {
@@ -108,6 +132,7 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
         (status = name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
         return status;
     if ((status = decode_uids(object, t, why)) != 0 ||
+        (status = decode_tokens(object, t, why)) != 0 ||
         (status = bound(object, t->name, "sessions", &t->sessions, why)) != 0 ||
         (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
         (status = number(object, t->name, "mrs", &t->mrs, why)) != 0 ||

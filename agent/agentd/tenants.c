@@ -28,6 +28,27 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
     return -EACCES;
 }
 
+/* A token that has expired counts as none. */
+static bool has_token(const struct agentd_tenant_config *c,
+                      const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < c->tokens; i++)
+        found |= kedge_digest_same(c->token[i].sha256, sha256) &
+                 (c->token[i].expires_ms == 0 || wall_ms < c->token[i].expires_ms);
+    return found;
+}
+
+int agentd_tenants_find_token(const struct agentd_tenants *t,
+                              const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms)
+{
+    int found = -EACCES;
+    for (int i = 0; i < AGENTD_TENANTS; i++)
+        if (t->at[i].state == AGENTD_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
+            found = i;
+    return found;
+}
+
 /* ---- what the metaservers say */
 
 static int check_pair(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
@@ -37,6 +58,10 @@ static int check_pair(const struct agentd_tenant_config *a, const struct agentd_
     if (agentd_uids_overlap(a, b, &uid))
         return kedge_err(why, -EEXIST, "uid %u belongs to tenant %s and to %s%s: take it from one",
                          (unsigned)uid, a->name, b->name, of_b);
+    if (agentd_tokens_overlap(a, b))
+        return kedge_err(why, -EEXIST,
+                         "one token belongs to tenant %s and to %s%s: take it from one", a->name,
+                         b->name, of_b);
     if (a->id == b->id)
         return kedge_err(why, -EEXIST,
                          "the tenants' names %s and %s%s have the same hash: rename one of them",
@@ -101,7 +126,7 @@ static bool unsay(struct agentd_tenant *at)
         return false;
     }
     at->state = AGENTD_TENANT_LEAVING;
-    at->config.uid_ranges = 0;
+    at->config.uid_ranges = at->config.tokens = 0;
     return true;
 }
 

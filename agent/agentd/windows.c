@@ -62,10 +62,14 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
 static void take_tenant(struct agentd_tenant *t, const struct agentd_config *fresh)
 {
     for (uint32_t i = 0; i < fresh->tenants; i++)
-        if (strcmp(fresh->tenant[i].name, t->own.name) == 0)
+        if (strcmp(fresh->tenant[i].name, t->own.name) == 0) {
             t->own.window = fresh->tenant[i].window;
-    if (!t->central)
-        t->config.window = t->own.window;
+            agentd_take_tokens(&t->own, &fresh->tenant[i]);
+        }
+    if (t->central)
+        return;
+    t->config.window = t->own.window;
+    agentd_take_tokens(&t->config, &t->own);
 }
 
 void windows_reload(struct agent *a)
@@ -79,7 +83,8 @@ void windows_reload(struct agent *a)
     }
     if (agentd_config_update(&a->config, fresh))
         kedge_log(KEDGE_LOG_WARN,
-                  "only windows change while the agent runs: restart it for the other settings",
+                  "only windows and tokens change while the agent runs: restart it for the other "
+                  "settings",
                   "file=\"%s\"", a->config_path);
     for (int i = 0; i < AGENTD_TENANTS; i++)
         if (a->tenants.at[i].own.name[0] != '\0')

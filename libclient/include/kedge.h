@@ -44,14 +44,14 @@ struct kedge_mr;
 struct kedge_open_attr {
     const char *socket; /* NULL: $KEDGE_SOCKET, else KEDGE_DEFAULT_SOCKET */
     const char *pool;   /* NULL: the tenant's */
-    const char *token;  /* NULL: $KEDGE_TOKEN, else by uid */
+    const char *token;  /* NULL: $KEDGE_TOKEN; "" or neither: whose the socket is, else by uid */
 };
 
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
- * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant for this uid or token; -EDQUOT: the
- * tenant's sessions are used up; -EAGAIN: none is ready now; -EBUSY: the node is cordoned or
- * drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions. kedge_last_error() has the
- * sentence. */
+ * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant has this uid, or the token (which is
+ * said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN: none is ready now;
+ * -EBUSY: the node is cordoned or drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions.
+ * kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);
 /* Ends the session: VQPs and regions go with it, what is in flight is dropped. Never fails. NULL is
  * allowed. */

@@ -4,6 +4,8 @@
  *
  *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
  *   crowd N              opens N connections and prints what the last one is told
+ *   beside N SOCKET      opens N connections, and then attaches at another socket
+ *   guess N              N times shows a wrong token and hangs up at once, without waiting
  *   watch                attaches, prints "attached", and then why the session ended
  *   connect NODE         by its name: "connected in N ms", or why not
  *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
@@ -86,7 +88,36 @@ static int crowd(unsigned connections)
     return say(fd, NULL, 0);
 }
 
+static int guess(unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        struct kedge_control_attach ask = {
+            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        snprintf(ask.token, sizeof ask.token, "guess %u", i);
+        int fd = dial();
+        if (fd < 0)
+            return fail("connecting", strerror(-fd));
+        (void)!send(fd, &ask, sizeof ask, MSG_NOSIGNAL); /* it may have been refused already */
+        close(fd);
+    }
+    return 0;
+}
+
 /* ---- with it */
+
+static int beside(unsigned connections, const char *socket)
+{
+    const struct kedge_open_attr at = {.socket = socket};
+    struct kedge_session *s;
+    for (unsigned i = 0; i < connections; i++)
+        if (dial() < 0)
+            return fail("connecting", strerror(errno));
+    if (kedge_open(&at, &s) != 0)
+        return fail("not attached", kedge_last_error());
+    puts("attached");
+    kedge_close(s);
+    return 0;
+}
 
 static int watch(struct kedge_session *s)
 {
@@ -256,9 +287,13 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     struct kedge_session *s;
     uint64_t n = 0;
-    bool counted = argc == 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0;
+    bool counted = argc >= 3 && kedge_parse_u64(argv[2], 1, MOST, &n) == 0;
     if (strcmp(what, "crowd") == 0 && counted)
         return crowd((unsigned)n);
+    if (strcmp(what, "guess") == 0 && counted)
+        return guess((unsigned)n);
+    if (strcmp(what, "beside") == 0 && counted && argc == 4)
+        return beside((unsigned)n, argv[3]);
     if (strcmp(what, "silent") == 0)
         return say(dial(), NULL, 0);
     if (strcmp(what, "garbage") == 0)

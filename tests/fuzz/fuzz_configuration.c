@@ -42,6 +42,7 @@ static void check(const struct agentd_settings *s)
         KEDGE_ASSERT(t->name[0] != '\0' && t->uid_ranges <= AGENTD_UID_RANGES);
         for (uint32_t k = 0; k < t->uid_ranges; k++)
             KEDGE_ASSERT(t->uids[k].first <= t->uids[k].last && t->uids[k].last < UINT32_MAX);
+        KEDGE_ASSERT(t->tokens <= AGENTD_TOKENS);
         KEDGE_ASSERT(t->sessions > 0 && t->memory > 0);
         (void)agentd_settings_window(s, AGENTD_TENANT, t->name);
     }

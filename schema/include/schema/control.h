@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define KEDGE_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
-#define KEDGE_CONTROL_VERSION 1
+#define KEDGE_CONTROL_VERSION 2
 #define KEDGE_CONTROL_MAX_FDS 8
 
 enum kedge_control_type {
@@ -43,8 +43,8 @@ struct kedge_control_header {
 
 struct kedge_control_attach {
     struct kedge_control_header h;
-    char pool[32];  /* NUL-padded; empty: the tenant's */
-    char token[64]; /* empty: by uid */
+    char pool[32];   /* NUL-padded; empty: the tenant's */
+    char token[128]; /* likewise; empty: by the socket, else by uid */
 };
 
 struct kedge_control_attached {
@@ -88,7 +88,7 @@ struct kedge_control_error {
 };
 
 static_assert(sizeof(struct kedge_control_header) == 16, "layout");
-static_assert(sizeof(struct kedge_control_attach) == 112, "layout");
+static_assert(sizeof(struct kedge_control_attach) == 176, "layout");
 static_assert(sizeof(struct kedge_control_attached) == 64, "layout");
 static_assert(sizeof(struct kedge_control_arena) == 24, "layout");
 static_assert(sizeof(struct kedge_control_arena_ok) == 32, "layout");

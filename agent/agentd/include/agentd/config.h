@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 
 #define AGENTD_ANY_CPU UINT64_MAX
@@ -19,6 +20,7 @@ enum {
     AGENTD_METASERVERS = 8,  /* KEDGE_LANE_MAX_METASERVERS */
     AGENTD_TENANTS = 64,     /* sections */
     AGENTD_UID_RANGES = 32,  /* of one tenant */
+    AGENTD_TOKENS = 16,      /* of one tenant */
     AGENTD_SOCKET_PATH = 108 /* sockaddr_un */
 };
 
@@ -35,21 +37,35 @@ struct agentd_limits {
 /* What both allow. */
 struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b);
 
+/* What a worker may show instead of its uid: the hash of it alone is known. */
+struct agentd_token {
+    uint8_t sha256[KEDGE_DIGEST_BYTES];
+    uint64_t expires_ms; /* since 1970; 0: never */
+};
+
 /* [tenant NAME] */
 struct agentd_tenant_config {
     char name[AGENTD_NAME];
     uint32_t id; /* a hash of the name, so that it is the same on every node; never 0 */
     struct agentd_uids uids[AGENTD_UID_RANGES];
     uint32_t uid_ranges;
+    struct agentd_token token[AGENTD_TOKENS];
+    uint32_t tokens;
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
     struct agentd_limits window;
+    /* Of its own, which the file alone can say; "": none. Whoever can open it is of the tenant. */
+    char socket[AGENTD_SOCKET_PATH];
+    uint64_t socket_mode;
     char pool[AGENTD_NAME]; /* that its workers get, as metaservers say; "": the agent's own */
 };
 
 /* Whether both have some uid, and which: its number in *uid. */
 bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
                          uid_t *uid);
+/* Whether both have some token. */
+bool agentd_tokens_overlap(const struct agentd_tenant_config *a,
+                           const struct agentd_tenant_config *b);
 
 struct agentd_config {
     /* [agent] */
@@ -85,9 +101,12 @@ struct agentd_config {
  * "default", with the uid that runs this. -errno and a sentence that names the line. */
 int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err);
 
-/* Takes what may change while the agent runs, the windows, from another configuration; a tenant's
- * from that of the same name. Returns whether anything else differs. */
+/* Takes what may change while the agent runs, the windows and tenants' tokens, from another
+ * configuration; a tenant's from that of the same name. Returns whether anything else differs. */
 bool agentd_config_update(struct agentd_config *config, const struct agentd_config *from);
+
+/* The one's tokens become the other's. */
+void agentd_take_tokens(struct agentd_tenant_config *to, const struct agentd_tenant_config *from);
 
 /* Gives ack_timeout and mr_lease_ns, where they are 0 (auto), what is right for the provider. */
 void agentd_choose_times(struct agentd_config *config);

@@ -35,11 +35,15 @@ void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *c
 
 /* The index of a uid's tenant, or -EACCES. */
 int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
+/* That of a token, at a time (ms since 1970): likewise. Takes as long whichever it is, and whether
+ * it is one. */
+int agentd_tenants_find_token(const struct agentd_tenants *t,
+                              const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms);
 
 /* What the metaservers say takes the place of what they said before: all of it, or nothing and a
  * sentence. 0, and *leave has bit i for each that nobody says any more: end its sessions. -EEXIST:
- * two tenants have one uid, or their names one hash; -ENOSPC: there are more than fit (those that
- * are leaving included: try again later). */
+ * two tenants have one uid or one token, or their names one hash; -ENOSPC: there are more than fit
+ * (those that are leaving included: try again later). */
 int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
                        uint32_t count, uint64_t *leave, struct kedge_errbuf *why);
 

@@ -180,6 +180,59 @@ START_TEST(malformed_tenants_are_refused)
 }
 END_TEST
 
+#define HASH_A "ab53a2911ddf9b4817ac01ddcd3d975fabbba9f5ba6ad57d2e7b9d5fbbbb1f80"
+#define HASH_B "0000000000000000000000000000000000000000000000000000000000000001"
+
+START_TEST(a_tenant_may_have_tokens_and_a_socket_of_its_own)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n1\n[tenant a]\ntoken_sha256 = " HASH_A ", " HASH_B
+                               "\nsocket = /run/a.sock\nsocket_mode = 0600\n"
+                               "[tenant b]\nuids = 5\n"),
+                     0);
+    const struct agentd_tenant_config *a = &config.tenant[0], *b = &config.tenant[1];
+    ck_assert_uint_eq(a->uid_ranges, 0);
+    ck_assert_uint_eq(a->tokens, 2);
+    ck_assert_uint_eq(a->token[0].sha256[0], 0xab);
+    ck_assert_uint_eq(a->token[1].sha256[31], 1);
+    ck_assert_uint_eq(a->token[1].expires_ms, 0);
+    ck_assert_str_eq(a->socket, "/run/a.sock");
+    ck_assert_uint_eq(a->socket_mode, 0600);
+    ck_assert_uint_eq(b->tokens, 0);
+    ck_assert_str_eq(b->socket, "");
+    ck_assert_uint_eq(b->socket_mode, 0660);
+}
+END_TEST
+
+START_TEST(tokens_and_sockets_of_tenants_are_checked)
+{
+    static const char *const modes[] = {"",     "8",  "066",  "0777", "0668",
+                                        "1666", "01", "-660", "a66"};
+    char text[256], many[8192] = "[tenant a]\ntoken_sha256 = ";
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        snprintf(text, sizeof text, "[tenant a]\nsocket_mode = %s\n", modes[i]);
+        if (strcmp(modes[i], "066") == 0)
+            ck_assert_int_eq(configure(text), 0);
+        else
+            refused(text, "must be a mode such as 0660");
+    }
+    refused("[tenant a]\nsocket = a.sock\n", "must be an absolute path");
+    refused("[agent]\nsocket = /s\n[tenant a]\nsocket = /s\n", "is another one's too");
+    refused("[tenant a]\nsocket = /s\n[tenant b]\nsocket = /s\n", "socket of [tenant b]");
+    refused("[tenant a]\nsocket = /run/kedge/agent-admin.sock\n", "is another one's too");
+    refused("[tenant a]\ntoken_sha256 = " HASH_A "\n[tenant b]\ntoken_sha256 = " HASH_A "\n",
+            "[tenant a] and [tenant b]");
+    /* A token that stands there by mistake goes into no log. */
+    refused("[tenant a]\ntoken_sha256 = kedge_web_secret\n", "sha256sum");
+    ck_assert_ptr_null(strstr(err.text, "secret"));
+    for (int i = 0; i < AGENTD_TOKENS; i++)
+        append(many, i == 0 ? HASH_A : "," HASH_A);
+    ck_assert_int_eq(configure(many), 0);
+    ck_assert_uint_eq(config.tenant[0].tokens, AGENTD_TOKENS);
+    append(many, "," HASH_B);
+    refused(many, "has at most 16 tokens");
+}
+END_TEST
+
 START_TEST(of_another_file_windows_alone_come_into_force)
 {
     static struct agentd_config fresh;
@@ -224,5 +277,7 @@ END_TEST
     T(a_tenant_has_the_same_number_wherever_it_stands)                                             \
     T(without_tenants_our_own_user_is_one)                                                         \
     T(malformed_tenants_are_refused)                                                               \
+    T(a_tenant_may_have_tokens_and_a_socket_of_its_own)                                            \
+    T(tokens_and_sockets_of_tenants_are_checked)                                                   \
     T(of_another_file_windows_alone_come_into_force)
 KEDGE_CHECK_MAIN("agentd_config", TESTS)

@@ -83,6 +83,40 @@ START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
 }
 END_TEST
 
+#define HASH "ab53a2911ddf9b4817ac01ddcd3d975fabbba9f5ba6ad57d2e7b9d5fbbbb1f80"
+#define TENANT(tokens)                                                                             \
+    "{\"revision\":7,\"windows\":[],\"tenants\":[{\"name\":\"red\",\"uids\":[],\"tokens\":" tokens \
+    "}]}"
+
+START_TEST(tokens_of_tenants_are_read)
+{
+    char text[4096] = "{\"revision\":7,\"windows\":[],\"tenants\":[{\"name\":\"red\",\"uids\":[],"
+                      "\"tokens\":[{\"sha256\":\"" HASH "\"}";
+    ck_assert_int_eq(
+        decode(TENANT("[{\"sha256\":\"" HASH "\",\"expires_ms\":1800000000000,\"later\":1},"
+                      "{\"sha256\":\"" HASH "\"}]")),
+        0);
+    ck_assert_uint_eq(s.tenant[0].tokens, 2);
+    ck_assert_uint_eq(s.tenant[0].token[0].sha256[31], 0x80);
+    ck_assert_uint_eq(s.tenant[0].token[0].expires_ms, 1800000000000);
+    ck_assert_uint_eq(s.tenant[0].token[1].expires_ms, 0);
+    refused(TENANT("{}"), "tokens must be at most 16");
+    refused(TENANT("[\"" HASH "\"]"), "tokens[0] has no sha256");
+    refused(TENANT("[{\"sha256\":\"ab53\"}]"), "tokens[0] has no sha256");
+    refused(TENANT("[{\"sha256\":\"" HASH "\",\"expires_ms\":-1}]"), "expires_ms is no number");
+    size_t length = strlen(text);
+    for (int i = 1; i <= AGENTD_TOKENS; i++) {
+        snprintf(text + length, sizeof text - length, "]}]}");
+        ck_assert_int_eq(decode(text), 0);
+        ck_assert_uint_eq(s.tenant[0].tokens, i);
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, ",{\"sha256\":\"" HASH "\"}");
+    }
+    snprintf(text + length, sizeof text - length, "]}]}");
+    refused(text, "tokens must be at most 16");
+}
+END_TEST
+
 START_TEST(what_makes_no_sense_is_refused_and_named)
 {
     refused("{\"tenants\":[],\"windows\":[],\"node\":{\"grace_ms\":9007199254740992}}", "grace_ms");
@@ -178,6 +212,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_document_is_read)                                                                          \
     T(what_is_said_of_the_node_and_its_pools_is_read)                                              \
+    T(tokens_of_tenants_are_read)                                                                  \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
     T(pools_have_numbers_periods_and_tenants)                                                      \
     T(pools_that_cannot_be_told_apart_are_refused)                                                 \

@@ -80,6 +80,70 @@ START_TEST(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_unt
 }
 END_TEST
 
+static struct agentd_tenant_config with_token(struct agentd_tenant_config c, uint8_t fill,
+                                              uint64_t expires_ms)
+{
+    struct agentd_token *token = &c.token[c.tokens++];
+    memset(token->sha256, fill, sizeof token->sha256);
+    token->expires_ms = expires_ms;
+    return c;
+}
+
+static int find_token(uint8_t fill, uint8_t last, uint64_t wall_ms)
+{
+    uint8_t hash[KEDGE_DIGEST_BYTES];
+    memset(hash, fill, sizeof hash);
+    hash[sizeof hash - 1] = last;
+    return agentd_tenants_find_token(&t, hash, wall_ms);
+}
+
+START_TEST(a_token_finds_its_tenant_until_it_expires_or_is_said_no_more)
+{
+    struct agentd_tenant_config list[2] = {tenant("a", 2000, 2000), tenant("b", 3000, 3000)};
+    file.tenants = 1;
+    file.tenant[0] = with_token(tenant("own", 1000, 1999), 1, 0);
+    agentd_tenants_init(&t, &file);
+    list[1].uid_ranges = 0; /* reached by token alone */
+    list[1] = with_token(with_token(list[1], 7, 5000), 8, 0);
+    (void)set(list, 2);
+    int b = find_token(8, 8, 0);
+    ck_assert_int_gt(b, 0);
+    ck_assert_str_eq(t.at[b].config.name, "b");
+    ck_assert_int_eq(find_token(1, 1, UINT64_MAX), 0);
+    ck_assert_int_eq(find_token(7, 7, 4999), b);
+    ck_assert_int_eq(find_token(7, 7, 5000), -EACCES);
+    ck_assert_int_eq(find_token(8, 9, 0), -EACCES); /* but for one byte */
+    ck_assert_int_eq(find_token(0, 0, 0), -EACCES); /* what is there where no token is */
+    list[1].tokens = 1;
+    (void)set(list, 2);
+    ck_assert_int_eq(find_token(8, 8, 0), -EACCES);
+    ck_assert_int_eq(find_token(7, 7, 0), b);
+    t.at[b].arenas = 1;
+    (void)set(list, 1); /* b is leaving: nobody new is of it */
+    ck_assert_int_eq(find_token(7, 7, 0), -EACCES);
+    t.at[b].arenas = 0;
+    agentd_tenant_rest(&t, (uint32_t)b);
+}
+END_TEST
+
+START_TEST(one_token_of_two_tenants_is_refused)
+{
+    struct agentd_tenant_config list[2] = {with_token(tenant("a", 2000, 2000), 5, 0),
+                                           with_token(tenant("b", 3000, 3000), 5, 9)};
+    file.tenants = 1;
+    file.tenant[0] = with_token(tenant("own", 1000, 1999), 1, 0);
+    agentd_tenants_init(&t, &file);
+    uint64_t leave;
+    ck_assert_int_eq(agentd_tenants_set(&t, list, 2, &leave, &why), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(why.text, "one token belongs to tenant b and to a"));
+    list[0].token[0].sha256[0]++;
+    (void)set(list, 2);
+    memset(list[0].token[0].sha256, 1, KEDGE_DIGEST_BYTES);
+    ck_assert_int_eq(agentd_tenants_set(&t, list, 2, &leave, &why), -EEXIST);
+    ck_assert_ptr_nonnull(strstr(why.text, "own of this agent's own settings"));
+}
+END_TEST
+
 START_TEST(the_files_own_comes_back_when_the_metaservers_say_it_no_more)
 {
     begin();
@@ -123,6 +187,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(what_the_metaservers_say_is_added_changed_and_taken_away)                                    \
     T(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)                \
+    T(a_token_finds_its_tenant_until_it_expires_or_is_said_no_more)                                \
+    T(one_token_of_two_tenants_is_refused)                                                         \
     T(the_files_own_comes_back_when_the_metaservers_say_it_no_more)                                \
     T(what_cannot_be_is_refused_whole_with_the_reason)
 KEDGE_CHECK_MAIN("tenants", TESTS)
