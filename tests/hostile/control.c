@@ -109,6 +109,37 @@ void attack_garbage(struct hostile *h)
     }
 }
 
+/* Whoever shows a wrong one gets no session, though his uid has a tenant: what comes is an error,
+ * or nothing. */
+void attack_tokens(struct hostile *h)
+{
+    while (!hostile_over(h)) {
+        struct kedge_control_attach ask = {
+            .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+        union {
+            struct kedge_control_error error;
+            uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
+        } got;
+        size_t came, length = 1 + hostile_random(h) % (sizeof ask.token - 1);
+        unsigned count = 0;
+        for (size_t i = 0; i < length; i++)
+            ask.token[i] = (char)(1 + hostile_random(h) % 255);
+        int fd = raw_dial(h->socket);
+        if (fd < 0)
+            hostile_fail("connecting: %s", strerror(-fd));
+        if (send(fd, &ask, sizeof ask, MSG_NOSIGNAL) > 0)
+            h->did++;
+        if (hostile_random(h) % 8 == 0) { /* else it hangs up at once */
+            int status = kedge_fds_recv(fd, &got, sizeof got, &came, NULL, 0, &count);
+            if (status == -EPROTO || (status == 0 && (kedge_control_check(&got, came) != 0 ||
+                                                      got.error.h.type != KEDGE_CONTROL_ERROR)))
+                hostile_fail("a wrong token got more than an error");
+            h->errors += status == 0;
+        }
+        close(fd);
+    }
+}
+
 /* As many as the process may have; none says anything. An honest attachment must still work in
  * between. */
 void attack_connections(struct hostile *h)

@@ -87,6 +87,7 @@ void attack_write_read_only(struct hostile *h);
 void attack_doorbell(struct hostile *h);
 void attack_flood(struct hostile *h);
 void attack_garbage(struct hostile *h);
+void attack_tokens(struct hostile *h);
 void attack_connections(struct hostile *h);
 void attack_descriptors(struct hostile *h);
 void attack_linger(struct hostile *h);

@@ -28,6 +28,7 @@ static const struct {
     {"doorbell", "fills the eventfd and makes it block", attack_doorbell, false, false},
     {"flood", "floods the socket with messages", attack_flood, true, true},
     {"garbage", "messages that are none", attack_garbage, true, true},
+    {"tokens", "guesses tenants' tokens", attack_tokens, false, true},
     {"connections", "opens connections and says nothing", attack_connections, false, false},
     {"descriptors", "sends descriptors that nobody asked for", attack_descriptors, true, false},
     {"linger", "sends sockets that block whoever closes them", attack_linger, true, false},
