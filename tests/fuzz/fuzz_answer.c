@@ -11,7 +11,7 @@
 #include "ctl/held.h"
 #include "metaserver/service.h"
 
-enum { NODE_COLUMN_LEASE = 13, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 12 };
+enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 13 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
