@@ -294,8 +294,10 @@ struct kedge_lane {
     struct window *due_windows; /* where somebody may go on */
     struct window *turn_window; /* only within windows_go_on(): whose turn it is there */
     struct wr *turn_wr;
-    struct tenant_turn *turns;                   /* of all windows */
-    uint64_t destination_bytes, destination_ops; /* limits of each */
+    struct tenant_turn *turns;             /* of all windows */
+    struct window_limit destination_limit; /* of each */
+    struct own_window *own_windows;        /* of some alone */
+    uint32_t own_window_count;
     struct lane_counters counters;
 };
 

@@ -9,7 +9,6 @@
 #include "base/assert.h"
 #include "internal.h"
 
-#define WINDOW_ADD(field, n)    WINDOW_PUT(field, WINDOW_GET(field) + (uint64_t)(n))
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 
 /* How many windows a request is in; they are entered in this order. */
@@ -44,7 +43,9 @@ int windows_new(struct kedge_lane *l)
     l->tenant_windows = make(tenants, KEDGE_WINDOW_TENANT, l->turns + tenants, 1);
     l->flow_windows =
         make(flows, KEDGE_WINDOW_DESTINATION, l->turns + (size_t)2 * tenants, tenants);
-    return l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL
+    l->own_windows = calloc(KEDGE_LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
+    return l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
+                   l->own_windows == NULL
                ? -ENOMEM
                : 0;
 }
@@ -55,6 +56,7 @@ void windows_free(struct kedge_lane *l)
     free(l->device_window);
     free(l->tenant_windows);
     free(l->flow_windows);
+    free(l->own_windows);
 }
 
 static uint64_t least_of(uint64_t limit, uint64_t most)
@@ -78,12 +80,42 @@ static void become_due(struct kedge_lane *l, struct window *n)
     l->due_windows = n;
 }
 
-static void set_limit(struct kedge_lane *l, struct window *n, uint64_t bytes, uint64_t ops)
+static void set_limit(struct kedge_lane *l, struct window *n, const struct window_limit *limit)
 {
-    WINDOW_PUT(n->limit_bytes, bytes);
-    WINDOW_PUT(n->limit_ops, ops);
+    WINDOW_PUT(n->limit_bytes, limit->bytes);
+    WINDOW_PUT(n->limit_ops, limit->ops);
     look_again(n);
     become_due(l, n);
+}
+
+static bool is_none(const struct window_limit *limit)
+{
+    return (limit->bytes | limit->ops) == 0;
+}
+
+static uint64_t narrower(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static struct own_window *own_window_of(const struct kedge_lane *l, const uint64_t gid[2])
+{
+    for (uint32_t i = 0; i < l->own_window_count; i++)
+        if (l->own_windows[i].gid[0] == gid[0] && l->own_windows[i].gid[1] == gid[1])
+            return &l->own_windows[i];
+    return NULL;
+}
+
+/* What holds for the destination with its GID. */
+static void limit_destination(struct kedge_lane *l, struct window *n)
+{
+    const uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
+    const struct own_window *own = own_window_of(l, gid);
+    struct window_limit limit = l->destination_limit;
+    if (own != NULL)
+        limit = (struct window_limit){narrower(limit.bytes, own->limit.bytes),
+                                      narrower(limit.ops, own->limit.ops)};
+    set_limit(l, n, &limit);
 }
 
 static void begin_anew(struct window *n)
@@ -101,9 +133,9 @@ void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16])
     memcpy(words, gid, sizeof words);
     f->window = n;
     begin_anew(n);
-    set_limit(l, n, l->destination_bytes, l->destination_ops);
     WINDOW_PUT(n->gid[0], words[0]);
     WINDOW_PUT(n->gid[1], words[1]);
+    limit_destination(l, n);
 }
 
 void window_close(struct flow *f)
@@ -124,7 +156,8 @@ static bool is_limited(const struct window *n)
 
 static bool are_limited(const struct kedge_lane *l)
 {
-    bool any = is_limited(l->device_window) || (l->destination_bytes | l->destination_ops) != 0;
+    bool any =
+        is_limited(l->device_window) || !is_none(&l->destination_limit) || l->own_window_count > 0;
     for (uint32_t i = 0; i < l->config.max_tenants; i++)
         any |= is_limited(&l->tenant_windows[i]);
     return any;
@@ -177,25 +210,54 @@ static void switch_as_needed(struct kedge_lane *l)
         switch_off(l);
 }
 
+static void set_own_window(struct kedge_lane *l, const uint64_t gid[2],
+                           const struct window_limit *limit)
+{
+    struct own_window *own = own_window_of(l, gid);
+    if (own == NULL && is_none(limit))
+        return;
+    if (own == NULL) {
+        KEDGE_ASSERT(l->own_window_count < KEDGE_LANE_MAX_DESTINATIONS);
+        own = &l->own_windows[l->own_window_count++];
+    }
+    *own = (struct own_window){{gid[0], gid[1]}, *limit};
+    if (is_none(limit))
+        *own = l->own_windows[--l->own_window_count];
+}
+
+static void set_destinations(struct kedge_lane *l, const uint8_t which[16],
+                             const struct window_limit *limit)
+{
+    uint64_t gid[2];
+    memcpy(gid, which, sizeof gid);
+    const bool each = (gid[0] | gid[1]) == 0;
+    if (each)
+        l->destination_limit = *limit;
+    else
+        set_own_window(l, gid, limit);
+    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+        struct window *n = &l->flow_windows[i];
+        if (l->flows[i].used &&
+            (each || (WINDOW_GET(n->gid[0]) == gid[0] && WINDOW_GET(n->gid[1]) == gid[1])))
+            limit_destination(l, n);
+    }
+}
+
 void windows_set(struct kedge_lane *l, const struct kedge_command *c)
 {
-    const uint64_t bytes = c->window.bytes, ops = c->window.ops;
+    const struct window_limit limit = {c->window.bytes, c->window.ops};
     switch (c->window.scope) {
     case KEDGE_WINDOW_DEVICE:
-        set_limit(l, l->device_window, bytes, ops);
+        set_limit(l, l->device_window, &limit);
         break;
     case KEDGE_WINDOW_TENANT:
         KEDGE_ASSERT(c->window.tenant < l->config.max_tenants);
         if (c->window.anew)
             begin_anew(&l->tenant_windows[c->window.tenant]);
-        set_limit(l, &l->tenant_windows[c->window.tenant], bytes, ops);
+        set_limit(l, &l->tenant_windows[c->window.tenant], &limit);
         break;
     case KEDGE_WINDOW_DESTINATION:
-        l->destination_bytes = bytes;
-        l->destination_ops = ops;
-        for (uint32_t i = 0; i < l->config.max_flows; i++)
-            if (l->flows[i].used)
-                set_limit(l, l->flows[i].window, bytes, ops);
+        set_destinations(l, c->window.gid, &limit);
         break;
     }
     switch_as_needed(l);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows: how much may be in flight of the device, to each destination, of each tenant (RDMAbox's
- * admission control, for more than one tenant).
+ * admission control, for more than one tenant). A destination can have limits of its own beside
+ * those of each; its window has the narrower of both.
  *
  * The lane thread's; others may read what is _Atomic. A worker's request enters its tenant's
  * window, then its destination's, then the device's, before it is posted, and leaves all three when
@@ -52,6 +53,17 @@ struct window {
     struct window *next_due;
     struct turns turns;         /* of tenants */
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone */
+};
+
+/* 0: none. */
+struct window_limit {
+    uint64_t bytes, ops;
+};
+
+/* A destination's own limit, whether it is in use or not. */
+struct own_window {
+    uint64_t gid[2];
+    struct window_limit limit;
 };
 
 #define WINDOW_GET(field)        atomic_load_explicit(&(field), memory_order_relaxed)

@@ -27,6 +27,7 @@ enum {
     KEDGE_LANE_MAX_DCIS = 32,
     KEDGE_LANE_MAX_METASERVERS = 8,
     KEDGE_SESSION_MAX_ARENAS = 16,
+    KEDGE_LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
 };
 
 struct kedge_lane_config {
@@ -233,7 +234,10 @@ struct kedge_command {
         } renew;
         struct {
             enum kedge_window_scope scope;
-            uint32_t tenant;     /* TENANT: its slot; DESTINATION: it is for each of them */
+            uint32_t tenant; /* TENANT: its slot */
+            uint8_t gid[16]; /* DESTINATION: this one's own, beside the one of each, the narrower
+                              * of both holds; at most KEDGE_LANE_MAX_DESTINATIONS at a time.
+                              * All zero: the one of each */
             uint64_t bytes, ops; /* 0: no limit */
             bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
         } window;

@@ -69,6 +69,73 @@ START_TEST(windows_hold_exactly_under_a_hundred_workers)
 }
 END_TEST
 
+/* One node's own is narrower than the one of each in both numbers, the other's in one of them. */
+START_TEST(windows_of_different_sizes_hold_exactly_for_each_destination)
+{
+    crowd_open(c, &world);
+    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 30000, 16);
+    crowd_limit_node(c, 1, 24100, 5);
+    crowd_limit_node(c, 2, 48000, 11);
+    join_many(100);
+    for (int i = 0; i < 3000; i++) {
+        crowd_watch.per_poll = 1 + (uint32_t)draw(8);
+        crowd_run(c, 1);
+    }
+    const struct kedge_lane_window one = crowd_node_window(c, 1), two = crowd_node_window(c, 2);
+    ck_assert_uint_eq(one.limit_bytes, 24100);
+    ck_assert_uint_eq(one.limit_ops, 5);
+    ck_assert_uint_eq(two.limit_bytes, 30000);
+    ck_assert_uint_eq(two.limit_ops, 11);
+    ck_assert_uint_eq(one.most_ops, 5);
+    ck_assert_uint_eq(two.most_ops, 11);
+    ck_assert_uint_le(one.most_bytes, 24100);
+    ck_assert_uint_le(two.most_bytes, 30000);
+    ck_assert_uint_gt(one.waits, 100);
+    ck_assert_uint_gt(two.waits, 100);
+    /* Taken away, one by one: the one of each holds, then none. */
+    crowd_limit_node(c, 1, 0, 0);
+    crowd_limit_node(c, 2, 0, 0);
+    crowd_run(c, 500);
+    ck_assert_uint_eq(crowd_node_window(c, 1).most_ops, 16);
+    ck_assert_uint_eq(crowd_node_window(c, 2).most_ops, 16);
+    crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 0, 0);
+    crowd_run(c, 500);
+    ck_assert(!crowd_node_window(c, 1).counted);
+    crowd_limit_node(c, 1, 0, 3); /* the only one */
+    crowd_run(c, 500);
+    ck_assert(crowd_node_window(c, 1).counted);
+    ck_assert_uint_le(crowd_node_window(c, 1).ops, 3);
+    ck_assert_uint_gt(crowd_node_window(c, 2).ops, 16);
+    crowd_watch.per_poll = 0;
+    crowd_settle(c);
+    crowd_close(c);
+}
+END_TEST
+
+/* As many as there can be, of endpoints that nobody uses; each goes again. */
+START_TEST(windows_of_destinations_that_are_not_in_use_hold_nobody_up)
+{
+    struct kedge_command set = {.kind = KEDGE_COMMAND_WINDOW,
+                                .window = {.scope = KEDGE_WINDOW_DESTINATION, .ops = 1}};
+    crowd_open(c, &world);
+    struct crowd_member *m = crowd_join(c, 1, 1, 8, 64);
+    for (int round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < KEDGE_LANE_MAX_DESTINATIONS; i++) {
+            memcpy(set.window.gid, &(uint64_t[2]){1, i}, sizeof set.window.gid);
+            set.window.ops = round % 2 == 0;
+            ck_assert_int_eq(kedge_lane_command(world.node[0].lane, &set), 0);
+            crowd_run(c, 1);
+        }
+        ck_assert_uint_eq(crowd_node_window(c, 1).limit_ops, 0);
+        ck_assert_uint_eq(crowd_node_window(c, 1).counted, round % 2 == 0);
+        ck_assert_uint_eq(crowd_node_window(c, 1).waits, 0);
+    }
+    ck_assert_uint_gt(m->done, 100);
+    crowd_settle(c);
+    crowd_close(c);
+}
+END_TEST
+
 START_TEST(what_the_device_does_not_take_goes_again_in_order_and_is_not_in_flight)
 {
     crowd_open(c, &world);
@@ -100,10 +167,15 @@ START_TEST(windows_change_under_load_and_hold_from_that_pass_on)
         uint64_t bytes = draw(3) == 0 ? 0 : 1 + draw(60000);
         uint64_t ops = draw(3) == 0 ? 0 : 1 + draw(30);
         crowd_watch.per_poll = 1 + (uint32_t)draw(8);
-        crowd_limit(c, scope, (uint32_t)draw(WORLD_TENANTS), bytes, ops);
+        if (scope == KEDGE_WINDOW_DESTINATION && draw(3) != 0)
+            crowd_limit_node(c, 1 + (uint32_t)draw(2), bytes, ops);
+        else
+            crowd_limit(c, scope, (uint32_t)draw(WORLD_TENANTS), bytes, ops);
         if (round % 50 == 49) { /* none at all: nothing is counted; then again */
             crowd_limit(c, KEDGE_WINDOW_DEVICE, 0, 0, 0);
             crowd_limit(c, KEDGE_WINDOW_DESTINATION, 0, 0, 0);
+            crowd_limit_node(c, 1, 0, 0);
+            crowd_limit_node(c, 2, 0, 0);
             for (uint32_t t = 0; t < WORLD_TENANTS; t++)
                 crowd_limit(c, KEDGE_WINDOW_TENANT, t, 0, 0);
             crowd_run(c, 1);
@@ -373,6 +445,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(windows_hold_exactly_under_a_hundred_workers)                                                \
+    T(windows_of_different_sizes_hold_exactly_for_each_destination)                                \
+    T(windows_of_destinations_that_are_not_in_use_hold_nobody_up)                                  \
     T(what_the_device_does_not_take_goes_again_in_order_and_is_not_in_flight)                      \
     T(windows_change_under_load_and_hold_from_that_pass_on)                                        \
     T(a_request_larger_than_the_window_goes_alone_and_is_not_starved)                              \

@@ -38,6 +38,17 @@ static void hold_to(const struct crowd_load *load, const struct crowd_load *max,
         ck_assert_uint_eq(load->bytes, bytes);
 }
 
+static uint64_t narrower(uint64_t a, uint64_t b)
+{
+    return a == 0 ? b : b == 0 ? a : a < b ? a : b;
+}
+
+static struct crowd_load max_of_node(uint32_t node)
+{
+    const struct crowd_load *each = &crowd_watch.max_each, *own = &crowd_watch.max_own[node];
+    return (struct crowd_load){narrower(each->bytes, own->bytes), narrower(each->ops, own->ops)};
+}
+
 /* Whose memory it is that the request READs into or WRITEs from. */
 static bool describe(const struct kedge_fab_wr *wr, struct crowd_posted *out)
 {
@@ -74,8 +85,9 @@ static void watch_one(const struct kedge_fab_wr *wr)
     hold_to(&c->device, &c->max_device, p->bytes);
     if (!c->over_tenant[p->tenant])
         hold_to(&c->tenant[p->tenant], &c->max_tenant[p->tenant], p->bytes);
+    const struct crowd_load max = max_of_node(p->node);
     if (!c->over_node[p->node])
-        hold_to(&c->node[p->node], &c->max_node, p->bytes);
+        hold_to(&c->node[p->node], &max, p->bytes);
     c->posts++;
     c->full += c->max_device.ops != 0 && c->device.ops == c->max_device.ops;
 }
@@ -288,13 +300,40 @@ void crowd_limit(struct crowd *c, enum kedge_window_scope scope, uint32_t tenant
         .window = {.scope = scope, .tenant = tenant, .bytes = bytes, .ops = ops}};
     struct crowd_load *max = scope == KEDGE_WINDOW_DEVICE   ? &crowd_watch.max_device
                              : scope == KEDGE_WINDOW_TENANT ? &crowd_watch.max_tenant[tenant]
-                                                            : &crowd_watch.max_node;
+                                                            : &crowd_watch.max_each;
     *max = (struct crowd_load){bytes, ops};
     if (scope == KEDGE_WINDOW_TENANT)
         crowd_watch.over_tenant[tenant] = true;
     if (scope == KEDGE_WINDOW_DESTINATION)
         memset(crowd_watch.over_node, true, sizeof crowd_watch.over_node);
     ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &set), 0);
+}
+
+void crowd_limit_node(struct crowd *c, uint32_t node, uint64_t bytes, uint64_t ops)
+{
+    struct kedge_command set = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = KEDGE_WINDOW_DESTINATION, .bytes = bytes, .ops = ops}};
+    memcpy(set.window.gid, c->w->node[node].fab->caps.gid, sizeof set.window.gid);
+    crowd_watch.max_own[node] = (struct crowd_load){bytes, ops};
+    crowd_watch.over_node[node] = true;
+    ck_assert_int_eq(kedge_lane_command(c->w->node[0].lane, &set), 0);
+}
+
+static bool find_node_window(const struct crowd *c, uint32_t node, struct kedge_lane_window *out)
+{
+    for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
+        if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, out) &&
+            memcmp(out->gid, c->w->node[node].fab->caps.gid, sizeof out->gid) == 0)
+            return true;
+    return false;
+}
+
+struct kedge_lane_window crowd_node_window(const struct crowd *c, uint32_t node)
+{
+    struct kedge_lane_window n;
+    ck_assert(find_node_window(c, node, &n));
+    return n;
 }
 
 struct kedge_lane_window crowd_window(const struct crowd *c, enum kedge_window_scope scope,
@@ -330,12 +369,9 @@ void crowd_check(const struct crowd *c)
         if (is_within(&n, &seen->tenant[t]))
             seen->over_tenant[t] = false;
     }
-    for (uint32_t f = 0; f < c->w->node[0].config.max_flows; f++)
-        for (uint32_t i = 1; i < WORLD_NODES; i++)
-            if (kedge_lane_window(c->w->node[0].lane, KEDGE_WINDOW_DESTINATION, f, &n) &&
-                memcmp(n.gid, c->w->node[i].fab->caps.gid, 16) == 0 &&
-                is_within(&n, &seen->node[i]))
-                seen->over_node[i] = false;
+    for (uint32_t i = 1; i < WORLD_NODES; i++)
+        if (find_node_window(c, i, &n) && is_within(&n, &seen->node[i]))
+            seen->over_node[i] = false;
 }
 
 void crowd_close(struct crowd *c)

@@ -34,7 +34,8 @@ struct crowd_watch {
     uint64_t lists, refused;
     struct crowd_load device, tenant[WORLD_TENANTS], node[WORLD_NODES];
     /* Held to at each post: */
-    struct crowd_load max_device, max_tenant[WORLD_TENANTS], max_node;
+    struct crowd_load max_device, max_tenant[WORLD_TENANTS];
+    struct crowd_load max_each, max_own[WORLD_NODES]; /* of nodes: the narrower of both */
     /* A limit was lowered, and what had entered before is not all over yet. */
     bool over_tenant[WORLD_TENANTS], over_node[WORLD_NODES];
     uint64_t posts, full; /* posts after which the device's window had no room for one more */
@@ -74,6 +75,10 @@ void crowd_settle(struct crowd *c);
 /* Sets limits, of the lane and of the watch. tenant: for TENANT. */
 void crowd_limit(struct crowd *c, enum kedge_window_scope scope, uint32_t tenant, uint64_t bytes,
                  uint64_t ops);
+/* Likewise, of one node alone. */
+void crowd_limit_node(struct crowd *c, uint32_t node, uint64_t bytes, uint64_t ops);
+/* How the window of a node stands, which is in use. */
+struct kedge_lane_window crowd_node_window(const struct crowd *c, uint32_t node);
 /* The lane counts what the watch counts. */
 void crowd_check(const struct crowd *c);
 struct kedge_lane_window crowd_window(const struct crowd *c, enum kedge_window_scope scope,
