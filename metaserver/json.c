@@ -33,18 +33,6 @@ static int hex(const struct json_at *at, json_t *object, const char *name, bool 
     return 0;
 }
 
-static int decode_gid(const struct json_at *at, json_t *object, uint8_t gid[16])
-{
-    static const uint8_t none[16];
-    json_t *value = json_object_get(object, "gid");
-    if (value == NULL)
-        return json_bad(at, "gid", "is missing");
-    if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
-        memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
-        return json_bad(at, "gid", "must be a unicast IPv6 address");
-    return 0;
-}
-
 static int decode_transports(const struct json_at *at, json_t *object,
                              struct kedge_endpoint_record *r)
 {
@@ -145,7 +133,7 @@ static int decode_endpoint(const struct json_at *at, json_t *object,
                              &incarnation);
     r->incarnation = (uint32_t)incarnation;
     if (status == 0)
-        status = decode_gid(at, object, r->gid);
+        status = json_gid(at, object, "gid", true, r->gid);
     if (status == 0)
         status = decode_transports(at, object, r);
     if (status == 0)
@@ -199,7 +187,7 @@ static int decode_reader(struct json_at *at, json_t *root, const struct kedge_me
     snprintf(at->prefix, sizeof at->prefix, "reader.");
     int status = json_only(at, object, names);
     if (status == 0)
-        status = decode_gid(at, object, out->gid);
+        status = json_gid(at, object, "gid", true, out->gid);
     if (status == 0)
         status = json_number(at, object, "qpn", true, 1, 0xffffff, &qpn);
     if (status == 0)

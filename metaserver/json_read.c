@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "metaserver/json.h"
 
 int json_bad(const struct json_at *at, const char *field, const char *detail)
@@ -87,5 +88,20 @@ int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
     }
     *out = root;
     *incarnation = (uint32_t)number;
+    return 0;
+}
+
+int json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
+             uint8_t out[16])
+{
+    static const uint8_t none[16];
+    json_t *value = json_object_get(object, name);
+    uint8_t gid[16];
+    if (value == NULL)
+        return required ? json_bad(at, name, "is missing") : 0;
+    if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
+        memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
+        return json_bad(at, name, "must be a unicast IPv6 address");
+    memcpy(out, gid, sizeof gid);
     return 0;
 }

@@ -30,5 +30,8 @@ int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
 /* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
 int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
                 uint64_t min, uint64_t max, uint64_t *out);
+/* A GID of some endpoint, likewise. */
+int json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
+             uint8_t out[16]);
 
 #endif

@@ -83,7 +83,7 @@ void rest_get_configuration(struct call *c)
         begin_stream(c, status, watch);
     } else {
         c->answer->revision = kedge_settings_revision(c->s->settings);
-        kedge_json_write_document(c->body, c->s->settings);
+        kedge_json_write_document(c->body, c->s->settings, c->s->meta);
         kedge_json_write_document_end(c->body, c->s->settings, c->id);
         kedge_text_printf(c->body, "\n");
     }

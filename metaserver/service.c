@@ -70,6 +70,8 @@ void kedge_service_tick(struct kedge_service *s, uint64_t now)
     const char *ids[BATCH];
     struct kedge_errbuf err;
     kedge_service_lapse(s, now);
+    if (s->settings != NULL && kedge_service_look_at_places(s))
+        kedge_watches_wake(s);
     kedge_watches_beat(s, now);
     if (now < s->store_retry_at)
         return;

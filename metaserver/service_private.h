@@ -24,6 +24,8 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
 /* Stores and applies what was planned, and tells those who watch. 0, or -EROFS as above. */
 int kedge_service_change(struct kedge_service *s, const struct kedge_setting_change *change,
                          uint64_t now, struct kedge_errbuf *err);
+/* Whether nodes that windows name have come, gone, or have other GIDs than at the last look. */
+bool kedge_service_look_at_places(struct kedge_service *s);
 /* Fills s->settings from the store. */
 int kedge_service_load_settings(struct kedge_service *s, struct kedge_errbuf *err);
 /* A write that a client asked for has failed: counted and logged. Returns -EROFS. */

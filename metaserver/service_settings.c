@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "destinations.h"
 #include "metaserver/settings_json.h"
 #include "service_private.h"
 
@@ -133,6 +134,13 @@ static int write_change(struct kedge_service *s, const struct kedge_setting_chan
     return status;
 }
 
+bool kedge_service_look_at_places(struct kedge_service *s)
+{
+    const uint64_t before = s->places;
+    s->places = destinations_hash(s->settings, s->meta);
+    return s->places != before;
+}
+
 int kedge_service_change(struct kedge_service *s, const struct kedge_setting_change *change,
                          uint64_t now, struct kedge_errbuf *err)
 {
@@ -150,6 +158,7 @@ int kedge_service_change(struct kedge_service *s, const struct kedge_setting_cha
               : change->has               ? "replaced"
                                           : "deleted",
               change->who);
+    (void)kedge_service_look_at_places(s);
     kedge_watches_wake(s);
     return 0;
 }

@@ -225,10 +225,38 @@ static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fa
                    {"mrs", t->mrs},
                    {"memory_bytes", t->memory_bytes},
                    {"window_bytes", t->window_bytes},
-                   {"window_ops", t->window_ops}};
+                   {"window_ops", t->window_ops},
+                   {"control_ops_per_s", t->control_ops_per_s}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].value > KEDGE_SETTING_NUMBER_MAX)
             return bad(fault, -EINVAL, numbers[i].name, "must be at most 9007199254740992");
+    return 0;
+}
+
+bool kedge_window_has_gid(const struct kedge_window *w)
+{
+    static const uint8_t none[sizeof w->gid];
+    return memcmp(w->gid, none, sizeof none) != 0;
+}
+
+/* Which one, of windows that are for one destination alone. */
+static int validate_destination(const struct kedge_window *w, struct kedge_fault *fault)
+{
+    const bool node = w->node[0] != '\0', gid = kedge_window_has_gid(w), pool = w->pool[0] != '\0';
+    if (w->scope != KEDGE_WINDOW_DESTINATION && (node || gid || pool))
+        return bad(fault, -EINVAL,
+                   node  ? "node"
+                   : gid ? "gid"
+                         : "pool",
+                   "is for the scope destination alone");
+    if (node && gid)
+        return bad(fault, -EINVAL, "gid", "names the destination, as node does: say one of them");
+    if (pool && !node && !gid)
+        return bad(fault, -EINVAL, "pool", "is for a window that names a node or a gid");
+    if (node && !kedge_setting_is_name(w->node, sizeof w->node - 1))
+        return bad(fault, -EINVAL, "node", "is no node's id");
+    if (pool && !kedge_setting_is_name(w->pool, KEDGE_POOL_NAME_MAX))
+        return bad(fault, -EINVAL, "pool", "is no pool's name");
     return 0;
 }
 
@@ -241,6 +269,9 @@ static int validate_window(struct kedge_setting *setting, struct kedge_fault *fa
         return bad(fault, -EINVAL, "tenant", "is for the scope tenant alone");
     if (w->tenant[0] != '\0' && !kedge_setting_is_name(w->tenant, KEDGE_TENANT_NAME_MAX))
         return bad(fault, -EINVAL, "tenant", "is no tenant's name");
+    int status = validate_destination(w, fault);
+    if (status != 0)
+        return status;
     if (w->bytes > KEDGE_SETTING_NUMBER_MAX)
         return bad(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
     if (w->ops > KEDGE_SETTING_NUMBER_MAX)
@@ -281,7 +312,8 @@ static bool same_tenant(const struct kedge_setting *one, const struct kedge_sett
     const struct kedge_tenant *a = &one->tenant, *b = &other->tenant;
     bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
                 a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
-                a->window_bytes == b->window_bytes && a->window_ops == b->window_ops;
+                a->window_bytes == b->window_bytes && a->window_ops == b->window_ops &&
+                a->control_ops_per_s == b->control_ops_per_s;
     for (uint32_t i = 0; same && i < a->uid_count; i++)
         same = a->uids[i].first == b->uids[i].first && a->uids[i].last == b->uids[i].last;
     return same;
@@ -290,8 +322,9 @@ static bool same_tenant(const struct kedge_setting *one, const struct kedge_sett
 static bool same_window(const struct kedge_setting *one, const struct kedge_setting *other)
 {
     const struct kedge_window *a = &one->window, *b = &other->window;
-    return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 && a->bytes == b->bytes &&
-           a->ops == b->ops;
+    return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 &&
+           strcmp(a->node, b->node) == 0 && memcmp(a->gid, b->gid, sizeof a->gid) == 0 &&
+           strcmp(a->pool, b->pool) == 0 && a->bytes == b->bytes && a->ops == b->ops;
 }
 
 static int check_match(const struct kedge_setting *there, const struct kedge_setting_match *match,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "destinations.h"
 #include "held_json.h"
 #include "json_read.h"
 #include "node_json.h"
@@ -59,8 +60,9 @@ static int bound(const struct json_at *at, json_t *root, const char *name, uint6
 
 static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_tenant *t)
 {
-    static const char *const names[] = {"uids",         "sessions",     "vqps",       "mrs",
-                                        "memory_bytes", "window_bytes", "window_ops", NULL};
+    static const char *const names[] = {"uids",       "sessions",          "vqps",
+                                        "mrs",        "memory_bytes",      "window_bytes",
+                                        "window_ops", "control_ops_per_s", NULL};
     int status = json_only(at, root, names);
     if (status == 0)
         status = decode_uids(at, root, t);
@@ -74,23 +76,42 @@ static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_te
         status = bound(at, root, "memory_bytes", &t->memory_bytes);
     if (status == 0)
         status = bound(at, root, "window_bytes", &t->window_bytes);
-    return status == 0 ? bound(at, root, "window_ops", &t->window_ops) : status;
+    if (status == 0)
+        status = bound(at, root, "window_ops", &t->window_ops);
+    return status == 0 ? bound(at, root, "control_ops_per_s", &t->control_ops_per_s) : status;
+}
+
+/* A name, if it is there, of up to max characters; out has room for the NUL too. */
+static int name_of(const struct json_at *at, json_t *root, const char *field, uint32_t max,
+                   const char *must, char *out)
+{
+    json_t *value = json_object_get(root, field);
+    const char *name = json_string_value(value);
+    if (value == NULL)
+        return 0;
+    if (name == NULL || !kedge_setting_is_name(name, max))
+        return json_bad(at, field, must);
+    memcpy(out, name, strlen(name) + 1);
+    return 0;
 }
 
 static int decode_window(const struct json_at *at, json_t *root, struct kedge_window *w)
 {
-    static const char *const names[] = {"scope", "tenant", "bytes", "ops", NULL};
-    json_t *tenant = json_object_get(root, "tenant");
+    static const char *const names[] = {"scope", "tenant", "node", "gid",
+                                        "pool",  "bytes",  "ops",  NULL};
     const char *scope = json_string_value(json_object_get(root, "scope"));
     int status = json_only(at, root, names);
     if (status == 0 && (scope == NULL || kedge_window_scope_parse(scope, &w->scope) != 0))
         status = json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
-    if (status == 0 && tenant != NULL) {
-        const char *name = json_string_value(tenant);
-        if (name == NULL || !kedge_setting_is_name(name, KEDGE_TENANT_NAME_MAX))
-            return json_bad(at, "tenant", "must be a tenant's name");
-        snprintf(w->tenant, sizeof w->tenant, "%s", name);
-    }
+    if (status == 0)
+        status = name_of(at, root, "tenant", KEDGE_TENANT_NAME_MAX, "must be a tenant's name",
+                         w->tenant);
+    if (status == 0)
+        status = name_of(at, root, "node", sizeof w->node - 1, "must be a node's id", w->node);
+    if (status == 0)
+        status = json_gid(at, root, "gid", false, w->gid);
+    if (status == 0)
+        status = name_of(at, root, "pool", KEDGE_POOL_NAME_MAX, "must be a pool's name", w->pool);
     if (status == 0)
         status = bound(at, root, "bytes", &w->bytes);
     return status == 0 ? bound(at, root, "ops", &w->ops) : status;
@@ -156,9 +177,16 @@ int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, co
 
 static void write_window(struct kedge_text *out, const struct kedge_window *w)
 {
+    char gid[KEDGE_GID_TEXT];
     kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
     if (w->tenant[0] != '\0')
         kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+    if (w->node[0] != '\0')
+        kedge_text_printf(out, ",\"node\":\"%s\"", w->node);
+    if (kedge_window_has_gid(w))
+        kedge_text_printf(out, ",\"gid\":\"%s\"", kedge_gid_format(w->gid, gid));
+    if (w->pool[0] != '\0')
+        kedge_text_printf(out, ",\"pool\":\"%s\"", w->pool);
     kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
 }
 
@@ -175,9 +203,10 @@ static void write_tenant(struct kedge_text *out, const struct kedge_tenant *t)
     }
     kedge_text_printf(out, "],\"sessions\":%" PRIu64 ",\"vqps\":%" PRIu64 ",\"mrs\":%" PRIu64,
                       t->sessions, t->vqps, t->mrs);
-    kedge_text_printf(
-        out, ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64 ",\"window_ops\":%" PRIu64,
-        t->memory_bytes, t->window_bytes, t->window_ops);
+    kedge_text_printf(out,
+                      ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64
+                      ",\"window_ops\":%" PRIu64 ",\"control_ops_per_s\":%" PRIu64,
+                      t->memory_bytes, t->window_bytes, t->window_ops, t->control_ops_per_s);
 }
 
 static void write_members(struct kedge_text *out, const struct kedge_setting *s)
@@ -275,12 +304,37 @@ void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_
     kedge_text_printf(out, "}");
 }
 
+static void write_gids(struct kedge_text *out, const struct kedge_meta *m, const char *node)
+{
+    uint8_t gids[KEDGE_STORE_NODE_ENDPOINTS][16];
+    char gid[KEDGE_GID_TEXT];
+    uint32_t count = destinations_of(m, node, gids);
+    kedge_text_printf(out, ",\"gids\":[");
+    for (uint32_t i = 0; i < count; i++)
+        kedge_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(gids[i], gid));
+    kedge_text_printf(out, "]");
+}
+
+/* As it is shown, with what an agent needs of others; but for its end. */
+static void write_told(struct kedge_text *out, const struct kedge_settings *s,
+                       const struct kedge_meta *m, const struct kedge_setting *item)
+{
+    const struct kedge_setting *pool =
+        item->kind == KEDGE_TENANT ? kedge_settings_pool_of(s, item->name) : NULL;
+    write_open(out, item);
+    if (pool != NULL)
+        kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+    if (item->kind == KEDGE_WINDOW && item->window.node[0] != '\0')
+        write_gids(out, m, item->window.node);
+}
+
+/* node: of pools alone. */
 static void write_array(struct kedge_text *out, const struct kedge_settings *s,
-                        enum kedge_setting_kind kind, const struct kedge_node *node)
+                        const struct kedge_meta *m, enum kedge_setting_kind kind,
+                        const struct kedge_node *node)
 {
     const struct kedge_setting *tokens[KEDGE_WORKER_TOKENS_MAX];
     const struct kedge_setting *item = NULL;
-    const struct kedge_setting *pool = NULL;
     uint32_t token_count = kind == KEDGE_TENANT ? kedge_settings_worker_tokens(s, tokens) : 0;
     const char *after = "", *comma = "";
     kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
@@ -289,11 +343,7 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
         if (kind == KEDGE_POOL && !kedge_labels_match(&node->labels, &item->pool.nodes))
             continue;
         kedge_text_printf(out, "%s", comma);
-        write_open(out, item);
-        if (kind == KEDGE_TENANT)
-            pool = kedge_settings_pool_of(s, item->name);
-        if (pool != NULL)
-            kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+        write_told(out, s, m, item);
         if (kind == KEDGE_TENANT)
             token_json_write_for_agents(out, tokens, token_count, item->name);
         kedge_text_printf(out, "}");
@@ -302,11 +352,12 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
     kedge_text_printf(out, "]");
 }
 
-void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s)
+void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s,
+                               const struct kedge_meta *m)
 {
     kedge_text_printf(out, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
-    write_array(out, s, KEDGE_TENANT, NULL);
-    write_array(out, s, KEDGE_WINDOW, NULL);
+    write_array(out, s, m, KEDGE_TENANT, NULL);
+    write_array(out, s, m, KEDGE_WINDOW, NULL);
 }
 
 void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
@@ -316,6 +367,6 @@ void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_se
     kedge_text_printf(out, ",\"node\":{");
     node_json_write(out, n);
     kedge_text_printf(out, "}");
-    write_array(out, s, KEDGE_POOL, n);
+    write_array(out, s, NULL, KEDGE_POOL, n);
     kedge_text_printf(out, "}");
 }

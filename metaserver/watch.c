@@ -21,7 +21,7 @@ enum {
 struct kedge_watch_document {
     struct kedge_service *s;
     unsigned users;
-    uint64_t revision;
+    uint64_t revision, places;
     struct kedge_text text;
 };
 
@@ -32,6 +32,7 @@ struct kedge_watch {
     bool answers;                          /* and is the node's agent, which is asked questions */
     bool known;                            /* the client has something */
     uint64_t revision;                     /* which is this */
+    uint64_t places;                       /* as the service had it then */
     char node[KEDGE_STORE_ID_BYTES];       /* of the configuration */
     struct kedge_watch_filter filter;      /* of the trail */
     struct kedge_watch_document *document; /* that is being sent */
@@ -166,7 +167,8 @@ void kedge_watch_free(struct kedge_watch *w)
 static struct kedge_watch_document *present(struct kedge_service *s)
 {
     struct kedge_watch_document *d = s->document;
-    if (d != NULL && d->revision == kedge_settings_revision(s->settings)) {
+    if (d != NULL && d->revision == kedge_settings_revision(s->settings) &&
+        d->places == s->places) {
         d->users++;
         return d;
     }
@@ -174,9 +176,9 @@ static struct kedge_watch_document *present(struct kedge_service *s)
     if (d == NULL)
         return NULL;
     *d = (struct kedge_watch_document){
-        .s = s, .users = 1, .revision = kedge_settings_revision(s->settings)};
+        .s = s, .users = 1, .revision = kedge_settings_revision(s->settings), .places = s->places};
     kedge_text_init(&d->text, DOCUMENT_BYTES);
-    kedge_json_write_document(&d->text, s->settings);
+    kedge_json_write_document(&d->text, s->settings, s->meta);
     if (d->text.error != 0) {
         kedge_text_fini(&d->text);
         free(d);
@@ -191,7 +193,8 @@ static int next_configuration(struct kedge_watch *w, const char **bytes, size_t 
     struct kedge_meta_view view;
     if (kedge_meta_show(w->s->meta, w->node, 0, &view) != 0)
         return -ECANCELED;
-    if (w->known && w->revision == kedge_settings_revision(w->s->settings))
+    if (w->known && w->revision == kedge_settings_revision(w->s->settings) &&
+        w->places == w->s->places)
         return 0;
     w->document = present(w->s);
     if (w->document == NULL)
@@ -204,6 +207,7 @@ static int next_configuration(struct kedge_watch *w, const char **bytes, size_t 
     w->has_end = true;
     w->known = true;
     w->revision = w->document->revision;
+    w->places = w->document->places;
     *bytes = w->document->text.data;
     *length = w->document->text.length;
     return 0;

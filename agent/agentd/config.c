@@ -107,6 +107,8 @@ static const struct option tenant_options[] = {
     {"tenant NAME", "vqps", A_COUNT, OF(vqps), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
     {"tenant NAME", "memory", A_SIZE, OF(memory), 65536, 1ull << 48, "1GiB", "of all arenas"},
     {"tenant NAME", "mrs", A_COUNT, OF(mrs), 0, 1ull << 32, "0", "of all sessions; 0: no bound"},
+    {"tenant NAME", "control_ops_per_s", A_COUNT, OF(control_ops_per_s), 0, 1 << 30, "0",
+     "what workers ask for beside data operations; 0: no bound"},
     {"tenant NAME", "window_bytes", A_SIZE, OF(window.bytes), 0, 1ull << 48, "0",
      "in flight at a time; 0: no limit"},
     {"tenant NAME", "window_ops", A_COUNT, OF(window.ops), 0, 1 << 30, "0", "requests in flight"},

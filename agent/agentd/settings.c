@@ -136,6 +136,7 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
         (status = bound(object, t->name, "sessions", &t->sessions, why)) != 0 ||
         (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
         (status = number(object, t->name, "mrs", &t->mrs, why)) != 0 ||
+        (status = number(object, t->name, "control_ops_per_s", &t->control_ops_per_s, why)) != 0 ||
         (status = bound(object, t->name, "memory_bytes", &t->memory, why)) != 0 ||
         (status = number(object, t->name, "window_bytes", &w.most.bytes, why)) != 0 ||
         (status = number(object, t->name, "window_ops", &w.most.ops, why)) != 0)
@@ -145,13 +146,47 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
 
 /* ---- windows */
 
+static int add_gid(const json_t *value, struct agentd_window *w, struct kedge_errbuf *why)
+{
+    static const uint8_t none[16];
+    const char *text = json_string_value(value);
+    if (w->gids == AGENTD_WINDOW_GIDS)
+        return kedge_err(why, -EINVAL, "window %s: a node has at most %d GIDs", w->name,
+                         AGENTD_WINDOW_GIDS);
+    uint8_t *gid = w->gid[w->gids];
+    if (text == NULL || kedge_gid_parse(text, gid) != 0 || memcmp(gid, none, sizeof none) == 0)
+        return kedge_err(why, -EINVAL, "window %s: that is no GID", w->name);
+    w->gids++;
+    return 0;
+}
+
+/* Which one, if it is for one alone. */
+static int decode_destination(const json_t *object, struct agentd_window *w,
+                              struct kedge_errbuf *why)
+{
+    const json_t *gids = json_object_get(object, "gids"), *gid = json_object_get(object, "gid");
+    int status = 0;
+    if (json_object_get(object, "node") != NULL) {
+        w->one = true;
+        status = name(object, "node", sizeof w->node, w->node, why);
+        for (size_t i = 0; i < json_array_size(gids) && status == 0; i++)
+            status = add_gid(json_array_get(gids, i), w, why);
+    } else if (gid != NULL) {
+        w->one = true;
+        status = add_gid(gid, w, why);
+    }
+    if (status == 0 && json_object_get(object, "pool") != NULL)
+        status = name(object, "pool", sizeof w->pool, w->pool, why);
+    return status;
+}
+
 static int decode_window(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
 {
     static const char *const scopes[] = {"device", "destination", "tenant"};
     const char *scope = json_string_value(json_object_get(object, "scope"));
     struct agentd_window w = {.scope = AGENTD_DEVICE};
-    char of[AGENTD_TEXT];
-    int status = name(object, "name", sizeof of, of, why);
+    const char *of = w.name;
+    int status = name(object, "name", sizeof w.name, w.name, why);
     if (status != 0)
         return status;
     int i = 0;
@@ -162,6 +197,8 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
     w.scope = (enum agentd_window_scope)i;
     if (w.scope == AGENTD_TENANT &&
         (status = name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
+        return status;
+    if (w.scope == AGENTD_DESTINATION && (status = decode_destination(object, &w, why)) != 0)
         return status;
     if ((status = number(object, of, "bytes", &w.most.bytes, why)) != 0 ||
         (status = number(object, of, "ops", &w.most.ops, why)) != 0)
@@ -175,10 +212,46 @@ struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
     struct agentd_limits least = {0};
     for (uint32_t i = 0; i < s->windows; i++) {
         const struct agentd_window *w = &s->window[i];
-        if (w->scope == scope && (scope != AGENTD_TENANT || strcmp(w->tenant, tenant) == 0))
+        if (w->scope == scope && !w->one &&
+            (scope != AGENTD_TENANT || strcmp(w->tenant, tenant) == 0))
             least = agentd_narrower(least, w->most);
     }
     return least;
+}
+
+/* False: there is no room for one more. */
+static bool narrow(struct agentd_destination *out, uint32_t *count, const uint8_t gid[16],
+                   struct agentd_limits most)
+{
+    uint32_t i = 0;
+    while (i < *count && memcmp(out[i].gid, gid, sizeof out[i].gid) != 0)
+        i++;
+    if (i == AGENTD_DESTINATIONS)
+        return false;
+    if (i == *count) {
+        out[i] = (struct agentd_destination){.most = {0}};
+        memcpy(out[i].gid, gid, sizeof out[i].gid);
+        ++*count;
+    }
+    out[i].most = agentd_narrower(out[i].most, most);
+    return true;
+}
+
+uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint32_t count,
+                                      const char *pool,
+                                      struct agentd_destination out[AGENTD_DESTINATIONS],
+                                      uint32_t *left)
+{
+    uint32_t found = 0;
+    *left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct agentd_window *w = &windows[i];
+        if (!w->one || (w->pool[0] != '\0' && strcmp(w->pool, pool) != 0))
+            continue;
+        for (uint32_t k = 0; k < w->gids; k++)
+            *left += !narrow(out, &found, w->gid[k], w->most);
+    }
+    return found;
 }
 
 /* ---- this node, and pools: older metaservers say nothing of them */

@@ -72,8 +72,8 @@ _rdmactl_words() { # word so far
         _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;
-    "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= ;;
-    "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= bytes= ops= ;;
+    "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= control_ops_per_s= ;;
+    "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= node= gid= pool= bytes= ops= ;;
     "pool set "* | "pool create "*)
         echo nodes= tenants= number= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= dcis= spares= \
             mr_lease_ms= grace_ms= ;;

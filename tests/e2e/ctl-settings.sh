@@ -40,7 +40,7 @@ does "the list of tenants" tenant list
 shows '^NAME +UIDS +SESSIONS +VQPS +MRS +MEMORY$'
 shows '^web +1000,2000-2999 +64 +4096 +- +4GiB$'
 does "a wide one" tenant list -o wide
-shows 'WINDOW OPS +REVISION$'
+shows 'WINDOW OPS +CONTROL OPS/S +REVISION$'
 does "one for programs" window list -o json
 [[ $(jq -r '.windows[0].tenant' "$work/out") == web ]] || fail "$(cat "$work/out")"
 does "the trail" event list
@@ -96,11 +96,25 @@ echo '[' >"$work/wrong.json"
 refuses 2 'not JSON: line' apply -f "$work/wrong.json"
 refuses 2 'cannot be read: No such file' apply -f "$work/nothing.json"
 
+does "a tenant's control operations" tenant set web control_ops_per_s=1000
+does "are shown" tenant get web
+shows '^control_ops_per_s 1000$'
+does "a window of one node" window set of-one scope=destination node=host-17 ops=8
+does "can be of one GID instead" window set of-one node= gid=fd00::17
+does "it has that alone" window list
+shows '^of-one +destination +- +- +fd00::17 +- +8$'
+does "and of one pool" window set of-one pool=fast
+does "which is shown" window get of-one -o json
+[[ $(jq -c '[.node, .gid, .pool]' "$work/out") == '[null,"fd00::17","fast"]' ]] || fail "$(cat "$work/out")"
+refuses 2 'gid: names the destination, as node does' window set of-one node=host-17
+refuses 2 'node: is for the scope destination alone' window set all node=host-17
+does "it goes" window delete of-one
+
 stop
 code=0
 wait "$all" || code=$?
 [[ $code == 7 ]] || fail "the watcher ended with $code"
-grep -q 'the stream has ended; go on with --revision 8' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
+grep -q 'the stream has ended; go on with --revision 13' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
 wait "$windows" || true
 ok "a watcher whose metaserver ends says how to go on"
 refuses 7 'is kedge-metad running' tenant list

@@ -32,6 +32,30 @@ static void check_pools(const struct agentd_settings *s)
     }
 }
 
+static void check_window(const struct agentd_window *w)
+{
+    check_text(w->name, sizeof w->name);
+    check_text(w->tenant, sizeof w->tenant);
+    check_text(w->node, sizeof w->node);
+    check_text(w->pool, sizeof w->pool);
+    KEDGE_ASSERT(w->most.bytes != 0 || w->most.ops != 0);
+    KEDGE_ASSERT(w->gids <= AGENTD_WINDOW_GIDS && (w->one || w->gids == 0));
+    KEDGE_ASSERT(w->scope == AGENTD_DESTINATION || !w->one);
+}
+
+static void check_destinations(const struct agentd_settings *s)
+{
+    static struct agentd_destination found[AGENTD_DESTINATIONS];
+    uint32_t left;
+    uint32_t count = agentd_settings_destinations(s->window, s->windows, "default", found, &left);
+    KEDGE_ASSERT(count <= AGENTD_DESTINATIONS && (left == 0 || count == AGENTD_DESTINATIONS));
+    for (uint32_t i = 0; i < count; i++) {
+        KEDGE_ASSERT(found[i].most.bytes != 0 || found[i].most.ops != 0);
+        for (uint32_t k = 0; k < i; k++)
+            KEDGE_ASSERT(memcmp(found[i].gid, found[k].gid, sizeof found[i].gid) != 0);
+    }
+}
+
 static void check(const struct agentd_settings *s)
 {
     KEDGE_ASSERT(s->tenants <= AGENTD_TENANTS && s->windows <= AGENTD_WINDOWS);
@@ -46,10 +70,9 @@ static void check(const struct agentd_settings *s)
         KEDGE_ASSERT(t->sessions > 0 && t->memory > 0);
         (void)agentd_settings_window(s, AGENTD_TENANT, t->name);
     }
-    for (uint32_t i = 0; i < s->windows; i++) {
-        check_text(s->window[i].tenant, sizeof s->window[i].tenant);
-        KEDGE_ASSERT(s->window[i].most.bytes != 0 || s->window[i].most.ops != 0);
-    }
+    for (uint32_t i = 0; i < s->windows; i++)
+        check_window(&s->window[i]);
+    check_destinations(s);
     KEDGE_ASSERT(s->node.cordoned || !s->node.draining);
     KEDGE_ASSERT(s->node.grace_ms < UINT64_MAX / 1000000);
     check_text(s->node.reason, sizeof s->node.reason);

@@ -18,13 +18,17 @@ static void check_tenant(const struct kedge_tenant *t)
     KEDGE_ASSERT(t->sessions <= KEDGE_SETTING_NUMBER_MAX && t->vqps <= KEDGE_SETTING_NUMBER_MAX);
     KEDGE_ASSERT(t->mrs <= KEDGE_SETTING_NUMBER_MAX && t->window_ops <= KEDGE_SETTING_NUMBER_MAX);
     KEDGE_ASSERT(t->window_bytes <= KEDGE_SETTING_NUMBER_MAX);
+    KEDGE_ASSERT(t->control_ops_per_s <= KEDGE_SETTING_NUMBER_MAX);
     KEDGE_ASSERT(t->memory_bytes == 0 || (t->memory_bytes >= KEDGE_TENANT_MEMORY_MIN &&
                                           t->memory_bytes <= KEDGE_SETTING_NUMBER_MAX));
 }
 
 static void check_window(const struct kedge_window *w)
 {
+    const bool node = w->node[0] != '\0', gid = kedge_window_has_gid(w);
     KEDGE_ASSERT((w->scope == KEDGE_WINDOW_TENANT) == (w->tenant[0] != '\0'));
+    KEDGE_ASSERT(w->scope == KEDGE_WINDOW_DESTINATION || (!node && !gid));
+    KEDGE_ASSERT(!(node && gid) && (node || gid || w->pool[0] == '\0'));
     KEDGE_ASSERT(w->bytes <= KEDGE_SETTING_NUMBER_MAX && w->ops <= KEDGE_SETTING_NUMBER_MAX);
 }
 

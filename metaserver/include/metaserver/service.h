@@ -67,6 +67,7 @@ struct kedge_service {
     struct kedge_watch_document *document; /* the newest that is being sent, or NULL */
     struct kedge_asks asks;                /* of agents */
     LIST_HEAD(, kedge_held) held;          /* what clients ask of them */
+    uint64_t places; /* a hash of the GIDs of nodes that windows name; 0: none names one */
     struct kedge_service_endpoint endpoint;
     uint64_t node_lease_ns;
     struct kedge_service_counters count;

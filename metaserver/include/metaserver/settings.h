@@ -68,14 +68,19 @@ struct kedge_tenant {
     struct kedge_uid_range uids[KEDGE_TENANT_UIDS]; /* ascending, apart */
     uint64_t sessions, vqps, mrs, memory_bytes;
     uint64_t window_bytes, window_ops; /* in flight */
+    uint64_t control_ops_per_s;
 };
 
 enum kedge_window_scope { KEDGE_WINDOW_DEVICE, KEDGE_WINDOW_DESTINATION, KEDGE_WINDOW_TENANT };
 
-/* What may be in flight; 0: no bound. */
+/* What may be in flight; 0: no bound. Of destinations, one alone may be named: a node, which need
+ * not be known, or a GID; and the pool in which it is a destination. */
 struct kedge_window {
     enum kedge_window_scope scope;
     char tenant[KEDGE_SETTING_NAME_BYTES]; /* "" unless that is the scope */
+    char node[KEDGE_SETTING_NAME_BYTES];   /* "": none */
+    uint8_t gid[16];                       /* zero: none */
+    char pool[KEDGE_POOL_NAME_MAX + 1];    /* "": whatever pool */
     uint64_t bytes, ops;
 };
 
@@ -198,6 +203,9 @@ const char *kedge_pool_number_name(enum kedge_pool_number number); /* "sessions_
 int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out);
 int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out);
 int kedge_scope_parse(const char *name, enum kedge_scope *out);
+
+/* Whether a window is of the destination with one GID. */
+bool kedge_window_has_gid(const struct kedge_window *w);
 
 /* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
 bool kedge_setting_is_name(const char *name, uint32_t max);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/text.h"
+#include "metaserver/core.h"
 #include "metaserver/settings.h"
 
 /* PUT /v1/tenants/{name} and so on: a body without name and revision.
@@ -31,8 +32,10 @@ void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setti
 /* Appends an entry of the trail. */
 void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
 /* Appends what an agent is told: first what is the same for all, then what is said of its node and
- * the pools that are for it. Of tokens only the hashes of workers'. */
-void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s);
+ * the pools that are for it. Of tokens only the hashes of workers'. Windows that name a node have
+ * its GIDs, as far as it is registered in m. */
+void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s,
+                               const struct kedge_meta *m);
 void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
                                    const char *node);
 

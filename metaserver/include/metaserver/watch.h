@@ -31,9 +31,9 @@ struct kedge_watch_filter {
 bool kedge_watch_wants(const struct kedge_watch_filter *filter,
                        const struct kedge_setting_change *change);
 
-/* The configuration of a node: at once unless `known` and its revision is this one, then whenever
- * it changes. token: what s->wake() is called with when there may be more. 0 and *out; -EAGAIN:
- * there are s->max_watches; -ENOMEM. */
+/* The configuration of a node: at once unless `known` and its revision is this one and no window
+ * names a node, then whenever it changes, or the GIDs of such a node. token: what s->wake() is
+ * called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches; -ENOMEM. */
 int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
                               uint64_t revision, void *token, uint64_t now,
                               struct kedge_watch **out);

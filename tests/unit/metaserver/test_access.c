@@ -255,7 +255,7 @@ START_TEST(agents_are_told_the_hashes_of_workers_tokens_and_workers_may_nothing)
     ck_assert(says("the token's is worker of tenant web"));
     ck_assert_int_eq(ask_local("DELETE", "/v1/tenants/web", ""), 409);
     ck_assert_int_eq(ask_local("GET", "/v1/nodes/n1/configuration", ""), 200);
-    ck_assert(says("\"window_ops\":0,\"tokens\":[{\"sha256\":\"") &&
+    ck_assert(says("\"control_ops_per_s\":0,\"tokens\":[{\"sha256\":\"") &&
               says("\",\"expires_ms\":1801353600000}]}"));
     ck_assert(!says(bearer + strlen("Bearer kedge_w_")) && !says("secret"));
     ck_assert_int_eq(ask_local("GET", "/v1/tenants/web", ""), 200);

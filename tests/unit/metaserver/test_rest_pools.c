@@ -140,8 +140,9 @@ START_TEST(an_agent_is_told_which_pool_a_tenant_has)
                          "{\"nodes\":{\"zone\":\"a\"},\"number\":513,\"mr_lease_ms\":50,"
                          "\"tenants\":[\"red\"]}"),
                      201);
-    shows("/v1/nodes/n1/configuration", "\"window_ops\":0},{\"name\":\"red\"");
-    shows("/v1/nodes/n1/configuration", "\"window_ops\":0,\"pool\":\"gold\"}]");
+    shows("/v1/nodes/n1/configuration",
+          "\"window_ops\":0,\"control_ops_per_s\":0},{\"name\":\"red\"");
+    shows("/v1/nodes/n1/configuration", "\"control_ops_per_s\":0,\"pool\":\"gold\"}]");
     shows("/v1/nodes/n1/configuration", "\"pools\":[]"); /* its node has no such pool */
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
     shows("/v1/nodes/n1/configuration", "\"number\":513,\"mr_lease_ms\":50,");

@@ -11,7 +11,7 @@ START_TEST(a_tenant_is_created_shown_replaced_and_deleted)
     ck_assert_uint_eq(answer.revision, 1);
     ck_assert(says("{\"name\":\"web\",\"revision\":1,\"uids\":[5,\"10-12\"],\"sessions\":3,"
                    "\"vqps\":0,\"mrs\":0,\"memory_bytes\":0,\"window_bytes\":0,"
-                   "\"window_ops\":0}"));
+                   "\"window_ops\":0,\"control_ops_per_s\":0}"));
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[],\"mrs\":9007199254740992}"), 200);
     ck_assert_uint_eq(answer.revision, 2);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"mrs\":9007199254740992,\"uids\":[]}"), 200);
@@ -62,6 +62,20 @@ START_TEST(what_is_malformed_is_named_by_its_path)
         {"/v1/windows/w", "{\"scope\":\"device\",\"tenant\":\"web\"}", "tenant"},
         {"/v1/windows/w", "{\"scope\":\"device\",\"bytes\":true}", "bytes"},
         {"/v1/windows/w", "{\"scope\":\"device\",\"surprise\":1}", "surprise"},
+        {"/v1/windows/w", "{\"scope\":\"device\",\"node\":\"n1\"}", "node"},
+        {"/v1/windows/w", "{\"scope\":\"device\",\"gid\":\"fd00::1\"}", "gid"},
+        {"/v1/windows/w", "{\"scope\":\"device\",\"pool\":\"default\"}", "pool"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"pool\":\"default\"}", "pool"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"n1\",\"gid\":\"fd00::1\"}", "gid"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"N1\"}", "node"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"node\":[\"n1\"]}", "node"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"\"}", "node"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"gid\":\"::\"}", "gid"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"gid\":\"ff02::1\"}", "gid"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"gid\":7}", "gid"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"n1\",\"pool\":\"P\"}", "pool"},
+        {"/v1/windows/w", "{\"scope\":\"destination\",\"gids\":[\"fd00::1\"]}", "gids"},
+        {"/v1/tenants/web", "{\"uids\":[],\"control_ops_per_s\":-1}", "control_ops_per_s"},
     };
     char field[64];
     setup();
@@ -73,6 +87,36 @@ START_TEST(what_is_malformed_is_named_by_its_path)
                       wrong[i].json, kedge_text_str(&body));
     }
     ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_window_names_one_destination_and_another_when_it_is_changed)
+{
+    setup();
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"destination\",\"ops\":9}"), 201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"n1\",\"ops\":9}"), 200);
+    ck_assert(says("{\"name\":\"w\",\"revision\":2,\"scope\":\"destination\",\"node\":\"n1\","
+                   "\"bytes\":0,\"ops\":9}"));
+    ck_assert_int_eq(
+        ask("PUT", "/v1/windows/w", "{\"scope\":\"destination\",\"gid\":\"fd00:0::1\",\"ops\":9}"),
+        200);
+    ck_assert(says("\"gid\":\"fd00::1\"") && !says("node"));
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w",
+                         "{\"scope\":\"destination\",\"gid\":\"fd00::1\",\"pool\":\"fast\","
+                         "\"ops\":9}"),
+                     200);
+    ck_assert(says("\"gid\":\"fd00::1\",\"pool\":\"fast\""));
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4);
+    ck_assert_int_eq(ask("PUT", "/v1/windows/w",
+                         "{\"scope\":\"destination\",\"pool\":\"fast\",\"gid\":\"fd00::1\","
+                         "\"ops\":9}"),
+                     200);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* it was so already */
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[],\"control_ops_per_s\":7}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[],\"control_ops_per_s\":8}"), 200);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 6);
     teardown();
 }
 END_TEST
@@ -212,10 +256,17 @@ START_TEST(a_restart_finds_everything_with_its_revisions)
     char before[1 << 16], path[32];
     static const char *const lists[] = {"/v1/tenants", "/v1/windows", "/v1/events"};
     setup();
-    ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[7,\"1-5\"],\"vqps\":2}"), 201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/tenants/web", "{\"uids\":[7,\"1-5\"],\"vqps\":2,\"control_ops_per_s\":5}"),
+        201);
     for (int i = 0; i < TRAIL + 3; i++) {
         snprintf(path, sizeof path, "/v1/windows/w%d", i);
-        ck_assert_int_eq(ask("PUT", path, "{\"scope\":\"tenant\",\"tenant\":\"web\"}"), 201);
+        ck_assert_int_eq(ask("PUT", path,
+                             i == 5   ? "{\"scope\":\"destination\",\"node\":\"n1\","
+                                        "\"pool\":\"default\",\"ops\":3}"
+                             : i == 6 ? "{\"scope\":\"destination\",\"gid\":\"fd00::1\"}"
+                                      : "{\"scope\":\"tenant\",\"tenant\":\"web\"}"),
+                         201);
     }
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w0", ""), 204);
     for (int i = 0; i < 3; i++) {
@@ -267,8 +318,10 @@ START_TEST(a_store_that_contradicts_itself_is_not_believed)
         setup();
         ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
         ck_assert_int_eq(kedge_store_load_settings(s.store, &visitor, &err), 0);
-        ck_assert_str_eq(text, "{\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,"
-                               "\"memory_bytes\":0,\"window_bytes\":0,\"window_ops\":0}");
+        ck_assert_str_eq(
+            text,
+            "{\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,"
+            "\"memory_bytes\":0,\"window_bytes\":0,\"window_ops\":0,\"control_ops_per_s\":0}");
         change.who = "nobody";
         ck_assert_int_eq(kedge_store_change(s.store, &change, &err), 0);
         struct kedge_settings *fresh = kedge_settings_new(TRAIL), *old = s.settings;
@@ -284,6 +337,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_tenant_is_created_shown_replaced_and_deleted)                                              \
     T(what_is_malformed_is_named_by_its_path)                                                      \
+    T(a_window_names_one_destination_and_another_when_it_is_changed)                               \
     T(conditions_are_kept_to)                                                                      \
     T(what_contradicts_is_refused_with_the_culprit)                                                \
     T(lists_are_filtered_and_paged)                                                                \

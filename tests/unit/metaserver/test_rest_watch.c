@@ -101,7 +101,8 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"device\",\"ops\":1}"), 201);
     const char *newest = "{\"revision\":2,\"tenants\":[{\"name\":\"web\",\"revision\":1,"
                          "\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,\"memory_bytes\":0,"
-                         "\"window_bytes\":0,\"window_ops\":0}],\"windows\":[{\"name\":\"w\","
+                         "\"window_bytes\":0,\"window_ops\":0,\"control_ops_per_s\":0}],"
+                         "\"windows\":[{\"name\":\"w\","
                          "\"revision\":2,\"scope\":\"device\",\"bytes\":0,\"ops\":1}]" END;
     ck_assert_str_eq(piece(knows), newest);
     ck_assert_str_eq(piece(fresh), newest);
@@ -116,6 +117,69 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
     ck_assert_int_eq(kedge_watch_next(knows, now, &bytes, &length), -ECANCELED);
     kedge_watch_free(knows);
+    teardown();
+}
+END_TEST
+
+static int register_with(const char *id, unsigned incarnation, const char *gids[2])
+{
+    char path[64], json[512];
+    size_t used =
+        (size_t)snprintf(json, sizeof json, "{\"incarnation\":%u,\"endpoints\":[", incarnation);
+    snprintf(path, sizeof path, "/v1/nodes/%s", id);
+    for (int i = 0; i < 2 && gids[i] != NULL; i++)
+        used += (size_t)snprintf(json + used, sizeof json - used,
+                                 "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\"],"
+                                 "\"dct_number\":77,\"dc_key\":\"00000000000000aa\",\"mtu\":4096}",
+                                 i > 0 ? "," : "", gids[i], i);
+    snprintf(json + used, sizeof json - used, "]}");
+    return ask("PUT", path, json);
+}
+
+/* Told within one tick, and the revision is the same. */
+START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
+{
+    setup();
+    register_node();
+    ck_assert_int_eq(
+        ask("PUT", "/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"n2\",\"ops\":5}"), 201);
+    ck_assert(!says("gids"));
+    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", NULL);
+    ck_assert_ptr_nonnull(strstr(piece(w), "\"node\":\"n2\",\"bytes\":0,\"ops\":5,\"gids\":[]}"));
+    kedge_service_tick(&s, now);
+    ck_assert_str_eq(piece(w), "");
+    ck_assert_int_eq(register_with("n2", 3, (const char *[2]){"fd00::2"}), 201);
+    ck_assert_int_eq(register_with("n3", 3, (const char *[2]){"fd00::3"}), 201);
+    woken = 0;
+    kedge_service_tick(&s, now);
+    ck_assert_int_eq(woken, 1);
+    const char *text = piece(w);
+    ck_assert_ptr_nonnull(strstr(text, "{\"revision\":1,"));
+    ck_assert_ptr_nonnull(strstr(text, "\"gids\":[\"fd00::2\"]}"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
+    ck_assert(says("\"gids\":[\"fd00::2\"]}"));
+    ck_assert_str_eq(piece(w), "");
+    /* What concerns no window wakes nobody; nor does the same place in another life. */
+    ck_assert_int_eq(register_with("n3", 4, (const char *[2]){"fd00::4"}), 200);
+    ck_assert_int_eq(register_with("n2", 4, (const char *[2]){"fd00::2"}), 200);
+    kedge_service_tick(&s, now);
+    ck_assert_int_eq(woken, 1);
+    /* Another place, in two pools; a GID that both have is said once. */
+    ck_assert_int_eq(register_with("n2", 5, (const char *[2]){"fd00::7", "fd00::7"}), 200);
+    kedge_service_tick(&s, now);
+    ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[\"fd00::7\"]}"));
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204);
+    kedge_service_tick(&s, now);
+    ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[]}"));
+    ck_assert_int_eq(register_with("n2", 6, (const char *[2]){"fd00::7", "fd00::8"}), 201);
+    kedge_service_tick(&s, now);
+    ck_assert_ptr_nonnull(strstr(piece(w), "\"fd00::8\""));
+    /* One that has the revision already may have missed that. */
+    struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "1");
+    ck_assert_ptr_nonnull(strstr(piece(knows), "\"fd00::8\""));
+    ck_assert_str_eq(piece(knows), "");
+    kedge_watch_free(knows);
+    kedge_watch_free(w);
     teardown();
 }
 END_TEST
@@ -272,6 +336,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_trail_says_who_changed_what)                                                             \
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
+    T(a_node_is_told_where_the_nodes_are_that_windows_name)                                        \
     T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
     T(the_trail_is_watched_from_a_revision_that_it_has)                                            \
     T(the_most_that_can_be_set_fits_into_one_document)                                             \

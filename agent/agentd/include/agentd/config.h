@@ -53,6 +53,7 @@ struct agentd_tenant_config {
     uint32_t tokens;
     uint64_t sessions, vqps, mrs; /* all sessions together; vqps and mrs 0: no bound of its own */
     uint64_t memory;              /* bytes of arenas */
+    uint64_t control_ops_per_s;   /* of all its workers; 0: no bound */
     struct agentd_limits window;
     /* Of its own, which the file alone can say; "": none. Whoever can open it is of the tenant. */
     char socket[AGENTD_SOCKET_PATH];

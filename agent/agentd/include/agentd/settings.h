@@ -12,6 +12,9 @@
 
 enum {
     AGENTD_WINDOWS = 256,
+    AGENTD_WINDOW_GIDS = 16,   /* as many endpoints as a node has */
+    AGENTD_DESTINATIONS = 256, /* with windows of their own: KEDGE_LANE_MAX_DESTINATIONS */
+    AGENTD_ID = 64,            /* of a node or a window, with the NUL */
     AGENTD_POOLS = 64,
     AGENTD_REASON = 128,            /* with the NUL; more is cut off */
     AGENTD_SETTINGS_BYTES = 1 << 20 /* of a document */
@@ -20,6 +23,19 @@ enum {
 struct agentd_window {
     enum agentd_window_scope { AGENTD_DEVICE, AGENTD_DESTINATION, AGENTD_TENANT } scope;
     char tenant[AGENTD_NAME]; /* "" unless that is the scope */
+    struct agentd_limits most;
+    char name[AGENTD_ID]; /* "": a tenant's own numbers */
+    /* DESTINATION: */
+    bool one;               /* it is for these alone: */
+    char node[AGENTD_ID];   /* whose endpoints they are; "": one was named itself */
+    char pool[AGENTD_NAME]; /* as seen from this pool; "": from each */
+    uint32_t gids;          /* 0: no such node is registered */
+    uint8_t gid[AGENTD_WINDOW_GIDS][16];
+};
+
+/* A destination that has a window of its own. */
+struct agentd_destination {
+    uint8_t gid[16];
     struct agentd_limits most;
 };
 
@@ -73,8 +89,15 @@ struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const c
 /* "sessions_ahead": a literal. */
 const char *agentd_pool_number_name(enum agentd_pool_number number);
 
-/* The narrowest of all windows of a scope (and tenant). */
+/* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
+ * each. */
 struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
                                             enum agentd_window_scope scope, const char *tenant);
+/* What holds for single destinations as seen from a pool: each once, with the narrowest of all
+ * windows for it. Returns how many; *left is how many more there are than have room. */
+uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint32_t count,
+                                      const char *pool,
+                                      struct agentd_destination out[AGENTD_DESTINATIONS],
+                                      uint32_t *left);
 
 #endif

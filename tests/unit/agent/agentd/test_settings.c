@@ -26,6 +26,7 @@ START_TEST(a_document_is_read)
     ck_assert_int_eq(
         decode("{\"revision\":7,\"later\":{},\"tenants\":[{\"name\":\"red\",\"revision\":3,"
                "\"uids\":[1000,\"2000-2999\"],\"sessions\":5,\"vqps\":6,\"mrs\":0,"
+               "\"control_ops_per_s\":44,"
                "\"memory_bytes\":0,\"window_bytes\":4096,\"window_ops\":0}],"
                "\"windows\":[{\"name\":\"w\",\"scope\":\"device\",\"bytes\":0,\"ops\":64},"
                "{\"name\":\"x\",\"scope\":\"tenant\",\"tenant\":\"red\",\"bytes\":8192,\"ops\":9},"
@@ -44,6 +45,7 @@ START_TEST(a_document_is_read)
     ck_assert_uint_eq(t->sessions, 5);
     ck_assert_uint_eq(t->vqps, 6);
     ck_assert_uint_eq(t->mrs, 0);
+    ck_assert_uint_eq(t->control_ops_per_s, 44);
     ck_assert_uint_eq(t->memory, UINT64_MAX); /* no bound */
     struct agentd_limits w = agentd_settings_window(&s, AGENTD_DEVICE, "");
     ck_assert_uint_eq(w.ops, 64); /* the narrowest of each */
@@ -137,6 +139,103 @@ START_TEST(what_makes_no_sense_is_refused_and_named)
     refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"vqps\":1.5}],\"windows\":[]}", "vqps");
     refused("{\"tenants\":[],\"windows\":[{\"name\":\"w\",\"scope\":\"rack\"}]}", "scope");
     refused("{\"tenants\":[],\"windows\":[{\"name\":\"w\",\"scope\":\"tenant\"}]}", "tenant");
+    refused(
+        "{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"control_ops_per_s\":\"1\"}],\"windows\":[]}",
+        "control_ops_per_s");
+    static const char *const destinations[][2] = {
+        {"\"gid\":\"::\"", "window w: that is no GID"},
+        {"\"gid\":\"x\"", "window w: that is no GID"},
+        {"\"gid\":7", "window w: that is no GID"},
+        {"\"node\":7", "node"},
+        {"\"node\":\"\"", "node"},
+        {"\"node\":\"n\",\"gids\":[\"fd00::1\",0]", "no GID"},
+        {"\"gid\":\"fd00::1\",\"pool\":[]", "pool"}};
+    for (size_t i = 0; i < sizeof destinations / sizeof destinations[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"tenants\":[],\"windows\":[{\"name\":\"w\",\"scope\":\"destination\",%s}]}",
+                 destinations[i][0]);
+        refused(text, destinations[i][1]);
+    }
+}
+END_TEST
+
+static struct agentd_destination found[AGENTD_DESTINATIONS];
+
+static uint32_t seen_from(const char *pool, uint32_t *left)
+{
+    return agentd_settings_destinations(s.window, s.windows, pool, found, left);
+}
+
+static const struct agentd_destination *of_gid(uint32_t count, const char *text)
+{
+    uint8_t gid[16];
+    ck_assert_int_eq(kedge_gid_parse(text, gid), 0);
+    for (uint32_t i = 0; i < count; i++)
+        if (memcmp(found[i].gid, gid, sizeof gid) == 0)
+            return &found[i];
+    return NULL;
+}
+
+START_TEST(windows_for_one_destination_are_read_and_the_narrowest_holds)
+{
+    uint32_t left;
+    ck_assert_int_eq(
+        decode(
+            "{\"tenants\":[],\"windows\":["
+            "{\"name\":\"each\",\"scope\":\"destination\",\"bytes\":0,\"ops\":64},"
+            "{\"name\":\"a\",\"scope\":\"destination\",\"node\":\"n1\",\"bytes\":4096,\"ops\":9,"
+            "\"gids\":[\"fd00::1\",\"fd00::2\"]},"
+            "{\"name\":\"b\",\"scope\":\"destination\",\"gid\":\"fd00::2\",\"bytes\":8192,\"ops\":"
+            "3},"
+            "{\"name\":\"c\",\"scope\":\"destination\",\"gid\":\"fd00::2\",\"pool\":\"fast\","
+            "\"bytes\":1024,\"ops\":0},"
+            "{\"name\":\"d\",\"scope\":\"destination\",\"node\":\"gone\",\"ops\":1,\"gids\":[]},"
+            "{\"name\":\"e\",\"scope\":\"destination\",\"node\":\"n1\",\"gids\":[\"fd00::9\"]}]}"),
+        0);
+    struct agentd_limits each = agentd_settings_window(&s, AGENTD_DESTINATION, "");
+    ck_assert_uint_eq(each.bytes, 0); /* those for one are none for each */
+    ck_assert_uint_eq(each.ops, 64);
+    ck_assert_uint_eq(s.windows, 5); /* what has no bound is none */
+    ck_assert_str_eq(s.window[1].name, "a");
+    ck_assert_str_eq(s.window[1].node, "n1");
+    ck_assert(s.window[4].one && s.window[4].gids == 0);
+    uint32_t count = seen_from("default", &left);
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(left, 0);
+    ck_assert_uint_eq(of_gid(count, "fd00::1")->most.bytes, 4096);
+    ck_assert_uint_eq(of_gid(count, "fd00::1")->most.ops, 9);
+    ck_assert_uint_eq(of_gid(count, "fd00::2")->most.bytes, 4096);
+    ck_assert_uint_eq(of_gid(count, "fd00::2")->most.ops, 3);
+    count = seen_from("fast", &left);
+    ck_assert_uint_eq(of_gid(count, "fd00::2")->most.bytes, 1024);
+    ck_assert_uint_eq(of_gid(count, "fd00::2")->most.ops, 3);
+}
+END_TEST
+
+START_TEST(destinations_for_which_there_is_no_room_are_counted)
+{
+    enum { NODES = 18 };
+    uint32_t left;
+    memset(&s, 0, sizeof s);
+    s.windows = NODES;
+    for (uint8_t i = 0; i < NODES; i++) { /* pairs of nodes with all GIDs but one in common */
+        s.window[i] = (struct agentd_window){.scope = AGENTD_DESTINATION,
+                                             .one = true,
+                                             .gids = AGENTD_WINDOW_GIDS,
+                                             .most = {.ops = 1 + i}};
+        for (uint8_t k = 0; k < AGENTD_WINDOW_GIDS; k++) {
+            s.window[i].gid[k][0] = 1 + i / 2;
+            s.window[i].gid[k][15] = k + i % 2;
+        }
+    }
+    ck_assert_uint_eq(seen_from("default", &left), NODES / 2 * (AGENTD_WINDOW_GIDS + 1));
+    ck_assert_uint_eq(left, 0);
+    for (uint8_t i = 0; i < NODES; i++) /* and now with none */
+        for (uint32_t k = 0; k < AGENTD_WINDOW_GIDS; k++)
+            s.window[i].gid[k][1] = i;
+    ck_assert_uint_eq(seen_from("default", &left), AGENTD_DESTINATIONS);
+    ck_assert_uint_eq(left, NODES * AGENTD_WINDOW_GIDS - AGENTD_DESTINATIONS);
 }
 END_TEST
 
@@ -214,6 +313,8 @@ END_TEST
     T(what_is_said_of_the_node_and_its_pools_is_read)                                              \
     T(tokens_of_tenants_are_read)                                                                  \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
+    T(windows_for_one_destination_are_read_and_the_narrowest_holds)                                \
+    T(destinations_for_which_there_is_no_room_are_counted)                                         \
     T(pools_have_numbers_periods_and_tenants)                                                      \
     T(pools_that_cannot_be_told_apart_are_refused)                                                 \
     T(there_may_be_no_more_than_fit)
