@@ -55,7 +55,7 @@
 /* What a tenant has, in all pools. */
 struct used {
     uint32_t sessions, vqps, mrs;
-    uint64_t refused;
+    struct quota_counts so_far;
 };
 
 struct used used_by(const struct agent *a, uint32_t index);

@@ -12,19 +12,36 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
         {"kedge_agent_tenant_sessions", "Attached workers of a tenant."},
         {"kedge_agent_tenant_vqps", "Connected virtual queue pairs of a tenant."},
         {"kedge_agent_tenant_mrs", "Registered memory regions of a tenant."},
-        {"kedge_agent_tenant_quota_refused_total", "What a tenant asked for beyond its quotas."},
+        {"kedge_agent_tenant_control_ops_total",
+         "What workers of a tenant asked for beside data operations, and got."},
     };
-    enum { REFUSED = 3, COUNT };
+    enum { CONTROL_OPS = 3, COUNT };
     for (int m = 0; m < COUNT; m++) {
-        kedge_metric_head(t, names[m][0], m == REFUSED ? KEDGE_METRIC_COUNTER : KEDGE_METRIC_GAUGE,
-                          names[m][1]);
+        kedge_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
         for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
             const struct used u = used_by(a, i);
-            const uint64_t values[] = {u.sessions, u.vqps, u.mrs, u.refused};
+            const uint64_t values[] = {u.sessions, u.vqps, u.mrs, u.so_far.control_ops};
             kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
+        }
+    }
+}
+
+/* By the quota that was used up. */
+static void refusal_metrics(struct agent *a, struct kedge_text *t)
+{
+    static const char name[] = "kedge_agent_tenant_quota_refused_total";
+    kedge_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
+    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            continue;
+        const struct used u = used_by(a, i);
+        for (int which = 0; which < KEDGE_QUOTAS; which++) {
+            const struct kedge_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
+                                                        {"quota", quota_name(which)}};
+            kedge_metric_u64(t, name, labels, 2, u.so_far.refused[which]);
         }
     }
 }
@@ -132,6 +149,7 @@ void metrics_print(struct agent *a, struct kedge_text *t)
                      "Queue pairs of which the device said by itself that they broke.",
                      a->qp_events);
     tenant_metrics(a, t);
+    refusal_metrics(a, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
     node_metrics(a, t);

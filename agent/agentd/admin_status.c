@@ -72,6 +72,24 @@ static void status_bounded(struct kedge_text *t, const char *what, uint32_t used
         kedge_text_printf(t, "%llu,", (unsigned long long)most);
 }
 
+static void status_control_ops(struct kedge_text *t, const struct quota_counts *n, uint32_t rate)
+{
+    uint64_t all = 0;
+    kedge_text_printf(
+        t, "\"control_ops\":%llu,\"max_control_ops_per_s\":", (unsigned long long)n->control_ops);
+    if (rate == 0)
+        kedge_text_printf(t, "null");
+    else
+        kedge_text_printf(t, "%u", rate);
+    kedge_text_printf(t, ",\"refused\":{");
+    for (int which = 0; which < KEDGE_QUOTAS; which++) {
+        kedge_text_printf(t, "%s\"%s\":%llu", which == 0 ? "" : ",", quota_name(which),
+                          (unsigned long long)n->refused[which]);
+        all += n->refused[which];
+    }
+    kedge_text_printf(t, "},\"quota_refused\":%llu", (unsigned long long)all);
+}
+
 static void status_sessions(const struct pool *p, struct kedge_text *t, const char **comma)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++) {
@@ -132,12 +150,12 @@ static void status_pools(const struct agent *a, struct kedge_text *t)
 
 struct used used_by(const struct agent *a, uint32_t i)
 {
-    struct used sum = {.refused = a->refused_before[i]};
+    struct used sum = {.so_far = a->quotas_before[i]};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
         sum.sessions += sessions_of_tenant(p, i + 1);
         sum.vqps += p->quota[i].vqps;
         sum.mrs += p->quota[i].mrs;
-        sum.refused += p->quota[i].refused;
+        quotas_add(&sum.so_far, &p->quota[i]);
     }
     return sum;
 }
@@ -177,8 +195,8 @@ static void status_lists(struct agent *a, struct kedge_text *t)
         status_bounded(t, "sessions", u.sessions, tenant->config.sessions, UINT64_MAX);
         status_bounded(t, "vqps", u.vqps, q->max_vqps, UINT32_MAX);
         status_bounded(t, "mrs", u.mrs, q->max_mrs, UINT32_MAX);
-        kedge_text_printf(t, "\"quota_refused\":%llu,\"tokens\":%u,\"socket\":",
-                          (unsigned long long)u.refused, tenant->config.tokens);
+        status_control_ops(t, &u.so_far, q->control_ops_per_s);
+        kedge_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
         kedge_text_json(t, tenant->own.socket);
         kedge_text_printf(t, "}");
     }

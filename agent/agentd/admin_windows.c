@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows, in the status and in the metrics. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/metrics.h"
@@ -124,6 +125,79 @@ static void print_destinations(const struct pool *p, struct kedge_text *t, uint3
     }
 }
 
+/* ---- windows that name a destination
+ * ------------------------------------------------------------------ */
+
+/* Why a window holds for nobody here, or not for all that it names. */
+static void explain(const struct agent *a, const struct agentd_window *w, char *why, size_t size)
+{
+    uint32_t pools = 0, left = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        if (w->pool[0] != '\0' && strcmp(w->pool, p->name) != 0)
+            continue;
+        pools++;
+        left += p->own_windows_left;
+    }
+    if (w->gids == 0)
+        snprintf(why, size, "no node %s is registered: nobody is held to it until one is", w->node);
+    else if (pools == 0)
+        snprintf(why, size, "this node has no pool %s", w->pool);
+    else if (left > 0)
+        snprintf(why, size, "more than %d destinations have windows of their own: %u have not",
+                 AGENTD_DESTINATIONS, left);
+    else
+        why[0] = '\0';
+}
+
+static void print_number(struct kedge_text *t, const char *name, uint64_t limit)
+{
+    if (limit == 0)
+        kedge_text_printf(t, ",\"%s\":null", name);
+    else
+        kedge_text_printf(t, ",\"%s\":%llu", name, (unsigned long long)limit);
+}
+
+static void print_word(struct kedge_text *t, const char *name, const char *word)
+{
+    kedge_text_printf(t, ",\"%s\":", name);
+    if (word[0] == '\0')
+        kedge_text_printf(t, "null");
+    else
+        kedge_text_json(t, word);
+}
+
+static void print_named(const struct agent *a, const struct agentd_window *w, struct kedge_text *t)
+{
+    char gid[KEDGE_GID_TEXT], why[160];
+    kedge_text_printf(t, "{\"name\":");
+    kedge_text_json(t, w->name);
+    print_word(t, "node", w->node);
+    print_word(t, "pool", w->pool);
+    print_number(t, fields[LIMIT_BYTES].json, w->most.bytes);
+    print_number(t, fields[LIMIT_OPS].json, w->most.ops);
+    kedge_text_printf(t, ",\"gids\":[");
+    for (uint32_t i = 0; i < w->gids; i++)
+        kedge_text_printf(t, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(w->gid[i], gid));
+    kedge_text_printf(t, "],\"why\":");
+    explain(a, w, why, sizeof why);
+    kedge_text_json(t, why);
+    kedge_text_printf(t, "}");
+}
+
+static void named_metrics(const struct agent *a, struct kedge_text *t)
+{
+    uint32_t unknown = 0;
+    for (uint32_t i = 0; i < a->follow.own_window_count; i++)
+        unknown += a->follow.own_windows[i].gids == 0;
+    kedge_metric_one(t, "kedge_agent_windows_named", KEDGE_METRIC_GAUGE,
+                     "Windows that are for one destination alone.", a->follow.own_window_count);
+    kedge_metric_one(t, "kedge_agent_windows_unknown", KEDGE_METRIC_GAUGE,
+                     "Of them, those whose node is not registered.", unknown);
+}
+
+/* ---- all of them
+ * -------------------------------------------------------------------------------------- */
+
 void windows_status(struct agent *a, struct kedge_text *t)
 {
     struct kedge_lane_window n = of_device(a);
@@ -145,6 +219,11 @@ void windows_status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "],\"destinations\":[");
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         print_destinations(p, t, &shown);
+    kedge_text_printf(t, "],\"named\":[");
+    for (uint32_t i = 0; i < a->follow.own_window_count; i++) {
+        kedge_text_printf(t, "%s", i == 0 ? "" : ",");
+        print_named(a, &a->follow.own_windows[i], t);
+    }
     kedge_text_printf(t, "]}");
 }
 
@@ -206,4 +285,5 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
             sample(t, f, labels, 2, value[f]);
         }
     }
+    named_metrics(a, t);
 }

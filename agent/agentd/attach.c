@@ -116,7 +116,7 @@ static int send_message(int fd, void *message, uint16_t type, uint32_t size, uin
 static int send_error(int fd, uint32_t tag, int status, const char *text)
 {
     struct kedge_control_error m = {.status = status};
-    snprintf(m.text, sizeof m.text, "%s", text);
+    snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
     return send_message(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
 }
 
@@ -283,6 +283,7 @@ static uint32_t attached_of(const struct agent *a, uint32_t tenant)
 static void attach(struct connection *c, const struct kedge_control_attach *m)
 {
     struct agent *a = c->agent;
+    struct kedge_errbuf over;
     char text[240];
     if (c->attached) {
         refuse(c, m->h.tag, -EPROTO, "this connection has a session already: open another one");
@@ -298,12 +299,18 @@ static void attach(struct connection *c, const struct kedge_control_attach *m)
         refuse(c, m->h.tag, -EAGAIN, text);
         return;
     }
-    int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    int status = quota_ask(p, c->tenant, &over);
+    if (status == 0)
+        status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
     if (status != 0) {
-        const char *why =
-            status == -EDQUOT   ? "tenant %s has used up its quota of sessions or memory"
-            : status == -EAGAIN ? "the agent has no session left for tenant %s (raise max_sessions)"
-                                : "the agent cannot make a session for tenant %s: out of memory?";
+        refuse(c, m->h.tag, status, over.text);
+        return;
+    }
+    status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    if (status != 0) {
+        const char *why = status == -EAGAIN
+                              ? "the agent has no session left for tenant %s (raise max_sessions)"
+                              : "the agent cannot make a session for tenant %s: out of memory?";
         snprintf(text, sizeof text, why, a->tenants.at[c->tenant - 1].config.name);
         refuse(c, m->h.tag, status, text);
         return;
@@ -377,6 +384,7 @@ static bool is_flood(struct connection *c)
 static void take_message(struct connection *c, const void *packet, size_t bytes)
 {
     const struct kedge_control_header *h = packet;
+    struct kedge_errbuf why;
     int status = kedge_control_check(packet, bytes);
     if (status != 0) {
         refuse(c, 0, status,
@@ -393,20 +401,21 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
         refuse(c, h->tag, -EPROTO, "attach first");
         return;
     }
-    if (h->type == KEDGE_CONTROL_ARENA) {
-        const struct kedge_control_arena *m = packet;
-        c->arena_tag = h->tag;
-        status = session_more(c->pool, c->session, m->bytes);
-        if (status != 0)
-            answer_error(
-                c, h->tag, status,
-                status == -EDQUOT
-                    ? "the tenant's quota of memory, or the session's of arenas, is used up"
-                    : "no arena could be made");
+    if (h->type != KEDGE_CONTROL_ARENA && h->type != KEDGE_CONTROL_RESOLVE) {
+        refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
+        return;
+    }
+    status = quota_ask(c->pool, c->tenant, &why);
+    if (status != 0) {
+        answer_error(c, h->tag, status, why.text);
     } else if (h->type == KEDGE_CONTROL_RESOLVE) {
         resolve(c, packet);
     } else {
-        refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
+        const struct kedge_control_arena *m = packet;
+        c->arena_tag = h->tag;
+        status = session_more(c->pool, c->session, m->bytes, &why);
+        if (status != 0)
+            answer_error(c, h->tag, status, why.text);
     }
 }
 

@@ -77,10 +77,22 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
 
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
-/* Whether it may have as much more, counted over all pools: 0 or -EDQUOT, which is counted. */
-int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes);
-/* Counts a refusal: -EDQUOT. */
-int quota_refuse(struct pool *p, uint32_t tenant);
+/* As in the settings: a literal. */
+const char *quota_name(enum kedge_quota which);
+/* Whether it may have as much more, counted over all pools: 0; or -EDQUOT, which is counted, and a
+ * sentence. */
+int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
+                struct kedge_errbuf *why);
+/* Whether it may ask for something now: likewise. Its workers' requests to the lane are of the same
+ * budget. */
+int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why);
+/* Counts a refusal: -EDQUOT and the sentence. */
+int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why);
+/* What of a tenant is counted for ever. */
+struct quota_counts {
+    uint64_t control_ops, refused[KEDGE_QUOTAS];
+};
+void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
@@ -134,11 +146,13 @@ struct follow {
     uint32_t metaserver; /* that is watched, or is next */
     uint64_t call;       /* 0: none */
     uv_timer_t timer;
-    uint64_t seen;                                   /* the revision that came last; 0: none did */
-    uint64_t applied;                                /* the one in force; 0: none */
-    struct agentd_limits window, destination_window; /* of it */
-    char why[240];                                   /* what was seen is not; empty: it is */
-    char *pending;                                   /* a document that may fit later */
+    uint64_t seen;                                    /* the revision that came last; 0: none did */
+    uint64_t applied;                                 /* the one in force; 0: none */
+    struct agentd_limits window, destination_window;  /* of it */
+    struct agentd_window own_windows[AGENTD_WINDOWS]; /* of it, for one destination each */
+    uint32_t own_window_count;
+    char why[240]; /* what was seen is not; empty: it is */
+    char *pending; /* a document that may fit later */
     uint64_t try_ns, again_ns, backoff_ms;
     struct settings_save save;
     char *unsaved; /* the newest document in force that waits to be written */
@@ -223,7 +237,9 @@ void interrupt_fini(struct agent *a);
 /* In force: what the file says and what the metaservers say, both hold. */
 struct agentd_limits windows_device(const struct agent *a);
 struct agentd_limits windows_destination(const struct agent *a);
-/* Tells the lane what the settings say, and what is in force of each tenant. */
+/* Those that are for one destination each hold from the next windows_apply() on. */
+void windows_take(struct agent *a, const struct agentd_settings *s);
+/* Tells the lanes what the settings say, and what is in force of each tenant. */
 void windows_apply(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
@@ -280,9 +296,9 @@ struct agent {
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of
                        * before a restart is nobody's */
     uint64_t refused; /* workers */
-    uint64_t refused_before[AGENTD_TENANTS]; /* by quotas, in pools that are gone */
-    struct session_counts gone;              /* of those: what is counted for ever */
-    uint32_t unmade;                         /* sessions, since memory was trimmed */
+    struct session_counts gone; /* of pools that are no more: what is counted for ever */
+    struct quota_counts quotas_before[AGENTD_TENANTS]; /* likewise */
+    uint32_t unmade;                                   /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
     struct fenced_counts fenced;

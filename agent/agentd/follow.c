@@ -44,6 +44,7 @@ static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_
             if (leave & UINT64_C(1) << i)
                 sessions_end_tenant(p, i + 1);
     }
+    windows_take(a, s);
     windows_apply(a);
     return 0;
 }

@@ -296,7 +296,7 @@ static void keep_counts(struct pool *p)
     gone->recycled += p->count.recycled;
     gone->faults += p->count.faults;
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-        p->agent->refused_before[i] += p->quota[i].refused;
+        quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 
 /* The memory goes with the last handle. */

@@ -266,14 +266,14 @@ struct session_counts {
 int sessions_start(struct pool *p, struct kedge_errbuf *err);
 /* Runs the loop until what is kept ready is there; only before anything else runs it. */
 int sessions_await(struct pool *p, struct kedge_errbuf *err);
-/* A session for a tenant (its index + 1): 0 and its number, with arena 0; or -EDQUOT, -EAGAIN,
- * -ENOMEM. */
+/* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0;
+ * or -EAGAIN, -ENOMEM. */
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);
 /* The lane hears of it: once, before anything else happens to it. */
 void session_begin(struct pool *p, uint32_t number);
-/* Gives it one more arena; the answer comes as connection_arena(). 0 or -errno. */
-int session_more(struct pool *p, uint32_t number, uint64_t bytes);
+/* Gives it one more arena; the answer comes as connection_arena(). 0; or -errno and a sentence. */
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_errbuf *why);
 /* The arena that a session asked for is made, or is not. */
 void session_arena(struct pool *p, struct arena *arena, int status);
 /* Its worker is gone, or all of this ends. */
@@ -404,7 +404,8 @@ struct pool {
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
-    struct kedge_lane_quota quota[AGENTD_TENANTS];
+    struct kedge_lane_quota quota[AGENTD_TENANTS]; /* a tenant's workers are in one pool, but for
+                                                    * those that it had before it was moved */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
@@ -416,6 +417,10 @@ struct pool {
     bool arenas_failed;       /* the last one that was made ahead */
     uint64_t arenas_after_ns; /* failed: when the next one is made */
     struct kedge_log_limit arena_log;
+    /* windows.c */
+    struct agentd_destination own_windows[AGENTD_DESTINATIONS]; /* as the lane has them */
+    uint32_t own_window_count;
+    uint32_t own_windows_left; /* destinations for which there was no room */
     /* stock.c, leases.c */
     struct stock stock;
     struct leases leases;

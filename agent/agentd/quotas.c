@@ -2,7 +2,23 @@
 /* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "daemon.h"
+
+static const struct {
+    const char *name, *of;
+} names[KEDGE_QUOTAS] = {
+    [KEDGE_QUOTA_SESSIONS] = {"sessions", "workers at a time"},
+    [KEDGE_QUOTA_MEMORY] = {"memory", "memory"},
+    [KEDGE_QUOTA_VQPS] = {"vqps", "queue pairs"},
+    [KEDGE_QUOTA_MRS] = {"mrs", "memory regions"},
+    [KEDGE_QUOTA_CONTROL_OPS] = {"control_ops_per_s", "control operations per second"},
+};
+
+const char *quota_name(enum kedge_quota which)
+{
+    return names[which].name;
+}
 
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant)
 {
@@ -19,6 +35,8 @@ void quotas_apply(struct pool *p)
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
         p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
+        const uint64_t rate = p->agent->tenants.at[i].config.control_ops_per_s;
+        p->quota[i].control_ops_per_s = rate > UINT32_MAX ? UINT32_MAX : (uint32_t)rate;
     }
 }
 
@@ -30,10 +48,32 @@ uint32_t sessions_of_tenant(const struct pool *p, uint32_t tenant)
     return n;
 }
 
-int quota_refuse(struct pool *p, uint32_t tenant)
+static int say_over(const struct pool *p, uint32_t tenant, enum kedge_quota which,
+                    struct kedge_errbuf *why)
 {
-    p->quota[tenant - 1].refused++;
-    return -EDQUOT;
+    return kedge_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
+                     quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name,
+                     which == KEDGE_QUOTA_CONTROL_OPS ? ": try again in a moment" : "");
+}
+
+int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why)
+{
+    p->quota[tenant - 1].refused[which]++;
+    return say_over(p, tenant, which, why);
+}
+
+int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why)
+{
+    if (kedge_quota_ask(&p->quota[tenant - 1], kedge_clock_ns()))
+        return 0;
+    return say_over(p, tenant, KEDGE_QUOTA_CONTROL_OPS, why);
+}
+
+void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota)
+{
+    sum->control_ops += quota->control_ops;
+    for (int which = 0; which < KEDGE_QUOTAS; which++)
+        sum->refused[which] += quota->refused[which];
 }
 
 /* What a tenant has here: added to both. */
@@ -51,7 +91,8 @@ static void add_up(const struct pool *p, uint32_t tenant, uint64_t *sessions, ui
 }
 
 /* In all pools: a tenant that was given to another one may have workers in both. */
-int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes)
+int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
+                struct kedge_errbuf *why)
 {
     const struct agent *a = p->agent;
     const struct agentd_tenant_config *t = quota_tenant(a, tenant);
@@ -59,9 +100,9 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
     for (const struct pool *other = pools_next(a, NULL); other != NULL;
          other = pools_next(a, other))
         add_up(other, tenant, &sessions, &bytes);
-    if (sessions <= t->sessions && bytes <= t->memory)
-        return 0;
-    return quota_refuse(p, tenant);
+    if (sessions > t->sessions)
+        return quota_refuse(p, tenant, KEDGE_QUOTA_SESSIONS, why);
+    return bytes <= t->memory ? 0 : quota_refuse(p, tenant, KEDGE_QUOTA_MEMORY, why);
 }
 
 static bool has_sessions(const struct pool *p, uint32_t tenant)
@@ -92,9 +133,12 @@ void quotas_rest(struct agent *a)
         agentd_tenant_rest(&a->tenants, i);
         if (a->tenants.at[i].state != AGENTD_TENANT_FREE)
             continue;
-        a->refused_before[i] = 0;
-        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-            p->quota[i].refused = 0;
+        a->quotas_before[i] = (struct quota_counts){.control_ops = 0};
+        for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+            p->quota[i].control_ops = 0;
+            for (int which = 0; which < KEDGE_QUOTAS; which++)
+                p->quota[i].refused[which] = 0;
+        }
         windows_forget_tenant(a, i + 1);
     }
 }

@@ -220,10 +220,8 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
 {
     struct arena *arena = NULL;
     const uint64_t not_ahead = p->count.not_ahead;
-    int status = quota_check(p, tenant, 1, p->config->arena_bytes);
-    if (status != 0)
-        return status;
     struct agent_session *s = find_stage(p, STAGE_READY);
+    int status;
     if (s == NULL) {
         s = find_place(p);
         status = s == NULL ? -EAGAIN : make_rings(s);
@@ -280,23 +278,26 @@ void session_begin(struct pool *p, uint32_t number)
     lane_thread_command(p, &command);
 }
 
-int session_more(struct pool *p, uint32_t number, uint64_t bytes)
+int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_errbuf *why)
 {
     struct agent_session *s = &p->sessions[number];
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (s->arena_asked != NULL)
-        return -EAGAIN;
+        return kedge_err(why, -EAGAIN, "one arena at a time");
     if (s->arenas == KEDGE_SESSION_MAX_ARENAS)
-        return -EDQUOT;
+        return kedge_err(why, -EDQUOT, "this session has all the arenas that it can have");
     if (bytes <= p->config->arena_bytes)
         bytes = p->config->arena_bytes;
     if (bytes > quota_tenant(p->agent, s->tenant)->memory)
-        return quota_refuse(p, s->tenant);
+        return quota_refuse(p, s->tenant, KEDGE_QUOTA_MEMORY, why);
     bytes = (bytes + page - 1) & ~(page - 1);
-    int status = quota_check(p, s->tenant, 0, bytes);
-    if (status == 0)
-        status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
-    if (status == 0 && !s->arena_asked->asked)
+    int status = quota_check(p, s->tenant, 0, bytes, why);
+    if (status != 0)
+        return status;
+    status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);
+    if (status != 0)
+        return kedge_err(why, status, "no arena could be made: %s", strerror(-status));
+    if (!s->arena_asked->asked)
         session_arena(p, s->arena_asked, 0);
     return status;
 }

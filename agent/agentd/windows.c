@@ -39,6 +39,60 @@ struct agentd_limits windows_destination(const struct agent *a)
     return agentd_narrower(a->config.destination_window, a->follow.destination_window);
 }
 
+/* ---- of one destination
+ * ------------------------------------------------------------------------------- */
+
+void windows_take(struct agent *a, const struct agentd_settings *s)
+{
+    struct follow *f = &a->follow;
+    f->own_window_count = 0;
+    for (uint32_t i = 0; i < s->windows; i++)
+        if (s->window[i].one)
+            f->own_windows[f->own_window_count++] = s->window[i];
+}
+
+static void tell_destination(struct pool *p, const struct agentd_destination *to,
+                             struct agentd_limits most)
+{
+    struct kedge_command command = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = KEDGE_WINDOW_DESTINATION, .bytes = most.bytes, .ops = most.ops}};
+    memcpy(command.window.gid, to->gid, sizeof command.window.gid);
+    lane_thread_command(p, &command);
+}
+
+static const struct agentd_destination *find(const struct agentd_destination *list, uint32_t count,
+                                             const uint8_t gid[16])
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (memcmp(list[i].gid, gid, sizeof list[i].gid) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* What has changed, and first what goes: a lane has room for no more than all of them. */
+static void tell_own_windows(struct pool *p)
+{
+    const struct follow *f = &p->agent->follow;
+    struct agentd_destination wanted[AGENTD_DESTINATIONS];
+    const uint32_t count = agentd_settings_destinations(f->own_windows, f->own_window_count,
+                                                        p->name, wanted, &p->own_windows_left);
+    for (uint32_t i = 0; i < p->own_window_count; i++)
+        if (find(wanted, count, p->own_windows[i].gid) == NULL)
+            tell_destination(p, &p->own_windows[i], (struct agentd_limits){0});
+    for (uint32_t i = 0; i < count; i++) {
+        const struct agentd_destination *had =
+            find(p->own_windows, p->own_window_count, wanted[i].gid);
+        if (had == NULL || memcmp(&had->most, &wanted[i].most, sizeof had->most) != 0)
+            tell_destination(p, &wanted[i], wanted[i].most);
+    }
+    memcpy(p->own_windows, wanted, count * sizeof wanted[0]);
+    p->own_window_count = count;
+}
+
+/* ---- all of them
+ * -------------------------------------------------------------------------------------- */
+
 void windows_apply(struct agent *a)
 {
     const struct agentd_limits device = part_of(a, windows_device(a)),
@@ -47,6 +101,8 @@ void windows_apply(struct agent *a)
     tell_lanes(a, KEDGE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         tell_lanes(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        tell_own_windows(p);
 }
 
 void windows_forget_tenant(struct agent *a, uint32_t tenant)

@@ -387,7 +387,8 @@ void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
 /* quota.c. One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
-bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most);
+bool quota_take(struct kedge_lane_quota *quota, enum kedge_quota which, _Atomic uint32_t *used,
+                uint32_t most);
 void quota_give(_Atomic uint32_t *used);
 /* A control operation that is done in any case: what comes after it waits for the longer, up to a
  * second more. */

@@ -6,12 +6,13 @@
 /* ---- how many
  * ---------------------------------------------------------------------------------------- */
 
-bool quota_take(struct kedge_lane_quota *quota, _Atomic uint32_t *used, uint32_t most)
+bool quota_take(struct kedge_lane_quota *quota, enum kedge_quota which, _Atomic uint32_t *used,
+                uint32_t most)
 {
     if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) < most)
         return true;
     quota_give(used);
-    atomic_fetch_add_explicit(&quota->refused, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&quota->refused[which], 1, memory_order_relaxed);
     return false;
 }
 
@@ -46,8 +47,8 @@ static bool pay(struct kedge_lane_quota *quota, uint64_t now_ns, unsigned second
 bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns)
 {
     const bool paid = pay(quota, now_ns, 1);
-    atomic_fetch_add_explicit(paid ? &quota->control_ops : &quota->refused, 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(paid ? &quota->control_ops : &quota->refused[KEDGE_QUOTA_CONTROL_OPS],
+                              1, memory_order_relaxed);
     return paid;
 }
 

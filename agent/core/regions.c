@@ -120,7 +120,7 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     if (!is_sound(s, d))
         return -EINVAL;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
-    if (region == NULL || !quota_take(s->quota, &s->quota->mrs, s->quota->max_mrs))
+    if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
     if ((d->reg_mr.access & KEDGE_REG_FENCED) == 0)
         return region_publish(l, s, region, d, s->arena[d->reg_mr.arena].rkey, vkey, secret);

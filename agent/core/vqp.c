@@ -293,7 +293,7 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
         return;
     }
     if (q->state == VQP_FREE) {
-        if (!quota_take(quota, &quota->vqps, quota->max_vqps)) {
+        if (!quota_take(quota, KEDGE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
             deny(l, q, KEDGE_REASON_QUOTA_VQPS);
             return;
         }

@@ -13,6 +13,7 @@
  *   fenced N             the same with KEDGE_MR_FENCED regions that hold the text "fenced"; before
  *                        it, their tokens, a line for each
  *   back | fenced-back   registers a region and gives it back: "back", or why not
+ *   arenas N             likewise of arenas, beside its first one
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came */
 #include <errno.h>
@@ -179,6 +180,18 @@ static int back(struct kedge_session *s, int more_access)
     return 0;
 }
 
+/* Each block is larger than an arena of the usual size, and so takes one of its own. */
+static int arenas(struct kedge_session *s, unsigned wanted)
+{
+    uint32_t lkey;
+    unsigned got = 0;
+    void *memory;
+    while (got < wanted && kedge_alloc(s, ((size_t)2 << 20) + 1, &memory, &lkey) == 0)
+        got++;
+    keep(got, got < wanted ? kedge_last_error() : "enough");
+    return 0;
+}
+
 /* A queue pair is there once it is bound; that it is not, its first request says. */
 static int vqps(struct kedge_session *s, unsigned wanted)
 {
@@ -312,7 +325,9 @@ int main(int argc, char **argv)
     else if (counted && strcmp(what, "vqps") == 0)
         status = vqps(s, (unsigned)n);
     else if (counted)
-        status = regions(s, (unsigned)n, strcmp(what, "fenced") == 0 ? KEDGE_MR_FENCED : 0);
+        status = strcmp(what, "arenas") == 0
+                     ? arenas(s, (unsigned)n)
+                     : regions(s, (unsigned)n, strcmp(what, "fenced") == 0 ? KEDGE_MR_FENCED : 0);
     kedge_close(s);
     return status;
 }

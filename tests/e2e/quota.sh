@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the settings say of a tenant's queue pairs and regions binds all its workers together, is shown to the
-# operator, and comes back when a worker ends.
+# operator, and comes back when a worker ends; so does what they may ask for in a second, which changes while they run.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-probe
 agents=1
@@ -28,7 +28,10 @@ declare -A pid
 tenant() { # a field of the status, all sessions being over that have ended
     "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq ".tenants[0].$1"
 }
-metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_tenant_$1{tenant=\"workers\"} //p"; }
+metric() { # name [quota]
+    curl -sf --unix-socket "$work/a.admin" http://a/metrics |
+        sed -n "s/^kedge_agent_tenant_$1{tenant=\"workers\"${2:+,quota=\"$2\"}} //p"
+}
 is() { # value sentence command...
     local wanted=$1 sentence=$2 now; shift 2
     for _ in $(seq 100); do
@@ -42,15 +45,15 @@ is() { # value sentence command...
 for kind in regions:mrs:7 vqps:vqps:5; do
     IFS=: read -r what field most <<<"$kind"
     is "$most" "the operator sees how many $what the tenant may have" tenant "max_$field"
-    refused=$(metric quota_refused_total)
+    refused=$(metric quota_refused_total "$field")
     take one "$what" $((most - 2))
     [[ $got == "$((most - 2)), then: enough" ]] || fail "$what within the quota: $got"
     take two "$what" "$most"
-    [[ $got == "2, then: "*quota* ]] || fail "$what beyond the quota: $got"
+    [[ $got == "2, then: "*"quota of "*"($field)"* ]] || fail "$what beyond the quota: $got"
     ok "a second worker gets what is left of the tenant's $what: $got"
     is "$most" "and the operator sees it" tenant "$field"
     is "$most" "in the metrics too" metric "$field"
-    is $((refused + 1)) "and that something was refused" metric quota_refused_total
+    is $((refused + 1)) "and that something was refused" metric quota_refused_total "$field"
     give one
     is 2 "a worker that ends gives its $what back" tenant "$field"
     give two
@@ -62,10 +65,69 @@ done
 
 take one regions 1
 take two regions 1
-refused=$(metric quota_refused_total)
+refused=$(metric quota_refused_total sessions)
 if out=$(KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" watch); then fail "a third worker attached: $out"; fi
-grep -q 'quota' <<<"$out" || fail "a third worker was told: $out"
-is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" metric quota_refused_total
+grep -q 'quota of workers at a time (sessions)' <<<"$out" || fail "a third worker was told: $out"
+is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" metric quota_refused_total sessions
 give one
 give two
+
+# Control operations: each is counted, by its kind in the unit tests.
+counts() { # operations sentence command...
+    local wanted=$1 sentence=$2 before; shift 2
+    before=$(metric control_ops_total)
+    "$@"
+    is $((before + wanted)) "$sentence" metric control_ops_total
+}
+named() { KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" connect node-a >"$work/named.out" || fail "$(cat "$work/named.out")"; }
+counts 2 "attaching counts, and a name, and no endpoint that is known already" named
+counts 4 "so does each arena that a worker gets beside its first" take one arenas 3
+[[ $got == "3, then: enough" ]] || fail "arenas: $got"
+give one
+counts 6 "and each region" take one regions 5
+give one
+counts 5 "and each queue pair" take one vqps 4
+give one
+
+# Over a rate, which the metaserver says while a worker runs that goes on with its data operations.
+quota() { # of control operations per second
+    "$bin/rdmactl" --server "$url" tenant set workers uids="$(id -u)" control_ops_per_s="$1" >/dev/null ||
+        fail "the quota cannot be set"
+    is "$([[ $1 == 0 ]] && echo null || echo "$1")" "a quota of $1 is in force" tenant max_control_ops_per_s
+}
+export_text a "still here"
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader "$token" "still here" >"$work/reader.out" 2>&1 &
+reader=$!
+worker_pids+=("$reader")
+for _ in $(seq 200); do grep -q served "$work/reader.out" && break; sleep 0.05; done
+rate=3 most=200
+quota $rate
+begin=$(date +%s%N)
+take one regions $most
+over=$(((($(date +%s%N) - begin) / 1000000 * rate + 999) / 1000))
+granted=${got%%,*}
+[[ $got == *"(control_ops_per_s)"* ]] || fail "$most regions at once: $got"
+# The worker attached before them.
+((granted + 1 >= rate && granted + 1 <= rate + over)) || fail "$granted regions, of $rate a second: $got"
+ok "no more than a second's worth at once: $got"
+(($(metric quota_refused_total control_ops_per_s) >= 1)) || fail "nothing was counted as refused"
+[[ $(tenant refused.control_ops_per_s) == "$(metric quota_refused_total control_ops_per_s)" ]] ||
+    fail "the status says otherwise: $(tenant refused)"
+for _ in $(seq 200); do # of so many, one comes within the second of another
+    KEDGE_SOCKET=$work/a.sock timeout 20 "$bin/kedge-probe" connect node-a >"$work/named.out" && continue
+    break
+done
+grep -q 'quota of control operations per second (control_ops_per_s): try again' "$work/named.out" ||
+    fail "attaching is not refused: $(cat "$work/named.out")"
+ok "attaching and names are of the same budget: $(cat "$work/named.out")"
+give one
+quota 0
+take one regions $most
+[[ $got == "$most, then: enough" ]] || fail "without that quota: $got"
+ok "without a quota there is no bound"
+give one
+kill -0 "$reader" || fail "the reader ended: $(cat "$work/reader.out")"
+[[ $(wc -l <"$work/reader.out") == 1 ]] || fail "the reader was held up: $(cat "$work/reader.out")"
+ok "data operations went on all the time: $(cat "$work/reader.out")"
+kill -KILL "$reader"
 stop

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the settings say of windows is held to under load, changes while requests are in flight, and is shown to the
-# operator; what makes no sense changes nothing.
+# operator; what makes no sense changes nothing. One destination can have a window of its own.
 source "$(dirname "$0")/lib.sh"
 agents=2
 more_pool='window_ops = 4
@@ -35,6 +35,9 @@ settings() { # window_ops window_bytes: of the device
     kill -HUP "${pids[a]}"
 }
 waits() { window device.waits; }
+ctl() { timeout 60 "$bin/rdmactl" --server "$url" "$@" >"$work/out" 2>&1 || fail "rdmactl $*: $(cat "$work/out")"; }
+named() { window "named[] | select(.name == \"$1\") | .$2"; }
+to_b() { window "destinations[] | select(.gid == \"$gid\") | .$1"; }
 grows() { # sentence
     local before now; before=$(waits)
     for _ in $(seq 200); do
@@ -92,6 +95,42 @@ is 0 "and nobody waits any more" window device.waiting
 for _ in $(seq 200); do grep -q 'restart it for the other settings' "$work/a.log" && break; sleep 0.05; done
 grep -q 'restart it for the other settings' "$work/a.log" || fail "nobody said that other settings have changed"
 ok "other settings need a restart, and the log says so"
+
+# Of one destination.
+gid=$("$bin/rdmactl" --server "$url" node get node-b -o json | jq -r '.endpoints[0].gid')
+is null "no window for this destination has operations" to_b limit_ops
+ctl window set to-b scope=destination node=node-b ops=3
+is 3 "a window for one node alone comes into force under load" to_b limit_ops
+is "\"$gid\"" "the operator sees whom it is for" named to-b 'gids[]'
+is '""' "and that it holds" named to-b why
+before=$(to_b waits)
+for _ in $(seq 200); do (($(to_b waits) > before)) && break; sleep 0.05; done
+(($(to_b waits) > before)) || fail "no request waits at the destination"
+for _ in $(seq 20); do
+    now=$(to_b in_flight_ops)
+    ((now <= 3)) || fail "$now requests are in flight to the node, of 3 that may be"
+done
+ok "requests wait for it, and never more than 3 are in flight when the operator looks"
+is 1048576 "the window of each destination stands beside it" to_b limit_bytes
+ctl window set to-b ops=2
+is 2 "it changes" to_b limit_ops
+ctl window set by-gid scope=destination gid="$gid" ops=1
+is 1 "of two the narrower one holds" to_b limit_ops
+ctl window set by-gid pool=other
+is 2 "one for another pool does not" to_b limit_ops
+is '"this node has no pool other"' "which is said" named by-gid why
+ctl window set to-b node=node-q
+is null "one for another node does not" to_b limit_ops
+is '"no node node-q is registered: nobody is held to it until one is"' "and that nobody knows it is said" named to-b why
+is 1 "in the metrics too" eval 'curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_windows_unknown //p"'
+ctl window set to-b node=node-b ops=4
+is 4 "it is for the other one again" to_b limit_ops
+ctl window delete to-b
+ctl window delete by-gid
+is null "deleted, they are in force no longer" to_b limit_ops
+is '[]' "and are shown no longer" window named
+kill -0 "$busy" || fail "the load ended: $(cat "$work/load.out")"
+
 settings 3 0
 grows "and again one"
 kill -TERM "$busy"

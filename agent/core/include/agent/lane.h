@@ -118,15 +118,25 @@ struct kedge_lane_arena {
     uint32_t lkey, rkey; /* real */
 };
 
+/* A tenant's quotas; sessions and memory are the control side's to bound. */
+enum kedge_quota {
+    KEDGE_QUOTA_SESSIONS,
+    KEDGE_QUOTA_MEMORY,
+    KEDGE_QUOTA_VQPS,
+    KEDGE_QUOTA_MRS,
+    KEDGE_QUOTA_CONTROL_OPS,
+    KEDGE_QUOTAS
+};
+
 /* What a tenant has of what lanes give out, and may have at most; shared by the sessions and lanes
  * that it has. The control side's memory, while any of its sessions lives. */
 struct kedge_lane_quota {
     _Atomic uint32_t vqps, mrs;
-    _Atomic uint64_t refused;           /* what was asked for beyond the bounds */
-    _Atomic uint32_t max_vqps, max_mrs; /* UINT32_MAX: no bound; of what is asked from now on */
-    _Atomic uint64_t control_ops;       /* so far */
-    _Atomic uint32_t control_ops_per_s; /* 0: no bound; as many at once as in a second */
-    _Atomic uint64_t control_due_ns;    /* quota.c's alone */
+    _Atomic uint64_t refused[KEDGE_QUOTAS]; /* what was asked for beyond them */
+    _Atomic uint32_t max_vqps, max_mrs;     /* UINT32_MAX: no bound; of what is asked from now on */
+    _Atomic uint64_t control_ops;           /* so far */
+    _Atomic uint32_t control_ops_per_s;     /* 0: no bound; as many at once as in a second */
+    _Atomic uint64_t control_due_ns;        /* quota.c's alone */
 };
 
 /* A control operation: whatever a worker asks for beside data operations, be it of a lane (to look

@@ -36,7 +36,7 @@ START_TEST(a_seconds_worth_is_there_at_once_and_then_its_rate_exactly)
             ck_assert_uint_eq(granted, rates[i] + (now - START) / price);
         }
         ck_assert_uint_eq(q.control_ops, granted);
-        ck_assert_uint_eq(q.refused, steps + 1);
+        ck_assert_uint_eq(q.refused[KEDGE_QUOTA_CONTROL_OPS], steps + 1);
     }
 }
 END_TEST
@@ -73,7 +73,7 @@ START_TEST(the_largest_rate_is_a_rate)
     struct kedge_lane_quota q = {.control_ops_per_s = UINT32_MAX};
     for (int i = 0; i < 10000; i++)
         ck_assert(kedge_quota_ask(&q, START));
-    ck_assert_uint_eq(q.refused, 0);
+    ck_assert_uint_eq(q.refused[KEDGE_QUOTA_CONTROL_OPS], 0);
 }
 END_TEST
 
@@ -97,7 +97,7 @@ START_TEST(threads_share_one_budget_and_none_of_it_is_lost_or_given_twice)
         ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     ck_assert_uint_eq(granted_to_all, 30000);
     ck_assert_uint_eq(shared.control_ops, 30000);
-    ck_assert_uint_eq(shared.refused, 4 * 20000 - 30000);
+    ck_assert_uint_eq(shared.refused[KEDGE_QUOTA_CONTROL_OPS], 4 * 20000 - 30000);
 }
 END_TEST
 
@@ -150,10 +150,10 @@ static struct kedge_sq_desc region(void)
 static void refuses(struct kedge_sq_desc d)
 {
     struct kedge_reply reply;
-    const uint64_t refused = quota->refused, done = quota->control_ops;
+    const uint64_t refused = quota->refused[KEDGE_QUOTA_CONTROL_OPS], done = quota->control_ops;
     ck_assert_int_eq(world_ask(w, &k, d, &reply), -EDQUOT);
     ck_assert_uint_eq(reply.reason, KEDGE_REASON_QUOTA_CONTROL_OPS);
-    ck_assert_uint_eq(quota->refused, refused + 1);
+    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_CONTROL_OPS], refused + 1);
     ck_assert_uint_eq(quota->control_ops, done);
 }
 
@@ -256,7 +256,8 @@ START_TEST(a_queue_pair_over_the_budget_is_connected_to_nobody_and_data_goes_on)
     for (int i = 0; i < 100; i++) /* data operations are none of its */
         ck_assert_uint_eq(read_one(vkey).status, IBV_WC_SUCCESS);
     leave(1); /* for the look-up, and none for the connection */
-    const uint64_t posted = world_stats(w, 0).posted, refused = quota->refused;
+    const uint64_t posted = world_stats(w, 0).posted,
+                   refused = quota->refused[KEDGE_QUOTA_CONTROL_OPS];
     ck_assert_int_eq(world_connect(w, &k, 0, 2), 0);
     for (int i = 0; i < 3; i++) { /* above all not to node 1, as before */
         struct kedge_cqe e = read_one(vkey);
@@ -266,7 +267,7 @@ START_TEST(a_queue_pair_over_the_budget_is_connected_to_nobody_and_data_goes_on)
     ck_assert_uint_eq(world_stats(w, 0).posted, posted);
     ck_assert_uint_eq(world_stats(w, 0).vqps, 0);
     ck_assert_uint_eq(quota->vqps, 0);
-    ck_assert_uint_eq(quota->refused, refused + 1);
+    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_CONTROL_OPS], refused + 1);
     leave(2);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
     ck_assert_uint_eq(read_one(vkey).status, IBV_WC_SUCCESS);
@@ -286,7 +287,7 @@ START_TEST(a_tenant_over_its_budget_is_alone_with_it)
         refuses(connect_to(1));
         ck_assert_int_eq(world_ask(w, &other, connect_to(1), NULL), 0);
     }
-    ck_assert_uint_eq(w->node[0].quota[OTHER].refused, 0);
+    ck_assert_uint_eq(w->node[0].quota[OTHER].refused[KEDGE_QUOTA_CONTROL_OPS], 0);
     ck_assert_uint_eq(w->node[0].quota[OTHER].control_ops, 50);
     world_detach(w, &other);
     close_world();

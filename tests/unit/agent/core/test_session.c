@@ -168,7 +168,8 @@ START_TEST(a_tenants_quota_bounds_all_its_sessions_and_comes_back)
     ck_assert(world_poll(w, &two, &e, 50));
     ck_assert_uint_eq(e.wr_id, 7);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_QUOTA_VQPS);
-    ck_assert_uint_eq(quota->refused, 2);
+    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_MRS], 1);
+    ck_assert_uint_eq(quota->refused[KEDGE_QUOTA_VQPS], 1);
     world_detach(w, &one);
     ck_assert_uint_eq(quota->vqps, 0);
     ck_assert_uint_eq(quota->mrs, 0);
