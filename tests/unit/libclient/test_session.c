@@ -230,10 +230,12 @@ START_TEST(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)
     a.reply = (struct kedge_reply){.value = {0xbeef}};
     agent_answer(&a);
     ck_assert_int_eq(kedge_reg_mr(s, memory, 100, fenced, &mr), 0);
+    (void)agent_asked(&a);
     ck_assert_int_eq(kedge_mr_export(mr, token, sizeof token), 0); /* which tells nothing of it */
     agent_answer(&a);
     ck_assert_int_eq(kedge_import(s, token, &remote), 0);
     ck_assert_int_eq(remote.access, IBV_ACCESS_REMOTE_WRITE);
+    (void)agent_asked(&a);
     kedge_close(s);
     agent_stop(&a);
 }
