@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 needs_built kedge-stress
 ms=${LEASES_MS:-6000} RANDOM=${LEASES_SEED:=$RANDOM}
 echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
-short='mr_lease = 25ms' long='mr_lease = 5s' longer=1
+short='mr_lease = 19ms' long='mr_lease = 5s' longer=1
 if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' short='mr_lease = 300ms' longer=4; fi
 more_pool=$short
 start

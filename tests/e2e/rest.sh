@@ -52,7 +52,11 @@ send PUT /v1/nodes/n1 "$(reads 5 1 105)"
 expect 200 "a reader is served after clients that vanished"
 [[ $(readers) == 1 ]] || fail "$(readers) readers"
 send PUT /v1/nodes/n1 "$(node 5 1)"
-expect 200 "and may be given up"
+expect 200 "its endpoints may be said without one"
+[[ $(readers) == 1 ]] || fail "$(readers) readers"
+ok "its queue pair stays"
+send PUT /v1/nodes/n1 "$(node 6 1)"
+expect 200 "its next life may have none"
 [[ $(readers) == 0 ]] || fail "the queue pair is kept"
 ok "its queue pair goes"
 body=
@@ -112,11 +116,11 @@ ask -X PUT -H 'Content-Type: application/json' -H 'Transfer-Encoding: chunked' -
 expect 413 "a chunked body that is too large is 413"
 send PUT /v1/nodes/n1 "$(node 4 1)"
 expect 409 "an older incarnation is 409"
-[[ $(jq -r .known_incarnation "$work/body") == 5 ]] || fail "the known incarnation is not said"
+[[ $(jq -r .known_incarnation "$work/body") == 6 ]] || fail "the known incarnation is not said"
 ok "the known incarnation is said"
 send PUT /v1/nodes/n2 "$(node 9 1)"
 expect 409 "another node's endpoint is 409"
-send POST /v1/nodes/n1/renew '{"incarnation":6}'
+send POST /v1/nodes/n1/renew '{"incarnation":7}'
 expect 404 "renewing what is not registered is 404"
 for query in limit=0 limit=1001 limit=x 'cursor=!!'; do
     ask "/v1/nodes?$query"
@@ -124,7 +128,7 @@ for query in limit=0 limit=1001 limit=x 'cursor=!!'; do
 done
 
 # Room, pages, expiry.
-send PUT /v1/nodes/n1 "$(node 5 1)" # whose lease may have ended on a slow host
+send PUT /v1/nodes/n1 "$(node 6 1)" # whose lease may have ended on a slow host
 send PUT /v1/nodes/n2 "$(node 1 2)"
 expect 201 "a second node is created"
 send PUT /v1/nodes/n3 "$(node 1 3)"
