@@ -185,13 +185,15 @@ struct flow {
 /* What the lane knows of an endpoint beside what workers see. */
 struct peer {
     uint64_t dc_key, mr_addr, expires_ns;
-    uint64_t renew_ns; /* from then on whoever uses it has it READ again, and goes on meanwhile */
+    struct flow *flow;
     uint32_t dctn, mr_rkey, ud_qpn, ud_qkey;
     uint32_t first_gen; /* of its slot, since it is this endpoint's: one more with each life */
+    uint32_t renew_us;  /* so long before it expires whoever uses it has it READ again, and goes on
+                           meanwhile */
     uint16_t lid;
-    struct flow *flow;
     uint8_t mr_log2, used, refreshing;
 };
+static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
 
 enum cached_state { CACHED_FREE, CACHED_VALID, CACHED_UNKNOWN };
 

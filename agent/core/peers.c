@@ -226,7 +226,7 @@ static void look_up_again(struct kedge_lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
     if (p->flow == f && p->expires_ns > l->now_ns)
-        p->expires_ns = p->renew_ns = l->now_ns;
+        p->expires_ns = l->now_ns;
 }
 
 void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
@@ -335,7 +335,7 @@ static bool post_somewhere(struct kedge_lane *l, struct lookup *k)
 static void good_for(struct peer *p, uint64_t since_ns, uint64_t ns)
 {
     p->expires_ns = since_ns + ns;
-    p->renew_ns = p->expires_ns - ns / 3;
+    p->renew_us = (uint32_t)(ns / 3000);
 }
 
 /* What is known goes on for a while; not for long if the endpoint is silent. */
@@ -554,7 +554,7 @@ bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen)
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
 {
     struct peer *p = &l->peers[slot];
-    if (p->renew_ns > l->now_ns)
+    if (p->expires_ns - p->renew_us * 1000ull > l->now_ns)
         return true;
     const bool fresh = p->expires_ns > l->now_ns;
     if (!p->refreshing) {

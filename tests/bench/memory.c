@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent takes for each peer that it knows: an agent with tables for so many, which has met
- * them all, beside one that is the same but for the peers. */
+ * them all, beside one that has asked as often and met none. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -83,6 +83,24 @@ static int meet(struct kedge_session *s, const struct perf_options *o,
     return status == 0 ? 0 : perf_failed(status, "connecting", err);
 }
 
+/* Asks as often, for endpoints that nobody has: what READs themselves have touched is no peer's. */
+static int ask_in_vain(struct kedge_session *s, const struct perf_options *o,
+                       const struct perf_strangers *strangers, struct kedge_errbuf *err)
+{
+    struct kedge_vqp *q;
+    uint8_t gid[16];
+    int status = kedge_vqp_create(s, NULL, &q);
+    for (uint64_t i = 0; i < o->count && status == 0; i++) {
+        perf_stranger_gid(strangers, o->count + i, gid);
+        status = kedge_connect(q, gid);
+        if (status == -ENOENT)
+            status = 0;
+        else if (status == 0)
+            status = -EEXIST;
+    }
+    return status == 0 ? 0 : perf_failed(status, "asking for endpoints that nobody has", err);
+}
+
 int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
     struct kedge_session *with = NULL, *without = NULL;
@@ -95,6 +113,8 @@ int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedg
         status = perf_strangers_add(o, &strangers, err);
     if (status == 0)
         status = meet(with, o, &strangers, r, err);
+    if (status == 0)
+        status = ask_in_vain(without, o, &strangers, err);
     usleep(200000); /* what they make ahead is made */
     if (status == 0)
         status = memory_of(o->agent_pid[0], &r->large, err);
