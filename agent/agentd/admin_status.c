@@ -143,6 +143,7 @@ static void status_pools(const struct agent *a, struct kedge_text *t)
         status_counts(&p->count, 0, t);
         kedge_lane_stats(p->lane, &s);
         print_lane(&s, t);
+        windows_pool_status(p, t);
         kedge_text_printf(t, "}");
     }
     kedge_text_printf(t, "]");

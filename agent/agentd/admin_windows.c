@@ -198,6 +198,14 @@ static void named_metrics(const struct agent *a, struct kedge_text *t)
 /* ---- all of them
  * -------------------------------------------------------------------------------------- */
 
+void windows_pool_status(const struct pool *p, struct kedge_text *t)
+{
+    struct kedge_lane_window n;
+    (void)kedge_lane_window(p->lane, KEDGE_WINDOW_DEVICE, 0, &n);
+    kedge_text_printf(t, ",\"device_window\":{");
+    print_window(t, &n);
+}
+
 void windows_status(struct agent *a, struct kedge_text *t)
 {
     struct kedge_lane_window n = of_device(a);

@@ -241,6 +241,8 @@ struct agentd_limits windows_destination(const struct agent *a);
 void windows_take(struct agent *a, const struct agentd_settings *s);
 /* Tells the lanes what the settings say, and what is in force of each tenant. */
 void windows_apply(struct agent *a);
+/* Each tick: the parts of the device's window go to the lanes that have something to do. */
+void windows_share(struct agent *a);
 /* A tenant (its index + 1) of which nothing is left: what was counted of it. */
 void windows_forget_tenant(struct agent *a, uint32_t tenant);
 /* Reads the file again; of what has changed in it windows and tenants' tokens
@@ -255,6 +257,8 @@ void admin_stop(struct agent *a);
 void admin_refuse_method(struct kedge_http_request *request, const char *allow);
 /* admin_windows.c: a member of the status's object, with a comma before; and metrics. */
 void windows_status(struct agent *a, struct kedge_text *t);
+/* Of a pool's object: its lane's part of the device's window. */
+void windows_pool_status(const struct pool *p, struct kedge_text *t);
 void windows_metrics(struct agent *a, struct kedge_text *t);
 
 /* ---- all of it

@@ -58,6 +58,7 @@ static void on_tick(uv_timer_t *timer)
     }
     node_tick(a);
     pools_step(a);
+    windows_share(a);
     kedge_notify_tick(kedge_clock_ns());
 }
 

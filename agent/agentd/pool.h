@@ -15,6 +15,7 @@
 #include "agent/lane.h"
 #include "agentd/config.h"
 #include "agentd/settings.h"
+#include "agentd/shares.h"
 #include "agentd/tenants.h"
 #include "base/error.h"
 #include "base/http/client.h"
@@ -418,6 +419,7 @@ struct pool {
     uint64_t arenas_after_ns; /* failed: when the next one is made */
     struct kedge_log_limit arena_log;
     /* windows.c */
+    struct agentd_share share;                                  /* of the device's window */
     struct agentd_destination own_windows[AGENTD_DESTINATIONS]; /* as the lane has them */
     uint32_t own_window_count;
     uint32_t own_windows_left; /* destinations for which there was no room */

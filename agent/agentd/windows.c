@@ -5,28 +5,20 @@
 
 #include "daemon.h"
 
+static void tell_lane(struct pool *p, enum kedge_window_scope scope, uint32_t tenant,
+                      const struct agentd_limits *window)
+{
+    const struct kedge_command command = {
+        .kind = KEDGE_COMMAND_WINDOW,
+        .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
+    lane_thread_command(p, &command);
+}
+
 static void tell_lanes(struct agent *a, enum kedge_window_scope scope, uint32_t tenant,
                        const struct agentd_limits *window)
 {
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_WINDOW,
-        .window = {.scope = scope, .tenant = tenant, .bytes = window->bytes, .ops = window->ops}};
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        lane_thread_command(p, &command);
-}
-
-/* Lanes count for themselves: so that all together hold it, each has its part of the device's. */
-static uint64_t part(uint64_t most, uint64_t lanes)
-{
-    return most == 0 ? 0 : most < lanes ? 1 : most / lanes;
-}
-
-static struct agentd_limits part_of(const struct agent *a, struct agentd_limits all)
-{
-    uint64_t lanes = 0;
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
-        lanes++;
-    return (struct agentd_limits){.bytes = part(all.bytes, lanes), .ops = part(all.ops, lanes)};
+        tell_lane(p, scope, tenant, window);
 }
 
 struct agentd_limits windows_device(const struct agent *a)
@@ -37,6 +29,28 @@ struct agentd_limits windows_device(const struct agent *a)
 struct agentd_limits windows_destination(const struct agent *a)
 {
     return agentd_narrower(a->config.destination_window, a->follow.destination_window);
+}
+
+/* ---- of the device
+ * --------------------------------------------------------------------------------------------- */
+
+void windows_share(struct agent *a)
+{
+    struct agentd_share *share[POOLS];
+    struct kedge_lane_window now[POOLS];
+    struct pool *of[POOLS];
+    uint32_t count = 0;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        of[count] = p;
+        share[count] = &p->share;
+        (void)kedge_lane_window(p->lane, KEDGE_WINDOW_DEVICE, 0, &now[count++]);
+    }
+    if (count == 0)
+        return;
+    const uint64_t changed = agentd_shares_turn(share, now, count, windows_device(a));
+    for (uint32_t i = 0; i < count; i++)
+        if ((changed >> i & 1) != 0)
+            tell_lane(of[i], KEDGE_WINDOW_DEVICE, 0, &share[i]->told);
 }
 
 /* ---- of one destination
@@ -95,9 +109,8 @@ static void tell_own_windows(struct pool *p)
 
 void windows_apply(struct agent *a)
 {
-    const struct agentd_limits device = part_of(a, windows_device(a)),
-                               each = windows_destination(a);
-    tell_lanes(a, KEDGE_WINDOW_DEVICE, 0, &device);
+    const struct agentd_limits each = windows_destination(a);
+    windows_share(a);
     tell_lanes(a, KEDGE_WINDOW_DESTINATION, 0, &each);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         tell_lanes(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);

@@ -82,8 +82,9 @@ static void become_due(struct kedge_lane *l, struct window *n)
 
 static void set_limit(struct kedge_lane *l, struct window *n, const struct window_limit *limit)
 {
-    WINDOW_PUT(n->limit_bytes, limit->bytes);
-    WINDOW_PUT(n->limit_ops, limit->ops);
+    /* Who sees the limit sees what went out under the former one. */
+    atomic_store_explicit(&n->limit_bytes, limit->bytes, memory_order_release);
+    atomic_store_explicit(&n->limit_ops, limit->ops, memory_order_release);
     look_again(n);
     become_due(l, n);
 }
@@ -185,10 +186,10 @@ static void forget_counts(struct window *n)
 
 static void switch_on(struct kedge_lane *l)
 {
-    WINDOW_PUT(l->windows_on, 1);
     for (uint32_t i = 0; i < l->phys_room; i++)
         if (l->phys[i].qp != NULL)
             count_posted(l, &l->phys[i]);
+    atomic_store_explicit(&l->windows_on, 1, memory_order_release);
 }
 
 static void switch_off(struct kedge_lane *l)
@@ -424,9 +425,13 @@ bool kedge_lane_window(const struct kedge_lane *l, enum kedge_window_scope scope
                              : scope == KEDGE_WINDOW_TENANT ? &l->tenant_windows[number]
                                                             : &l->flow_windows[number];
     uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
-    *out = (struct kedge_lane_window){.counted = WINDOW_GET(l->windows_on),
-                                      .limit_bytes = WINDOW_GET(n->limit_bytes),
-                                      .limit_ops = WINDOW_GET(n->limit_ops),
+    const bool counted = atomic_load_explicit(&l->windows_on, memory_order_acquire);
+    const struct window_limit limit = {
+        .bytes = atomic_load_explicit(&n->limit_bytes, memory_order_acquire),
+        .ops = atomic_load_explicit(&n->limit_ops, memory_order_acquire)};
+    *out = (struct kedge_lane_window){.counted = counted,
+                                      .limit_bytes = limit.bytes,
+                                      .limit_ops = limit.ops,
                                       .bytes = WINDOW_GET(n->bytes),
                                       .ops = WINDOW_GET(n->ops),
                                       .most_bytes = WINDOW_GET(n->most_bytes),

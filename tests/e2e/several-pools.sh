@@ -81,6 +81,19 @@ answers "is in pool number $number and this session in 1" env KEDGE_SOCKET="$wor
 [[ $(jq -c '[.leases[] | [.pool, .period_ms]] | sort | .[0]' "$work/out") == '["batch",4000]' ]] || fail "the leases: $(cat "$work/out")"
 ok "each pool's regions have its lease period"
 
+# One window of the device for both: who has nothing to do lends most of its part.
+parts='[.pools[].device_window.limit_ops]'
+ctl window create link scope=device ops=16
+is '[8,8]' "a window of the device is shared equally" "$parts"
+while "$bin/kedge-perf" read --depth 64 --count 20000 --socket "$work/a.sock" --peer-socket "$work/b.sock"; do :; done >"$work/load.out" 2>&1 &
+load=$!
+worker_pids+=("$load")
+is '[15,1]' "while one pool alone has much to do, it has most of it" "$parts"
+kill "$load"
+is '[8,8]' "and each has its half again afterwards" "$parts"
+ctl window delete link
+is '[null,null]' "without a window there are no parts" "$parts"
+
 # Grown and shrunk; one that cannot be made is said.
 ctl pool set batch sessions_ahead=9 arenas_ahead=9
 is '[9,9]' "it grows" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'

@@ -376,7 +376,8 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
                       struct kedge_lane_lease *out);
 
 /* How a window stands. Written as the counters are, so that one of these numbers may be a request
- * ahead of another. */
+ * ahead of another; but where it is counted, with a limit comes what
+ * was in flight when it came into force, or later. */
 struct kedge_lane_window {
     bool counted; /* false: no window of the lane has a limit, and nothing is counted */
     uint64_t limit_bytes, limit_ops; /* 0: none */
