@@ -11,8 +11,8 @@
 #include "agentd/config.h"
 
 enum {
-    AGENTD_WINDOWS = 256,
-    AGENTD_WINDOW_GIDS = 16,   /* as many endpoints as a node has */
+    AGENTD_WINDOWS = 256 + AGENTD_TENANTS, /* as metaservers have; and each tenant's own numbers */
+    AGENTD_WINDOW_GIDS = 16,               /* as many endpoints as a node has */
     AGENTD_DESTINATIONS = 256, /* with windows of their own: KEDGE_LANE_MAX_DESTINATIONS */
     AGENTD_ID = 64,            /* of a node or a window, with the NUL */
     AGENTD_POOLS = 64,

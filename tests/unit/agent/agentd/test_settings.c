@@ -213,6 +213,31 @@ START_TEST(windows_for_one_destination_are_read_and_the_narrowest_holds)
 }
 END_TEST
 
+/* As many as a metaserver takes of each: 256 windows, and 64 tenants with numbers of their own. */
+START_TEST(tenants_with_windows_of_their_own_take_none_of_the_windows_room)
+{
+    enum { WINDOWS = 256, TENANTS = 64, BYTES = 64 << 10 };
+    char *text = malloc(BYTES);
+    size_t n = (size_t)snprintf(text, BYTES, "{\"tenants\":[");
+    for (int i = 0; i < TENANTS; i++)
+        n += (size_t)snprintf(text + n, BYTES - n,
+                              "%s{\"name\":\"t%d\",\"uids\":[],\"window_ops\":%d}",
+                              i > 0 ? "," : "", i, 1000 + i);
+    n += (size_t)snprintf(text + n, BYTES - n, "],\"windows\":[");
+    for (int i = 0; i < WINDOWS; i++)
+        n += (size_t)snprintf(
+            text + n, BYTES - n,
+            "%s{\"name\":\"w%d\",\"scope\":\"tenant\",\"tenant\":\"t%d\",\"ops\":%d}",
+            i > 0 ? "," : "", i, i % TENANTS, 1 + i);
+    (void)snprintf(text + n, BYTES - n, "]}");
+    ck_assert_int_eq(decode(text), 0);
+    ck_assert_uint_eq(s.windows, WINDOWS + TENANTS);
+    ck_assert_uint_eq(s.tenant[0].window.ops, 1);
+    ck_assert_uint_eq(s.tenant[TENANTS - 1].window.ops, TENANTS);
+    free(text);
+}
+END_TEST
+
 START_TEST(destinations_for_which_there_is_no_room_are_counted)
 {
     enum { NODES = 18 };
@@ -314,6 +339,7 @@ END_TEST
     T(tokens_of_tenants_are_read)                                                                  \
     T(what_makes_no_sense_is_refused_and_named)                                                    \
     T(windows_for_one_destination_are_read_and_the_narrowest_holds)                                \
+    T(tenants_with_windows_of_their_own_take_none_of_the_windows_room)                             \
     T(destinations_for_which_there_is_no_room_are_counted)                                         \
     T(pools_have_numbers_periods_and_tenants)                                                      \
     T(pools_that_cannot_be_told_apart_are_refused)                                                 \
