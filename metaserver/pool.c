@@ -106,6 +106,22 @@ uint16_t kedge_pool_id(const char *name)
     return (uint16_t)(2 + kedge_crc32c(0, name, strlen(name)) % (UINT16_MAX - 1));
 }
 
+static bool is_taken(const struct kedge_settings *s, uint16_t id)
+{
+    bool taken = false;
+    for (uint32_t i = 0; i < kedge_settings_count(s, KEDGE_POOL); i++)
+        taken |= kedge_settings_at(s, KEDGE_POOL, i)->pool.id == id;
+    return taken;
+}
+
+uint16_t kedge_pool_free_id(const struct kedge_settings *s, const char *name)
+{
+    uint16_t id = kedge_pool_id(name);
+    while (is_taken(s, id))
+        id = id < UINT16_MAX ? (uint16_t)(id + 1) : 2;
+    return id;
+}
+
 static bool has_tenant(const struct kedge_pool *p, const char *tenant)
 {
     return bsearch(tenant, p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names) !=

@@ -35,7 +35,7 @@ int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbu
     if (status == -EEXIST)
         return kedge_err(err, status,
                          "the store names one endpoint twice: restore it from a backup");
-    return status == 0 && s->settings != NULL ? kedge_service_load_settings(s, err) : status;
+    return status == 0 && s->settings != NULL ? kedge_service_load_settings(s, now, err) : status;
 }
 
 /* A write that nobody asked for has failed: said once, tried again later. */

@@ -27,7 +27,7 @@ int kedge_service_change(struct kedge_service *s, const struct kedge_setting_cha
 /* Whether nodes that windows name have come, gone, or have other GIDs than at the last look. */
 bool kedge_service_look_at_places(struct kedge_service *s);
 /* Fills s->settings from the store. */
-int kedge_service_load_settings(struct kedge_service *s, struct kedge_errbuf *err);
+int kedge_service_load_settings(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err);
 /* A write that a client asked for has failed: counted and logged. Returns -EROFS. */
 int kedge_service_store_failed(struct kedge_service *s, const char *what, const char *name,
                                uint64_t now, const struct kedge_errbuf *err);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "destinations.h"
 #include "metaserver/settings_json.h"
@@ -15,6 +17,11 @@
 struct loading {
     struct kedge_service *s;
     struct kedge_fault fault;
+    /* Pools of a store that is older than their numbers. */
+    uint32_t numberless;
+    bool those;    /* this time them alone */
+    uint32_t anew; /* that have another number than the one that their name stands for */
+    char name[KEDGE_POOLS_MAX][KEDGE_POOL_NAME_MAX + 1];
 };
 
 /* Like what kedge_json_write_stored() has made, or kedge_json_write_body() for the trail. */
@@ -28,6 +35,16 @@ static int decode(const char *kind, const char *name, const char *body, struct k
         return status;
     }
     return kedge_json_setting_stored(k, name, body, out, fault);
+}
+
+/* Its name's number may be that of another, whose name comes before it. */
+static int restore_numberless(struct loading *l, struct kedge_setting *pool)
+{
+    pool->pool.id = kedge_pool_free_id(l->s->settings, pool->name);
+    int status = kedge_settings_restore(l->s->settings, pool, &l->fault);
+    if (status == 0 && pool->pool.id != kedge_pool_id(pool->name))
+        memcpy(l->name[l->anew++], pool->name, strlen(pool->name) + 1); /* it is valid */
+    return status;
 }
 
 static int load_setting(void *user, const struct kedge_store_setting *stored)
@@ -46,7 +63,11 @@ static int load_setting(void *user, const struct kedge_store_setting *stored)
         return -EINVAL;
     }
     setting.revision = stored->revision;
-    return kedge_settings_restore(l->s->settings, &setting, &l->fault);
+    const bool numberless = setting.kind == KEDGE_POOL && setting.pool.id == 0;
+    if (l->those)
+        return numberless ? restore_numberless(l, &setting) : 0;
+    l->numberless += numberless;
+    return numberless ? 0 : kedge_settings_restore(l->s->settings, &setting, &l->fault);
 }
 
 static int load_side(const struct kedge_store_change *stored, const char *body, bool *there,
@@ -75,17 +96,66 @@ static int load_change(void *user, const struct kedge_store_change *stored)
     return status;
 }
 
-int kedge_service_load_settings(struct kedge_service *s, struct kedge_errbuf *err)
+static int pass_change(void *user, const struct kedge_store_change *stored)
+{
+    (void)user, (void)stored;
+    return 0;
+}
+
+/* Once those that have numbers are there. */
+static int load_numberless(struct loading *l, struct kedge_errbuf *err)
+{
+    const struct kedge_store_visitor visitor = {load_setting, pass_change, l};
+    l->those = true;
+    return l->numberless > 0 ? kedge_store_load_settings(l->s->store, &visitor, err) : 0;
+}
+
+static const char *name_of_number(const struct kedge_service *s, uint16_t id)
+{
+    const struct kedge_setting *pool = kedge_settings_after(s->settings, KEDGE_POOL, "");
+    while (pool != NULL && pool->pool.id != id)
+        pool = kedge_settings_after(s->settings, KEDGE_POOL, pool->name);
+    return pool != NULL ? pool->name : "";
+}
+
+/* Written down, since it is not to change when the pool goes whose number the name stands for. A
+ * store that cannot be written is no reason not to start: then it is chosen again next time. */
+static void keep_number(struct kedge_service *s, const char *name, uint64_t now)
+{
+    const struct kedge_setting *pool = kedge_settings_find(s->settings, KEDGE_POOL, name);
+    const struct kedge_setting_match match = {.any = true};
+    struct kedge_setting_change change;
+    struct kedge_fault fault;
+    struct kedge_errbuf err;
+    kedge_log(KEDGE_LOG_WARN,
+              "a pool of an older store has a number of its own now: the one that its name stands "
+              "for is another pool's",
+              "pool=%s number=%u instead_of=%u which_has=%s", name, (unsigned)pool->pool.id,
+              (unsigned)kedge_pool_id(name), name_of_number(s, kedge_pool_id(name)));
+    int status = kedge_settings_plan_put(s->settings, pool, &match, &change, &fault);
+    KEDGE_ASSERT(status == 0); /* it is what is there */
+    change.from.pool.id = 0;
+    change.revision = change.to.revision = kedge_settings_revision(s->settings) + 1;
+    change.time_ms = kedge_clock_wall_ms();
+    snprintf(change.who, sizeof change.who, "kedge-metad");
+    (void)kedge_service_change(s, &change, now, &err);
+}
+
+int kedge_service_load_settings(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err)
 {
     struct loading l = {.s = s};
     const struct kedge_store_visitor visitor = {load_setting, load_change, &l};
     err->text[0] = '\0';
     int status = kedge_store_load_settings(s->store, &visitor, err);
+    if (status == 0)
+        status = load_numberless(&l, err);
     uint64_t last = kedge_settings_revision(s->settings);
     if (status == 0 && last > 0 && kedge_settings_change_after(s->settings, last - 1) == NULL) {
         snprintf(l.fault.detail, sizeof l.fault.detail, "the trail lacks its last entry");
         status = -EINVAL;
     }
+    for (uint32_t i = 0; i < l.anew && status == 0; i++)
+        keep_number(s, l.name[i], now);
     if (status == 0 || err->text[0] != '\0')
         return status;
     return kedge_err(

@@ -216,6 +216,9 @@ void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint
 /* The number of a pool for which none is said: a hash of its name, from 2 to 65535, the same at
  * every metaserver. 2 + CRC-32C(name) mod 65534. */
 uint16_t kedge_pool_id(const char *name);
+/* That number, or the next one that no pool has: for pools of a store that is older than numbers.
+ */
+uint16_t kedge_pool_free_id(const struct kedge_settings *s, const char *name);
 /* The pool that has that tenant in its list, or NULL. Borrowed. */
 const struct kedge_setting *kedge_settings_pool_of(const struct kedge_settings *s,
                                                    const char *tenant);

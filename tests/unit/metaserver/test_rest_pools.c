@@ -152,27 +152,93 @@ START_TEST(an_agent_is_told_which_pool_a_tenant_has)
 }
 END_TEST
 
-START_TEST(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
+static void store_older(struct kedge_store *store, uint64_t revision, const char *pool)
 {
-    const struct kedge_store_change older = {.revision = 2,
+    const struct kedge_store_change older = {.revision = revision,
                                              .time_ms = 1,
                                              .who = "uid 0",
                                              .kind = "pool",
-                                             .name = "silver",
+                                             .name = pool,
                                              .after = "{\"nodes\":{},\"spares\":1}"};
     struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_store_change(store, &older, &err), 0);
+}
+
+static void restart(void)
+{
+    struct kedge_store *store = s.store;
+    close_service();
+    open_service(store);
+}
+
+START_TEST(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
+{
     setup();
     ck_assert_int_eq(
         ask("PUT", "/v1/pools/gold", "{\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}"),
         201);
-    struct kedge_store *store = s.store;
-    ck_assert_int_eq(kedge_store_change(store, &older, &err), 0);
-    close_service();
-    open_service(store);
+    store_older(s.store, 2, "silver");
+    restart();
     shows("/v1/pools/gold", "\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}");
     shows("/v1/pools/silver", "\"number\":58624,\"spares\":1}");
     refused(409, "/v1/pools/silver", "{\"number\":8}", "number", "is 58624 as long as");
     refused(409, "/v1/pools/silver", "{\"tenants\":[\"b\"]}", "tenants[0]", "is in pool gold");
+    teardown();
+}
+END_TEST
+
+/* Two pools whose names stand for one number; the next number is that of a third one. */
+static void store_two_of_one_number(uint16_t *id)
+{
+    char zinc[32];
+    *id = kedge_pool_id("p393");
+    ck_assert_uint_eq(kedge_pool_id("p434"), *id);
+    snprintf(zinc, sizeof zinc, "{\"number\":%u}", *id + 1u);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/zinc", zinc), 201);
+    store_older(s.store, 2, "p434");
+    store_older(s.store, 3, "p393");
+}
+
+static void has_number(const char *path, unsigned number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "\"number\":%u,", number);
+    shows(path, text);
+}
+
+START_TEST(older_pools_whose_names_stand_for_one_number_get_two_for_good)
+{
+    uint16_t id;
+    setup();
+    store_two_of_one_number(&id);
+    restart();
+    has_number("/v1/pools/p393", id);
+    has_number("/v1/pools/p434", id + 2u);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* said in the trail */
+    shows("/v1/events", "\"revision\":4,\"time\":");
+    ck_assert(says("\"who\":\"kedge-metad\",\"kind\":\"pool\",\"name\":\"p434\""));
+    restart();
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* once */
+    ck_assert_int_eq(ask("DELETE", "/v1/pools/p393", ""), 204);
+    restart();
+    has_number("/v1/pools/p434", id + 2u);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_number_that_cannot_be_written_down_is_chosen_again)
+{
+    uint16_t id;
+    setup();
+    store_two_of_one_number(&id);
+    fail = EROFS;
+    restart();
+    has_number("/v1/pools/p434", id + 2u);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 3);
+    fail = 0;
+    restart();
+    has_number("/v1/pools/p434", id + 2u);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4);
     teardown();
 }
 END_TEST
@@ -184,5 +250,7 @@ END_TEST
     T(a_tenant_is_in_one_pool)                                                                     \
     T(values_of_a_pool_have_bounds)                                                                \
     T(an_agent_is_told_which_pool_a_tenant_has)                                                    \
-    T(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
+    T(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)                          \
+    T(older_pools_whose_names_stand_for_one_number_get_two_for_good)                               \
+    T(a_number_that_cannot_be_written_down_is_chosen_again)
 KEDGE_CHECK_MAIN("metaserver rest pools", TESTS)
