@@ -55,7 +55,7 @@ static void add_probe(struct findings *f, const struct ctl_options *o, struct ct
     }
     struct ctl_check *c = &f->check[f->count++];
     *c = (struct ctl_check){.name = "device", .level = status == -ENOENT ? CTL_WARN : CTL_FAIL};
-    snprintf(c->found, sizeof c->found, "not tried: %s", why.text);
+    snprintf(c->found, sizeof c->found, "not tried: %.500s", why.text);
     snprintf(c->advice, sizeof c->advice, "%s",
              status == -ENOENT ? "install the agent on this host, if it is to run one"
                                : "do what it says, and run this again");

@@ -66,14 +66,14 @@ static bool suffices(enum kedge_scope scope, enum kedge_need need)
 static void explain(const struct kedge_setting *token, enum kedge_need need,
                     enum kedge_need_agent agent, const char *id, struct kedge_fault *fault)
 {
-    char also[128] = "";
+    char also[96] = "";
     if (agent == KEDGE_AGENT_ANY)
         snprintf(also, sizeof also, ", or agent");
     else if (agent == KEDGE_AGENT_OWN)
         snprintf(also, sizeof also, ", or agent for node %.63s", id);
     fault->field[0] = '\0';
     snprintf(fault->detail, sizeof fault->detail,
-             "this needs the scope %s%s; the token's is %s%s%.60s%s%s", needs[need], also,
+             "this needs the scope %s%s; the token's is %s%s%.63s%s%.31s", needs[need], also,
              kedge_scope_name(token->token.scope),
              token->token.scope == KEDGE_SCOPE_AGENT ? " for node " : "", token->token.node,
              token->token.scope == KEDGE_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);

@@ -59,7 +59,7 @@ static void tell(struct asked *q, int status, const char *body)
 {
     struct agent *a = q->agent;
     struct kedge_text t;
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     kedge_text_init(&t, ANSWER_BYTES);
     kedge_text_printf(&t, "{\"status\":%d,\"body\":%s}", status, body);
     snprintf(url, sizeof url, "%s/v1/nodes/%s/answers/%s", a->config.metaserver[q->metaserver],

@@ -55,6 +55,8 @@ void device_events(uv_poll_t *poll, int status, int events);
 /* ---- metaserver_call.c, register.c, resolve.c
  * ------------------------------------------------------ */
 
+/* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
+enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
 /* The HTTP client, begun and ended; a request to a metaserver, with the agent's
  * token. url is borrowed; ms: of connecting, and of it
  * all. */

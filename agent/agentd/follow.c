@@ -206,7 +206,7 @@ static void on_end(void *user, const struct kedge_http_answer *answer)
 static void watch(struct agent *a)
 {
     struct follow *f = &a->follow;
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/configuration?watch=1&answers=1",
              a->config.metaserver[f->metaserver], a->config.node);
     struct kedge_http_call c = metaserver_call(a, NULL, url, 0);

@@ -385,7 +385,7 @@ void registration_reader_lost(struct registration *r)
 static void call(struct registration *r, const char *method, const char *tail, const char *body,
                  kedge_http_done done)
 {
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
     struct kedge_http_call c = metaserver_call(r->pool->agent, method, url, CALL_MS);
     c.body = body;
@@ -531,7 +531,7 @@ static void deleted(void *user, const struct kedge_http_answer *answer)
 /* All at once, and no longer than grace_ms together: the lease does the rest. */
 void registrations_leave(struct agent *a, unsigned grace_ms)
 {
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
     if (a->http_client == NULL)
         return;

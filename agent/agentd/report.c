@@ -43,7 +43,7 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
 
 static void tell(struct registration *r, const struct kedge_text *t, uint64_t hash)
 {
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
     struct kedge_http_call c = metaserver_call(r->pool->agent, "PUT", url, CALL_MS);
     c.body = kedge_text_str(t);

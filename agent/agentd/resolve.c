@@ -77,7 +77,7 @@ static void ask(struct question *q)
 {
     static const uint8_t none[16];
     struct agent *a = q->agent;
-    char url[AGENTD_TEXT * 2];
+    char url[METASERVER_URL_BYTES];
     while (!a->stopping && q->next < a->config.metaservers) {
         const struct registration *r = &a->pools[0]->registration[q->next++];
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);

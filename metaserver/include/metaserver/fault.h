@@ -6,7 +6,7 @@
 /* What is wrong, and where ("endpoints[2].dc_key"; empty: the whole of it). */
 struct kedge_fault {
     char field[64];
-    char detail[192];
+    char detail[256];
 };
 
 #endif
