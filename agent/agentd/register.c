@@ -382,7 +382,8 @@ void registration_reader_lost(struct registration *r)
     lost(r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
-static void call(struct registration *r, const char *method, const char *tail, const char *body,
+/* False: it cannot be asked, and is lost. */
+static bool call(struct registration *r, const char *method, const char *tail, const char *body,
                  kedge_http_done done)
 {
     char url[METASERVER_URL_BYTES];
@@ -391,11 +392,11 @@ static void call(struct registration *r, const char *method, const char *tail, c
     c.body = body;
     c.body_length = strlen(body);
     int status = kedge_http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
-    if (status == 0)
-        r->pool->calls++;
-    else
+    r->pool->calls += status == 0;
+    if (status != 0)
         lost(r, status == -ENOKEY ? "its token_file holds no token, or cannot be read"
                                   : "too many HTTP calls at once");
+    return status == 0;
 }
 
 static void put(struct registration *r)
@@ -416,7 +417,7 @@ static void put(struct registration *r)
         lost(r, "out of memory");
         return;
     }
-    call(r, "PUT", "", body, registered);
+    (void)call(r, "PUT", "", body, registered);
     free(body);
 }
 
@@ -431,7 +432,7 @@ static void on_timer(uv_timer_t *timer)
     }
     try_later(r);
     snprintf(body, sizeof body, "{\"incarnation\":%u}", r->pool->agent->incarnation);
-    call(r, "POST", "/renew", body, renewed);
+    (void)call(r, "POST", "/renew", body, renewed);
 }
 
 /* Done: the next renewal, at a third of the lease. Else another try, each later than the one
@@ -496,8 +497,7 @@ static void tell_endpoints(struct registration *r)
         return;
     }
     r->endpoints = a->endpoints;
-    r->announcing = true;
-    call(r, "PUT", "", body, endpoints_told);
+    r->announcing = call(r, "PUT", "", body, endpoints_told);
     free(body);
 }
 

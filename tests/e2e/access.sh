@@ -311,6 +311,21 @@ done
 [[ $("$rdmactl" --agent-socket "$work/agent.admin" agent status -o json |
     jq '[.. | objects | .revision? | numbers] | max') == "$revision" ]] || fail "the agent does not follow"
 ok "it follows the configuration with it"
+endpoints() { # how many the metaserver knows
+    for _ in $(seq 300); do
+        [[ $(ctl node get worker-1 -o json | jq '.endpoints | length') != "$1" ]] || return 0
+        sleep 0.1
+    done
+    fail "there are not $1 endpoints: $(ctl node get worker-1 -o json)"
+}
+mv "$work/agent.token" "$work/new"
+ctl pool create extra sessions_ahead=1 arenas_ahead=1 >/dev/null
+until_log 'not registered.*its token_file holds no token'
+mv "$work/new" "$work/agent.token"
+endpoints 2
+ctl pool delete extra >/dev/null
+endpoints 1
+ok "a pool that it made while it had no token is told later, and so is that one's end"
 kill -TERM "$agent"
 wait "$agent" || fail "the agent ended with $?"
 ask "${admin[@]}" /v1/nodes/worker-1
