@@ -3,11 +3,9 @@
 # Workers and leases of other hosts, through the metaserver: what the agents themselves say, of one node and of all; revoking,
 # also by force, while remote workers read; agents that stand still, are killed, or follow another metaserver.
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-stress
-ms=${ASKED_MS:-5000}
-short='mr_lease = 25ms' long='mr_lease = 5s'
-if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' short='mr_lease = 300ms'; fi
-more_pool=$short
+source "$(dirname "$0")/lib-leases.sh"
+ms=${ASKED_MS:-5000} long='mr_lease = 5s'
+more_pool=$shortest
 start
 
 # A second metaserver, which the third agent follows; that agent is registered with the first one too.
@@ -22,16 +20,8 @@ url="$other, $url" agent_configure c
 daemon_start c kedge-agentd || fail "agent c did not start"
 agent_wait c || fail "agent c did not register"
 
-through() { timeout 60 "$bin/rdmactl" --server "$url" "$@"; }
+ctl() { timeout 60 "$bin/rdmactl" --server "$url" "$@"; }
 own() { timeout 60 "$bin/rdmactl" --agent-socket "$work/$1.admin" "${@:2}"; }
-is() { [[ $1 == "$2" ]] || fail "$3: $1, not $2"; ok "$3"; }
-refuses() { # exit-code pattern words...
-    local code=0 wanted=$1 pattern=$2; shift 2
-    through "$@" >"$work/said" 2>&1 || code=$?
-    [[ $code == "$wanted" ]] && grep -Eq -- "$pattern" "$work/said" ||
-        fail "rdmactl $* exits with $code and says $(cat "$work/said")"
-    ok "rdmactl $* exits with $code: $(tail -n 1 "$work/said")"
-}
 http() { # method path [url]: prints the status; the body goes to $work/body
     curl -s --max-time 60 -o "$work/body" -w '%{http_code}' -X "$1" "${3:-$url}$2"
 }
@@ -47,30 +37,24 @@ until_asked node-a
 until_asked node-b
 
 # ---- looking
-is "$(through --node node-a lease list -o json | jq -c '.leases')" '[]' "nobody is there, and no lease"
+is "$(ctl --node node-a lease list -o json | jq -c '.leases')" '[]' "nobody is there, and no lease"
 export_text a "what was exported"
 id=$(own a lease list -o json | jq -r '.leases[0].id') worker=$(own a worker list -o json | jq -r '.workers[0].id')
 plain='walk(if type == "object" then del(.age_ms) else . end)'
 prefixed='walk(if type == "object" then with_entries(if .key == "id" or .key == "worker" then .value |= "node-a:" + . else . end) else . end)'
 for what in lease worker; do
-    is "$(through --node node-a "$what" list -o json | jq -cS "$plain")" "$(own a "$what" list -o json | jq -cS "$plain | $prefixed")" \
+    is "$(ctl --node node-a "$what" list -o json | jq -cS "$plain")" "$(own a "$what" list -o json | jq -cS "$plain | $prefixed")" \
         "the $what is shown as its agent shows it, with the node before its ids"
 done
-is "$(through --node node-a lease get "$id" -o json | jq -cS "$plain")" "$(own a lease get "$id" -o json | jq -cS "$plain | $prefixed")" \
+is "$(ctl --node node-a lease get "$id" -o json | jq -cS "$plain")" "$(own a lease get "$id" -o json | jq -cS "$plain | $prefixed")" \
     "so is one lease"
-is "$(through lease get "node-a:$id" -o json | jq -r .id)" "node-a:$id" "an id with its node needs no --node"
-is "$(through worker get "node-a:$worker" -o json | jq -r .node)" node-a "likewise a worker's"
-through --node node-a lease list -o wide | grep -Eq "^node-a:$id .* node-a:$worker +node-a *$" || fail "the wide table lacks the worker"
-is "$(through --node node-a lease list --tenant others -o json | jq -c .leases)" '[]' "the tenant's filter"
-is "$(through lease list --worker "node-a:$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
+is "$(ctl lease get "node-a:$id" -o json | jq -r .id)" "node-a:$id" "an id with its node needs no --node"
+is "$(ctl worker get "node-a:$worker" -o json | jq -r .node)" node-a "likewise a worker's"
+ctl --node node-a lease list -o wide | grep -Eq "^node-a:$id .* node-a:$worker +node-a *$" || fail "the wide table lacks the worker"
+is "$(ctl --node node-a lease list --tenant others -o json | jq -c .leases)" '[]' "the tenant's filter"
+is "$(ctl lease list --worker "node-a:$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
 own b lease list | grep -q '^there is no such lease on this host' || fail "without --node another host is asked"
-for i in 2 3 4; do
-    mkfifo "$work/hold-$i"
-    KEDGE_SOCKET=$work/a.sock "$bin/export_region" "number $i" <"$work/hold-$i" >"$work/token-$i" 2>/dev/null &
-    worker_pids+=($!)
-    eval "exec $((i + 10))>\"\$work/hold-$i\""
-    for _ in $(seq 200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done
-done
+export_numbers 4
 [[ $(curl -sI --max-time 20 -o "$work/head" -w '%{http_code}' "$url/v1/leases?node=node-a") == 200 ]] || fail "HEAD: $(cat "$work/head")"
 path='/v1/leases?node=node-a&limit=3' seen=()
 for _ in 1 2; do
@@ -95,7 +79,7 @@ done
 is "${seen[*]} $nodes" 'node-a node-a node-a node-a node-b node-c' "the workers of all nodes, in pages, and who could not be asked"
 refuses 7 '1 of the nodes could not be asked' worker list --all-nodes
 grep -q '^rdmactl: node-c was not asked: the agent of node node-c follows another metaserver' "$work/said" || fail "it says $(cat "$work/said")"
-is "$(through worker list --all-nodes -o json 2>/dev/null | jq -c '[(.workers | length), .unreachable[0].node]')" '[5,"node-c"]' "in JSON too"
+is "$(ctl worker list --all-nodes -o json 2>/dev/null | jq -c '[(.workers | length), .unreachable[0].node]')" '[5,"node-c"]' "in JSON too"
 refuses 7 'node-c follows another metaserver' --node node-c lease list
 [[ $(http GET '/v1/workers?node=node-c' "$other") == 200 ]] || fail "the one that it follows cannot ask it: $(cat "$work/body")"
 ok "the metaserver that it follows can ask it"
@@ -112,13 +96,13 @@ refuses 3 'no such worker here' lease revoke --worker node-a:1-ffffffff
 
 # ---- revoking
 read_text b "$token" | grep -q 'what was exported' || fail "it cannot be read"
-through --node node-a lease revoke "$id" >"$work/said" || fail "it is not revoked: $(cat "$work/said")"
+ctl --node node-a lease revoke "$id" >"$work/said" || fail "it is not revoked: $(cat "$work/said")"
 grep -q "^node-a:$id .* revoked " "$work/said" && grep -q '^what breaks: nothing' "$work/said" || fail "it says $(cat "$work/said")"
 if read_text b "$token" >"$work/read" 2>&1; then fail "it can still be read"; fi
 ok "a lease is revoked, and can be read no more"
 is "$(own a lease get "$id" -o json | jq -c '[.state, .by_operator]')" '["revoked",true]' "its agent says so too"
 last=$(own a lease list -o json | jq -r '.leases[-1].id')
-through lease revoke "node-a:$last" --force -o json >"$work/said" || fail "it is not forced: $(cat "$work/said")"
+ctl lease revoke "node-a:$last" --force -o json >"$work/said" || fail "it is not forced: $(cat "$work/said")"
 is "$(jq -c '[.forced, .over, .leases[0].id, .leases[0].state, .leases[0].asked_for, .leases[0].node]' "$work/said")" \
     "[true,true,\"node-a:$last\",\"revoked\",true,\"node-a\"]" "a lease is taken by force"
 jq -r .breaks "$work/said" | grep -q IBV_WC_REM_ACCESS_ERR || fail "it does not say what breaks"
@@ -127,7 +111,7 @@ read_text b "$(cat "$work/token-2")" | grep -q 'number 2' || fail "another worke
 is "$(jq -c '[.events[] | [.name, .from.lease // .from.worker, .from.force, .to]][-2:]' "$work/body")" \
     "[[\"node-a\",\"$id\",false,null],[\"node-a\",\"$last\",true,null]]" "the trail says what was revoked"
 jq -r '.events[-1].who' "$work/body" | grep -q '^127.0.0.1:' || fail "and not by whom"
-through event list | grep -q "lease node-a .*revocation of $last, by force" || fail "rdmactl event list does not show it"
+ctl event list | grep -q "lease node-a .*revocation of $last, by force" || fail "rdmactl event list does not show it"
 ok "rdmactl event list shows it"
 
 # ---- an agent that stands still, and one that is killed
@@ -149,7 +133,7 @@ for _ in $(seq 200); do (($(metric 'kedge_metad_answers_total{what="unwanted"}')
 is "$(metric 'kedge_metad_answers_total{what="unwanted"}')" 6 "what it answers too late nobody wants"
 is "$(metric kedge_metad_questions_open)" 0 "no question is open"
 is "$(metric 'kedge_metad_questions_failed_total{why="late"}')" 6 "those that were late are counted"
-is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_questions_unanswered_total //p')" 6 "by the agent too"
+is "$(agent_metric a questions_unanswered_total)" 6 "by the agent too"
 kill -KILL "${pids[b]}"; wait "${pids[b]}" 2>/dev/null || true
 for _ in $(seq $((200 * slow))); do
     code=$(http GET '/v1/workers?node=node-b')
@@ -178,8 +162,8 @@ metad_configure
 daemon_start metad kedge-metad || fail "the metaserver did not start again"
 until_asked node-a
 is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 4 "what was revoked is in the trail after a restart"
-for i in 12 13 14; do eval "exec $i>&-"; done
-exec 9>&-
+end_workers
+exec 8>&- 9>&-
 pids_c=${pids[c]}
 kill -TERM "$pids_c"; wait "$pids_c" || fail "agent c ended with $?"
 unset 'pids[c]'
@@ -193,14 +177,11 @@ under_load() { # more options
         echo "exec '$bin/rdmactl' --server '$url' --node node-b \"\$@\""
     } >"$work/through"
     chmod +x "$work/through"
-    timeout 300 "$bin/kedge-stress" revoke --socket "$work/a.sock" --peer "$work/b.sock" --ms "$ms" --rdmactl "$work/through" \
-        --admin "$work/b.admin" "$@" >"$work/revoke.out" 2>&1 || fail "$(cat "$work/revoke.out")"
+    timeout 300 "$bin/kedge-stress" revoke --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" --ms "$ms" \
+        --rdmactl "$work/through" --admin "$work/b.admin" "$@" >"$work/revoke.out" 2>&1 || fail "$(cat "$work/revoke.out")"
     ok "through the metaserver: $(cat "$work/revoke.out")"
     (($(curl -sf "$url/v1/events?kind=lease&limit=1000" | jq '.events | length') > 0)) || fail "nothing is in the trail"
 }
-writes=()
-# On DC a WRITE behind a request that was refused may end with an error (design: "What fails, and what then").
-[[ $transport != rc && $provider == soft ]] || writes=(--writes)
 start
 until_asked node-b
 under_load "${writes[@]}"

@@ -3,31 +3,14 @@
 # rdmactl's contexts against two metaservers, of which one wants tokens: which of option, environment, context and
 # built-in default is followed, where tokens go, what is refused and how it is said, and that the file is written whole.
 source "$(dirname "$0")/lib-metad.sh"
-rdmactl=$(readlink -f "$1")/bin/rdmactl
+source "$(dirname "$0")/lib-ctl.sh"
 metad=$(readlink -f "$metad")
-[[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
 unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE KEDGE_AGENT_ADMIN KEDGE_CONTEXT
 export XDG_CONFIG_HOME=$work/config
 file=$XDG_CONFIG_HOME/kedge/rdmactl.conf
 cd "$work"
 
-ctl() { timeout 60 "$rdmactl" "$@" >"$work/out" 2>"$work/err"; }
-does() { # sentence, arguments...
-    local sentence=$1
-    shift
-    ctl "$@" || fail "$sentence: rdmactl $* ended with $?: $(cat "$work/err")"
-    ok "$sentence"
-}
-shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
 says() { [[ $(jq -c "$1" "$work/out") == "$2" ]] || fail "$1 is not $2 in: $(cat "$work/out")"; }
-refuses() { # exit code, pattern, arguments...
-    local wanted=$1 pattern=$2 code=0
-    shift 2
-    ctl "$@" || code=$?
-    [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
-    grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
-    ok "rdmactl $* ends with $code: $(cat "$work/err")"
-}
 
 # ---- the file
 does "without a file there are none" context list

@@ -3,29 +3,11 @@
 # rdmactl against a metaserver: tenants, windows and events are listed, set, watched and deleted; what is wrong has its
 # exit code, and a sentence that says what to do.
 source "$(dirname "$0")/lib-metad.sh"
-rdmactl=$1/bin/rdmactl
-[[ -x $rdmactl ]] || { echo "FAILED: $rdmactl is not built"; exit 1; }
+source "$(dirname "$0")/lib-ctl.sh"
 configure "events = 16"
 start
 export KEDGE_SERVER=$url
 : >"$work/body"
-
-ctl() { timeout 60 "$rdmactl" "$@" >"$work/out" 2>"$work/err"; }
-does() { # sentence, arguments...
-    local sentence=$1
-    shift
-    ctl "$@" || fail "$sentence: rdmactl $* ended with $?: $(cat "$work/err")"
-    ok "$sentence"
-}
-shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
-refuses() { # exit code, pattern, arguments...
-    local wanted=$1 pattern=$2 code=0
-    shift 2
-    ctl "$@" || code=$?
-    [[ $code == "$wanted" ]] || fail "rdmactl $* ended with $code, not $wanted: $(cat "$work/err")"
-    grep -qE "^rdmactl: .*$pattern" "$work/err" || fail "rdmactl $*: \"$(cat "$work/err")\" lacks \"$pattern\""
-    ok "rdmactl $* ends with $code: $(cat "$work/err")"
-}
 
 does "an empty list says how to go on" tenant list
 shows 'rdmactl tenant set NAME'

@@ -5,18 +5,14 @@
 # operator sees and revokes them; and whoever is killed leaves nothing. (That without the flag late WRITEs do arrive on
 # such a device, tests/unit/agent/core/test_fenced.c shows, where the moment can be chosen.)
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-stress kedge-probe
-ms=${LEASES_MS:-8000} RANDOM=${LEASES_SEED:=$RANDOM}
-echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
-longer=1 short='mr_lease = 25ms' more_fabric='fault = deadlines=off'
-if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' short='mr_lease = 300ms' longer=4; fi
+source "$(dirname "$0")/lib-leases.sh"
+ms=${LEASES_MS:-8000}
+[[ $provider != soft ]] || more_fabric='fault = deadlines=off'
 more_pool=$'mr_lease = 60s\nfenced_regions = 16'
 start
 
-ctl() { "$bin/rdmactl" --agent-socket "$work/a.admin" "$@"; }
-is() { [[ $1 == "$2" ]] || fail "$3: $1, not $2"; ok "$3"; }
 probe() { KEDGE_SOCKET=$work/$1.sock timeout 60 "$bin/kedge-probe" "${@:2}"; }
-metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_fenced_$1 //p"; }
+metric() { agent_metric a "fenced_$1"; }
 waits_for() { # metric value sentence
     for _ in $(seq 400); do
         [[ $(metric "$1") == "$2" ]] && { ok "$3"; return; }
@@ -96,23 +92,15 @@ wait "$reader" || fail "the reader: $(cat "$work/reader")"
 cluster_stop || fail "the cluster did not stop"
 
 # ---- memory that was given back, under remote readers and writers whose lane stands still
-more_pool=$short$'\nfenced_regions = 64'
+more_pool=$shortest$'\nfenced_regions = 64'
 start
 timeout 300 "$bin/kedge-stress" leases --fenced --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" \
     --ms "$ms" >"$work/leases.out" 2>&1 &
 stress=$!
 worker_pids+=("$stress")
-stops=0
-while kill -0 "$stress" 2>/dev/null; do
-    sleep "0.0$((RANDOM % 9 + 1))"
-    kill -STOP "${pids[a]}"
-    pause=$((longer * (10 * (RANDOM % 7 + 3) + 100 * (RANDOM % 2))))
-    sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))"
-    kill -CONT "${pids[a]}"
-    stops=$((stops + 1))
-done
+stop_lanes_while "$stress" a
 wait "$stress" || fail "$(cat "$work/leases.out")"
 ok "$(cat "$work/leases.out"); the remote lane was stopped $stops times"
-[[ $(curl -sf --unix-socket "$work/b.admin" http://b/metrics | sed -n 's/^kedge_agent_fenced_registered_total //p') -gt 0 ]] ||
+[[ $(agent_metric b fenced_registered_total) -gt 0 ]] ||
     fail "no region was fenced"
 stop

@@ -3,26 +3,14 @@
 # The operator looks at workers and leases, and revokes leases: by the rule and by force, while remote workers go on,
 # owners come and go, and the remote agent's lane stands still; and whatever he asks for that makes no sense.
 source "$(dirname "$0")/lib.sh"
-needs_built kedge-stress
-ms=${LEASES_MS:-6000} RANDOM=${LEASES_SEED:=$RANDOM}
-echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
-short='mr_lease = 19ms' long='mr_lease = 5s' longer=1
-if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' short='mr_lease = 300ms' longer=4; fi
-more_pool=$short
+source "$(dirname "$0")/lib-leases.sh"
+ms=${LEASES_MS:-6000} long='mr_lease = 5s'
+more_pool=$shortest
 start
 
-ctl() { "$bin/rdmactl" --agent-socket "$work/a.admin" "$@"; }
 leases() { ctl lease list -o json | jq -c "$1"; }
 http() { # method path: prints the status; the body goes to $work/body
     curl -s -o "$work/body" -w '%{http_code}' -X "$1" --unix-socket "$work/a.admin" "http://a$2"
-}
-is() { [[ $1 == "$2" ]] || fail "$3: $1, not $2"; ok "$3"; }
-refuses() { # exit-code pattern words...
-    local code=0 wanted=$1 pattern=$2; shift 2
-    ctl "$@" >"$work/said" 2>&1 || code=$?
-    [[ $code == "$wanted" ]] && grep -Eq -- "$pattern" "$work/said" ||
-        fail "rdmactl $* exits with $code and says $(cat "$work/said")"
-    ok "rdmactl $* is refused with $code"
 }
 
 # ---- looking
@@ -41,13 +29,7 @@ ctl lease list --tenant others | grep -q '^there is no such lease' || fail "the 
 is "$(ctl lease list --worker "$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
 ctl lease list -o wide | grep -Eq " $worker +node-a *$" || fail "the wide table lacks the worker"
 
-for i in 2 3 4 5; do
-    mkfifo "$work/hold-$i"
-    KEDGE_SOCKET=$work/a.sock "$bin/export_region" "number $i" <"$work/hold-$i" >"$work/token-$i" 2>/dev/null &
-    worker_pids+=($!)
-    eval "exec $((i + 10))>\"\$work/hold-$i\""
-    for _ in $(seq 200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done # so that the list is in this order
-done
+export_numbers 5
 for _ in $(seq 200); do [[ $(leases '.leases | length') == 5 ]] && break; sleep 0.05; done
 path='/v1/leases?limit=2' seen=()
 for _ in 1 2 3; do
@@ -68,9 +50,9 @@ ok "and can be read no more"
 is "$(ctl lease get "$id" -o json | jq -c '[.state, .by_operator]')" '["revoked",true]' "it is shown until its worker gives it back"
 kill -0 "${worker_pids[0]}" || fail "its worker has ended"
 grep -q "leases were revoked by the operator.*pid=${worker_pids[0]} leases=1 lease=1 forced=false" "$work/a.log" || fail "the log says nothing"
-is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total{pool="default"} //p')" 1 "it is counted"
+is "$(agent_metric a leases_revoked_total)" 1 "it is counted"
 ctl lease revoke "$id" >/dev/null && ctl lease revoke --force "$id" >/dev/null || fail "revoking again is refused"
-is "$(curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_leases_revoked_total{pool="default"} //p')" 1 "again, that is nothing new"
+is "$(agent_metric a leases_revoked_total)" 1 "again, that is nothing new"
 read_text b "$(cat "$work/token-2")" | grep -q 'number 2' || fail "another worker's region is gone too"
 
 # ---- by force
@@ -120,8 +102,8 @@ is "$(ctl lease get "${seen[3]}" -o json | jq -r .state)" revoked "twenty who re
 kill -KILL "${worker_pids[1]}"
 for _ in $(seq 200); do ctl lease get "$other" >/dev/null 2>&1 || break; sleep 0.05; done
 refuses 3 'no such lease' lease revoke "$other"
-for i in 12 13 14 15; do eval "exec $i>&-"; done
-exec 9>&-
+end_workers
+exec 8>&- 9>&-
 cluster_stop || fail "the cluster did not stop"
 
 # ---- under remote readers and writers
@@ -142,9 +124,6 @@ under_load() { # seconds of stops; more options
     wait "$stress" || fail "$(cat "$work/revoke.out")"
     ok "$(cat "$work/revoke.out"); the remote lane was stopped $stops times"
 }
-writes=()
-# On DC a WRITE behind a request that was refused may end with an error (design: "What fails, and what then").
-[[ $transport != rc && $provider == soft ]] || writes=(--writes)
 start
 under_load goes-on "${writes[@]}"
 under_load stops "${writes[@]}"

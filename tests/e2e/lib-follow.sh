@@ -18,7 +18,7 @@ refuses() { # exit code, pattern, arguments...
 shows() { grep -qE -- "$1" "$work/out" || fail "not shown: $1 in: $(cat "$work/out")"; }
 status() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json; }
 node() { "$bin/rdmactl" --server "$url" node get node-a -o json; }
-metric() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n "s/^kedge_agent_$1\({pool=[^}]*}\)\? //p"; }
+metric() { agent_metric a "$1"; }
 metad_metric() { curl -sf "$url/metrics" | sed -n "s/^kedge_metad_$1 //p"; }
 # Waits until a command's output, filtered, is as it should be.
 becomes() { # value sentence command filter
@@ -34,13 +34,14 @@ becomes() { # value sentence command filter
 is() { becomes "$1" "$2" status "$3"; }
 says() { becomes "$1" "$2" node "$3"; } # the metaserver, of the node
 # Starts a worker that stays: its pid in $worker, what it prints in $work/NAME.out.
-worker() { # name, arguments of kedge-probe...
+worker_by() { # name command...
     local name=$1; shift
     : >"$work/$name.out"
-    KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" "$@" >"$work/$name.out" 2>&1 &
+    "$@" >"$work/$name.out" 2>&1 &
     worker=$!
     worker_pids+=("$worker")
     for _ in $(seq $((400 * slow))); do [[ ! -s $work/$name.out ]] || return 0; sleep 0.05; done
     fail "the worker $name says nothing"
 }
+worker() { worker_by "$1" env KEDGE_SOCKET="$work/a.sock" "$bin/kedge-probe" "${@:2}"; } # name, its arguments...
 goes_on() { kill -0 "$1" 2>/dev/null || fail "the worker did not go on: $2"; }

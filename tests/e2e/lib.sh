@@ -63,3 +63,8 @@ read_text() { # agent token [command to run it with...]
     local agent=$1 token=$2; shift 2
     timeout 60 "$@" env KEDGE_SOCKET="$work/$agent.sock" "$bin/read_region" "$token"
 }
+
+# A number of an agent's metrics; of each pool, if they have it.
+agent_metric() { # agent name
+    curl -sf --unix-socket "$work/$1.admin" http://a/metrics | sed -n "s/^kedge_agent_$2\({pool=[^}]*}\)\? //p"
+}

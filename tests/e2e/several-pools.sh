@@ -27,12 +27,7 @@ answers() { # pattern command...
     ok "$(cat "$work/out")"
 }
 guest_worker() { # name, arguments of kedge-probe...
-    : >"$work/$1.out"
-    "${guest[@]}" KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" "${@:2}" >"$work/$1.out" 2>&1 &
-    worker=$!
-    worker_pids+=("$worker")
-    for _ in $(seq $((400 * slow))); do [[ ! -s $work/$1.out ]] || return 0; sleep 0.05; done
-    fail "the worker $1 says nothing"
+    worker_by "$1" "${guest[@]}" KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" "${@:2}"
 }
 
 is '[["default","running"]]' "there is the agent's own pool" "$pools"
