@@ -110,6 +110,16 @@ uint32_t pools_sessions(const struct agent *a)
     return c.ready + c.making + c.live + c.ending;
 }
 
+/* What is counted for ever. */
+static void add_so_far(struct session_counts *sum, const struct session_counts *c)
+{
+    sum->attached += c->attached;
+    sum->not_ahead += c->not_ahead;
+    sum->attached_ahead += c->attached_ahead;
+    sum->recycled += c->recycled;
+    sum->faults += c->faults;
+}
+
 struct session_counts pools_count(const struct agent *a)
 {
     struct session_counts sum = a->gone;
@@ -122,11 +132,7 @@ struct session_counts pools_count(const struct agent *a)
         sum.arenas += c->arenas;
         sum.arenas_ahead += c->arenas_ahead;
         sum.arena_bytes += c->arena_bytes;
-        sum.attached += c->attached;
-        sum.not_ahead += c->not_ahead;
-        sum.attached_ahead += c->attached_ahead;
-        sum.recycled += c->recycled;
-        sum.faults += c->faults;
+        add_so_far(&sum, c);
     }
     return sum;
 }
@@ -286,15 +292,10 @@ static void give_back(struct pool *p)
     p->peers = NULL;
 }
 
-/* What is counted for ever is not less for it. */
+/* What is counted for ever is not less for its end. */
 static void keep_counts(struct pool *p)
 {
-    struct session_counts *gone = &p->agent->gone;
-    gone->attached += p->count.attached;
-    gone->not_ahead += p->count.not_ahead;
-    gone->attached_ahead += p->count.attached_ahead;
-    gone->recycled += p->count.recycled;
-    gone->faults += p->count.faults;
+    add_so_far(&p->agent->gone, &p->count);
     for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }

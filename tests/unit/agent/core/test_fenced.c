@@ -486,16 +486,23 @@ START_TEST(an_arena_that_gets_another_registration_leaves_fenced_regions_as_they
 }
 END_TEST
 
-START_TEST(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)
+/* As open_all(); six regions are revoked, and the test holds what lets their registrations go. */
+static void open_and_revoke_six(uint32_t vkey[6])
 {
-    uint32_t vkey[6];
     world_max_mrs = 6;
     open_all();
+    world_max_mrs = 0;
     for (uint32_t i = 0; i < 6; i++)
         vkey[i] = register_fenced(4096u * i);
     node->hold = true;
     ck_assert_int_eq(revoke(0, 0, true), 6);
     world_run(w, 5);
+}
+
+START_TEST(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)
+{
+    uint32_t vkey[6];
+    open_and_revoke_six(vkey);
     ck_assert_uint_eq(node->held, 4);
     begin_deregistering(vkey[0]);
     begin_deregistering(vkey[0]); /* is not taken before the first is answered */
@@ -511,7 +518,6 @@ START_TEST(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)
         ck_assert_int_eq(lease(i + 1).state, KEDGE_LEASE_REVOKED);
         ck_assert_int_eq(deregister(vkey[i]), 0);
     }
-    world_max_mrs = 0;
     close_all();
 }
 END_TEST
@@ -519,13 +525,7 @@ END_TEST
 START_TEST(who_withdraws_what_waits_for_its_turn_goes_first)
 {
     uint32_t vkey[6];
-    world_max_mrs = 6;
-    open_all();
-    for (uint32_t i = 0; i < 6; i++)
-        vkey[i] = register_fenced(4096u * i);
-    node->hold = true;
-    ck_assert_int_eq(revoke(0, 0, true), 6);
-    world_run(w, 5);
+    open_and_revoke_six(vkey);
     for (uint32_t i = 0; i < 6; i++) {
         if (lease(i + 1).state != KEDGE_LEASE_WITHDRAWING)
             continue;
@@ -539,24 +539,17 @@ START_TEST(who_withdraws_what_waits_for_its_turn_goes_first)
     ck_assert_int_eq(owner.r->reply.status, 0);
     ck_assert_uint_eq(node->let_go, 6);
     ck_assert_uint_eq(world_fenced_count(node), 0);
-    world_max_mrs = 0;
     close_all();
 }
 END_TEST
 
 START_TEST(a_worker_that_ends_in_the_middle_of_it_leaves_nothing)
 {
-    world_max_mrs = 6;
-    open_all();
-    for (uint32_t i = 0; i < 6; i++)
-        (void)register_fenced(4096u * i);
-    node->hold = true;
-    ck_assert_int_eq(revoke(0, 0, true), 6);
-    world_run(w, 5);
+    uint32_t vkey[6];
+    open_and_revoke_six(vkey);
     world_detach(w, &owner);
     node->hold = false;
     ck_assert_uint_eq(world_fenced_count(node), 0);
-    world_max_mrs = 0;
     close_all();
 }
 END_TEST
