@@ -127,6 +127,7 @@ static int make_lane(struct pool *p)
         .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
         .mr_lease_ns = p->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,
+        .posts_in_time = d->fab->caps.posts_in_time,
         .end_overdue = !d->fab->caps.deadlines,
         .streams = d->fab->caps.dci_streams,
         .bound_ns = d->bound_ns,

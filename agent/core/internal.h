@@ -208,7 +208,7 @@ struct cached {
     uint64_t read_ns, post_until_ns;
     uint64_t sure_until_ns; /* until then nothing of this has to be looked at: it is valid, and
                                whoever uses it does not have it READ again yet; else 0 */
-    uint64_t not_after_ns;  /* of what is posted under it; 0: the device keeps no deadlines */
+    uint64_t not_after_ns;  /* of what is posted under it; 0: the device does not look at it */
     struct kedge_mr_record record;
 };
 

@@ -12,7 +12,8 @@ static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached
     return l->now_ns < e->sure_until_ns;
 }
 
-/* w is to be posted under e: when a device that keeps deadlines may begin it last. */
+/* w is to be posted under e: when a device that looks at it may begin it, or be told of it, last.
+ */
 static inline void lease_stamp(struct wr *w, const struct cached *e)
 {
     w->fab.not_after_ns = e->not_after_ns;

@@ -129,7 +129,9 @@ static void believe(const struct kedge_lane *l, struct cached *e)
                                    : lease_ns - l->config.bound_ns - l->config.slack_ns;
     e->post_until_ns = e->read_ns + usable_ns;
     e->sure_until_ns = is_too_short(l, e) ? 0 : e->post_until_ns - usable_ns / RENEW_PART;
-    e->not_after_ns = l->config.deadlines ? e->post_until_ns + l->config.slack_ns : 0;
+    e->not_after_ns = l->config.deadlines       ? e->post_until_ns + l->config.slack_ns
+                      : l->config.posts_in_time ? e->post_until_ns
+                                                : 0;
 }
 
 static void disbelieve(struct cached *e, enum cached_state state, uint64_t until_ns)

@@ -33,6 +33,7 @@ static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps
     probe_number(c, "ethernet", caps->is_ethernet);
     probe_number(c, "dci_streams", caps->dci_streams);
     probe_number(c, "deadlines", caps->deadlines);
+    probe_number(c, "posts_in_time", caps->posts_in_time);
     probe_number(c, "slack_ns", caps->slack_ns);
 }
 

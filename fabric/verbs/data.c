@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "verbs/verbs.h"
 
 /* ---- the send queue's slots ---- */
@@ -78,6 +79,16 @@ static void translate(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
     }
 }
 
+bool verbs_is_late(const struct kedge_fab_wr *wr, int n)
+{
+    uint64_t first = UINT64_MAX;
+    for (; n > 0; n--, wr = wr->next)
+        if (wr->not_after_ns != 0 && wr->not_after_ns < first && wr->opcode != IBV_WR_SEND &&
+            wr->opcode != IBV_WR_SEND_WITH_IMM)
+            first = wr->not_after_ns;
+    return first != UINT64_MAX && kedge_clock_ns() > first;
+}
+
 /* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */
 static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
 {
@@ -98,6 +109,10 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
         if (n > 0)
             chunk[n - 1].next = &chunk[n];
         n++;
+    }
+    if (verbs_is_late(first, n)) {
+        status = -ETIME;
+        n = 0;
     }
     int refused = n > 0 ? ibv_post_send(q->qp, chunk, &bad) : 0;
     /* Who names none has taken all of them: librxe, whose doorbell alone failed. They go with the

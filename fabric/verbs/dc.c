@@ -201,14 +201,21 @@ static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
 
 int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
 {
+    const struct kedge_fab_wr *w = wr;
+    int status = 0;
     ibv_wr_start(q->ex);
-    for (; n > 0; n--, wr = wr->next) {
-        if (!build(q->ex, wr)) {
-            ibv_wr_abort(q->ex);
-            return -EINVAL;
+    for (int i = 0; i < n && status == 0; i++, w = w->next) {
+        if (!build(q->ex, w)) {
+            status = -EINVAL;
+            break;
         }
-        set_address(q, wr);
-        set_data(q->ex, wr);
+        set_address(q, w);
+        set_data(q->ex, w);
     }
-    return -ibv_wr_complete(q->ex);
+    if (status == 0 && verbs_is_late(wr, n))
+        status = -ETIME;
+    if (status == 0)
+        return -ibv_wr_complete(q->ex);
+    ibv_wr_abort(q->ex);
+    return status;
 }

@@ -49,6 +49,7 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
+        .posts_in_time = true,
         .timeout_stretch = 4,
         .slack_ns = 10 * KEDGE_NS_PER_MS,
     };

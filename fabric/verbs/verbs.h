@@ -192,6 +192,9 @@ void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
 
 /* data.c */
 int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
+/* Asked when all else is done before a doorbell: whether one of the first n of a list comes too
+ * late. What an RNIC was told nobody can take back. */
+bool verbs_is_late(const struct kedge_fab_wr *wr, int n);
 int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
                     struct kedge_fab_recv_wr **bad);
 int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,

@@ -55,6 +55,7 @@ struct kedge_fab_caps {
     bool is_ethernet;         /* address handles need a GRH */
     bool dci_streams;         /* one DCI can serve several targets at a time */
     bool deadlines;           /* not_after_ns is kept to */
+    bool posts_in_time;       /* else, it is looked at last of all before the doorbell */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
@@ -301,7 +302,8 @@ struct kedge_fab_wr {
     uint64_t compare_add, swap;
     uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
                             * not begun later, also when our thread stands still between posting
-                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed */
+                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed.
+                            * With `posts_in_time`: not posted later */
     /* UD and DCI: where to. */
     struct kedge_fab_ah *ah;
     uint32_t dest_qpn; /* UD queue pair or DC target */
@@ -312,8 +314,9 @@ struct kedge_fab_wr {
 };
 
 /* Posts a list; one doorbell for all. 0, or -errno with *bad at the first that was not posted
- * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state. In ERR,
- * requests are accepted and flushed. Unsignalled requests hold their slot until a later signalled
+ * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state,
+ * -ETIME *bad or one behind it comes too late (posts_in_time). In ERR, requests are accepted and
+ * flushed. Unsignalled requests hold their slot until a later signalled
  * one is polled, as with verbs. */
 int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
                         struct kedge_fab_wr **bad);

@@ -2,6 +2,7 @@
 /* DC in the verbs provider, on a stand-in: posting to a DCI, its room, its errors and its repair.
  */
 #include "../check_main.h"
+#include "base/clock.h"
 #include "dc_bed.h"
 
 /* A DCI that can send, and addresses. */
@@ -183,6 +184,27 @@ START_TEST(what_the_device_refuses_is_refused_as_a_whole_and_not_counted)
 }
 END_TEST
 
+START_TEST(one_that_comes_too_late_aborts_the_doorbell)
+{
+    struct bed x;
+    struct kedge_fab_wr wr[2], *bad = NULL;
+    open_bed(&x, 4, 0);
+    make_list(&x, wr, 2);
+    wr[0].not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    fake.trace[0] = '\0';
+    wr[1].not_after_ns = kedge_clock_ns() - 1;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    ck_assert_ptr_eq(bad, &wr[0]);
+    expect_trace("start\nwrite id=0 flags=2 rkey=55 at=8192\n" TO SGE
+                 "write id=1 flags=2 rkey=55 at=8192\n" TO SGE "abort\n");
+    wr[1].not_after_ns = 0;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0); /* two slots are left */
+    ck_assert_int_eq(fake.wrong, 0);
+    close_bed(&x);
+}
+END_TEST
+
 START_TEST(an_operation_that_is_not_known_aborts_the_doorbell)
 {
     struct bed x;
@@ -328,6 +350,7 @@ END_TEST
     T(a_list_is_one_doorbell_for_each_chunk)                                                       \
     T(a_full_queue_takes_what_fits_and_names_the_first_that_does_not)                              \
     T(what_the_device_refuses_is_refused_as_a_whole_and_not_counted)                               \
+    T(one_that_comes_too_late_aborts_the_doorbell)                                                 \
     T(an_operation_that_is_not_known_aborts_the_doorbell)                                          \
     T(a_dci_that_is_not_up_takes_nothing)                                                          \
     T(an_error_breaks_the_dci_and_a_repair_empties_it)                                             \

@@ -80,6 +80,7 @@ END_TEST
 
 static const struct kedge_fab_ops *device_ops;
 static bool device_refuses, device_is_silent;  /* completions do not come */
+static uint64_t device_pauses_ns;              /* between the lane's clock and the doorbell */
 static const struct kedge_fab_qp *device_lost; /* what is posted there is never heard of again */
 
 static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
@@ -88,6 +89,11 @@ static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
     *bad = wr;
     if (qp == device_lost)
         return 0;
+    for (struct kedge_fab_wr *i = wr; i != NULL; i = i->next) {
+        if (i->not_after_ns != 0 && w->now_ns + device_pauses_ns > i->not_after_ns)
+            return -ETIME;
+        i->not_after_ns = 0; /* soft would keep it, by a clock that is not the test's */
+    }
     return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
 }
 
@@ -163,6 +169,41 @@ START_TEST(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_ane
     world_sleep(w, w->node[0].config.mr_lease_ns);
     ck_assert_uint_gt(world_stats(w, 0).mr_reads, 1);
     device_refuses = false;
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    w->node[0].fab->ops = device_ops;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+START_TEST(what_comes_to_the_doorbell_when_its_lease_is_over_is_posted_under_another)
+{
+    struct world_worker owner, k;
+    struct kedge_cqe e;
+    world_posts_in_time = true;
+    uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    world_posts_in_time = false;
+    const struct kedge_lane_config *c = &w->node[0].config;
+    const uint64_t usable_ns = c->mr_lease_ns - c->bound_ns - c->slack_ns;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, vkey, 0);
+    get_in_its_way();
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    device_pauses_ns = usable_ns / 2; /* not for longer than it is lent */
+    world_post(&k, &d);
+    ck_assert(world_poll(w, &k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, 0);
+    const uint64_t reads = world_stats(w, 0).mr_reads;
+    device_pauses_ns = usable_ns + 1;
+    world_post(&k, &d);
+    ck_assert(!world_poll(w, &k, &e, 5));
+    ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
+    world_sleep(w, usable_ns); /* what it is lent anew for is too short for such a lane as well */
+    ck_assert(!world_poll(w, &k, &e, 5));
+    ck_assert_uint_gt(world_stats(w, 0).mr_reads, reads); /* tables are READ whenever it comes */
+    device_pauses_ns = 0;
     ck_assert(world_poll(w, &k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     w->node[0].fab->ops = device_ops;
@@ -311,6 +352,7 @@ END_TEST
     T(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)                              \
     T(a_busy_worker_never_waits_for_a_record_to_be_read_again)                                     \
     T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
+    T(what_comes_to_the_doorbell_when_its_lease_is_over_is_posted_under_another)                   \
     T(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)                   \
     T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
     T(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)                          \

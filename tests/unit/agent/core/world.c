@@ -164,7 +164,7 @@ static void publish(struct world *w, struct world_node *n)
 
 uint64_t world_mr_lease_ns[WORLD_NODES];
 uint32_t world_max_mrs;
-bool world_end_overdue, world_deadlines;
+bool world_end_overdue, world_deadlines, world_posts_in_time;
 
 static void configure(struct world *w, struct world_node *n)
 {
@@ -189,6 +189,7 @@ static void configure(struct world *w, struct world_node *n)
                                            .slack_ns = 100000,
                                            .end_overdue = world_end_overdue,
                                            .deadlines = world_deadlines,
+                                           .posts_in_time = world_posts_in_time,
                                            .pool = POOL,
                                            .incarnation = n->incarnation};
     n->config.rc = w->rc;

@@ -92,6 +92,8 @@ extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
  * begin its time there. */
 extern bool world_deadlines;
+/* Of the next world's lanes: the device looks at them before its doorbell, so they believe. */
+extern bool world_posts_in_time;
 
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */
