@@ -58,8 +58,10 @@ int verbs_mr_register(struct kedge_fab_ctl *ctl)
     if (m == NULL)
         return -ENOMEM;
     uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
-    errno = 0;
-    m->mr = ibv_reg_mr(pd_of(ctl->mr.pd), at, ctl->mr.length, (int)ctl->mr.access);
+    do { /* who is stopped and goes on while pages are pinned is told so */
+        errno = 0;
+        m->mr = ibv_reg_mr(pd_of(ctl->mr.pd), at, ctl->mr.length, (int)ctl->mr.access);
+    } while (m->mr == NULL && errno == EINTR);
     if (m->mr == NULL) {
         int status = failure();
         free(m);
