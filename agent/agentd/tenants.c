@@ -150,6 +150,53 @@ int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_conf
     return 0;
 }
 
+/* ---- what the file says anew */
+
+/* What the file says of it; NULL: it is no tenant of the file, or no more. */
+static const struct agentd_tenant_config *own_of(const struct agentd_tenant *at,
+                                                 const struct agentd_config *fresh)
+{
+    return at->own.name[0] != '\0' ? named(fresh->tenant, fresh->tenants, at->own.name) : NULL;
+}
+
+static void take(struct agentd_tenant *at, const struct agentd_tenant_config *own)
+{
+    at->own.window = own->window;
+    agentd_take_tokens(&at->own, own);
+    if (at->central)
+        return;
+    at->config.window = own->window;
+    agentd_take_tokens(&at->config, own);
+}
+
+/* Those of one that the metaservers say are not in force; and of two of the file its parser knows.
+ */
+static int check_tokens(const struct agentd_tenants *t, const struct agentd_tenant *at,
+                        const struct agentd_tenant_config *own, struct kedge_errbuf *why)
+{
+    for (int i = 0; own != NULL && !at->central && i < AGENTD_TENANTS; i++)
+        if (t->at[i].central && agentd_tokens_overlap(own, &t->at[i].config))
+            return kedge_err(why, -EEXIST,
+                             "one token belongs to tenant %s of this agent's own settings and to "
+                             "%s: take it from one",
+                             own->name, t->at[i].config.name);
+    return 0;
+}
+
+int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
+                          struct kedge_errbuf *why)
+{
+    for (int i = 0; i < AGENTD_TENANTS; i++)
+        if (check_tokens(t, &t->at[i], own_of(&t->at[i], fresh), why) != 0)
+            return -EEXIST;
+    for (int i = 0; i < AGENTD_TENANTS; i++) {
+        const struct agentd_tenant_config *own = own_of(&t->at[i], fresh);
+        if (own != NULL)
+            take(&t->at[i], own);
+    }
+    return 0;
+}
+
 void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index)
 {
     struct agentd_tenant *at = &t->at[index];

@@ -127,25 +127,12 @@ void windows_forget_tenant(struct agent *a, uint32_t tenant)
         lane_thread_command(p, &command);
 }
 
-/* What the metaservers say of a tenant stands above the file. */
-static void take_tenant(struct agentd_tenant *t, const struct agentd_config *fresh)
-{
-    for (uint32_t i = 0; i < fresh->tenants; i++)
-        if (strcmp(fresh->tenant[i].name, t->own.name) == 0) {
-            t->own.window = fresh->tenant[i].window;
-            agentd_take_tokens(&t->own, &fresh->tenant[i]);
-        }
-    if (t->central)
-        return;
-    t->config.window = t->own.window;
-    agentd_take_tokens(&t->config, &t->own);
-}
-
 void windows_reload(struct agent *a)
 {
     struct agentd_config *fresh = malloc(sizeof *fresh);
     struct kedge_errbuf err = {"out of memory"};
-    if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0) {
+    if (fresh == NULL || agentd_configure(a->config_path, fresh, &err) != 0 ||
+        agentd_tenants_reload(&a->tenants, fresh, &err) != 0) {
         kedge_log(KEDGE_LOG_ERROR, "the settings stay as they were", "why=\"%s\"", err.text);
         free(fresh);
         return;
@@ -155,9 +142,6 @@ void windows_reload(struct agent *a)
                   "only windows and tokens change while the agent runs: restart it for the other "
                   "settings",
                   "file=\"%s\"", a->config_path);
-    for (int i = 0; i < AGENTD_TENANTS; i++)
-        if (a->tenants.at[i].own.name[0] != '\0')
-            take_tenant(&a->tenants.at[i], fresh);
     free(fresh);
     windows_apply(a);
     const struct agentd_limits device = windows_device(a);

@@ -47,6 +47,12 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
 int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
                        uint32_t count, uint64_t *leave, struct kedge_errbuf *why);
 
+/* The file was read anew: windows and tokens of the tenants that it had at the start are what it
+ * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,
+ * and nothing: a token is that of another tenant there. */
+int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
+                          struct kedge_errbuf *why);
+
 /* Nothing is left of it but what `arenas` counts: its place is free once that is 0. */
 void agentd_tenant_rest(struct agentd_tenants *t, uint32_t index);
 

@@ -144,6 +144,33 @@ START_TEST(one_token_of_two_tenants_is_refused)
 }
 END_TEST
 
+START_TEST(a_file_that_is_read_anew_takes_no_token_of_the_metaservers_tenants)
+{
+    begin();
+    struct agentd_tenant_config red = with_token(tenant("red", 2000, 2000), 7, 0);
+    (void)set(&red, 1);
+    struct agentd_config fresh = file;
+    fresh.tenant[0] = with_token(fresh.tenant[0], 7, 0);
+    fresh.tenant[0].window.ops = 3;
+    ck_assert_int_eq(agentd_tenants_reload(&t, &fresh, &why), -EEXIST);
+    ck_assert_str_eq(why.text,
+                     "one token belongs to tenant own of this agent's own settings and to "
+                     "red: take it from one");
+    ck_assert_uint_eq(t.at[0].config.tokens, 0);
+    ck_assert_uint_eq(t.at[0].config.window.ops, 0);
+    (void)set(NULL, 0); /* red is gone: then it may */
+    ck_assert_int_eq(agentd_tenants_reload(&t, &fresh, &why), 0);
+    ck_assert_uint_eq(t.at[0].config.tokens, 1);
+    ck_assert_uint_eq(t.at[0].config.window.ops, 3);
+    struct agentd_tenant_config own = tenant("own", 1000, 1000);
+    (void)set(&own, 1); /* what the metaservers say of it stays in force */
+    fresh.tenant[0].window.ops = 4;
+    ck_assert_int_eq(agentd_tenants_reload(&t, &fresh, &why), 0);
+    ck_assert_uint_eq(t.at[0].config.window.ops, 0);
+    ck_assert_uint_eq(t.at[0].own.window.ops, 4);
+}
+END_TEST
+
 START_TEST(the_files_own_comes_back_when_the_metaservers_say_it_no_more)
 {
     begin();
@@ -189,6 +216,7 @@ END_TEST
     T(a_place_is_free_when_nothing_is_left_of_its_tenant_and_is_its_own_until_then)                \
     T(a_token_finds_its_tenant_until_it_expires_or_is_said_no_more)                                \
     T(one_token_of_two_tenants_is_refused)                                                         \
+    T(a_file_that_is_read_anew_takes_no_token_of_the_metaservers_tenants)                          \
     T(the_files_own_comes_back_when_the_metaservers_say_it_no_more)                                \
     T(what_cannot_be_is_refused_whole_with_the_reason)
 KEDGE_CHECK_MAIN("tenants", TESTS)
