@@ -7,6 +7,7 @@
 #define BASE_HTTP_CLIENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 struct http_client_entry {
     uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
     unsigned connections;
+    size_t bodies_bytes; /* of its requests that are coming in: the server's */
     /* When its allowance is whole again: a request moves that by its share of a second, and may be
      * ahead of now by the burst (the generic cell rate algorithm). */
     uint64_t whole_ns;

@@ -111,6 +111,15 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     return r;
 }
 
+/* The memory of its body is so large now. */
+static void count_body(struct http_request *r, size_t capacity)
+{
+    r->connection->server->bodies_bytes += capacity - r->capacity;
+    if (r->connection->client != NULL)
+        r->connection->client->bodies_bytes += capacity - r->capacity;
+    r->capacity = capacity;
+}
+
 void http_request_free(struct http_request *r)
 {
     if (r == NULL)
@@ -125,7 +134,7 @@ void http_request_free(struct http_request *r)
     http_stream_forget(r);
     if (r->response != NULL)
         MHD_destroy_response(r->response);
-    s->bodies_bytes -= r->capacity;
+    count_body(r, 0);
     free(r->body);
     r->connection->request = NULL;
     free(r);
@@ -154,6 +163,17 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         http_connection_hang_up(c);
 }
 
+/* One address has a quarter, or one body, so that it cannot keep all others' requests out. */
+static bool has_room(const struct http_request *r, size_t more)
+{
+    const struct kedge_http_server *s = r->connection->server;
+    const struct http_client_entry *client = r->connection->client;
+    const size_t whole = s->config.body_bytes + 1;
+    const size_t quarter = s->config.bodies_bytes / 4;
+    return more <= s->config.bodies_bytes - s->bodies_bytes &&
+           (client == NULL || client->bodies_bytes + more <= (quarter > whole ? quarter : whole));
+}
+
 /* Appends to the body, or sets reject. */
 static void take_body(struct http_request *r, const char *bytes, size_t length)
 {
@@ -166,14 +186,12 @@ static void take_body(struct http_request *r, const char *bytes, size_t length)
         while (capacity < needed)
             capacity *= 2;
         capacity = capacity > s->config.body_bytes + 1 ? s->config.body_bytes + 1 : capacity;
-        bool room = capacity - r->capacity <= s->config.bodies_bytes - s->bodies_bytes;
-        char *body = room ? realloc(r->body, capacity) : NULL;
+        char *body = has_room(r, capacity - r->capacity) ? realloc(r->body, capacity) : NULL;
         if (body == NULL) {
             r->reject = 503;
         } else {
-            s->bodies_bytes += capacity - r->capacity;
             r->body = body;
-            r->capacity = capacity;
+            count_body(r, capacity);
         }
     }
     if (r->reject != 0) {

@@ -169,13 +169,20 @@ static inline void harness_run(struct harness *h, int wait_ms)
         kedge_http_server_run(h->server);
 }
 
+static const char *harness_from; /* the address that connects; NULL: 127.0.0.1 */
+
 static inline int harness_connect(struct harness *h)
 {
+    struct sockaddr_in from = {.sin_family = AF_INET};
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons(kedge_http_server_port(h->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
+    if (harness_from != NULL) {
+        ck_assert_int_eq(inet_pton(AF_INET, harness_from, &from.sin_addr), 1);
+        ck_assert_int_eq(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    }
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     return fd;

@@ -238,6 +238,31 @@ START_TEST(all_bodies_together_have_a_bound_that_answers_503)
 }
 END_TEST
 
+START_TEST(one_address_cannot_take_all_the_room_for_bodies)
+{
+    enum { SLOW = 8, BODY = 1 << 16 };
+    static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n";
+    static char half[BODY / 2 + 8192]; /* for which all the room of a whole one is taken */
+    int fd[SLOW];
+    harness_start(
+        &h, (struct kedge_http_server_config){.body_bytes = BODY, .bodies_bytes = SLOW * BODY});
+    for (int i = 0; i < SLOW; i++) {
+        fd[i] = harness_connect(&h);
+        harness_send(&h, fd[i], head, strlen(head));
+        harness_send(&h, fd[i], half, sizeof half);
+    }
+    ck_assert_int_eq(post(60000, ""), 503);
+    harness_from = "127.0.0.2";
+    ck_assert_int_eq(post(60000, ""), 200);
+    harness_from = NULL;
+    for (int i = 0; i < SLOW; i++)
+        close(fd[i]);
+    harness_run(&h, 20);
+    ck_assert_int_eq(post(60000, ""), 200); /* and nothing of them is left counted */
+    harness_stop(&h);
+}
+END_TEST
+
 START_TEST(a_request_that_is_not_whole_in_time_gets_408)
 {
     size_t length;
@@ -342,6 +367,7 @@ END_TEST
     T(a_body_that_is_announced_as_huge_is_refused_before_it_comes)                                 \
     T(chunks_without_end_are_told_413_and_cut_off)                                                 \
     T(all_bodies_together_have_a_bound_that_answers_503)                                           \
+    T(one_address_cannot_take_all_the_room_for_bodies)                                             \
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \
     T(idle_connections_are_closed_in_time_even_when_they_trickle)                                  \
     T(a_client_that_does_not_take_its_answer_is_hung_up_on)                                        \

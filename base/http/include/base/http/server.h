@@ -74,7 +74,8 @@ struct kedge_http_server_config {
     unsigned requests_per_second; /* of one address, on average (no bound); beyond it 429 */
     unsigned requests_burst;      /* and at once (requests_per_second) */
     size_t body_bytes;            /* of one request (1 MiB) */
-    size_t bodies_bytes;          /* of all requests together (64 MiB); beyond it 503 */
+    size_t bodies_bytes;          /* of all requests together (64 MiB), a quarter of it, or one
+                                   * body, of one address; beyond it 503 */
     size_t header_bytes;          /* memory of a connection: headers and buffers (32 KiB) */
     unsigned idle_timeout_ms;     /* a connection without a request, or taking an answer (60000) */
     unsigned request_timeout_ms;  /* from a request's first line to its last byte (10000) */
