@@ -20,7 +20,7 @@ daemon_start() { # name program
     : >"$work/$name.out"
     setsid "$bin/$2" --config "$work/$name.conf" >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
     pids[$name]=$!
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         ! grep -q "^$2: ready" "$work/$name.out" || return 0
         kill -0 "${pids[$name]}" 2>/dev/null || break
         sleep 0.05
@@ -72,7 +72,7 @@ END
 
 # The readiness of an agent is more than a line: it has registered.
 agent_wait() { # name
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         ! "$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | grep -q '^state *live' || return 0
         sleep 0.05
     done
@@ -103,7 +103,7 @@ cluster_start() {
     for name in "${names[@]:0:agents}"; do agent_wait "$name" || return 1; done
 }
 
-# Agents first. Whoever does not end within 5 s is killed, and that is a failure; so is an end that is not clean.
+# Agents first. Whoever does not end within a minute is killed, and that is a failure; so is an end that is not clean.
 cluster_stop() {
     local name code status=0
     for name in "${names[@]:0:agents}" metad; do
@@ -112,7 +112,7 @@ cluster_stop() {
         kill -TERM "${pids[$name]}" 2>/dev/null
     done
     for name in "${!pids[@]}"; do
-        for _ in $(seq 100); do
+        for _ in $(seq 1200); do
             kill -0 "${pids[$name]}" 2>/dev/null || break
             sleep 0.05
         done

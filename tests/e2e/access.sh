@@ -11,7 +11,7 @@ done
 unset KEDGE_SERVER KEDGE_TOKEN KEDGE_TOKEN_FILE
 configure "access = tokens" "node_lease = 1h" "max_watches = 64"
 start
-for _ in $(seq 200); do # after it has said that it is ready
+for _ in $(seq 1200); do # after it has said that it is ready
     ! grep -q 'no token of the scope admin yet make_one="rdmactl --server unix:' "$work/stderr" || break
     sleep 0.05
 done
@@ -202,7 +202,7 @@ ok "nor does the store hold a secret, but its hash"
 # A stream ends with its token.
 timeout 60 curl -sN -H "@$work/reader.header" -o "$work/stream" "$url/v1/events?watch=1" &
 stream=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     ask -H "@$work/reader.header" /metrics
     ! grep -q '^kedge_metad_watches 1' "$work/body" || break
     sleep 0.05
@@ -281,7 +281,7 @@ cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
 agent=$!
 trap 'kill -KILL $agent 2>/dev/null || true; cleanup' EXIT
 until_log() { # pattern
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         ! grep -qE "$1" "$work/agent.log" || return 0
         kill -0 "$agent" 2>/dev/null || fail "the agent ended: $(tail -n 3 "$work/agent.log")"
         sleep 0.1
@@ -293,7 +293,7 @@ ok "an agent with another node's token is refused, and says which it needs"
 ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/new" &&
     mv "$work/new" "$work/agent.token"
 until_live() {
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         ! ctl node get worker-1 2>/dev/null | grep -q '^state *live' || return 0
         sleep 0.1
     done
@@ -303,7 +303,7 @@ until_live
 ok "when its token is replaced, it registers"
 ctl tenant set web uids=6 >/dev/null
 revision=$(ctl tenant get web -o json | jq .revision)
-for _ in $(seq 300); do
+for _ in $(seq 600); do
     [[ $("$rdmactl" --agent-socket "$work/agent.admin" agent status -o json |
         jq '[.. | objects | .revision? | numbers] | max') != "$revision" ]] || break
     sleep 0.1
@@ -312,7 +312,7 @@ done
     jq '[.. | objects | .revision? | numbers] | max') == "$revision" ]] || fail "the agent does not follow"
 ok "it follows the configuration with it"
 endpoints() { # how many the metaserver knows
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         [[ $(ctl node get worker-1 -o json | jq '.endpoints | length') != "$1" ]] || return 0
         sleep 0.1
     done

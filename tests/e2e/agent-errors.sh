@@ -77,7 +77,7 @@ out=$(probe garbage) && grep -q '^EPROTO: malformed' <<<"$out" || fail "who send
 ok "who sends nonsense is told: $out"
 out=$(probe crowd 19) && grep -q '^EAGAIN: too many connections' <<<"$out" || fail "who comes too often is told: $out"
 ok "the nineteenth that waits, of eighteen, is told: $out"
-for _ in $(seq 100); do out=$(probe connect node-a) && break; sleep 0.05; done
+for _ in $(seq 1200); do out=$(probe connect node-a) && break; sleep 0.05; done
 grep -q '^connected' <<<"$out" || fail "nobody can attach after that: $out"
 refused=$(agent_number a refused)
 ((refused >= 3)) || fail "the refused are not counted: $refused"
@@ -104,7 +104,7 @@ for n in $(seq "${AGENT_STARTS:-30}"); do
     pid=$!
     sleep "0.0$((n % 5))$((RANDOM % 10))"
     kill -TERM "$pid"
-    for _ in $(seq 200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.05; done
+    for _ in $(seq 1200); do kill -0 "$pid" 2>/dev/null || break; sleep 0.05; done
     if kill -KILL "$pid" 2>/dev/null; then fail "SIGTERM while the agent starts is lost"; fi
     wait "$pid" || (($? == 143)) || fail "the agent ended with $? while it started: $(tail -n 20 "$work/a.log")"
 done

@@ -26,7 +26,7 @@ http() { # method path [url]: prints the status; the body goes to $work/body
     curl -s --max-time 60 -o "$work/body" -w '%{http_code}' -X "$1" "${3:-$url}$2"
 }
 until_asked() { # node: until its agent follows the first metaserver
-    for _ in $(seq $((400 * slow))); do
+    for _ in $(seq $((1200 * slow))); do
         [[ $(http GET "/v1/workers?node=$1") != 200 ]] || return 0
         sleep 0.05
     done
@@ -67,7 +67,7 @@ mkfifo "$work/hold-of-b"
 exec 7<>"$work/hold-of-b" # nobody writes there: it waits, and does not spin
 KEDGE_SOCKET=$work/b.sock "$bin/export_region" "of b" <&7 >"$work/token-b" 2>/dev/null &
 worker_pids+=($!)
-for _ in $(seq 200); do [[ ! -s $work/token-b ]] || break; sleep 0.05; done
+for _ in $(seq 1200); do [[ ! -s $work/token-b ]] || break; sleep 0.05; done
 path='/v1/workers?limit=2' seen=() nodes=
 for _ in 1 2 3 4 5 6; do
     [[ $(http GET "$path") == 200 ]] || fail "$path: $(cat "$work/body")"
@@ -129,7 +129,7 @@ is "$(grep -oE '[0-9]{3}' "$work/codes" | sort | uniq -c | tr -s ' \n' ' ')" ' 2
 kill -CONT "${pids[a]}"
 until_asked node-a
 ok "it goes on, and can be asked"
-for _ in $(seq 200); do (($(metric 'kedge_metad_answers_total{what="unwanted"}') == 6)) && break; sleep 0.05; done
+for _ in $(seq 1200); do (($(metric 'kedge_metad_answers_total{what="unwanted"}') == 6)) && break; sleep 0.05; done
 is "$(metric 'kedge_metad_answers_total{what="unwanted"}')" 6 "what it answers too late nobody wants"
 is "$(metric kedge_metad_questions_open)" 0 "no question is open"
 is "$(metric 'kedge_metad_questions_failed_total{why="late"}')" 6 "those that were late are counted"
@@ -153,7 +153,7 @@ ok "who followed the other metaserver goes over to this one"
 kill -STOP "${pids[a]}"
 http GET '/v1/workers?node=node-a' >"$work/code" &
 asking=$!
-for _ in $(seq 200); do [[ $(metric kedge_metad_questions_open) == 0 ]] || break; sleep 0.02; done
+for _ in $(seq 3000); do [[ $(metric kedge_metad_questions_open) == 0 ]] || break; sleep 0.02; done
 kill -TERM "${pids[metad]}"; wait "${pids[metad]}" || fail "the metaserver ended with $?"
 wait "$asking" || true
 kill -CONT "${pids[a]}"

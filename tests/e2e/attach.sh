@@ -83,7 +83,7 @@ guessed=$(($(metric wrong_tokens_total) - counted))
 ((guessed >= 1 && guessed < 1000)) || fail "of 1000 guesses $guessed were looked at"
 ok "of 1000 guesses at once $guessed were looked at"
 shows_token after "$blue_secret"
-for _ in $(seq $((100 * slow))); do # until the guesses' places are free
+for _ in $(seq $((600 * slow))); do # until the guesses' places are free
     ! grep -qE '^not attached: .*(too many connections|reset by peer)' "$work/after.out" || { sleep 0.1; shows_token after "$blue_secret"; continue; }
     break
 done
@@ -97,7 +97,7 @@ ok "sockets of tenants have the modes that the file says"
 KEDGE_SOCKET=$boxes/boxed.sock "$bin/kedge-probe" watch >"$work/boxed.out" 2>&1 &
 worker=$! boxed=$worker
 worker_pids+=("$worker")
-for _ in $(seq $((400 * slow))); do [[ ! -s $work/boxed.out ]] || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do [[ ! -s $work/boxed.out ]] || break; sleep 0.05; done
 attaches boxed boxed "whoever can open a tenant's socket is of that tenant"
 socket=$boxes/boxed.sock refused "$blue_secret" 'the token is of tenant blue, and this socket of tenant boxed' "another tenant's token is refused there"
 socket=$boxes/boxed.sock refused wrong 'no tenant has the token' "and so is a wrong one"
@@ -139,7 +139,7 @@ attaches again blue "a token that was in force is so after a restart without any
 refused "$red_secret" 'no tenant has the token' "and a deleted one is not"
 sed -i "s/^token_sha256.*/token_sha256 = $(hash "$of_file_later")/" "$work/a.conf"
 kill -HUP "${pids[a]}"
-for _ in $(seq $((400 * slow))); do ! grep -q 'windows are as the settings say' "$work/a.log" || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do ! grep -q 'windows are as the settings say' "$work/a.log" || break; sleep 0.05; done
 shows_token later "$of_file_later"
 attaches later file "the file's tokens change with SIGHUP"
 refused "$of_file" 'no tenant has the token' "and the one of before is refused"

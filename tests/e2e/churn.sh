@@ -25,7 +25,7 @@ settled() {
         .lane.inflight == 0' >/dev/null
 }
 settle() {
-    for _ in $(seq 600); do
+    for _ in $(seq 1200); do
         if settled; then sleep 1.5; return 0; fi # memory is trimmed once a second
         sleep 0.05
     done

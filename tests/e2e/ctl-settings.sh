@@ -48,7 +48,7 @@ timeout 120 "$rdmactl" event watch --revision 2 >"$work/watched" 2>"$work/watch.
 all=$!
 timeout 120 "$rdmactl" window watch -o json >"$work/windows" 2>/dev/null &
 windows=$!
-for _ in $(seq 300); do
+for _ in $(seq 600); do
     ask /metrics
     [[ $(sed -n 's/^kedge_metad_watches //p' "$work/body") != 2 ]] || break
     sleep 0.1
@@ -56,7 +56,7 @@ done
 does "a tenant is changed while somebody watches" tenant set web sessions=65
 does "a window too" window set of-web ops=129
 does "and deleted" window delete of-web
-for _ in $(seq 300); do
+for _ in $(seq 600); do
     if [[ $(wc -l <"$work/watched") == 4 && $(wc -l <"$work/windows") == 2 ]]; then break; fi
     sleep 0.1
 done

@@ -14,7 +14,7 @@ start
 probe() { KEDGE_SOCKET=$work/$1.sock timeout 60 "$bin/kedge-probe" "${@:2}"; }
 metric() { agent_metric a "fenced_$1"; }
 waits_for() { # metric value sentence
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         [[ $(metric "$1") == "$2" ]] && { ok "$3"; return; }
         sleep 0.05
     done
@@ -25,7 +25,7 @@ fenced() { # how many: a worker of a's that keeps them until it is killed; sets 
     KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" fenced "$1" >"$work/tokens" 2>&1 &
     owner=$!
     worker_pids+=("$owner")
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         grep -q ', then: ' "$work/tokens" && return
         sleep 0.05
     done
@@ -52,7 +52,7 @@ ctl lease list --worker "$worker" | grep -Eq "^$worker-3 .* fenced " || fail "an
 
 # ---- revoked: by the rule and by force alike the registration goes, and nobody waits for the lease
 read_until_refused "$(sed -n 3p "$work/tokens")"
-for _ in $(seq 400); do grep -q served "$work/reader" && break; sleep 0.05; done
+for _ in $(seq 1200); do grep -q served "$work/reader" && break; sleep 0.05; done
 ctl lease revoke "$worker-3" -o json >"$work/said" || fail "it is not revoked: $(cat "$work/said")"
 is "$(jq -c '[.forced, .over, [.leases[] | .id, .kind, .state]]' "$work/said")" \
     "[false,true,[\"$worker-3\",\"fenced\",\"revoked\"]]" "one is revoked, while others stay"
@@ -81,7 +81,7 @@ agent_wait a || fail "the agent does not register again"
 fenced 16
 for _ in $(seq 100); do # b still believes in a's former life, perhaps
     read_until_refused "$(sed -n 16p "$work/tokens")"
-    for _ in $(seq 400); do ! grep -q served "$work/reader" && kill -0 "$reader" 2>/dev/null || break; sleep 0.05; done
+    for _ in $(seq 1200); do ! grep -q served "$work/reader" && kill -0 "$reader" 2>/dev/null || break; sleep 0.05; done
     ! grep -q served "$work/reader" || break
 done
 grep -q served "$work/reader" || fail "after a restart: $(cat "$work/reader")"

@@ -19,7 +19,7 @@ start
 if [[ $pools == 2 ]]; then
     "$bin/rdmactl" --server "$url" tenant create guilty uids=65533 sessions=64 memory_bytes=256MiB >/dev/null || fail "no tenant"
     "$bin/rdmactl" --server "$url" pool create dungeon tenants=guilty >/dev/null || fail "no pool"
-    for _ in $(seq $((400 * slow))); do
+    for _ in $(seq $((1200 * slow))); do
         "$bin/rdmactl" --server "$url" node list -o json |
             jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null && break
         sleep 0.05
@@ -64,7 +64,7 @@ $honest "$hostile" victim --socket "$work/a.sock" --peer "$work/b.sock" --ms 360
     --progress "$work/progress/count" >"$work/victim.out" 2>"$work/victim.log" &
 victim=$!
 worker_pids+=("$victim")
-for _ in $(seq 200); do [[ -s $work/victim.out && -s $work/progress/count ]] && break; sleep 0.05; done
+for _ in $(seq 1200); do [[ -s $work/victim.out && -s $work/progress/count ]] && break; sleep 0.05; done
 token=$(head -n 1 "$work/victim.out")
 [[ -n $token ]] || fail "the honest worker did not start"
 settled || sleep 1
@@ -73,7 +73,7 @@ settled || sleep 1
 # stays where it is (on verbs after attacks: keys 11.7, flood 11.7, hoard 12.0, dies 11.8, keys 11.9, flood 11.8 MiB).
 for attack in dies keys; do
     timeout 120 $guilty "$hostile" $attack --socket "$work/a.sock" --seed "$seed" --ms 300 >/dev/null || fail "$attack"
-    for _ in $(seq $((100 * slow))); do settled && break; sleep 0.1; done
+    for _ in $(seq $((600 * slow))); do settled && break; sleep 0.1; done
 done
 fd_list >"$work/fds"
 shape_before=$(shape) fds_before=$(fds) rss_before=$(least_rss)
@@ -104,7 +104,7 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
         (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault" ;;
     esac
     kill -0 "$victim" 2>/dev/null || fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         [[ $(shape) == "$shape_before" ]] && settled && (($(fds) <= fds_before)) && break
         sleep 0.1
     done
@@ -119,7 +119,7 @@ kill -TERM "$victim"
 wait "$victim" || fail "the honest worker: $(cat "$work/victim.log")"
 worker_pids=()
 ok "$(tail -n 1 "$work/victim.out")"
-for _ in $(seq 100); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
+for _ in $(seq 600); do [[ $(shape) == "[0,0,0,0,0]" ]] && settled && break; sleep 0.1; done
 [[ $(shape) == "[0,0,0,0,0]" && $(agent_number a inflight) == 0 ]] || fail "something is left at the end: $(status)"
 rss_after=$(least_rss)
 echo "the agent's anonymous memory: $rss_before KiB before, $rss_after KiB after"

@@ -21,7 +21,7 @@ register() { # metaserver incarnation
         fail "registering a later incarnation by hand: $(cat "$work/put")"
 }
 rises_above() { # metaserver incarnation
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         seen=$(known_to "$1" || echo 0)
         ((${seen:-0} <= $2)) || return 0
         sleep 0.05
@@ -58,7 +58,7 @@ rises_above "$url2" 1
 now=$(agent_number a incarnation)
 KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" watch >"$work/watch.out" &
 watcher=$!
-for _ in $(seq 100); do grep -q attached "$work/watch.out" && break; sleep 0.05; done
+for _ in $(seq 1200); do grep -q attached "$work/watch.out" && break; sleep 0.05; done
 kill -STOP "${pids[a]}" # or it renews at the second one before that stands still
 register "$url2" $((now + 3000))
 kill -STOP "${pids[metad2]}"
@@ -81,9 +81,9 @@ rises_above "$url2" $((now + 3000))
 rises_above "$url" $((now + 3000))
 kill -STOP "${pids[metad2]}"
 register "$url" $((now + 5000))
-for _ in $(seq 1000); do (($(grep -c 'beginning anew' "$work/a.log") == times)) || break; sleep 0.01; done
+for _ in $(seq 6000); do (($(grep -c 'beginning anew' "$work/a.log") == times)) || break; sleep 0.01; done
 kill -TERM "${pids[a]}"
-for _ in $(seq 200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
+for _ in $(seq 1200); do kill -0 "${pids[a]}" 2>/dev/null || break; sleep 0.05; done
 if kill -0 "${pids[a]}" 2>/dev/null; then fail "SIGTERM was lost while the agent began anew"; fi
 wait "${pids[a]}" || fail "the agent ended with $?"
 ok "SIGTERM is not lost while the agent begins anew"
@@ -100,7 +100,7 @@ mkdir -m 0700 "$work/state-b"
 agent_configure b
 sed -i 's/^node = node-b/node = node-a/' "$work/b.conf"
 daemon_start b kedge-agentd || fail "the second agent did not start"
-for _ in $(seq 400); do
+for _ in $(seq 1200); do
     ! grep -q 'another agent registers as this node' "$work/a.log" "$work/b.log" || break
     sleep 0.05
 done

@@ -30,7 +30,7 @@ is "$(ctl lease list --worker "$worker" -o json | jq -c '.leases | length')" 1 "
 ctl lease list -o wide | grep -Eq " $worker +node-a *$" || fail "the wide table lacks the worker"
 
 export_numbers 5
-for _ in $(seq 200); do [[ $(leases '.leases | length') == 5 ]] && break; sleep 0.05; done
+for _ in $(seq 1200); do [[ $(leases '.leases | length') == 5 ]] && break; sleep 0.05; done
 path='/v1/leases?limit=2' seen=()
 for _ in 1 2 3; do
     [[ $(http GET "$path") == 200 ]] || fail "$path: $(cat "$work/body")"
@@ -100,7 +100,7 @@ wait "${parallel[@]}"
 [[ -z $(grep -oE '[0-9]{3}' "$work/codes" | grep -vE '200|409') ]] || fail "twenty at once: $(cat "$work/codes")"
 is "$(ctl lease get "${seen[3]}" -o json | jq -r .state)" revoked "twenty who revoke the same at once"
 kill -KILL "${worker_pids[1]}"
-for _ in $(seq 200); do ctl lease get "$other" >/dev/null 2>&1 || break; sleep 0.05; done
+for _ in $(seq 1200); do ctl lease get "$other" >/dev/null 2>&1 || break; sleep 0.05; done
 refuses 3 'no such lease' lease revoke "$other"
 end_workers
 exec 8>&- 9>&-

@@ -24,7 +24,7 @@ metad_metric() { curl -sf "$url/metrics" | sed -n "s/^kedge_metad_$1 //p"; }
 becomes() { # value sentence command filter
     local now begin=${told_at:-$(date +%s%N)} of=${told_at:+ after rdmactl began}
     told_at=
-    for _ in $(seq $((400 * slow))); do
+    for _ in $(seq $((1200 * slow))); do
         now=$("$3" | jq -c "$4" 2>/dev/null) || now=nothing
         [[ $now == "$1" ]] && { ok "$2 ($((($(date +%s%N) - begin) / 1000000)) ms$of)"; return; }
         sleep 0.05
@@ -40,7 +40,7 @@ worker_by() { # name command...
     "$@" >"$work/$name.out" 2>&1 &
     worker=$!
     worker_pids+=("$worker")
-    for _ in $(seq $((400 * slow))); do [[ ! -s $work/$name.out ]] || return 0; sleep 0.05; done
+    for _ in $(seq $((1200 * slow))); do [[ ! -s $work/$name.out ]] || return 0; sleep 0.05; done
     fail "the worker $name says nothing"
 }
 worker() { worker_by "$1" env KEDGE_SOCKET="$work/a.sock" "$bin/kedge-probe" "${@:2}"; } # name, its arguments...

@@ -31,7 +31,7 @@ export_numbers() { # last
     for i in $(seq 2 "$1"); do
         KEDGE_SOCKET=$work/a.sock "$bin/export_region" "number $i" <&8 >"$work/token-$i" 2>/dev/null &
         worker_pids+=($!)
-        for _ in $(seq 200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done
+        for _ in $(seq 1200); do [[ ! -s $work/token-$i ]] || break; sleep 0.05; done
     done
 }
 

@@ -53,7 +53,7 @@ start() {
     : >"$work/stdout"
     "$metad" --config "$work/metad.conf" >"$work/stdout" 2>>"$work/stderr" &
     metad_pid=$!
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         port=$(sed -n 's/.*ready, port //p' "$work/stdout")
         [[ -z $port ]] || { url=http://127.0.0.1:$port; return 0; }
         kill -0 "$metad_pid" 2>/dev/null || fail "kedge-metad did not start"

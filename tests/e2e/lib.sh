@@ -50,7 +50,7 @@ export_text() { # agent text [command to run it with...]
         <"$work/hold-$agent" >"$work/token-$agent" 2>"$work/export-$agent.log" &
     worker_pids+=($!)
     exec 9>"$work/hold-$agent"
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         token=$(cat "$work/token-$agent")
         [[ -z $token ]] || return 0
         sleep 0.05

@@ -23,6 +23,7 @@ for round in $(seq "$rounds"); do
     start
     register $((round * 1000)) &
     client=$!
+    for _ in $(seq 1200); do ! grep -q "^node-$((round * 1000)) " "$acknowledged" || break; sleep 0.05; done # the first
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true

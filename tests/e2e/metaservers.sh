@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 needs_built kedge-probe
 
 # Long enough that a node that is stopped stays live for a few calls of curl, wherever this runs.
-lease=$((3 * slow))
+lease=$((8 * slow))
 
 # The first is started by hand, so that its lease is short; a has both, and b too.
 metad_start() { # name
@@ -40,7 +40,7 @@ state() { # metaserver node
 }
 comes() { # what sentence command...
     local what=$1 sentence=$2; shift 2
-    for _ in $(seq $((400 * slow))); do
+    for _ in $(seq $((1200 * slow))); do
         [[ $("$@" || true) != "$what" ]] || { ok "$sentence"; return 0; }
         sleep 0.05
     done
@@ -59,17 +59,19 @@ kill -STOP "${pids[metad]}"
 out=$(probe connect node-b) || fail "a name while the first metaserver stands still: $out"
 ok "a name is found while the first metaserver stands still: $out"
 kill -CONT "${pids[metad]}"
-kill -STOP "${pids[b]}"
 comes live "a is registered again" state metad a
-curl -sf -X DELETE "http://127.0.0.1:$port_metad/v1/nodes/node-b" || fail "DELETE"
-kill -CONT "${pids[b]}"; kill -STOP "${pids[b]}"
-[[ $(state second b) == live ]] || fail "a stopped node is not live to the end of its lease"
-if [[ $(state metad b || true) == "" ]]; then
-    out=$(probe connect node-b) || fail "a name that the first metaserver does not know: $out"
-    ok "a name is found that the first metaserver does not know: $out"
-else
-    skip "a name that the first metaserver does not know (the node has registered again already)"
-fi
+found=
+for _ in $(seq 20); do # until it was asked before b's lease had ended, which a slow machine may not do at once
+    for name in metad second; do comes live "b is live" state $name b; done
+    kill -STOP "${pids[b]}"
+    curl -sf -X DELETE "http://127.0.0.1:$port_metad/v1/nodes/node-b" || fail "DELETE"
+    out=$(probe connect node-b) && found=yes || found=
+    [[ $(state second b) != live || $(state metad b || true) != "" ]] || break
+    kill -CONT "${pids[b]}"
+    found="a stopped node is not live to the end of its lease"
+done
+[[ $found == yes ]] || fail "a name that the first metaserver does not know: ${found:-$out}"
+ok "a name is found that the first metaserver does not know: $out"
 out=$(probe connect nobody) && fail "a name that nobody has is found"
 grep -q 'no node has that name' <<<"$out" || fail "a name that nobody has: $out"
 comes expired "b expires" state second b
@@ -82,7 +84,9 @@ comes live "b comes back" state metad b
 # ---- the log
 registered=$(lines ' registered' "$port_metad") lost=$(lines 'not registered' "$port_metad")
 kill -KILL "${pids[metad]}"; wait "${pids[metad]}" 2>/dev/null || true
-sleep $((lease / 3 + 3)) # until a renews, and then some five tries
+says_lost() { (($(lines 'not registered' "$port_metad") == lost)) || echo yes; }
+comes yes "a metaserver is lost, and the log says so" says_lost
+sleep 3 # for some five tries
 (($(lines 'not registered' "$port_metad") == lost + 1)) || fail "the loss is in the log $(($(lines 'not registered' "$port_metad") - lost)) times"
 ok "one line says that a metaserver is lost"
 
@@ -115,16 +119,20 @@ metad_conf many 0.0.0.0:0
 metad_start many
 url=$(for n in 1 2 3 4 5 6 7 8; do printf 'http://127.0.0.%d:%d, ' "$n" "$port_many"; done) agent_configure a
 sed -i 's/^\(metaservers = .*\), $/\1/' "$work/a.conf"
-daemon_start a kedge-agentd || fail "the agent did not start"
 all_registered() { "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq '[.metaservers[] | select(.state == "registered")] | length'; }
-comes 8 "registered with eight" all_registered
-kill -STOP "${pids[many]}"
-begin=$(date +%s%N)
-kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
-ms=$((($(date +%s%N) - begin) / 1000000))
-((ms < 2400 + 100 * slow)) || fail "ending took $ms ms while eight metaservers stand still"
+# It waits 0.5 s for all together; one after the other that would be 4 s each time, however fast the machine is.
+for _ in $(seq 10); do
+    daemon_start a kedge-agentd || fail "the agent did not start"
+    comes 8 "registered with eight" all_registered
+    kill -STOP "${pids[many]}"
+    begin=$(date +%s%N)
+    kill -TERM "${pids[a]}"; wait "${pids[a]}" || fail "the agent ended with $?: $(tail -n 20 "$work/a.log")"
+    ms=$((($(date +%s%N) - begin) / 1000000))
+    kill -CONT "${pids[many]}"
+    ((ms >= 4000)) || break
+done
+((ms < 4000)) || fail "ending took $ms ms while eight metaservers stand still"
 ok "the agent ends after $ms ms while eight metaservers stand still"
-kill -CONT "${pids[many]}"
 kill -TERM "${pids[many]}"; wait "${pids[many]}" || fail "the metaserver ended with $?"
 unset 'pids[many]' 'pids[a]'
 stop

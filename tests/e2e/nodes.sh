@@ -72,7 +72,7 @@ timeout 600 "$bin/rdmactl" --server "$url" node drain node-a --wait >"$work/drai
 drain=$!
 is '[true,true,1,null]' "draining" '.node_state | [.cordoned, .draining, .workers_left, .ends_in_ms]'
 refused 'node-a is draining and takes no new workers \(by ' "a new worker is refused"
-for _ in $(seq $((400 * slow))); do ! grep -q '1 worker left' "$work/drain.out" || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do ! grep -q '1 worker left' "$work/drain.out" || break; sleep 0.05; done
 grep -q '1 worker left' "$work/drain.out" || fail "it does not say who is left: $(cat "$work/drain.out")"
 goes_on "$stays" draining
 kill -0 "$drain" 2>/dev/null || fail "it does not wait: $(cat "$work/drain.out")"

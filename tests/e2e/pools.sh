@@ -18,7 +18,7 @@ burst() { # workers; prints how many of them found all ready
         pids+=($!)
     done
     for n in $(seq "$1"); do
-        for _ in $(seq $((400 * slow))); do [[ ! -s $work/burst.$n ]] || break; sleep 0.05; done
+        for _ in $(seq $((1200 * slow))); do [[ ! -s $work/burst.$n ]] || break; sleep 0.05; done
         grep -q then "$work/burst.$n" || fail "a worker of the burst: $(cat "$work/burst.$n")"
     done
     now=$(metric attached_ahead_total)
@@ -55,7 +55,7 @@ come_and_go() {
 touch "$work/traffic"
 come_and_go &
 traffic=$!
-for _ in $(seq $((400 * slow))); do [[ ! -s $work/reader1.out || ! -s $work/reader2.out || ! -s $work/visitors ]] || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do [[ ! -s $work/reader1.out || ! -s $work/reader2.out || ! -s $work/visitors ]] || break; sleep 0.05; done
 [[ -s $work/visitors ]] || fail "nobody comes: $(cat "$work/visitor.out")"
 before=$(cat "$work"/reader?.out)
 completed=$(agent_number a completed)
@@ -115,7 +115,7 @@ cat >"$work/pools.json" <<'JSON'
 [{"kind": "pool", "name": "default", "nodes": {"zone": "a"}, "sessions_ahead": 9},
  {"kind": "pool", "name": "elsewhere", "sessions_ahead": 3}]
 JSON
-for _ in $(seq $((400 * slow))); do [[ $(metad_metric watches) != 3 ]] || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do [[ $(metad_metric watches) != 3 ]] || break; sleep 0.05; done
 ctl apply -f "$work/pools.json"
 is '["file",16]' "a pool of other nodes is none of this one's" '.pool | [.from, .sessions_ahead]'
 ctl node label node-a zone=a
@@ -125,7 +125,7 @@ shows '^default +zone=a +- +18029 +9 '
 shows '^elsewhere +- +- +24030 +3 '
 ctl pool get default -o json
 [[ $(jq -c .nodes "$work/out") == '{"zone":"a"}' ]] || fail "pool get: $(cat "$work/out")"
-for _ in $(seq $((400 * slow))); do ! grep -q 'pool elsewhere' "$work/watched" || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do ! grep -q 'pool elsewhere' "$work/watched" || break; sleep 0.05; done
 grep -q 'pool elsewhere  created' "$work/watched" || fail "watched: $(cat "$work/watched")"
 ok "pools are watched"
 stop

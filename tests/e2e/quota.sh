@@ -17,7 +17,7 @@ take() { # name kind number
     KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" "$2" "$3" >"$out" 2>&1 &
     pid[$1]=$!
     worker_pids+=($!)
-    for _ in $(seq 200); do grep -q then "$out" && break; sleep 0.05; done
+    for _ in $(seq 1200); do grep -q then "$out" && break; sleep 0.05; done
     got=$(cat "$out")
 }
 give() { # name
@@ -34,7 +34,7 @@ metric() { # name [quota]
 }
 is() { # value sentence command...
     local wanted=$1 sentence=$2 now; shift 2
-    for _ in $(seq 100); do
+    for _ in $(seq 1200); do
         now=$("$@")
         [[ $now == "$wanted" ]] && { ok "$sentence"; return; }
         sleep 0.05
@@ -99,7 +99,7 @@ export_text a "still here"
 KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" reader "$token" "still here" >"$work/reader.out" 2>&1 &
 reader=$!
 worker_pids+=("$reader")
-for _ in $(seq 200); do grep -q served "$work/reader.out" && break; sleep 0.05; done
+for _ in $(seq 1200); do grep -q served "$work/reader.out" && break; sleep 0.05; done
 rate=3 most=200
 quota $rate
 begin=$(date +%s%N)

@@ -42,7 +42,7 @@ goes_on() { # after what
     for name in "${!stress[@]}"; do before[$name]=$(rounds "$name"); done
     begin=$(date +%s%N)
     for name in "${!stress[@]}"; do
-        for _ in $(seq $((600 * slow))); do
+        for _ in $(seq $((1200 * slow))); do
             kill -0 "${stress[$name]}" 2>/dev/null || fail "$1: $(cat "$work/$name.out")"
             (($(rounds "$name") < before[$name] + more)) || continue 2
             sleep 0.05
@@ -92,7 +92,7 @@ for name in "${!stress[@]}"; do
 done
 worker_pids=()
 ((refused > 0)) || fail "no key of before was ever tried"
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     [[ $("$bin/rdmactl" --server "$url" node list -o json | jq '[.nodes[] | select(.state == "live")] | length') != 2 ]] || break
     sleep 0.05
 done

@@ -137,7 +137,7 @@ ask "${admin[@]}" /metrics
 expect 200 "and others are served"
 timeout 100 curl -s -N --limit-rate 1 --max-time 100 -H "@$work/header" -o /dev/null "$url/v1/events?watch=1" &
 reader=$!
-for _ in $(seq 400); do
+for _ in $(seq 1200); do
     ask "${admin[@]}" /metrics
     ! grep -q '^kedge_metad_watches 1' "$work/body" || break
     sleep 0.05
@@ -166,7 +166,7 @@ grep -qi '^retry-after: ' "$work/headers" || fail "429 has no Retry-After"
 ask "${admin[@]}" /metrics
 (($(sed -n 's/^kedge_metad_http_limited_total //p' "$work/body") >= 50)) || fail "the metrics do not count it"
 for fd in "${fds[@]}"; do exec {fd}>&-; done
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     ask -H "@$work/header" /v1/nodes
     [[ $status != 200 ]] || break
     sleep 0.1

@@ -118,13 +118,13 @@ compare '/v1/tokens/{name}' PUT 409
 curl -sN --max-time 300 -o "$work/stream" "$url/v1/nodes/host-17/configuration?watch=1&answers=1" &
 agent=$!
 trap 'kill -KILL "$agent" 2>/dev/null || true; cleanup' EXIT
-for _ in $(seq 200); do [[ ! -s $work/stream ]] || break; sleep 0.05; done
+for _ in $(seq 1200); do [[ ! -s $work/stream ]] || break; sleep 0.05; done
 asked=0
 # The agent answers the next question with that status and body; sets $told.
 agent_answers() { # status body
     local line=
     asked=$((asked + 1))
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         line=$(sed -n '/"ask"/p' "$work/stream" | sed -n "${asked}p")
         [[ -z $line ]] || break
         sleep 0.05
@@ -221,6 +221,7 @@ for round in $(seq "$rounds"); do
     start
     change $((round * 10000)) &
     client=$!
+    for _ in $(seq 1200); do ! grep -q " $((round * 10000))\$" "$work/acknowledged" || break; sleep 0.05; done # the first
     sleep "0.$((RANDOM % 400 + 100))"
     kill -KILL "$metad_pid"
     wait "$metad_pid" 2>/dev/null || true

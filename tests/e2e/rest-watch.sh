@@ -17,7 +17,7 @@ watch() { # name, path: a client whose lines go into a file
 until_true() { # sentence, command...
     local sentence=$1
     shift
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         if "$@"; then ok "$sentence"; return; fi
         sleep 0.1
     done

@@ -51,7 +51,7 @@ number=$(node | jq '[.endpoints[].pool] | max')
 (($(threads) == threads_before + 1)) || fail "a pool has a thread: $(threads), $threads_before before"
 
 # A worker gets its tenant's pool, and no other.
-for _ in $(seq $((400 * slow))); do ! as_guest b kedge-probe connect node-a >"$work/out" 2>&1 || break; sleep 0.05; done
+for _ in $(seq $((1200 * slow))); do ! as_guest b kedge-probe connect node-a >"$work/out" 2>&1 || break; sleep 0.05; done
 grep -q '^connected in' "$work/out" || fail "no worker of that pool connects to the other node: $(cat "$work/out")"
 mkfifo "$work/hold-guest"
 exec 8<>"$work/hold-guest" # nobody writes there
@@ -60,7 +60,7 @@ guest_exports() { # on node-b; sets $exporter and $batch_token
     "${guest[@]}" KEDGE_SOCKET="$work/b.sock" "$work/worker/export_region" "of the other pool" <&8 >"$work/token-guest" 2>"$work/export-guest.log" &
     exporter=$!
     worker_pids+=("$exporter")
-    for _ in $(seq $((400 * slow))); do [[ ! -s $work/token-guest ]] || break; sleep 0.05; done
+    for _ in $(seq $((1200 * slow))); do [[ ! -s $work/token-guest ]] || break; sleep 0.05; done
     batch_token=$(cat "$work/token-guest")
     [[ -n $batch_token ]] || fail "the worker that exports: $(cat "$work/export-guest.log")"
 }
@@ -167,7 +167,7 @@ is '[16,16]' "what the own pool keeps ready is there" '.pools[0] | [.sessions.re
 left_before=$(descriptors)
 for _ in 1 2 3 4 5 6 7 8; do again; done
 is '[16,16]' "and still is" '.pools[0] | [.sessions.ready, .memory.arenas_ahead]'
-for _ in $(seq $((100 * slow))); do (($(descriptors) > left_before)) || break; sleep 0.1; done
+for _ in $(seq $((600 * slow))); do (($(descriptors) > left_before)) || break; sleep 0.1; done
 (($(descriptors) <= left_before)) || fail "descriptors: $(descriptors), $left_before before: $(ls -l "/proc/${pids[a]}/fd")"
 (($(threads) == threads_before)) || fail "threads: $(threads), $threads_before before"
 ok "made and given up 9 times, it left nothing: $left_before descriptors, $threads_before threads"

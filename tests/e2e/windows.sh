@@ -17,7 +17,7 @@ metric() { # name labels
 }
 is() { # value sentence command...
     local wanted=$1 sentence=$2 now; shift 2
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         now=$("$@")
         [[ $now == "$wanted" ]] && { ok "$sentence"; return; }
         sleep 0.05
@@ -40,7 +40,7 @@ named() { window "named[] | select(.name == \"$1\") | .$2"; }
 to_b() { window "destinations[] | select(.gid == \"$gid\") | .$1"; }
 grows() { # sentence
     local before now; before=$(waits)
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         now=$(waits)
         ((now > before)) && { ok "$1"; return; }
         sleep 0.05
@@ -79,7 +79,7 @@ grows "requests wait for it"
 holds 2
 sed -i 's/^window_ops = .*/window_ops = many/' "$work/a.conf"
 kill -HUP "${pids[a]}"
-for _ in $(seq 200); do grep -q 'the settings stay as they were' "$work/a.log" && break; sleep 0.05; done
+for _ in $(seq 1200); do grep -q 'the settings stay as they were' "$work/a.log" && break; sleep 0.05; done
 grep -q 'the settings stay as they were.*window_ops must be a number' "$work/a.log" || fail "nobody said what is wrong"
 is 2 "settings that make no sense change nothing" window device.limit_ops
 settings 2 100
@@ -92,7 +92,7 @@ sed -i '/^\[pool\]/a max_vqps = 255' "$work/a.conf"
 settings 0 0
 is null "no window at all" window device.limit_ops
 is 0 "and nobody waits any more" window device.waiting
-for _ in $(seq 200); do grep -q 'restart it for the other settings' "$work/a.log" && break; sleep 0.05; done
+for _ in $(seq 1200); do grep -q 'restart it for the other settings' "$work/a.log" && break; sleep 0.05; done
 grep -q 'restart it for the other settings' "$work/a.log" || fail "nobody said that other settings have changed"
 ok "other settings need a restart, and the log says so"
 
@@ -104,7 +104,7 @@ is 3 "a window for one node alone comes into force under load" to_b limit_ops
 is "\"$gid\"" "the operator sees whom it is for" named to-b 'gids[]'
 is '""' "and that it holds" named to-b why
 before=$(to_b waits)
-for _ in $(seq 200); do (($(to_b waits) > before)) && break; sleep 0.05; done
+for _ in $(seq 1200); do (($(to_b waits) > before)) && break; sleep 0.05; done
 (($(to_b waits) > before)) || fail "no request waits at the destination"
 for _ in $(seq 20); do
     now=$(to_b in_flight_ops)
