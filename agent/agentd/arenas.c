@@ -221,6 +221,7 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
         if (arena == NULL)
             return -ENOMEM;
         start(arena, make_memory, on_made);
+        p->agent->arenas_coming += bytes;
         p->count.not_ahead++;
     }
     arena->session = session;
@@ -277,6 +278,8 @@ static void on_made(uv_work_t *work, int cancelled)
     (void)cancelled; /* nothing here cancels */
     p->works--;
     arena->busy = false;
+    if (arena->asked)
+        p->agent->arenas_coming -= arena->bytes;
     if (arena->status == 0)
         count_memory(p, arena);
     if (arena->status == 0 && !p->stopping)

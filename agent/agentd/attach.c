@@ -327,7 +327,9 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
     if (c->closing || c->ended)
         return;
     if (status != 0) {
-        answer_error(c, c->arena_tag, status, "this session has all the arenas that it can have");
+        answer_error(c, c->arena_tag, status,
+                     status == -EDQUOT ? "this session has all the arenas that it can have"
+                                       : "no arena could be made: the agent's log may say why");
         return;
     }
     struct kedge_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};

@@ -85,8 +85,11 @@ const char *quota_name(enum kedge_quota which);
  * sentence. */
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct kedge_errbuf *why);
-/* Whether it may ask for something now: likewise. Its workers' requests to the lane are of the same
- * budget. */
+/* Whether the host has room for as much more of arenas, whatever quotas say: 0; or -ENOMEM and a
+ * sentence. */
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why);
+/* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
+ * the same budget. */
 int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why);
 /* Counts a refusal: -EDQUOT and the sentence. */
 int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why);
@@ -296,6 +299,7 @@ struct agent {
     bool registering;       /* pools that are made do so too */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
+    uint64_t arenas_coming; /* bytes of those that workers have asked for and that are being made */
     uint32_t questions;     /* names that are being asked for */
     /* sessions.c, leases.c */
     struct agentd_tenants tenants;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
 #include <errno.h>
+#include <sys/sysinfo.h>
 
 #include "base/clock.h"
 #include "daemon.h"
@@ -103,6 +104,24 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
     if (sessions > t->sessions)
         return quota_refuse(p, tenant, KEDGE_QUOTA_SESSIONS, why);
     return bytes <= t->memory ? 0 : quota_refuse(p, tenant, KEDGE_QUOTA_MEMORY, why);
+}
+
+/* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
+ * is allocated whole, and has none of a tmpfs' limits. */
+int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why)
+{
+    struct sysinfo host;
+    if (sysinfo(&host) != 0)
+        return 0;
+    const uint64_t most = (uint64_t)host.totalram * host.mem_unit / 8 * 7;
+    const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
+    if (have <= most && more_bytes <= most - have)
+        return 0;
+    return kedge_err(why, -ENOMEM,
+                     "this host has no room for an arena of %llu bytes: all of the agent's take "
+                     "%llu, and seven eighths of its memory, %llu, is the most",
+                     (unsigned long long)more_bytes, (unsigned long long)have,
+                     (unsigned long long)most);
 }
 
 static bool has_sessions(const struct pool *p, uint32_t tenant)

@@ -290,8 +290,11 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_e
         bytes = p->config->arena_bytes;
     if (bytes > quota_tenant(p->agent, s->tenant)->memory)
         return quota_refuse(p, s->tenant, KEDGE_QUOTA_MEMORY, why);
+    int status = quota_check_host(p->agent, bytes, why);
+    if (status != 0)
+        return status;
     bytes = (bytes + page - 1) & ~(page - 1);
-    int status = quota_check(p, s->tenant, 0, bytes, why);
+    status = quota_check(p, s->tenant, 0, bytes, why);
     if (status != 0)
         return status;
     status = arena_ask(p, s->tenant, bytes, number, &s->arena_asked);

@@ -14,6 +14,7 @@
  *                        it, their tokens, a line for each
  *   back | fenced-back   registers a region and gives it back: "back", or why not
  *   arenas N             likewise of arenas, beside its first one
+ *   huge                 asks for 1 TiB, and prints what it was told
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
  * again after each failure, until its key is refused; a line for each change of what came */
 #include <errno.h>
@@ -192,6 +193,14 @@ static int arenas(struct kedge_session *s, unsigned wanted)
     return 0;
 }
 
+static int huge(struct kedge_session *s)
+{
+    uint32_t lkey;
+    void *memory;
+    puts(kedge_alloc(s, (size_t)1 << 40, &memory, &lkey) == 0 ? "got it" : kedge_last_error());
+    return 0;
+}
+
 /* A queue pair is there once it is bound; that it is not, its first request says. */
 static int vqps(struct kedge_session *s, unsigned wanted)
 {
@@ -320,6 +329,8 @@ int main(int argc, char **argv)
         status = connect_node(s, argv[2]);
     else if (strcmp(what, "reader") == 0 && argc == 4)
         status = reader(s, argv[2], argv[3]);
+    else if (strcmp(what, "huge") == 0)
+        status = huge(s);
     else if (strcmp(what, "back") == 0 || strcmp(what, "fenced-back") == 0)
         status = back(s, strcmp(what, "back") == 0 ? 0 : KEDGE_MR_FENCED);
     else if (counted && strcmp(what, "vqps") == 0)

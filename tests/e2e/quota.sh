@@ -125,6 +125,9 @@ quota 0
 take one regions $most
 [[ $got == "$most, then: enough" ]] || fail "without that quota: $got"
 ok "without a quota there is no bound"
+out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" huge)
+grep -q 'this host has no room for an arena of 1099511627776 bytes: .*seven eighths of its memory' <<<"$out" || fail "1 TiB: $out"
+ok "but what the host has: $out"
 give one
 kill -0 "$reader" || fail "the reader ended: $(cat "$work/reader.out")"
 [[ $(wc -l <"$work/reader.out") == 1 ]] || fail "the reader was held up: $(cat "$work/reader.out")"
