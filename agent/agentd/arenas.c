@@ -249,7 +249,7 @@ static void made(struct arena *arena, int status)
     if (!arena->asked) {
         p->arenas_making--;
         say_failed(p, status);
-        p->arenas_failed = status != 0;
+        p->arenas_status = status;
         p->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
     } else if (!arena->unwanted) {
         session_arena(p, arena, status);
@@ -365,9 +365,9 @@ void arena_retire(struct arena *arena)
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    if (p->arenas_failed && kedge_clock_ns() < p->arenas_after_ns)
+    if (p->arenas_status != 0 && kedge_clock_ns() < p->arenas_after_ns)
         return;
-    uint32_t most = p->arenas_failed ? 1 : p->stock.arenas;
+    uint32_t most = p->arenas_status != 0 ? 1 : p->stock.arenas;
     while (!p->stopping && p->arenas_making < most &&
            p->count.arenas_ahead + p->arenas_making < p->stock.arenas) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);

@@ -415,7 +415,7 @@ struct pool {
     struct arena *arenas_ahead;              /* nobody's yet */
     struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
-    bool arenas_failed;       /* the last one that was made ahead */
+    int arenas_status;        /* of the last one that was made ahead */
     uint64_t arenas_after_ns; /* failed: when the next one is made */
     struct kedge_log_limit arena_log;
     /* windows.c */

@@ -136,10 +136,15 @@ int sessions_await(struct pool *p, struct kedge_errbuf *err)
 {
     while (p->count.making > 0 || p->arenas_making > 0)
         (void)uv_run(&p->agent->loop, UV_RUN_ONCE);
-    if (p->count.ready == 0 || p->count.arenas_ahead == 0)
+    if (p->count.ready == 0)
         return kedge_err(err, -ENOMEM,
                          "no session could be made ahead: is /dev/shm or memory full, or "
                          "LimitNOFILE below 1024?");
+    if (p->count.arenas_ahead == 0 && p->arenas_status != 0) {
+        struct kedge_errbuf why;
+        (void)device_why(p->arenas_status, &why);
+        return kedge_err(err, p->arenas_status, "no arena could be made ahead: %s", why.text);
+    }
     return 0;
 }
 

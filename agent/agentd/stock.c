@@ -133,7 +133,7 @@ static void explain(struct pool *p)
                  (unsigned long long)c->max_sessions);
         add_why(k, text);
     }
-    if (p->sessions_failed || p->arenas_failed)
+    if (p->sessions_failed || p->arenas_status != 0)
         add_why(k, "no more sessions or arenas can be made ahead: see the agent's log");
 }
 

@@ -74,19 +74,19 @@ part_memlock() {
     sed "s/^uids = .*/uids = 65534/" "$work/a.conf" >"$work/poor.conf"
     mkdir "$work/state-a"; chown 65534 "$work" "$work/state-a"
     chmod 0666 /dev/infiniband/*
-    for kib in 64 4096; do
+    for kib in 64 1024; do
         ! poor $kib kedge-agentd || fail "an agent begins with $kib KiB of locked memory: $(cat "$work/poor.out")"
         grep -q "^kedge-agentd: .*locked memory is limited to $kib KiB (raise LimitMEMLOCK in the unit" "$work/poor.out" ||
             fail "it does not name the limit: $(cat "$work/poor.out")"
         ok "with ulimit -l $kib the agent says: $(tail -n 1 "$work/poor.out")"
     done
     # Enough for what it makes first, not for what it lends: who asks why workers are refused finds it in the log.
-    (ulimit -l 16384; exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
+    (ulimit -l 4096; exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
         --bounding-set=-all "$bin/kedge-agentd" --config "$work/poor.conf") >"$work/a.out" 2>"$work/a.log" & kib=$!
     waits_for 60 "the agent's word that no more arenas can be made" says a \
-        'no more arenas .*locked memory is limited to 16384 KiB (raise LimitMEMLOCK'
+        'no more arenas .*locked memory is limited to 4096 KiB (raise LimitMEMLOCK'
     kill $kib; wait $kib || true
-    ok "with ulimit -l 16384 it logs: $(grep 'no more arenas' "$work/a.log")"
+    ok "with ulimit -l 4096 it logs: $(grep 'no more arenas' "$work/a.log")"
     metad_configure
     mkdir "$work/metad"; chown 65534 "$work/metad"
     cp "$work/metad.conf" "$work/poor.conf"
