@@ -195,6 +195,12 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
         move_data(wr, at);
         return SOFT_DONE;
     case SOFT_MR_DENIED:
+        /* The key may be gone because we stood still since the clock was read: late, and no fault.
+         */
+        if (wr->not_after_ns != 0 && kedge_clock_ns() > wr->not_after_ns) {
+            *status = IBV_WC_RESP_TIMEOUT_ERR;
+            return SOFT_DONE;
+        }
         return refuse(qp, t, IBV_WC_REM_ACCESS_ERR, status);
     case SOFT_MR_FAILED: /* ours to mend: the peer does not even know */
         *status = IBV_WC_REM_OP_ERR;
