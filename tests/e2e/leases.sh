@@ -1,17 +1,32 @@
 #!/usr/bin/env bash
-# Memory of short-lived workers is used again and again while remote workers go on under the old keys, also while the
-# remote workers' agent (and so its lane) is stopped at any moment for longer than a lease: nothing is executed on
-# memory after its owner was told that it is free.
+# SPDX-License-Identifier: Apache-2.0
+# Memory of short-lived workers is used again and again while remote workers READ and WRITE on under the old keys, also
+# while the remote workers' agent (and so its lane) is stopped at any moment for longer than a lease, and while an
+# operator revokes regions, half of the times by force: nothing is executed on memory after its owner, or the operator,
+# was told that nobody reaches it, and nobody fails but by what the operator's reports name.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-leases.sh"
-ms=${LEASES_MS:-12000}
+ms=${LEASES_MS:-5000} long_ms=${LEASES_LONG_MS:-4000}
+
+lend() { # what ms [options]
+    timeout 300 "$bin/kedge-stress" leases --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" --ms "$2" \
+        --rdmactl "$bin/rdmactl" --admin "$work/b.admin" "${@:3}" >"$work/leases.out" 2>&1 &
+    local stress=$!
+    worker_pids+=("$stress")
+    stop_lanes_while "$stress" a b
+    wait "$stress" || fail "$1: $(cat "$work/leases.out")"
+    ok "$1: $(cat "$work/leases.out"); lanes were stopped $stops times"
+}
 more_pool=$shortest
 start
-timeout 300 "$bin/kedge-stress" leases --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" --ms "$ms" \
-    >"$work/leases.out" 2>&1 &
-stress=$!
-worker_pids+=("$stress")
-stop_lanes_while "$stress" a b
-wait "$stress" || fail "$(cat "$work/leases.out")"
-ok "$(cat "$work/leases.out"); lanes were stopped $stops times"
+if [[ $provider != soft ]]; then # what is late may end in any way there
+    lend "the shortest lease" "$ms"
+    stop
+    exit
+fi
+lend "the shortest lease" "$ms" --deadlines "${writes[@]}"
+cluster_stop || fail "the cluster did not stop"
+more_pool='mr_lease = 100ms' # who takes away too early meets requests that are under way, which is rare under the shortest
+start
+lend "a longer lease" "$long_ms" --deadlines --breaks "${writes[@]}"
 stop

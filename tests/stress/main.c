@@ -46,7 +46,8 @@ static int usage(void)
     fputs("usage: kedge-stress leases|churn|recover|revoke --socket PATH [--peer PATH] [--seed N] "
           "[--ms N] "
           "[--rounds N] [--progress FILE]\n"
-          "                    [--rdmactl PROGRAM --admin PATH] [--forced] [--writes] [--fenced]\n"
+          "                    [--rdmactl PROGRAM --admin PATH] [--forced] [--writes] [--fenced] "
+          "[--deadlines] [--breaks]\n"
           "       kedge-stress repair --provider NAME [--device NAME] --gid GID --peer-gid GID "
           "[--rounds N] [--pause]\n",
           stderr);
@@ -60,11 +61,11 @@ static bool take(int option, struct stress *s)
         int option;
         const char **text;
         bool *flag;
-    } all[] = {{'s', &s->socket, NULL},   {'p', &s->peer, NULL},    {'f', &s->progress, NULL},
-               {'v', &s->provider, NULL}, {'d', &s->device, NULL},  {'g', &s->gid, NULL},
-               {'h', &s->peer_gid, NULL}, {'c', &s->rdmactl, NULL}, {'a', &s->admin, NULL},
-               {'w', NULL, &s->pause},    {'F', NULL, &s->forced},  {'W', NULL, &s->writes},
-               {'N', NULL, &s->fenced}};
+    } all[] = {{'s', &s->socket, NULL},   {'p', &s->peer, NULL},      {'f', &s->progress, NULL},
+               {'v', &s->provider, NULL}, {'d', &s->device, NULL},    {'g', &s->gid, NULL},
+               {'h', &s->peer_gid, NULL}, {'c', &s->rdmactl, NULL},   {'a', &s->admin, NULL},
+               {'w', NULL, &s->pause},    {'F', NULL, &s->forced},    {'W', NULL, &s->writes},
+               {'N', NULL, &s->fenced},   {'D', NULL, &s->deadlines}, {'B', NULL, &s->breaks}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (all[i].option != option)
             continue;
@@ -83,7 +84,7 @@ static int run(const char *what, struct stress *s)
         stress_repair(s);
     else if (s->socket == NULL)
         return usage();
-    else if (strcmp(what, "leases") == 0)
+    else if (strcmp(what, "leases") == 0 && (s->rdmactl == NULL) == (s->admin == NULL))
         stress_leases(s);
     else if (strcmp(what, "churn") == 0)
         stress_churn(s);
@@ -114,6 +115,8 @@ int main(int argc, char **argv)
                                             {"forced", no_argument, NULL, 'F'},
                                             {"writes", no_argument, NULL, 'W'},
                                             {"fenced", no_argument, NULL, 'N'},
+                                            {"deadlines", no_argument, NULL, 'D'},
+                                            {"breaks", no_argument, NULL, 'B'},
                                             {0}};
     struct stress s = {.random = 1, .rounds = 1000};
     uint64_t ms = 1000;

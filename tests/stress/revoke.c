@@ -30,7 +30,6 @@ enum {
     LIVES = 1024,
     WAIT_MS = 30000,
     WATCH_MS = 5, /* memory that nobody reaches */
-    OUTPUT = 1 << 18,
     ACCESS = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
 };
 
@@ -367,37 +366,11 @@ struct operator_counts {
     uint64_t revoked, forced, workers, leases, gone;
 };
 
-/* Runs rdmactl with up to five words; its exit code, and what it printed. */
-static int ctl(const struct stress *s, char *out, const char *const words[5])
-{
-    const char *argv[] = {s->rdmactl, "--agent-socket", s->admin, words[0], words[1],
-                          words[2],   words[3],         words[4], NULL};
-    int pipe_fds[2], status;
-    size_t used = 0;
-    pid_t pid = pipe(pipe_fds) == 0 ? fork() : -1;
-    if (pid == 0) {
-        (void)dup2(pipe_fds[1], STDOUT_FILENO);
-        (void)dup2(pipe_fds[1], STDERR_FILENO);
-        close(pipe_fds[0]);
-        execv(s->rdmactl, (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    if (pid < 0)
-        stress_fail("rdmactl cannot be run");
-    close(pipe_fds[1]);
-    for (ssize_t n;
-         used < OUTPUT - 1 && (n = read(pipe_fds[0], out + used, OUTPUT - 1 - used)) > 0;)
-        used += (size_t)n;
-    out[used] = '\0';
-    close(pipe_fds[0]);
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* The worker's id, by its pid, as the JSON of `worker list` has it. False: it is not there. */
 static bool find_worker(const struct stress *s, char *out, uint64_t pid, char id[64])
 {
     char wanted[40];
-    if (ctl(s, out, (const char *const[5]){"-ojson", "worker", "list"}) != 0)
+    if (stress_ctl(s, out, (const char *const[STRESS_WORDS]){"-ojson", "worker", "list"}) != 0)
         stress_fail("rdmactl worker list: %s", out);
     snprintf(wanted, sizeof wanted, "\"pid\":%llu,", (unsigned long long)pid);
     const char *at = strstr(out, wanted), *begin = NULL;
@@ -439,9 +412,9 @@ static void revoke_something(struct stress *s, struct board *b, char *out,
              (unsigned long long)(offer.lease % PER_LIFE));
     if (all)
         *strrchr(lease, '-') = '\0';
-    int code =
-        ctl(s, out,
-            (const char *const[5]){"-ojson", "lease", "revoke", lease, force ? "--force" : NULL});
+    int code = stress_ctl(s, out,
+                          (const char *const[STRESS_WORDS]){"-ojson", "lease", "revoke", lease,
+                                                            force ? "--force" : NULL});
     if (code == 3 || code == 5) { /* it ended, or was deregistered, at that moment */
         n->gone++;
         return;
@@ -523,7 +496,7 @@ void stress_revoke(struct stress *s)
 {
     pid_t pid[PROCESSES];
     struct operator_counts n = {.revoked = 0};
-    char *out = malloc(OUTPUT);
+    char *out = malloc(STRESS_OUTPUT);
     struct board *b = stress_share(sizeof *b);
     if (out == NULL)
         stress_fail("no memory");

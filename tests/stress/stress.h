@@ -18,11 +18,14 @@ struct stress {
     uint64_t rounds; /* of churn and repair */
     /* of repair */
     const char *provider, *device, *gid, *peer_gid; /* device: NULL for the first that does */
-    bool fenced; /* of leases: regions have registrations of their own */
-    /* of revoke */
+    /* of leases */
+    bool fenced;    /* regions have registrations of their own */
+    bool deadlines; /* the device keeps them: what is late breaks no connection */
+    bool breaks;    /* it is not over before force has broken one */
+    /* of revoke, and of leases where an operator revokes too */
     const char *rdmactl, *admin; /* the program, and the peer's admin socket */
-    bool forced;                 /* by force alone */
     bool writes;                 /* who is not concerned WRITEs too: it holds on RC */
+    bool forced;                 /* of revoke: by force alone */
     bool pause;                  /* stops itself (SIGSTOP) after warming up and before the end */
 };
 
@@ -39,8 +42,14 @@ void *stress_share(size_t bytes);
 /* Says what is wrong and ends the process with 1. */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+enum { STRESS_OUTPUT = 1 << 18, STRESS_WORDS = 5 };
+/* Runs rdmactl at s->admin with these words; a NULL ends them. Its exit code, and in out
+ * (STRESS_OUTPUT bytes) what it printed. */
+int stress_ctl(const struct stress *s, char *out, const char *const words[STRESS_WORDS]);
+
 /* Owners whose memory is used again and again, and remote workers that use it meanwhile and after:
- * nothing is written or read under a withdrawn key. */
+ * nothing is written or read under a withdrawn key. With s->rdmactl an operator revokes them in the
+ * middle, by force too: nobody fails but by what his reports name. */
 void stress_leases(struct stress *s);
 /* Attaches and dies, `rounds` times. */
 void stress_churn(struct stress *s);
