@@ -554,7 +554,8 @@ bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen)
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
 {
     struct peer *p = &l->peers[slot];
-    if (p->expires_ns - p->renew_us * 1000ull > l->now_ns)
+    /* Not subtracted: the host may not have run for so long. */
+    if (p->expires_ns > l->now_ns + p->renew_us * 1000ull)
         return true;
     const bool fresh = p->expires_ns > l->now_ns;
     if (!p->refreshing) {

@@ -13,10 +13,9 @@ static struct world world;
 static struct world *w = &world;
 
 /* An owner on node 1, and a worker on node 0 that has READ its memory. */
-static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker *k)
+static struct kedge_sq_desc pair_in_world(struct world_worker *owner, struct world_worker *k)
 {
     struct kedge_cqe e;
-    world_open(w);
     world_attach(w, owner, 1, 0, TENANT);
     world_attach(w, k, 0, 0, TENANT);
     uint32_t vkey = world_register(w, owner, 0, 4096, ALL);
@@ -26,6 +25,12 @@ static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker
     ck_assert(world_poll(w, k, &e, 50));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     return d;
+}
+
+static struct kedge_sq_desc pair(struct world_worker *owner, struct world_worker *k)
+{
+    world_open(w);
+    return pair_in_world(owner, k);
 }
 
 /* The metaserver has restarted, and nobody has registered yet. */
@@ -97,6 +102,24 @@ static void connect_from_the_table(struct world_worker *k, uint16_t vqp)
                      0);
     world_post(k, &bind);
 }
+
+/* Where the clock began. */
+START_TEST(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_just_started)
+{
+    struct world_worker owner, k;
+    world_open(w);
+    w->now_ns = 0;
+    struct kedge_sq_desc d = pair_in_world(&owner, &k);
+    world_restart_node(w, 1);
+    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_lt(w->now_ns, w->node[0].config.node_lease_ns / 3);
+    connect_from_the_table(&k, 0);
+    ck_assert_uint_eq(try(&k, &d).vendor_err, KEDGE_REASON_VKEY);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
 
 /* The restart goes unnoticed; then a worker connects, from what is known, and reads. */
 static void read_after_a_restart(uint64_t asleep_ns)
@@ -304,6 +327,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(spares_come_and_go_and_one_that_breaks_comes_back_once)                                      \
     T(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)                   \
+    T(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_just_started)              \
     T(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarted)                      \
     T(the_first_read_after_a_restart_is_served_while_the_old_record_is_still_believed)             \
     T(the_first_read_after_a_restart_is_served_when_the_old_record_has_lapsed)                     \
