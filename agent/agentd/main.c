@@ -175,6 +175,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         status = metaservers_start(a, err);
     if (status == 0) {
         follow_load(a);
+        windows_apply(a); /* the file's hold before any worker comes, whatever metaservers say */
         status = attach_listen(a, err);
     }
     if (status == 0)

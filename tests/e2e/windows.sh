@@ -138,4 +138,14 @@ wait "$busy" 2>/dev/null || true
 is 0 "a worker that ends leaves the window" window device.in_flight_ops
 is 0 "and nobody waiting" window device.waiting
 is 0 "and its tenant's" window 'tenants[0].in_flight_bytes'
+
+# An agent that no metaserver has told anything yet.
+settings 0 0
+is null "the device has no window now" window device.limit_ops
+kill -TERM "${pids[metad]}" "${pids[a]}"
+wait "${pids[metad]}" "${pids[a]}" || fail "they ended with $?"
+unset 'pids[metad]'
+rm "$work/state-a/settings.json"
+daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
+is 0 "windows that its file has hold before a metaserver has said anything" window device.in_flight_ops
 stop
