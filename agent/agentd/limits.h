@@ -46,7 +46,7 @@ enum {
 
     /* The process. */
     GRACE_MS = 500,         /* unregistering, all metaservers together, when it ends */
-    TOLD_MS = 50,           /* until every worker was told that it ends */
+    TOLD_MS = 500,          /* until every worker was told that it ends */
     TICK_MS = 20,           /* what is kept ready is looked at so often, */
     QUIET_MS = 100,         /* and filled up when nobody has attached for so long */
     SHED_AT_ONCE = 16,      /* of what is kept ready and is to be no more, in each of those */
