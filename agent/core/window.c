@@ -425,10 +425,10 @@ bool kedge_lane_window(const struct kedge_lane *l, enum kedge_window_scope scope
                              : scope == KEDGE_WINDOW_TENANT ? &l->tenant_windows[number]
                                                             : &l->flow_windows[number];
     uint64_t gid[2] = {WINDOW_GET(n->gid[0]), WINDOW_GET(n->gid[1])};
-    const bool counted = atomic_load_explicit(&l->windows_on, memory_order_acquire);
     const struct window_limit limit = {
         .bytes = atomic_load_explicit(&n->limit_bytes, memory_order_acquire),
         .ops = atomic_load_explicit(&n->limit_ops, memory_order_acquire)};
+    const bool counted = atomic_load_explicit(&l->windows_on, memory_order_acquire);
     *out = (struct kedge_lane_window){.counted = counted,
                                       .limit_bytes = limit.bytes,
                                       .limit_ops = limit.ops,

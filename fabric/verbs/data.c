@@ -79,18 +79,20 @@ static void translate(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
     }
 }
 
-bool verbs_is_late(const struct kedge_fab_wr *wr, int n)
+bool verbs_is_late(const struct kedge_fab_wr *list)
 {
     uint64_t first = UINT64_MAX;
-    for (; n > 0; n--, wr = wr->next)
+    for (const struct kedge_fab_wr *wr = list; wr != NULL; wr = wr->next)
         if (wr->not_after_ns != 0 && wr->not_after_ns < first && wr->opcode != IBV_WR_SEND &&
             wr->opcode != IBV_WR_SEND_WITH_IMM)
             first = wr->not_after_ns;
     return first != UINT64_MAX && kedge_clock_ns() > first;
 }
 
-/* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */
-static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+/* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. timed: see
+ * verbs_is_late(). */
+static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted,
+                      const struct kedge_fab_wr *timed)
 {
     struct ibv_send_wr chunk[VERBS_CHUNK], *bad = NULL;
     struct kedge_fab_wr *first = *wr, *w = first;
@@ -110,7 +112,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
             chunk[n - 1].next = &chunk[n];
         n++;
     }
-    if (verbs_is_late(first, n)) {
+    if (verbs_is_late(timed)) {
         status = -ETIME;
         n = 0;
     }
@@ -131,14 +133,15 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
 
 /* Likewise, for a DCI. libmlx5 takes the requests of one doorbell together or not at all, and does
  * not say which one it did not like: so what is not counted goes one by one. */
-static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
+static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted,
+                          const struct kedge_fab_wr *timed)
 {
     struct kedge_fab_wr *w = *wr;
     uint32_t room = counted ? room_in(q, VERBS_CHUNK) : 1;
     int n = 0;
     for (; w != NULL && n < VERBS_CHUNK && (uint32_t)n < room; w = w->next)
         n++;
-    int status = n > 0 ? verbs_dci_post(q, *wr, n) : -ENOMEM;
+    int status = n > 0 ? verbs_dci_post(q, *wr, n, timed) : -ENOMEM;
     if (status != 0)
         return status;
     if (counted)
@@ -153,8 +156,9 @@ int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct ked
     uint32_t state = atomic_load_explicit(&q->state, memory_order_relaxed);
     int status = state < IBV_QPS_RTS ? -EINVAL : 0;
     bool counted = is_counted(q, state);
-    while (status == 0 && wr != NULL)
-        status = q->ex != NULL ? post_dci_chunk(q, &wr, counted) : post_chunk(q, &wr, counted);
+    for (const struct kedge_fab_wr *timed = wr; status == 0 && wr != NULL; timed = NULL)
+        status = q->ex != NULL ? post_dci_chunk(q, &wr, counted, timed)
+                               : post_chunk(q, &wr, counted, timed);
     if (status != 0)
         *bad = wr;
     return status;

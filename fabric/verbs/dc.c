@@ -199,7 +199,8 @@ static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
     }
 }
 
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
+int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
+                   const struct kedge_fab_wr *timed)
 {
     const struct kedge_fab_wr *w = wr;
     int status = 0;
@@ -212,7 +213,7 @@ int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
         set_address(q, w);
         set_data(q->ex, w);
     }
-    if (status == 0 && verbs_is_late(wr, n))
+    if (status == 0 && verbs_is_late(timed))
         status = -ETIME;
     if (status == 0)
         return -ibv_wr_complete(q->ex);

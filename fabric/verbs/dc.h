@@ -80,6 +80,7 @@ int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 /* The posting thread: the first n requests of a list with one doorbell, or none of them and
  * -errno. */
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n);
+int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
+                   const struct kedge_fab_wr *timed);
 
 #endif

@@ -192,9 +192,10 @@ void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
 
 /* data.c */
 int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
-/* Asked when all else is done before a doorbell: whether one of the first n of a list comes too
- * late. What an RNIC was told nobody can take back. */
-bool verbs_is_late(const struct kedge_fab_wr *wr, int n);
+/* Asked when all else is done before a list's first doorbell: whether one of all of it comes too
+ * late. What an RNIC was told nobody can take back, and of a list it is told all or nothing. NULL:
+ * it was asked already. */
+bool verbs_is_late(const struct kedge_fab_wr *list);
 int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
                     struct kedge_fab_recv_wr **bad);
 int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,

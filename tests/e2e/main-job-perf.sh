@@ -22,7 +22,7 @@ if (($(nproc) >= 2)); then
 else
     skip "kedge-perf cores (one processor)"
 fi
-measure '.test == "memory" and .peers == 300 and .bytes_with > .bytes_without' memory --count 300
+measure '.test == "memory" and .peers == 20000 and .bytes_with > .bytes_without' memory --count 20000
 measure '.test == "isolation" and .alone_p99_ns > 0 and .bad_failed > 0' isolation --count 20000
 if ((EUID == 0)); then
     measure '.test == "fairness" and .many_bytes_per_second > 0 and .share_of_one > 0.05' fairness --workers 8

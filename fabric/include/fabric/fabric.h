@@ -314,10 +314,10 @@ struct kedge_fab_wr {
 };
 
 /* Posts a list; one doorbell for all. 0, or -errno with *bad at the first that was not posted
- * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state,
- * -ETIME *bad or one behind it comes too late (posts_in_time). In ERR, requests are accepted and
- * flushed. Unsignalled requests hold their slot until a later signalled
- * one is polled, as with verbs. */
+ * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state, -ETIME one of
+ * the list comes too late (posts_in_time), and nothing was posted. In ERR, requests are accepted
+ * and flushed. Unsignalled requests hold their slot until a later signalled one is polled, as with
+ * verbs. */
 int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
                         struct kedge_fab_wr **bad);
 

@@ -205,6 +205,25 @@ START_TEST(one_that_comes_too_late_aborts_the_doorbell)
 }
 END_TEST
 
+START_TEST(of_a_long_list_all_is_posted_in_time_or_nothing)
+{
+    struct bed x;
+    struct kedge_fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
+    open_bed(&x, 64, 0);
+    make_list(&x, wr, VERBS_CHUNK + 8);
+    wr[VERBS_CHUNK + 7].not_after_ns = kedge_clock_ns() - 1;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    ck_assert_ptr_eq(bad, &wr[0]);
+    ck_assert_int_eq(count_lines("complete\n"), 0);
+    fake.trace[0] = '\0';
+    wr[VERBS_CHUNK + 7].not_after_ns = 0;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    ck_assert_int_eq(count_lines("complete\n"), 2);
+    ck_assert_int_eq(fake.wrong, 0);
+    close_bed(&x);
+}
+END_TEST
+
 START_TEST(an_operation_that_is_not_known_aborts_the_doorbell)
 {
     struct bed x;
@@ -351,6 +370,7 @@ END_TEST
     T(a_full_queue_takes_what_fits_and_names_the_first_that_does_not)                              \
     T(what_the_device_refuses_is_refused_as_a_whole_and_not_counted)                               \
     T(one_that_comes_too_late_aborts_the_doorbell)                                                 \
+    T(of_a_long_list_all_is_posted_in_time_or_nothing)                                             \
     T(an_operation_that_is_not_known_aborts_the_doorbell)                                          \
     T(a_dci_that_is_not_up_takes_nothing)                                                          \
     T(an_error_breaks_the_dci_and_a_repair_empties_it)                                             \

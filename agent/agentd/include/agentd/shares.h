@@ -4,10 +4,10 @@
  *
  * A lane's part is equal to the others', but while one has nothing to do it keeps a little and
  * lends the rest to those that have. What one lane gives up another gets only after the first was
- * seen to keep to less, so that all together never have more in flight than the window. Two
+ * seen to keep to less, so that all together never have more in flight than the window. Three
  * exceptions: each lane may have one request in flight, however narrow the window and in its first
- * moments; and a request that is larger than its lane's part goes alone there
- * (agent/core/window.h). */
+ * moments; a request that is larger than its lane's part goes alone there (agent/core/window.h);
+ * and what was in flight before there was a window at all is seen out. */
 #ifndef AGENTD_SHARES_H
 #define AGENTD_SHARES_H
 
