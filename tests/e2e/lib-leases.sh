@@ -5,7 +5,7 @@ RANDOM=${LEASES_SEED:=$RANDOM}
 echo "seed $LEASES_SEED (LEASES_SEED repeats the moments)"
 # The shortest period that the device can keep with time-outs that it can live with (agents on soft refuse 18 ms:
 # main-job-perf.sh); pauses grow with it.
-shortest='mr_lease = 19ms' longer=1
+shortest='mr_lease = 19ms' longer=1 span=7 further=100 # of pauses, in ms: longer * (30 to 20 + 10 * span, or further more)
 if [[ $provider != soft ]]; then more_fabric='ack_timeout = 10' shortest='mr_lease = 300ms' longer=4; fi
 # Of kedge-stress revoke. On DC a WRITE behind a request that was refused may end with an error (design: "What fails, and
 # what then").
@@ -44,7 +44,7 @@ stop_lanes_while() { # pid agent...: the first one most often
         sleep "0.0$((RANDOM % 9 + 1))"
         which=$1; ((RANDOM % 8)) || which=${*: -1}
         kill -STOP "${pids[$which]}"
-        pause=$((longer * (10 * (RANDOM % 7 + 3) + 100 * (RANDOM % 2))))
+        pause=$((longer * (10 * (RANDOM % span + 3) + further * (RANDOM % 2))))
         sleep "$((pause / 1000)).$(printf %03d $((pause % 1000)))"
         kill -CONT "${pids[$which]}"
         stops=$((stops + 1))
