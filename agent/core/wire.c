@@ -283,8 +283,8 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 /* ---- doorbells and polling
  * --------------------------------------------------------------------------- */
 
-/* Room was counted, so this is the device's own trouble; of what it did not take nothing was
- * executed. That goes back to its virtual queue pairs and comes again in a later pass, under leases
+/* Room was counted, so this is the device's own trouble, or the list came too late; of what it did
+ * not take nothing was executed. That goes back to its virtual queue pairs and comes again in a later pass, under leases
  * that are looked at anew. */
 static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first)
 {

@@ -202,16 +202,15 @@ static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
 int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
                    const struct kedge_fab_wr *timed)
 {
-    const struct kedge_fab_wr *w = wr;
     int status = 0;
     ibv_wr_start(q->ex);
-    for (int i = 0; i < n && status == 0; i++, w = w->next) {
-        if (!build(q->ex, w)) {
+    for (; n > 0; n--, wr = wr->next) {
+        if (!build(q->ex, wr)) {
             status = -EINVAL;
             break;
         }
-        set_address(q, w);
-        set_data(q->ex, w);
+        set_address(q, wr);
+        set_data(q->ex, wr);
     }
     if (status == 0 && verbs_is_late(timed))
         status = -ETIME;

@@ -79,7 +79,7 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 /* The posting thread: the first n requests of a list with one doorbell, or none of them and
- * -errno. */
+ * -errno. timed: see verbs_is_late(). */
 int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
                    const struct kedge_fab_wr *timed);
 

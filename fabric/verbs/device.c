@@ -47,9 +47,9 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
         .mtu = p->active_mtu,
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
+        .posts_in_time = true,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
-        .posts_in_time = true,
         .timeout_stretch = 4,
         .slack_ns = 10 * KEDGE_NS_PER_MS,
     };
