@@ -284,8 +284,8 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
  * --------------------------------------------------------------------------- */
 
 /* Room was counted, so this is the device's own trouble, or the list came too late; of what it did
- * not take nothing was executed. That goes back to its virtual queue pairs and comes again in a later pass, under leases
- * that are looked at anew. */
+ * not take nothing was executed. That goes back to its virtual queue pairs and comes again in a
+ * later pass, under leases that are looked at anew. */
 static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first)
 {
     struct wr *w, *own = NULL;
