@@ -55,7 +55,7 @@ is "$(ctl --node node-a lease list --tenant others -o json | jq -c .leases)" '[]
 is "$(ctl lease list --worker "node-a:$worker" -o json | jq -c '.leases | length')" 1 "a worker's leases"
 own b lease list | grep -q '^there is no such lease on this host' || fail "without --node another host is asked"
 export_numbers 4
-[[ $(curl -sI --max-time 20 -o "$work/head" -w '%{http_code}' "$url/v1/leases?node=node-a") == 200 ]] || fail "HEAD: $(cat "$work/head")"
+[[ $(curl -sI --max-time 60 -o "$work/head" -w '%{http_code}' "$url/v1/leases?node=node-a") == 200 ]] || fail "HEAD: $(cat "$work/head")"
 path='/v1/leases?node=node-a&limit=3' seen=()
 for _ in 1 2; do
     [[ $(http GET "$path") == 200 ]] || fail "$path: $(cat "$work/body")"

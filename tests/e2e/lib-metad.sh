@@ -71,7 +71,7 @@ stop() {
 # Sets $status and writes $work/body, $work/headers. Arguments: as curl's, the path last.
 ask() {
     local path=${*: -1}
-    status=$(curl -s --max-time 20 -o "$work/body" -D "$work/headers" -w '%{http_code}' "${@:1:$#-1}" \
+    status=$(curl -s --max-time 60 -o "$work/body" -D "$work/headers" -w '%{http_code}' "${@:1:$#-1}" \
         "$url$path") || status=000
 }
 

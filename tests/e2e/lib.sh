@@ -46,6 +46,7 @@ stop() { cluster_stop || fail "the cluster did not stop"; end_workers; trap - EX
 export_text() { # agent text [command to run it with...]
     local agent=$1 text=$2; shift 2
     mkfifo "$work/hold-$agent"
+    : >"$work/token-$agent" # the shell that begins the worker may come to it only after this one looks
     "$@" env KEDGE_SOCKET="$work/$agent.sock" "$bin/export_region" "$text" \
         <"$work/hold-$agent" >"$work/token-$agent" 2>"$work/export-$agent.log" &
     worker_pids+=($!)

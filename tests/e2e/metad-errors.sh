@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib-metad.sh"
 refuses() { # pattern sentence arguments...
     local pattern=$1 sentence=$2
     shift 2
-    if timeout 20 "$metad" "$@" >"$work/out" 2>"$work/err"; then fail "$sentence: it ended with 0"; fi
+    if timeout 300 "$metad" "$@" >"$work/out" 2>"$work/err"; then fail "$sentence: it ended with 0"; fi
     tail -n 1 "$work/err" | grep -qE "^kedge-metad: .*$pattern" || { cat "$work/err"; fail "$sentence: not said"; }
     ok "$sentence: $(tail -n 1 "$work/err")"
 }

@@ -36,7 +36,7 @@ for name in a b; do
 done
 state() { # metaserver node
     local port=port_$1
-    curl -sf --max-time $((2 * slow)) "http://127.0.0.1:${!port}/v1/nodes/node-$2" | jq -r .state
+    curl -sf --max-time 20 "http://127.0.0.1:${!port}/v1/nodes/node-$2" | jq -r .state
 }
 comes() { # what sentence command...
     local what=$1 sentence=$2; shift 2
