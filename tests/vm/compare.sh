@@ -25,7 +25,7 @@ rm -f "$out"/*.json "$out"/*.log
 echo "bash $here/guest-compare.sh $build $rounds >/out/guest.log 2>&1" >"$work/guest.sh"
 before=$(cut -d ' ' -f 1 /proc/loadavg)
 status=0
-VM_TIMEOUT_S=${VM_TIMEOUT_S:-600} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
+VM_TIMEOUT_S=${VM_TIMEOUT_S:-1800} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
 if ((status != 0)); then
     [[ ! -e $out/guest.log ]] || { cat "$out/guest.log"; tail -n 5 "$out"/*.log; status=1; }
     exit "$status"

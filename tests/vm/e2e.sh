@@ -63,7 +63,7 @@ export KEDGE_TEST_PROVIDER=${KEDGE_TEST_PROVIDER:-verbs} KEDGE_TEST_TRANSPORT=${
 export KEDGE_TEST_LONG=${KEDGE_TEST_LONG:-}
 bash "$here/guest.sh" "$build" ${parts[*]}
 GUEST
-status=0 limit=900
+status=0 limit=1800
 [[ -z ${KEDGE_TEST_LONG-} ]] || limit=3600
 VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
 [[ -e $out/parts ]] || { compgen -G "$out/*.log" >/dev/null && touch "$out/parts"; } || exit "$status"

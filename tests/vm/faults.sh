@@ -33,7 +33,7 @@ ulimit -l unlimited
 export REPAIRS=${REPAIRS:-$repairs} KILLS=${KILLS:-$kills}
 bash "$here/guest-faults.sh" "$build" ${parts[*]} >/out/faults.log 2>&1
 GUEST
-status=0 limit=600
+status=0 limit=1800
 [[ -z ${KEDGE_TEST_LONG-} ]] || limit=3600
 VM_TIMEOUT_S=${VM_TIMEOUT_S:-$limit} VM_MEM_MIB=${VM_MEM_MIB:-2048} "$here/run-vm" "$work/guest.sh" "$out" || status=$?
 [[ ! -e $out/faults.log ]] || cat "$out/faults.log"

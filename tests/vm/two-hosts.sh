@@ -12,8 +12,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 out=${VM_LOGS:-$work/out}
-cuts="1" reads=5 limit=300 power=
-[[ -z ${KEDGE_TEST_LONG-} ]] || cuts="1 5 30" reads=50 limit=1200 power=1
+cuts="1" reads=5 limit=1200 power=
+[[ -z ${KEDGE_TEST_LONG-} ]] || cuts="1 5 30" reads=50 limit=2400 power=1
 cuts=${CUTS-$cuts} reads=${READS:-$reads} power=${POWER-$power} # to look at one thing alone
 mkdir -p "$out"
 cat >"$work/guest.sh" <<GUEST
