@@ -206,9 +206,10 @@ struct cached {
     uint32_t peer_slot, peer_gen;
     uint32_t scratch;
     uint64_t read_ns, post_until_ns;
-    uint64_t sure_until_ns; /* until then nothing of this has to be looked at: it is valid, and
-                               whoever uses it does not have it READ again yet; else 0 */
-    uint64_t not_after_ns;  /* of what is posted under it; 0: the device does not look at it */
+    uint64_t sure_until_ns;   /* until then nothing of this has to be looked at: it is valid, and
+                                 whoever uses it does not have it READ again yet; else 0 */
+    struct kedge_fab_key key; /* of what is posted under it; without a time when the device does
+                                 not look at that */
     struct kedge_mr_record record;
 };
 
@@ -513,7 +514,7 @@ bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
 
 /* remote.c: peers' regions. */
 enum remote_answer { REMOTE_OK, REMOTE_WAIT, REMOTE_REFUSED };
-/* Resolves w's virtual key at flow's peer into w->fab.rkey and remote_addr. REFUSED: *reason. */
+/* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. REFUSED: *reason. */
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
                                   uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */

@@ -12,11 +12,11 @@ static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached
     return l->now_ns < e->sure_until_ns;
 }
 
-/* w is to be posted under e: when a device that looks at it may begin it, or be told of it, last.
- */
+/* w is to be posted under e, with the key also when a device that looks at it may begin it, or be
+ * told of it, last: one move of both is as dear as one of the key alone. */
 static inline void lease_stamp(struct wr *w, const struct cached *e)
 {
-    w->fab.not_after_ns = e->not_after_ns;
+    w->fab.key = e->key;
 }
 
 /* w is posted: since when it is out, where it is the lane that ends what is out for too long. */

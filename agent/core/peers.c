@@ -310,7 +310,7 @@ static bool post_read(struct kedge_lane *l, struct lookup *k)
         (struct kedge_fab_wr){.sg_list = w->sge,
                               .num_sge = 1,
                               .opcode = IBV_WR_RDMA_READ,
-                              .rkey = m->table.rkey,
+                              .key.rkey = m->table.rkey,
                               .remote_addr = m->table.addr + (uint64_t)home * KEDGE_RECORD_BYTES,
                               .ah = m->ah,
                               .dest_qpn = m->dctn,

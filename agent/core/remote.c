@@ -103,7 +103,7 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
         .sg_list = w->sge,
         .num_sge = 1,
         .opcode = IBV_WR_RDMA_READ,
-        .rkey = d.rkey,
+        .key.rkey = d.rkey,
         .remote_addr = d.addr + (uint64_t)kedge_mr_home(&d, e->record.vkey) * KEDGE_RECORD_BYTES,
         .ah = f->ah,
         .dest_qpn = peer->dctn,
@@ -129,9 +129,10 @@ static void believe(const struct kedge_lane *l, struct cached *e)
                                    : lease_ns - l->config.bound_ns - l->config.slack_ns;
     e->post_until_ns = e->read_ns + usable_ns;
     e->sure_until_ns = is_too_short(l, e) ? 0 : e->post_until_ns - usable_ns / RENEW_PART;
-    e->not_after_ns = l->config.deadlines       ? e->post_until_ns + l->config.slack_ns
-                      : l->config.posts_in_time ? e->post_until_ns
-                                                : 0;
+    e->key.rkey = e->record.rkey;
+    e->key.not_after_ns = l->config.deadlines       ? e->post_until_ns + l->config.slack_ns
+                          : l->config.posts_in_time ? e->post_until_ns
+                                                    : 0;
 }
 
 static void disbelieve(struct cached *e, enum cached_state state, uint64_t until_ns)
@@ -295,7 +296,6 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
         return REMOTE_REFUSED;
     }
     lease_stamp(w, e);
-    w->fab.rkey = r->rkey;
     w->fab.remote_addr = r->raddr + (w->remote_addr - r->vaddr);
     return REMOTE_OK;
 }

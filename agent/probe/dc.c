@@ -178,7 +178,7 @@ static void dc_wrong_rkey(struct bed *b, struct probe_check *c)
         return;
     bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
     bed_address(b, &p, &w);
-    w.wr.rkey ^= 0x5a5a00;
+    w.wr.key.rkey ^= 0x5a5a00;
     breaks(b, c, &w, "a WRITE with a wrong remote key", IBV_WC_REM_ACCESS_ERR);
 }
 

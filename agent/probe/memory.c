@@ -110,7 +110,7 @@ static int read_back(struct bed *b, const struct kedge_fab_mr *mr, struct ibv_wc
     if (status != 0)
         return status;
     bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, HOLE);
-    w.wr.rkey = mr->rkey;
+    w.wr.key.rkey = mr->rkey;
     w.wr.remote_addr = mr->addr;
     memset(b->near, 0x11, HOLE);
     return bed_do(b, b->rc[0], &w, wc);

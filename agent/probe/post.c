@@ -16,7 +16,7 @@ void bed_fill(struct bed *b, struct bed_wr *w, enum ibv_wr_opcode opcode, uint64
                .num_sge = 1,
                .opcode = opcode,
                .send_flags = IBV_SEND_SIGNALED,
-               .rkey = b->far_mr->rkey,
+               .key.rkey = b->far_mr->rkey,
                .remote_addr = b->far_mr->addr + far}};
     w->wr.sg_list = &w->sge;
 }

@@ -204,7 +204,7 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
     memset(b->far, 1, SMALL);
     memset(b->near, 2, SMALL);
     bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
-    w.wr.rkey ^= WRONG;
+    w.wr.key.rkey ^= WRONG;
     int status = bed_do(b, b->rc[0], &w, &wc);
     if (!bed_succeeded(c, "a WRITE with a wrong key", status, NULL))
         return;

@@ -190,14 +190,14 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
     if (length == 0)
         return SOFT_DONE;
     switch (soft_mr_enter(qp, t->owner, atomic_load_explicit(&t->qp->pd, memory_order_relaxed),
-                          wr->rkey, wr->remote_addr, length, access, &at)) {
+                          wr->key.rkey, wr->remote_addr, length, access, &at)) {
     case SOFT_MR_OK:
         move_data(wr, at);
         return SOFT_DONE;
     case SOFT_MR_DENIED:
         /* The key may be gone because we stood still since the clock was read: late, and no fault.
          */
-        if (wr->not_after_ns != 0 && kedge_clock_ns() > wr->not_after_ns) {
+        if (wr->key.not_after_ns != 0 && kedge_clock_ns() > wr->key.not_after_ns) {
             *status = IBV_WC_RESP_TIMEOUT_ERR;
             return SOFT_DONE;
         }
@@ -239,7 +239,7 @@ static bool is_too_late(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
     if (qp->held_ns == 0)
         qp->held_ns = kedge_clock_ns();
-    return qp->held_ns > wr->not_after_ns;
+    return qp->held_ns > wr->key.not_after_ns;
 }
 
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
@@ -252,12 +252,12 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr
         return SOFT_DONE;
     }
     /* Both regions in one fence; a message's own is known only when its receive is. */
-    soft_hold(qp, is_send(wr->opcode) ? qp->held : wr->rkey, local_key(wr));
+    soft_hold(qp, is_send(wr->opcode) ? qp->held : wr->key.rkey, local_key(wr));
     if (!local_is_sound(qp, wr)) {
         *status = IBV_WC_LOC_PROT_ERR;
         return SOFT_DONE;
     }
-    if (wr->not_after_ns != 0 && is_too_late(qp, wr)) {
+    if (wr->key.not_after_ns != 0 && is_too_late(qp, wr)) {
         *status = IBV_WC_RESP_TIMEOUT_ERR;
         return SOFT_DONE;
     }

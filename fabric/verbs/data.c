@@ -72,10 +72,10 @@ static void translate(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
         out->wr.atomic.remote_addr = wr->remote_addr;
         out->wr.atomic.compare_add = wr->compare_add;
         out->wr.atomic.swap = wr->swap;
-        out->wr.atomic.rkey = wr->rkey;
+        out->wr.atomic.rkey = wr->key.rkey;
     } else {
         out->wr.rdma.remote_addr = wr->remote_addr;
-        out->wr.rdma.rkey = wr->rkey;
+        out->wr.rdma.rkey = wr->key.rkey;
     }
 }
 
@@ -83,9 +83,9 @@ bool verbs_is_late(const struct kedge_fab_wr *list)
 {
     uint64_t first = UINT64_MAX;
     for (const struct kedge_fab_wr *wr = list; wr != NULL; wr = wr->next)
-        if (wr->not_after_ns != 0 && wr->not_after_ns < first && wr->opcode != IBV_WR_SEND &&
-            wr->opcode != IBV_WR_SEND_WITH_IMM)
-            first = wr->not_after_ns;
+        if (wr->key.not_after_ns != 0 && wr->key.not_after_ns < first &&
+            wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+            first = wr->key.not_after_ns;
     return first != UINT64_MAX && kedge_clock_ns() > first;
 }
 

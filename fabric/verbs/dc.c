@@ -140,13 +140,13 @@ static bool build(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
     qp->wr_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
     switch (wr->opcode) {
     case IBV_WR_RDMA_WRITE:
-        ibv_wr_rdma_write(qp, wr->rkey, wr->remote_addr);
+        ibv_wr_rdma_write(qp, wr->key.rkey, wr->remote_addr);
         return true;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-        ibv_wr_rdma_write_imm(qp, wr->rkey, wr->remote_addr, wr->imm_data);
+        ibv_wr_rdma_write_imm(qp, wr->key.rkey, wr->remote_addr, wr->imm_data);
         return true;
     case IBV_WR_RDMA_READ:
-        ibv_wr_rdma_read(qp, wr->rkey, wr->remote_addr);
+        ibv_wr_rdma_read(qp, wr->key.rkey, wr->remote_addr);
         return true;
     case IBV_WR_SEND:
         ibv_wr_send(qp);
@@ -155,10 +155,10 @@ static bool build(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
         ibv_wr_send_imm(qp, wr->imm_data);
         return true;
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-        ibv_wr_atomic_cmp_swp(qp, wr->rkey, wr->remote_addr, wr->compare_add, wr->swap);
+        ibv_wr_atomic_cmp_swp(qp, wr->key.rkey, wr->remote_addr, wr->compare_add, wr->swap);
         return true;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        ibv_wr_atomic_fetch_add(qp, wr->rkey, wr->remote_addr, wr->compare_add);
+        ibv_wr_atomic_fetch_add(qp, wr->key.rkey, wr->remote_addr, wr->compare_add);
         return true;
     default:
         return false;

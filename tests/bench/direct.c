@@ -226,7 +226,7 @@ static void requests(struct direct *d, const struct perf_options *o, const struc
                                          .num_sge = 1,
                                          .opcode = opcode,
                                          .send_flags = IBV_SEND_SIGNALED,
-                                         .rkey = to->rkey,
+                                         .key.rkey = to->rkey,
                                          .remote_addr = to->addr + (uint64_t)i * stride,
                                          .ah = ah,
                                          .dest_qpn = to->dctn};

@@ -186,7 +186,7 @@ START_TEST(an_error_wakes_who_waits_for_solicited_ones)
     struct kedge_fab_wr wr = {.wr_id = 5,
                               .opcode = IBV_WR_RDMA_READ,
                               .remote_addr = x.p.b.mr->addr,
-                              .rkey = x.p.b.mr->rkey ^ 0x5a5a00};
+                              .key.rkey = x.p.b.mr->rkey ^ 0x5a5a00};
     struct ibv_sge sge = sge_of(&x.p.a, 0, 8);
     struct kedge_fab_wr *bad;
     wr.sg_list = &sge;

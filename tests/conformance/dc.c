@@ -88,7 +88,7 @@ START_TEST(one_initiator_serves_several_targets_in_order)
         wr[i].ah = ah[i % TARGETS % 2];
         wr[i].dest_qpn = dct[i % TARGETS]->dctn;
         wr[i].dc_key = dct[i % TARGETS]->dc_key;
-        wr[i].rkey = to->mr->rkey;
+        wr[i].key.rkey = to->mr->rkey;
         wr[i].remote_addr = to->mr->addr + (uint64_t)(i % TARGETS);
         wr[i].next = i + 1 < N ? &wr[i + 1] : NULL;
     }
@@ -116,9 +116,9 @@ START_TEST(a_target_is_not_broken_by_one_initiators_access_error)
     for (int round = 0; round < 3; round++) {
         struct ibv_sge sge = sge_of(&p.a, 0, 8);
         struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, 0), *bad;
-        wr.rkey ^= 0x5a5a00;
+        wr.key.rkey ^= 0x5a5a00;
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_REM_ACCESS_ERR);
-        wr.rkey = p.b.mr->rkey;
+        wr.key.rkey = p.b.mr->rkey;
         ck_assert_int_eq(kedge_fab_post_send(other, &wr, &bad), 0);
         expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
         link_repair(&p.l, NULL);

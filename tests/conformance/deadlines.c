@@ -22,15 +22,15 @@ START_TEST(a_request_after_its_deadline_is_not_executed)
     struct kedge_fab_wr behind = make_wr(&p.l, 3, IBV_WR_RDMA_WRITE, &sge, 256);
     memset(p.a.bytes, 0x11, 64);
     memset(p.b.bytes, 0xee, 512);
-    in_time.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
-    late.not_after_ns = kedge_clock_ns() - 1;
+    in_time.key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    late.key.not_after_ns = kedge_clock_ns() - 1;
     in_time.next = &late;
     late.next = &behind;
     bool keeps = p.a.fab->caps.deadlines;
     if (p.a.fab->caps.posts_in_time) {
         ck_assert_int_eq(link_post(&p.l, &in_time), -ETIME); /* all go by one doorbell, or none */
         expect_silence(p.a.cq);
-        late.not_after_ns = 0;
+        late.key.not_after_ns = 0;
     }
     ck_assert_int_eq(link_post(&p.l, &in_time), 0);
     expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);

@@ -18,7 +18,7 @@ static void post_with_a_bad_one(struct link *l, int n, int bad, unsigned flags)
         wr[i].send_flags = flags;
         wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
         if (i == bad)
-            wr[i].rkey ^= 0x5a5a00;
+            wr[i].key.rkey ^= 0x5a5a00;
     }
     ck_assert_int_eq(link_post(l, wr), 0);
 }

@@ -129,7 +129,7 @@ struct kedge_fab_wr make_wr(const struct link *l, uint64_t wr_id, enum ibv_wr_op
                               .num_sge = sge != NULL,
                               .opcode = opcode,
                               .send_flags = IBV_SEND_SIGNALED,
-                              .rkey = l->b->mr->rkey,
+                              .key.rkey = l->b->mr->rkey,
                               .remote_addr = l->b->mr->addr + remote_offset};
     link_address(l, &wr);
     return wr;

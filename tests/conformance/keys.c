@@ -17,7 +17,7 @@ static enum ibv_wc_status attempt(struct link *l, enum ibv_wr_opcode opcode, uin
     link_repair(l, NULL);
     memset(l->a->bytes, 0x77, 64);
     struct kedge_fab_wr wr = make_atomic(l, 1, opcode, &sge, 0, 0, 0x0101010101010101);
-    wr.rkey = rkey;
+    wr.key.rkey = rkey;
     wr.remote_addr = addr;
     return do_one(l, &wr);
 }

@@ -59,7 +59,7 @@ START_TEST(a_deregistered_key_is_refused_and_never_comes_back_soon)
         struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 4096);
         for (int k = 0; k < i; k++)
             ck_assert_uint_ne(mr->rkey, old[k]);
-        old[i] = wr.rkey = mr->rkey;
+        old[i] = wr.key.rkey = mr->rkey;
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
         memset(p.a.bytes, 0xff, 8);
         ck_assert_int_eq(free_mr(mr), 0);
@@ -83,10 +83,10 @@ START_TEST(regions_over_the_same_memory_live_apart)
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
     struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 0);
     ck_assert_int_eq(free_mr(one), 0);
-    wr.rkey = two->rkey;
+    wr.key.rkey = two->rkey;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     ck_assert_int_eq(free_mr(two), 0);
-    wr.rkey = p.b.mr->rkey;
+    wr.key.rkey = p.b.mr->rkey;
     ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     pair_close(&p);
 }
@@ -132,7 +132,7 @@ static void *write_on(void *arg)
         struct kedge_fab_wr wr = make_wr(w->l, i, IBV_WR_RDMA_WRITE, &sge, FIRE_AT), *bad;
         struct ibv_wc wc;
         int n = 0;
-        wr.rkey = w->rkey;
+        wr.key.rkey = w->rkey;
         memset(w->l->a->bytes, (int)(i | 1) & 0xff, FIRE_BYTES);
         if (kedge_fab_post_send(w->l->qp, &wr, &bad) != 0)
             break;
@@ -187,7 +187,7 @@ START_TEST(many_regions_can_be_registered_and_keep_apart)
         struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, (uint64_t)i * 64);
         uint64_t value = (uint64_t)i + 1;
         memcpy(p.a.bytes, &value, 8);
-        wr.rkey = mr[i]->rkey;
+        wr.key.rkey = mr[i]->rkey;
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
     }
     for (int i = 0; i < N; i++) {

@@ -148,7 +148,7 @@ static enum ibv_wc_status spoil(struct model *m, const struct link *l, struct ke
     s->sge[0] = sge_of(l->a, 0, 16);
     switch (below(m, 3)) {
     case 0:
-        wr->rkey ^= 0x5a5a00;
+        wr->key.rkey ^= 0x5a5a00;
         return IBV_WC_REM_ACCESS_ERR;
     case 1:
         wr->remote_addr = l->b->mr->addr + NODE_BYTES - 15;

@@ -15,7 +15,7 @@ build=${1:?usage: $0 BUILD_DIRECTORY}
 for tool in valgrind callgrind_annotate; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
-LANE_MAY=8      # instructions of the rule, for an operation: it takes 4
+LANE_MAY=8      # instructions of the rule, for an operation: it takes 2
 DEADLINE_MAY=48 # and of the device's deadlines: 24, and a clock, which valgrind leaves to the kernel
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -14,8 +14,7 @@ static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached
 
 static inline void lease_stamp(struct wr *w, const struct cached *e)
 {
-    (void)w;
-    (void)e;
+    w->fab.key.rkey = e->key.rkey;
 }
 
 static inline void lease_posted(const struct kedge_lane *l, struct wr *w)

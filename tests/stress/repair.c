@@ -186,7 +186,7 @@ static void post(struct end *e, uint64_t id, uint64_t addr, uint32_t rkey)
                                     .num_sge = 1,
                                     .opcode = IBV_WR_RDMA_READ,
                                     .send_flags = IBV_SEND_SIGNALED,
-                                    .rkey = rkey,
+                                    .key.rkey = rkey,
                                     .remote_addr = addr};
     int status = kedge_fab_post_send(e->qp, &wr, &bad);
     if (status != 0)

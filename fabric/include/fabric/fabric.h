@@ -287,6 +287,16 @@ int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 /* ---- data path: the thread that owns the queue
  * ---------------------------------------------------- */
 
+/* What a request may reach, and until when: side by side, since who keeps both copies them as one.
+ */
+struct kedge_fab_key {
+    uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
+                            * not begun later, also when our thread stands still between posting
+                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed.
+                            * With `posts_in_time`: not posted later */
+    uint32_t rkey;
+};
+
 struct kedge_fab_wr {
     uint64_t wr_id;
     struct kedge_fab_wr *next;
@@ -297,13 +307,9 @@ struct kedge_fab_wr {
                                 * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD */
     unsigned send_flags;       /* SIGNALED, INLINE, FENCE, SOLICITED */
     uint32_t imm_data;         /* network order */
-    uint32_t rkey;
+    struct kedge_fab_key key;
     uint64_t remote_addr; /* atomics: 8-byte aligned */
     uint64_t compare_add, swap;
-    uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
-                            * not begun later, also when our thread stands still between posting
-                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed.
-                            * With `posts_in_time`: not posted later */
     /* UD and DCI: where to. */
     struct kedge_fab_ah *ah;
     uint32_t dest_qpn; /* UD queue pair or DC target */

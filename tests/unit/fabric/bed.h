@@ -285,7 +285,7 @@ static inline void bed_fill(struct bed_wr *b, const struct bed_node *n, const st
                                   .num_sge = 1,
                                   .opcode = opcode,
                                   .send_flags = IBV_SEND_SIGNALED,
-                                  .rkey = to->rkey,
+                                  .key.rkey = to->rkey,
                                   .remote_addr = to->addr + remote,
                                   .ah = ah,
                                   .dest_qpn = to->dctn};

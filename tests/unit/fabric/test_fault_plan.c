@@ -163,7 +163,7 @@ static int write_to(struct rig *r, uint64_t wr_id, size_t offset)
                               .num_sge = 1,
                               .opcode = IBV_WR_RDMA_WRITE,
                               .send_flags = IBV_SEND_SIGNALED,
-                              .rkey = r->mr->rkey,
+                              .key.rkey = r->mr->rkey,
                               .remote_addr = r->mr->addr + offset};
     struct kedge_fab_wr *bad = NULL;
     int status = kedge_fab_post_send(r->qp, &wr, &bad);
@@ -273,7 +273,7 @@ START_TEST(what_is_behind_an_injected_error_flushes_in_order_and_is_not_executed
                                           .num_sge = 1,
                                           .opcode = IBV_WR_RDMA_WRITE,
                                           .send_flags = i + 1 < N ? 0 : IBV_SEND_SIGNALED,
-                                          .rkey = r.mr->rkey,
+                                          .key.rkey = r.mr->rkey,
                                           .remote_addr = r.mr->addr + 1000 + i};
         }
         ck_assert_int_eq(kedge_fab_post_send(r.qp, wr, &bad), 0);
@@ -317,7 +317,7 @@ START_TEST(every_opcode_can_be_made_to_fail_without_being_executed)
                                   .sg_list = &sge,
                                   .num_sge = 1,
                                   .opcode = opcodes[i],
-                                  .rkey = r.mr->rkey,
+                                  .key.rkey = r.mr->rkey,
                                   .remote_addr = r.mr->addr + 128,
                                   .swap = 1};
         struct kedge_fab_wr *bad;

@@ -121,7 +121,7 @@ START_TEST(a_dc_target_refuses_and_lives_on)
     pair_open(&p, bed_hasty);
     struct kedge_fab_mr *readable = bed_reg(&p.b, &p.b.mem, 0, 4096, IBV_ACCESS_REMOTE_READ);
     fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
-    w.wr.rkey = readable->rkey;
+    w.wr.key.rkey = readable->rkey;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, BED_MEM - 7, 8);
@@ -131,11 +131,11 @@ START_TEST(a_dc_target_refuses_and_lives_on)
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    w.wr.rkey ^= 1u << 16;
+    w.wr.key.rkey ^= 1u << 16;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    w.wr.rkey = p.a.mr->rkey; /* another node's */
+    w.wr.key.rkey = p.a.mr->rkey; /* another node's */
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 4, 8);
@@ -144,7 +144,7 @@ START_TEST(a_dc_target_refuses_and_lives_on)
     uint32_t old = readable->rkey;
     ck_assert_int_eq(bed_dereg(&p.b, readable), 0);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    w.wr.rkey = old;
+    w.wr.key.rkey = old;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     reset_dci(&p);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
@@ -164,7 +164,7 @@ START_TEST(a_region_of_another_domain_is_refused)
     other.pd = pd.pd.x;
     struct kedge_fab_mr *mr = bed_reg(&other, &p.b.mem, 0, 4096, BED_ALL_ACCESS);
     fill(&p, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    w.wr.rkey = mr->rkey;
+    w.wr.key.rkey = mr->rkey;
     fails_and_flushes(&p, p.dci, &w, IBV_WC_REM_ACCESS_ERR);
     ck_assert_int_eq(bed_dereg(&other, mr), 0);
     bed_do(p.b.fab, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd = {.x = other.pd}});
@@ -468,7 +468,7 @@ START_TEST(resetting_drops_the_events_of_the_life_before)
     for (int polled = 0; polled < 2; polled++) {
         pair_open(&p, bed_patient);
         fill(&p, &w, IBV_WR_RDMA_WRITE, 0, 0, 8);
-        w.wr.rkey ^= 0xff00;
+        w.wr.key.rkey ^= 0xff00;
         ck_assert_int_eq(bed_post_wait(p.rc[0], &w.wr), IBV_WC_REM_ACCESS_ERR);
         if (polled) {
             (void)kedge_fab_poll(p.b.cq, 1, &wc);

@@ -40,7 +40,7 @@ static struct kedge_fab_wr make_wr(const struct bed *x, uint64_t id, enum ibv_wr
                                  .num_sge = 1,
                                  .opcode = opcode,
                                  .send_flags = IBV_SEND_SIGNALED,
-                                 .rkey = 55,
+                                 .key.rkey = 55,
                                  .remote_addr = 8192,
                                  .ah = x->ah,
                                  .dest_qpn = 300,
@@ -190,15 +190,15 @@ START_TEST(one_that_comes_too_late_aborts_the_doorbell)
     struct kedge_fab_wr wr[2], *bad = NULL;
     open_bed(&x, 4, 0);
     make_list(&x, wr, 2);
-    wr[0].not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    wr[0].key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
     ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
     fake.trace[0] = '\0';
-    wr[1].not_after_ns = kedge_clock_ns() - 1;
+    wr[1].key.not_after_ns = kedge_clock_ns() - 1;
     ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
     ck_assert_ptr_eq(bad, &wr[0]);
     expect_trace("start\nwrite id=0 flags=2 rkey=55 at=8192\n" TO SGE
                  "write id=1 flags=2 rkey=55 at=8192\n" TO SGE "abort\n");
-    wr[1].not_after_ns = 0;
+    wr[1].key.not_after_ns = 0;
     ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0); /* two slots are left */
     ck_assert_int_eq(fake.wrong, 0);
     close_bed(&x);
@@ -211,12 +211,12 @@ START_TEST(of_a_long_list_all_is_posted_in_time_or_nothing)
     struct kedge_fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
     open_bed(&x, 64, 0);
     make_list(&x, wr, VERBS_CHUNK + 8);
-    wr[VERBS_CHUNK + 7].not_after_ns = kedge_clock_ns() - 1;
+    wr[VERBS_CHUNK + 7].key.not_after_ns = kedge_clock_ns() - 1;
     ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
     ck_assert_ptr_eq(bad, &wr[0]);
     ck_assert_int_eq(count_lines("complete\n"), 0);
     fake.trace[0] = '\0';
-    wr[VERBS_CHUNK + 7].not_after_ns = 0;
+    wr[VERBS_CHUNK + 7].key.not_after_ns = 0;
     ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
     ck_assert_int_eq(count_lines("complete\n"), 2);
     ck_assert_int_eq(fake.wrong, 0);

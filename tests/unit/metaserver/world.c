@@ -270,7 +270,7 @@ enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_
                               .num_sge = 1,
                               .opcode = opcode,
                               .send_flags = IBV_SEND_SIGNALED,
-                              .rkey = w->s.endpoint.table_rkey,
+                              .key.rkey = w->s.endpoint.table_rkey,
                               .remote_addr = w->s.endpoint.table_addr + home * KEDGE_RECORD_BYTES};
     struct kedge_fab_wr *bad;
     struct ibv_wc wc;

@@ -201,7 +201,7 @@ enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uin
                               .num_sge = 1,
                               .opcode = IBV_WR_RDMA_READ,
                               .send_flags = IBV_SEND_SIGNALED,
-                              .rkey = m->mr->rkey,
+                              .key.rkey = m->mr->rkey,
                               .remote_addr = m->mr->addr},
                         *bad;
     struct ibv_wc wc;

@@ -90,9 +90,9 @@ static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
     if (qp == device_lost)
         return 0;
     for (struct kedge_fab_wr *i = wr; i != NULL; i = i->next) {
-        if (i->not_after_ns != 0 && w->now_ns + device_pauses_ns > i->not_after_ns)
+        if (i->key.not_after_ns != 0 && w->now_ns + device_pauses_ns > i->key.not_after_ns)
             return -ETIME;
-        i->not_after_ns = 0; /* soft would keep it, by a clock that is not the test's */
+        i->key.not_after_ns = 0; /* soft would keep it, by a clock that is not the test's */
     }
     return device_refuses ? -ENOMEM : device_ops->post_send(qp, wr, bad);
 }
