@@ -20,7 +20,7 @@
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
-    C(qp_overdue, "Queue pairs ended since a request was out for longer than any may take.",       \
+    C(qp_overdue, "Queue pairs ended since a request was out for as long as any may take.",        \
       COUNTER)                                                                                     \
     C(reposted, "Requests posted again after a break.", COUNTER)                                   \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \

@@ -51,7 +51,7 @@ static void end_at_once(struct pool *p, struct kedge_fab_qp *qp)
     if (kedge_log_allow(&p->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN,
-                  "a queue pair is ended: a request has been out for longer than any may take",
+                  "a queue pair is ended: a request has been out for as long as any may take",
                   "qpn=%u suppressed=%u", qp->qpn, suppressed);
     submit(e, on_dropped);
 }

@@ -19,7 +19,8 @@ enum {
     LANE_POLL = 64,
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
     LANE_TURN_FREE = 1024,        /* so small that it is not counted */
-    LANE_DEREGS = 4 /* of one session's revoked regions at a time, beside its worker's own */
+    OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
+    LANE_DEREGS = 4     /* of one session's revoked regions at a time, beside its worker's own */
 };
 #define LANE_NEVER UINT64_MAX
 
@@ -36,7 +37,6 @@ struct wr {
     uint64_t wr_id;          /* the worker's */
     uint64_t remote_addr;    /* as the region's owner names it */
     uint64_t length;
-    uint64_t posted_ns;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
     uint8_t kind; /* enum wr_kind */
@@ -237,6 +237,7 @@ struct phys {
     uint8_t overdue;  /* its end was asked for: nothing more is posted */
     uint32_t crowded; /* the round of retries in which somebody found no room */
 };
+static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it");
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
@@ -260,8 +261,9 @@ struct kedge_lane {
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
     uint32_t retries;           /* rounds of them */
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
-    uint64_t housekeeping_ns, overdue_ns;
-    uint64_t trust_ns; /* nobody is suspect before: the lane itself was away */
+    uint64_t housekeeping_ns;
+    uint64_t look_due_ns; /* for what is out too long; NEVER: the device keeps deadlines */
+    uint64_t trust_ns;    /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;
@@ -301,6 +303,9 @@ struct kedge_lane {
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */
     uint32_t own_window_count;
+    uint64_t look_ns[OVERDUE_LOOKS]; /* when it looked for what is out too long, last at `look`; */
+    uint32_t *seen[OVERDUE_LOOKS];   /* and how far each phys had posted then */
+    uint32_t look;
     struct lane_counters counters;
 };
 
@@ -469,11 +474,6 @@ bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);
-/* end_overdue: a device that keeps no deadlines may carry out a request long after its lease, when
- * those before it in the queue pair all but used up their retries: what is out for longer than one
- * may take ends with its queue pair (design: "MR leases: the rule"). After all completions were
- * polled. */
-void wire_end_overdue(struct kedge_lane *l);
 /* rc: a place for a connected queue pair; there is one for each that may be. */
 struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
@@ -484,6 +484,17 @@ void wire_abandon(struct kedge_lane *l, struct phys *p);
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp);
 struct wr *wire_own_wr(struct kedge_lane *l);
 void wire_free_own(struct kedge_lane *l, struct wr *w);
+
+/* overdue.c. After the queue pairs' places. */
+int overdue_new(struct kedge_lane *l);
+void overdue_free(struct kedge_lane *l);
+/* With end_overdue, once look_due_ns has come: a device that keeps no deadlines may carry out a
+ * request long after its lease, when those before it in the queue pair all but used up their
+ * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
+ * leases: the rule"). Posts what is chained and polls all completions. */
+void overdue_look(struct kedge_lane *l);
+/* When a lane that sleeps has to look: NEVER while nothing is out. */
+uint64_t overdue_next(const struct kedge_lane *l);
 
 /* peers.c: endpoints, flows, lookups. */
 struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen);

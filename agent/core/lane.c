@@ -126,6 +126,8 @@ int kedge_lane_new(const struct kedge_lane_config *config,
         status = make_arrays(l);
     if (status == 0)
         status = windows_new(l);
+    if (status == 0)
+        status = overdue_new(l);
     if (status != 0) {
         kedge_lane_free(l);
         return status;
@@ -149,6 +151,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->cache);
     free(l->scratch_free);
     windows_free(l);
+    overdue_free(l);
     kedge_spsc_free(l->commands);
     kedge_spsc_free(l->events);
     free(l);
@@ -396,6 +399,9 @@ static void housekeeping(struct kedge_lane *l)
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
+        overdue_look(l);
+        if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
+            l->housekeeping_ns = l->look_due_ns;
     }
     windows_go_on(l);
 }
@@ -417,10 +423,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     poll_sessions(l);
     housekeeping(l);
     wire_ring(l);
-    uint32_t polled = wire_poll(l);
-    l->did += polled;
-    if (polled == 0) /* whatever is over has been seen, also after a pause */
-        wire_end_overdue(l);
+    l->did += wire_poll(l);
     sessions_publish(l);
     if (l->renewals > 0) {
         remote_renew(l);
@@ -447,7 +450,8 @@ static uint64_t next_due(const struct kedge_lane *l)
     for (size_t i = 0; i < sizeof l->lookups / sizeof l->lookups[0]; i++)
         if (l->lookups[i].used && !l->lookups[i].over && l->lookups[i].deadline_ns < due)
             due = l->lookups[i].deadline_ns;
-    return due;
+    const uint64_t look_ns = overdue_next(l);
+    return look_ns < due ? look_ns : due;
 }
 
 uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)

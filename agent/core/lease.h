@@ -19,10 +19,4 @@ static inline void lease_stamp(struct wr *w, const struct cached *e)
     w->fab.key = e->key;
 }
 
-/* w is posted: since when it is out, where it is the lane that ends what is out for too long. */
-static inline void lease_posted(const struct kedge_lane *l, struct wr *w)
-{
-    w->posted_ns = l->now_ns;
-}
-
 #endif

@@ -9,9 +9,6 @@
 
 #include "base/assert.h"
 #include "internal.h"
-#include "lease.h"
-
-enum { OVERDUE_LOOKS = 16 }; /* in the time that a request may take */
 
 static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
 {
@@ -35,7 +32,6 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
     if (w->signaled)
         w->fab.send_flags |= IBV_SEND_SIGNALED;
-    lease_posted(l, w);
     *ring_at(l, p, p->tail++) = w;
     if (p->chain == NULL)
         p->chain = &w->fab;
@@ -322,28 +318,6 @@ void wire_ring(struct kedge_lane *l)
         COUNT(l, doorbells, 1);
         if (kedge_fab_post_send(p->qp, first, &bad) != 0)
             take_back(l, p, bad);
-    }
-}
-
-static bool is_overdue(const struct kedge_lane *l, const struct phys *p)
-{
-    return p->qp != NULL && !p->broken && !p->overdue && p->head != p->tail &&
-           l->now_ns - (*ring_at(l, p, p->head))->posted_ns > l->config.bound_ns;
-}
-
-void wire_end_overdue(struct kedge_lane *l)
-{
-    if (!l->config.end_overdue || l->now_ns < l->overdue_ns)
-        return;
-    l->overdue_ns = l->now_ns + l->config.bound_ns / OVERDUE_LOOKS;
-    for (uint32_t i = 0; i < l->phys_room; i++) {
-        struct phys *p = &l->phys[i];
-        if (!is_overdue(l, p))
-            continue;
-        struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_OVERDUE, .qp = p->qp};
-        p->overdue = 1;
-        COUNT(l, qp_overdue, 1);
-        lane_event(l, &event);
     }
 }
 

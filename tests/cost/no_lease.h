@@ -17,10 +17,4 @@ static inline void lease_stamp(struct wr *w, const struct cached *e)
     w->fab.key.rkey = e->key.rkey;
 }
 
-static inline void lease_posted(const struct kedge_lane *l, struct wr *w)
-{
-    (void)l;
-    (void)w;
-}
-
 #endif

@@ -3,7 +3,8 @@
  * instructions.sh has callgrind count. Built twice, with and without the leases' rule.
  *
  *   OPERATIONS_KIND=overdue|deadlines|none  how the device of a lane is, that keeps the rule
- *   OPERATIONS_LEASE_MS                     of the region's owner
+ *   OPERATIONS_LEASE_MS                     of each node
+ *   OPERATIONS_BOUND_US                     how long a request may take; an operation takes 1
  *   KEDGE_TEST_TRANSPORT=rc                 instead of DC */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,11 +65,14 @@ static void run(struct world_worker *k, uint8_t op, uint32_t vkey, pass_fn *pass
 START_TEST(reads_and_writes)
 {
     const char *kind = getenv("OPERATIONS_KIND"), *lease_ms = getenv("OPERATIONS_LEASE_MS");
+    const char *bound_us = getenv("OPERATIONS_BOUND_US");
     struct world_worker owner, k;
-    ck_assert(kind != NULL && lease_ms != NULL);
+    ck_assert(kind != NULL && lease_ms != NULL && bound_us != NULL);
     world_deadlines = strcmp(kind, "deadlines") == 0;
     world_end_overdue = strcmp(kind, "overdue") == 0;
-    world_mr_lease_ns[1] = strtoull(lease_ms, NULL, 10) * KEDGE_NS_PER_MS;
+    for (int i = 0; i < WORLD_NODES; i++)
+        world_mr_lease_ns[i] = strtoull(lease_ms, NULL, 10) * KEDGE_NS_PER_MS;
+    world_bound_ns = strtoull(bound_us, NULL, 10) * 1000;
     world_open(w);
     if (world_deadlines)
         w->now_ns = kedge_clock_ns();

@@ -52,8 +52,8 @@ struct kedge_lane_config {
     uint32_t max_links; /* rc: connections at a time, of max_flows endpoints */
     bool deadlines;     /* the device keeps to not_after_ns, and now_ns is of the same clock */
     bool posts_in_time; /* else, it looks at that last of all before its doorbell */
-    bool end_overdue;   /* it does not keep them: end a queue pair in which a request is out for
-                         * longer than bound_ns; the device's time is now_ns's */
+    bool end_overdue;   /* it does not keep them: end a queue pair before a request in it is out
+                         * for longer than bound_ns; the device's time is now_ns's */
     bool streams;       /* a DCI serves several targets at a time */
     uint8_t gid[16];
     uint16_t pool;

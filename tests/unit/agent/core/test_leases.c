@@ -2,8 +2,10 @@
 /* MR leases, from both sides: for how long a record is believed, and when memory is free. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
 #include "fabric/provider.h"
 #include "world.h"
 
@@ -79,16 +81,19 @@ START_TEST(a_lease_that_is_over_is_renewed_by_a_read_before_the_next_post)
 END_TEST
 
 static const struct kedge_fab_ops *device_ops;
-static bool device_refuses, device_is_silent;  /* completions do not come */
-static uint64_t device_pauses_ns;              /* between the lane's clock and the doorbell */
-static const struct kedge_fab_qp *device_lost; /* what is posted there is never heard of again */
+static bool device_refuses, device_is_silent; /* completions do not come */
+static uint64_t device_pauses_ns;             /* between the lane's clock and the doorbell */
+static struct kedge_fab_qp *device_lost;      /* what is posted there is never heard of again */
+static struct kedge_fab_wr *device_kept;      /* what was lost last */
 
 static int post_or_refuse(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,
                           struct kedge_fab_wr **bad)
 {
     *bad = wr;
-    if (qp == device_lost)
+    if (qp == device_lost) {
+        device_kept = wr;
         return 0;
+    }
     for (struct kedge_fab_wr *i = wr; i != NULL; i = i->next) {
         if (i->key.not_after_ns != 0 && w->now_ns + device_pauses_ns > i->key.not_after_ns)
             return -ETIME;
@@ -225,7 +230,7 @@ START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_
     device_is_silent = true;
     world_post(&k, &d);
     world_run(w, 5);
-    world_sleep(w, w->node[0].config.bound_ns - 20000);
+    world_sleep(w, w->node[0].config.bound_ns - 40000);
     ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 0);
     world_sleep(w, w->node[0].config.bound_ns / 8);
     ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 1);
@@ -239,6 +244,153 @@ START_TEST(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_
     }
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
     ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 1);
+    w->node[0].fab->ops = device_ops;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+/* A pair on a device that keeps no deadlines, in the way of which the test is, under a lease that
+ * lasts. */
+static void pair_without_deadlines(struct world_worker *owner, struct world_worker *k,
+                                   struct kedge_sq_desc *d)
+{
+    struct kedge_cqe e;
+    world_end_overdue = true;
+    world_mr_lease_ns[1] = world_mr_lease_ns[2] = 60 * KEDGE_NS_PER_S;
+    *d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, world_pair(w, owner, k, TENANT, ALL), 0);
+    world_mr_lease_ns[1] = world_mr_lease_ns[2] = 0;
+    world_end_overdue = false;
+    get_in_its_way();
+    world_post(k, d);
+    ck_assert(world_poll(w, k, &e, 50));
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+}
+
+/* The pass takes it. When that was. */
+static uint64_t post_now(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    const uint64_t posted = world_stats(w, 0).posted;
+    world_post(k, d);
+    kedge_lane_doorbell(w->node[0].lane, k->id);
+    world_run(w, 1);
+    ck_assert_uint_eq(world_stats(w, 0).posted, posted + 1);
+    return w->now_ns;
+}
+
+/* The device says what it did, and what was broken is repaired: the next is carried out. */
+static void hear_of_it(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    struct kedge_cqe e;
+    device_is_silent = false;
+    for (int i = 0; i < 2; i++) {
+        ck_assert(world_poll(w, k, &e, 50));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        if (i == 0)
+            world_post(k, d);
+    }
+}
+
+START_TEST(what_stays_out_ends_soon_before_bound_is_over_whenever_it_was_posted)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d;
+    pair_without_deadlines(&owner, &k, &d);
+    const uint64_t bound_ns = w->node[0].config.bound_ns;
+    for (unsigned i = 0; i < 16; i++) {
+        world_run(w, i);                              /* further into a period */
+        w->now_ns += i % 2 * 10 * bound_ns + i * 300; /* and without a look for long */
+        device_is_silent = true;
+        const uint64_t posted_ns = post_now(&k, &d);
+        while (world_stats(w, 0).qp_overdue == i) {
+            world_run(w, 1);
+            ck_assert_uint_le(w->now_ns, posted_ns + bound_ns);
+        }
+        ck_assert_uint_ge(w->now_ns, posted_ns + bound_ns * 28 / 32);
+        hear_of_it(&k, &d);
+    }
+    w->node[0].fab->ops = device_ops;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+/* Has an endpoint that the lane does not know looked up: a READ that the device loses. */
+static void ask_in_vain(struct world_worker *k)
+{
+    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT,
+                              .slots = 1,
+                              .connect = {.tag = ++k->tag, .pool = w->node[2].config.pool}};
+    memcpy(d.connect.gid, w->node[2].fab->caps.gid, sizeof d.connect.gid);
+    device_lost = w->rc ? w->node[0].metaserver_qp : w->node[0].res.system_dci;
+    world_post(k, &d);
+    kedge_lane_doorbell(w->node[0].lane, k->id);
+    world_run(w, 1);
+    ck_assert_ptr_nonnull(device_kept);
+}
+
+START_TEST(what_stays_out_ends_too_in_a_lane_that_has_completions_in_every_pass)
+{
+    struct world_worker owner, other, k;
+    struct kedge_sq_desc d;
+    struct kedge_cqe e;
+    struct kedge_fab_wr *bad;
+    pair_without_deadlines(&owner, &k, &d);
+    const uint64_t bound_ns = w->node[0].config.bound_ns;
+    world_attach(w, &other, 0, 1, TENANT);
+    ask_in_vain(&other);
+    const uint64_t posted_ns = w->now_ns;
+    while (world_stats(w, 0).qp_overdue == 0) {
+        world_post(&k, &d);
+        ck_assert(world_poll(w, &k, &e, 1));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_le(w->now_ns, posted_ns + bound_ns);
+    }
+    ck_assert_uint_ge(w->now_ns, posted_ns + bound_ns * 28 / 32);
+    ck_assert_int_eq(device_ops->post_send(device_lost, device_kept, &bad), 0); /* is flushed */
+    device_lost = NULL;
+    world_run(w, 50);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);
+    w->node[0].fab->ops = device_ops;
+    world_detach(w, &other);
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+START_TEST(what_was_carried_out_while_the_lane_stood_still_is_not_taken_for_out)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d;
+    pair_without_deadlines(&owner, &k, &d);
+    device_is_silent = true;
+    (void)post_now(&k, &d);
+    w->now_ns += 2 * w->node[0].config.bound_ns;
+    hear_of_it(&k, &d);
+    ck_assert_uint_eq(world_stats(w, 0).qp_overdue, 0);
+    w->node[0].fab->ops = device_ops;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+START_TEST(a_lane_that_sleeps_wakes_to_end_what_stays_out)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d;
+    pair_without_deadlines(&owner, &k, &d);
+    struct kedge_lane *lane = w->node[0].lane;
+    const uint64_t bound_ns = w->node[0].config.bound_ns;
+    uint32_t did = 0;
+    device_is_silent = true;
+    const uint64_t posted_ns = post_now(&k, &d);
+    while (world_stats(w, 0).qp_overdue == 0) {
+        const uint64_t due_ns = kedge_lane_prepare_sleep(lane, w->now_ns);
+        ck_assert_uint_le(due_ns, posted_ns + bound_ns);
+        w->now_ns = due_ns > w->now_ns ? due_ns : w->now_ns + 1;
+        did = kedge_lane_step(lane, w->now_ns);
+    }
+    ck_assert_uint_gt(did, 0); /* so that the control side is told */
+    ck_assert_uint_ge(w->now_ns, posted_ns + bound_ns * 28 / 32);
+    ck_assert_uint_eq(kedge_lane_prepare_sleep(lane, w->now_ns), UINT64_MAX);
+    hear_of_it(&k, &d);
+    ck_assert_uint_eq(kedge_lane_prepare_sleep(lane, w->now_ns), UINT64_MAX); /* nothing is out */
     w->node[0].fab->ops = device_ops;
     world_unpair(w, &owner, &k);
 }
@@ -354,6 +506,10 @@ END_TEST
     T(what_the_device_refused_is_posted_under_a_lease_that_is_looked_at_anew)                      \
     T(what_comes_to_the_doorbell_when_its_lease_is_over_is_posted_under_another)                   \
     T(what_is_out_for_longer_than_any_request_may_take_ends_with_its_queue_pair)                   \
+    T(what_stays_out_ends_soon_before_bound_is_over_whenever_it_was_posted)                        \
+    T(what_stays_out_ends_too_in_a_lane_that_has_completions_in_every_pass)                        \
+    T(what_was_carried_out_while_the_lane_stood_still_is_not_taken_for_out)                        \
+    T(a_lane_that_sleeps_wakes_to_end_what_stays_out)                                              \
     T(a_record_is_believed_for_its_owners_lease_whatever_ones_own_is)                              \
     T(a_region_whose_lease_is_shorter_than_a_request_may_take_is_refused)                          \
     T(a_lease_in_use_is_renewed_before_it_is_over_and_no_request_waits_for_it)

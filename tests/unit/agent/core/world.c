@@ -162,7 +162,7 @@ static void publish(struct world *w, struct world_node *n)
     ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
 }
 
-uint64_t world_mr_lease_ns[WORLD_NODES];
+uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
 uint32_t world_max_mrs;
 bool world_end_overdue, world_deadlines, world_posts_in_time;
 
@@ -171,27 +171,28 @@ static void configure(struct world *w, struct world_node *n)
     const uint64_t mr_lease_ns = world_mr_lease_ns[n - w->node];
     for (uint32_t t = 0; t < WORLD_TENANTS; t++)
         n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
-    n->config = (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
-                                           .max_peers = 8,
-                                           .max_flows = 4,
-                                           .max_tenants = WORLD_TENANTS,
-                                           .mr_cache = 16,
-                                           .sq_depth = SQ_DEPTH,
-                                           .spin_ns = 20000,
-                                           .guess_budget = 4,
-                                           .suspect_queue = 16,
-                                           .max_grants = 4,
-                                           .suspect_ns = 50000,
-                                           .lookup_timeout_ns = 5000000,
-                                           .node_lease_ns = 1000000000,
-                                           .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
-                                           .bound_ns = 200000,
-                                           .slack_ns = 100000,
-                                           .end_overdue = world_end_overdue,
-                                           .deadlines = world_deadlines,
-                                           .posts_in_time = world_posts_in_time,
-                                           .pool = POOL,
-                                           .incarnation = n->incarnation};
+    n->config =
+        (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
+                                   .max_peers = 8,
+                                   .max_flows = 4,
+                                   .max_tenants = WORLD_TENANTS,
+                                   .mr_cache = 16,
+                                   .sq_depth = SQ_DEPTH,
+                                   .spin_ns = 20000,
+                                   .guess_budget = 4,
+                                   .suspect_queue = 16,
+                                   .max_grants = 4,
+                                   .suspect_ns = 50000,
+                                   .lookup_timeout_ns = 5000000,
+                                   .node_lease_ns = 1000000000,
+                                   .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
+                                   .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
+                                   .slack_ns = 100000,
+                                   .end_overdue = world_end_overdue,
+                                   .deadlines = world_deadlines,
+                                   .posts_in_time = world_posts_in_time,
+                                   .pool = POOL,
+                                   .incarnation = n->incarnation};
     n->config.rc = w->rc;
     n->config.max_links = WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);

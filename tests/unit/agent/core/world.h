@@ -85,6 +85,8 @@ struct world {
 
 /* Of the next world's nodes; 0: 1 ms. */
 extern uint64_t world_mr_lease_ns[WORLD_NODES];
+/* Of the next world's lanes: how long a request may take; 0: 200 us. */
+extern uint64_t world_bound_ns;
 /* Of the next world's sessions; 0: 4. */
 extern uint32_t world_max_mrs;
 /* Of the next world's lanes, whose clock is not the device's. */

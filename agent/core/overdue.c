@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is out for too long, on a device that keeps no deadlines, ends before bound is over (design:
+ * "MR leases: the rule").
+ *
+ * No request is stamped with its time. The lane looks OVERDUE_LOOKS times in bound_ns, notes when
+ * that was and how far each queue pair's ring was filled, and so knows of any request between which
+ * two looks it was posted. Looks may come late; they are compared by their times, not counted. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+int overdue_new(struct kedge_lane *l)
+{
+    l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
+    for (uint32_t i = 0; i < OVERDUE_LOOKS; i++) {
+        l->seen[i] = calloc(l->phys_room, sizeof l->seen[i][0]);
+        if (l->seen[i] == NULL)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void overdue_free(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < OVERDUE_LOOKS; i++)
+        free(l->seen[i]);
+}
+
+static uint64_t period_ns(const struct kedge_lane *l)
+{
+    return l->config.bound_ns / OVERDUE_LOOKS;
+}
+
+/* The first that was not handed over yet, or that will be posted next. It never goes back: what the
+ * device refuses is taken back down to here at most, and a place that is used again goes on. */
+static uint32_t handed_over(const struct phys *p)
+{
+    return p->chain != NULL ? (uint32_t)p->chain->wr_id : p->tail;
+}
+
+static void note(struct kedge_lane *l)
+{
+    l->look = (l->look + 1) % OVERDUE_LOOKS;
+    l->look_ns[l->look] = l->now_ns;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        l->seen[l->look][i] = handed_over(&l->phys[i]);
+}
+
+/* What was posted right after such a look would be out for longer than bound at the look after the
+ * next: not waited for, since the next may come late. */
+static bool is_old(const struct kedge_lane *l, uint32_t look)
+{
+    return l->look_ns[look] + l->config.bound_ns < l->now_ns + 2 * period_ns(l);
+}
+
+/* The first look that is not old, the present one at least. What was posted before it may have been
+ * out since one that is. */
+static uint32_t after_old(const struct kedge_lane *l)
+{
+    uint32_t look = l->look;
+    for (uint32_t i = 1; i < OVERDUE_LOOKS; i++) {
+        const uint32_t before = (look + OVERDUE_LOOKS - 1) % OVERDUE_LOOKS;
+        if (is_old(l, before))
+            break;
+        look = before;
+    }
+    return look;
+}
+
+static void end(struct kedge_lane *l, struct phys *p)
+{
+    struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_OVERDUE, .qp = p->qp};
+    p->overdue = 1;
+    COUNT(l, qp_overdue, 1);
+    lane_event(l, &event);
+    l->did++; /* so that the control side hears of it */
+}
+
+/* So that what is over counts no more, also after a pause; bounded by what is out. */
+static void see_all_completions(struct kedge_lane *l)
+{
+    wire_ring(l); /* no list breaks that is not posted yet */
+    for (uint32_t polled; (polled = wire_poll(l)) > 0;)
+        l->did += polled;
+}
+
+void overdue_look(struct kedge_lane *l)
+{
+    if (l->now_ns < l->look_due_ns)
+        return;
+    l->look_due_ns = l->now_ns + period_ns(l);
+    note(l); /* first: what this pass posts was not out before it */
+    see_all_completions(l);
+    const uint32_t look = after_old(l);
+    for (uint32_t i = 0; i < l->phys_room; i++) { /* of those without a queue pair nothing is out */
+        struct phys *p = &l->phys[i];
+        if (!p->overdue && (int32_t)(l->seen[look][i] - p->head) > 0)
+            end(l, p);
+    }
+}
+
+uint64_t overdue_next(const struct kedge_lane *l)
+{
+    for (uint32_t i = 0; l->look_due_ns != LANE_NEVER && i < l->phys_room; i++)
+        if (l->phys[i].head != l->phys[i].tail && !l->phys[i].overdue)
+            return l->look_due_ns;
+    return LANE_NEVER;
+}
