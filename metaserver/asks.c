@@ -12,7 +12,7 @@ static uint32_t of_node(const struct kedge_service *s, const char *node)
     const struct kedge_ask *a;
     uint32_t n = 0;
     LIST_FOREACH(a, &s->asks.open, link)
-    n += strcmp(a->node, node) == 0;
+        n += strcmp(a->node, node) == 0;
     return n;
 }
 
@@ -60,8 +60,7 @@ void kedge_ask_end(struct kedge_service *s, struct kedge_ask *ask)
 struct kedge_ask *kedge_ask_find(struct kedge_service *s, const char *node, const char *id)
 {
     struct kedge_ask *a;
-    LIST_FOREACH(a, &s->asks.open, link)
-    {
+    LIST_FOREACH(a, &s->asks.open, link) {
         if (a->sent && strcmp(a->id, id) == 0 && strcmp(a->node, node) == 0)
             return a;
     }
@@ -109,8 +108,7 @@ void kedge_asks_stop(struct kedge_service *s)
 bool kedge_asks_next(struct kedge_service *s, const struct kedge_watch *w, struct kedge_text *out)
 {
     struct kedge_ask *a;
-    LIST_FOREACH(a, &s->asks.open, link)
-    {
+    LIST_FOREACH(a, &s->asks.open, link) {
         if (a->watch != w || a->sent)
             continue;
         kedge_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);

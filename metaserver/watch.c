@@ -92,8 +92,7 @@ void kedge_watch_answers(struct kedge_watch *w)
 struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node)
 {
     struct kedge_watch *w;
-    LIST_FOREACH(w, &s->watches, link)
-    {
+    LIST_FOREACH(w, &s->watches, link) {
         if (w->answers && strcmp(w->node, node) == 0)
             return w;
     }
@@ -278,14 +277,13 @@ void kedge_watches_wake(struct kedge_service *s)
 {
     struct kedge_watch *w;
     LIST_FOREACH(w, &s->watches, link)
-    s->wake(w->token);
+        s->wake(w->token);
 }
 
 void kedge_watches_beat(struct kedge_service *s, uint64_t now)
 {
     struct kedge_watch *w;
-    LIST_FOREACH(w, &s->watches, link)
-    {
+    LIST_FOREACH(w, &s->watches, link) {
         if (now >= w->beat_at)
             s->wake(w->token);
     }

@@ -41,8 +41,7 @@ static uint64_t silence_ends(const struct kedge_http_client *c)
     uint64_t end = UINT64_MAX;
     if (c->silences == 0)
         return end;
-    TAILQ_FOREACH(call, &c->calls, link)
-    {
+    TAILQ_FOREACH(call, &c->calls, link) {
         if (call->silence_ns != 0 && call->heard_at_ns + call->silence_ns < end)
             end = call->heard_at_ns + call->silence_ns;
     }
@@ -197,8 +196,7 @@ int kedge_http_client_call(struct kedge_http_client *c, const struct kedge_http_
 int kedge_http_client_cancel(struct kedge_http_client *c, uint64_t id)
 {
     struct http_call *call;
-    TAILQ_FOREACH(call, &c->calls, link)
-    {
+    TAILQ_FOREACH(call, &c->calls, link) {
         if (call->id != id || call->cancelled)
             continue;
         call->cancelled = true;

@@ -61,8 +61,7 @@ static struct http_client_bucket *bucket_of(const struct http_clients *c, const 
 static struct http_client_entry *find(const struct http_clients *c, const uint8_t address[16])
 {
     struct http_client_entry *e;
-    LIST_FOREACH(e, bucket_of(c, address), bucket)
-    {
+    LIST_FOREACH(e, bucket_of(c, address), bucket) {
         if (memcmp(e->address, address, sizeof e->address) == 0)
             return e;
     }

@@ -371,7 +371,7 @@ void kedge_http_server_free(struct kedge_http_server *s)
     while ((r = TAILQ_FIRST(&s->deferred)) != NULL)
         http_request_abandon(r);
     TAILQ_FOREACH(r, &s->streams, stream.link)
-    http_stream_end(r);
+        http_stream_end(r);
     if (s->daemon != NULL) {
         for (int i = 0; i < ROUNDS_PER_RUN; i++)
             MHD_run(s->daemon);
