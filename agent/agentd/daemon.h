@@ -85,8 +85,8 @@ const char *quota_name(enum kedge_quota which);
  * sentence. */
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct kedge_errbuf *why);
-/* Whether the host has room for as much more of arenas, whatever quotas say: 0; or -ENOMEM and a
- * sentence. */
+/* Whether the host, and the agent's control group, has room for as much more of arenas, whatever
+ * quotas say: 0; or -ENOMEM and a sentence. */
 int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why);
 /* Whether it may ask for something now: as quota_check(). Its workers' requests to the lane are of
  * the same budget. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
 #include <errno.h>
-#include <sys/sysinfo.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "daemon.h"
 
 static const struct {
@@ -107,20 +107,21 @@ int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_
 }
 
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
- * is allocated whole, and has none of a tmpfs' limits. */
+ * is allocated whole, and has none of a tmpfs' limits. Its pages count to the agent's own control
+ * group, whose processes go first when that has no more. */
 int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_errbuf *why)
 {
-    struct sysinfo host;
-    if (sysinfo(&host) != 0)
-        return 0;
-    const uint64_t most = (uint64_t)host.totalram * host.mem_unit / 8 * 7;
+    bool of_group;
+    const uint64_t most = kedge_memory_most(&of_group) / 8 * 7;
     const uint64_t have = pools_count(a).arena_bytes + a->arenas_coming;
     if (have <= most && more_bytes <= most - have)
         return 0;
     return kedge_err(why, -ENOMEM,
                      "this host has no room for an arena of %llu bytes: all of the agent's take "
-                     "%llu, and seven eighths of its memory, %llu, is the most",
+                     "%llu, and seven eighths of %s, %llu, is the most",
                      (unsigned long long)more_bytes, (unsigned long long)have,
+                     of_group ? "what the agent's control group may use (memory.max)"
+                              : "its memory",
                      (unsigned long long)most);
 }
 
