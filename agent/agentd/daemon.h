@@ -293,6 +293,7 @@ struct agent {
         struct said_pool at[AGENTD_POOLS];
     } said;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
+    uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */
     /* register.c, metaserver_call.c */
     struct kedge_http_client *http_client;
     uv_poll_t http_poll;

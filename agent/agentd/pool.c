@@ -356,14 +356,24 @@ static bool is_wanted(const struct agent *a, const struct said_pool *said)
 static int choose_incarnation(struct pool *p, struct kedge_errbuf *err)
 {
     struct agent *a = p->agent;
-    const uint8_t bit = (uint8_t)(1u << (p->number & 7));
-    const bool had = (a->had[p->number / 8] & bit) != 0;
+    const bool had = (a->had[p->number / 8] >> (p->number & 7) & 1) != 0;
     int lost;
-    a->had[p->number / 8] |= bit;
-    p->incarnation = a->incarnation;
-    return had ? agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0,
-                                         &p->incarnation, &lost, err)
-               : 0;
+    p->incarnation = had && a->unused != 0 ? a->unused : a->incarnation;
+    if (!had || a->unused != 0)
+        return 0;
+    return agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(), 0, &p->incarnation,
+                                   &lost, err);
+}
+
+/* One that could not be made was seen by nobody: the next that needs an incarnation gets its. So
+ * tries, of which there may be one every few seconds for as long as it is said, use up none. */
+static void keep_incarnation(struct pool *p, bool made)
+{
+    struct agent *a = p->agent;
+    if (made)
+        a->had[p->number / 8] |= (uint8_t)(1u << (p->number & 7));
+    if (p->incarnation != a->incarnation)
+        a->unused = made ? 0 : p->incarnation;
 }
 
 /* One that cannot be made is tried again, and said. */
@@ -381,6 +391,7 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
         status = choose_incarnation(p, &err);
         if (status == 0)
             status = start(p, &err);
+        keep_incarnation(p, status == 0);
     }
     if (status == 0) {
         said->why[0] = '\0';

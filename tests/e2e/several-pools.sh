@@ -99,6 +99,35 @@ says true "what needs the pool to be made anew is said" '.applied.why | contains
 ctl pool set batch mr_lease_ms=4000
 ctl pool create hasty mr_lease_ms=10
 says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
+# Each change has it tried again, at once.
+tries() { grep -c 'a pool cannot be made.* pool=hasty' "$work/a.log"; }
+try_again() {
+    local n had
+    for n in 11 12 13; do
+        had=$(tries)
+        ctl pool set hasty mr_lease_ms=$n
+        becomes true "tried again" tries ". > $had" >/dev/null
+    done
+}
+taken=$(<"$work/state-a/incarnation")
+try_again
+[[ $(<"$work/state-a/incarnation") == "$taken" ]] || fail "tries take incarnations: $taken, then $(<"$work/state-a/incarnation")"
+ok "tried $(tries) times, it takes no incarnation"
+ctl pool set hasty mr_lease_ms=4000
+says true "it is made when it can be" '[.endpoints[].pool] | unique | length == 3'
+ctl pool set hasty nodes=zone=none
+is '[["default","running"],["batch","running"]]' "and given up" "$pools"
+had=$(tries)
+ctl pool set hasty nodes=zone=x mr_lease_ms=10
+becomes true "its next life cannot be made" tries ". > $had"
+anew=$(<"$work/state-a/incarnation")
+((anew > taken)) || fail "a next life takes no incarnation: $taken, then $anew"
+try_again
+[[ $(<"$work/state-a/incarnation") == "$anew" ]] || fail "tries of a next life take incarnations: $anew, then $(<"$work/state-a/incarnation")"
+ok "of its next life all tries together take one"
+ctl pool set hasty mr_lease_ms=4000
+says true "and it is made when it can be" '[.endpoints[].pool] | unique | length == 3'
+[[ $(<"$work/state-a/incarnation") == "$anew" ]] || fail "made, it took another one: $anew, then $(<"$work/state-a/incarnation")"
 ctl pool delete hasty
 says '""' "and no more when it is not wanted" .applied.why
 ctl pool create double number=1
