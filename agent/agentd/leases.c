@@ -131,19 +131,22 @@ static void add(struct revocation *r, const struct kedge_lane_lease *lease)
         r->lease[r->count++] = *lease;
 }
 
-/* What it takes away: by force all that peers may still reach in those arenas. */
+/* By force all that peers may still reach in those arenas. */
+static bool takes(const struct revocation *r, uint32_t arenas, const struct kedge_lane_lease *lease)
+{
+    const bool asked = r->number == 0 || lease->number == r->number;
+    return asked || ((arenas >> lease->arena & 1) != 0 && !lease->fenced &&
+                     lease->state != KEDGE_LEASE_REVOKED);
+}
+
 static void collect(struct revocation *r, const struct agent_session *s, uint32_t arenas,
                     uint32_t last)
 {
     struct kedge_lane_lease lease;
-    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++) {
-        if (!kedge_lane_lease(s->memory, i, &lease) || lease.number > last)
-            continue;
-        const bool asked = r->number == 0 || lease.number == r->number;
-        if (asked || ((arenas >> lease.arena & 1) != 0 && !lease.fenced &&
-                      lease.state != KEDGE_LEASE_REVOKED))
+    for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
+        if (kedge_lane_lease(s->memory, i, &lease) && lease.number <= last &&
+            takes(r, arenas, &lease))
             add(r, &lease);
-    }
 }
 
 /* Those of fenced regions have nothing to do with it: of these the registration goes anyway. */
@@ -154,6 +157,18 @@ static uint32_t arenas_of(const struct revocation *r)
         if (r->lease[i].state != KEDGE_LEASE_REVOKED && !r->lease[i].fenced)
             arenas |= 1u << r->lease[i].arena;
     return arenas;
+}
+
+/* What its worker registered after we had looked, and before the lane was told. What came later
+ * than that is not revoked, and not named. */
+static void collect_revoked(struct revocation *r)
+{
+    const struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
+    const uint32_t arenas = r->force ? arenas_of(r) : 0;
+    struct kedge_lane_lease lease;
+    for (uint32_t i = 0; s != NULL && i < kedge_lane_leases(s->memory); i++)
+        if (kedge_lane_lease(s->memory, i, &lease) && lease.revoked && takes(r, arenas, &lease))
+            add(r, &lease);
 }
 
 int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
@@ -321,6 +336,8 @@ static void next_arena(struct revocation *r)
 
 static void revoked(struct revocation *r, const struct kedge_lane_event *e)
 {
+    if (e->answer.status == 0)
+        collect_revoked(r);
     if (e->answer.taken > 0)
         kedge_log(KEDGE_LOG_WARN, "leases were revoked by the operator",
                   "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
