@@ -61,10 +61,11 @@ reads() { timeout 120 "$bin/kedge-perf" read --socket "$work/a.sock" --peer-sock
 
 # ---- the parts
 
-# Users other than root may lock as much as their limit says, which is little where nobody raised it.
+# Users other than root may lock as much as their limit says, which is little where nobody raised it. The programs
+# are copied to where any user can run them, wherever this checkout is.
 poor() { # KiB, program
     (ulimit -l "$1"; exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all --bounding-set=-all \
-        timeout 60 "$bin/$2" --config "$work/poor.conf") >"$work/poor.out" 2>&1
+        timeout 60 "$work/bin/$2" --config "$work/poor.conf") >"$work/poor.out" 2>&1
 }
 part_memlock() {
     local kib
@@ -73,6 +74,9 @@ part_memlock() {
     agent_configure a
     sed "s/^uids = .*/uids = 65534/" "$work/a.conf" >"$work/poor.conf"
     mkdir "$work/state-a"; chown 65534 "$work" "$work/state-a"
+    mkdir -m 0755 "$work/bin"
+    cp "$bin/kedge-agentd" "$bin/kedge-metad" "$work/bin/"
+    chmod a+rx "$work/bin"/*
     chmod 0666 /dev/infiniband/*
     for kib in 64 1024; do
         ! poor $kib kedge-agentd || fail "an agent begins with $kib KiB of locked memory: $(cat "$work/poor.out")"
@@ -82,7 +86,7 @@ part_memlock() {
     done
     # Enough for what it makes first, not for what it lends: who asks why workers are refused finds it in the log.
     (ulimit -l 4096; exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
-        --bounding-set=-all "$bin/kedge-agentd" --config "$work/poor.conf") >"$work/a.out" 2>"$work/a.log" & kib=$!
+        --bounding-set=-all "$work/bin/kedge-agentd" --config "$work/poor.conf") >"$work/a.out" 2>"$work/a.log" & kib=$!
     waits_for 60 "the agent's word that no more arenas can be made" says a \
         'no more arenas .*locked memory is limited to 4096 KiB (raise LimitMEMLOCK'
     kill $kib; wait $kib || true
