@@ -10,7 +10,7 @@
 # repetitions: what disturbs only adds. Kedge's steps are processes that
 # wake each other, on emulated processors that this machine may just not be running: the ratios are of that too.
 # "Known": the agent has a connection to the peer's node. "Never met": neither agent knows of the other; it takes a
-# READ of the metaserver's table and a handshake.
+# READ of the metaserver's table and a handshake. Either has met a third, as agents that run have.
 # The storms: 240 workers of one agent that has never met the other; then with handshakes' messages lost.
 # VM_LOGS names a directory that keeps what was measured.
 set -euo pipefail
