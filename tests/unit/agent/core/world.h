@@ -26,7 +26,7 @@ struct world_worker {
     struct kedge_session_rw *w;
     struct kedge_session_ro *r;
     uint32_t sq_tail, cq_head, tag;
-    uint32_t node, id;
+    uint32_t node, id, overs; /* overs: of its place, before it came */
 };
 
 /* One of a fenced region's: registered, or asked for. */
@@ -55,6 +55,7 @@ struct world_node {
     struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
     struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
     bool no_metaserver;                           /* it was told to forget it */
+    uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
     struct kedge_lane_event answer; /* the last one to REVOKE or ARENA_RENEW */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
@@ -81,6 +82,7 @@ struct world {
     struct kedge_table table;
     struct world_node node[WORLD_NODES];
     struct world_worker *worker[WORLD_WORKERS]; /* attached */
+    bool away[WORLD_NODES];                     /* who asks for a path to it gets no answer */
 };
 
 /* Of the next world's nodes; 0: 1 ms. */
@@ -89,6 +91,8 @@ extern uint64_t world_mr_lease_ns[WORLD_NODES];
 extern uint64_t world_bound_ns;
 /* Of the next world's sessions; 0: 4. */
 extern uint32_t world_max_mrs;
+/* Of the next world's lanes; 0: 4, and 16. */
+extern uint32_t world_max_flows, world_suspect_queue;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
@@ -106,6 +110,9 @@ void world_run(struct world *w, unsigned passes);
 void world_sleep(struct world *w, uint64_t ns);
 /* The node comes back as a new incarnation, with a new DC target. */
 void world_restart_node(struct world *w, uint32_t node);
+
+/* Nobody reaches the node any more, until it restarts; the metaserver does not know. */
+void world_silence_node(struct world *w, uint32_t node);
 
 /* The node's lane knows no metaserver any more. */
 void world_forget_metaserver(struct world *w, uint32_t node);

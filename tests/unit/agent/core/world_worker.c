@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers write into their rings, and read of the answers. */
+#include <check.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "world.h"
+
+enum { POOL = 1, VADDR = 0x10000 };
+
+void world_post(struct world_worker *k, const struct kedge_sq_desc *d)
+{
+    uint8_t *ring = (uint8_t *)k->w + KEDGE_SQ_OFFSET;
+    memcpy(ring + (k->sq_tail++ & 63) * KEDGE_LINE, d, sizeof *d);
+    atomic_store(&k->w->sq_tail, k->sq_tail);
+}
+
+int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
+              struct kedge_reply *out)
+{
+    d.slots = 1;
+    d.connect.tag = ++k->tag; /* the same place in all */
+    world_post(k, &d);
+    kedge_lane_doorbell(w->node[k->node].lane, k->id);
+    for (int i = 0; i < 20000 && atomic_load(&k->r->reply.tag) != k->tag; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(atomic_load(&k->r->reply.tag), k->tag);
+    if (out != NULL)
+        *out = k->r->reply;
+    return k->r->reply.status;
+}
+
+bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes)
+{
+    const struct kedge_cqe *ring = (const void *)((const uint8_t *)k->r + KEDGE_CQ_OFFSET);
+    kedge_lane_doorbell(w->node[k->node].lane, k->id);
+    for (unsigned i = 0; i < passes && atomic_load(&k->r->cq_tail) == k->cq_head; i++)
+        world_run(w, 1);
+    if (atomic_load(&k->r->cq_tail) == k->cq_head)
+        return false;
+    *out = ring[k->cq_head++ & 63];
+    atomic_store(&k->w->cq_head, k->cq_head);
+    return true;
+}
+
+int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t node)
+{
+    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .connect = {.pool = POOL}};
+    struct kedge_reply reply;
+    memcpy(d.connect.gid, w->node[node].fab->caps.gid, 16);
+    int status = world_ask(w, k, d, &reply);
+    if (status == 0) {
+        struct kedge_sq_desc bind = {.op = KEDGE_OP_BIND, .slots = 1, .vqp = vqp};
+        bind.bind.peer_slot = (uint32_t)reply.value[0];
+        bind.bind.peer_gen = (uint32_t)reply.value[1];
+        world_post(k, &bind);
+    }
+    return status;
+}
+
+uint32_t world_register(struct world *w, struct world_worker *k, uint64_t offset, uint64_t length,
+                        uint32_t access)
+{
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_REG_MR,
+        .reg_mr = {.offset = offset, .length = length, .vaddr = VADDR + offset, .access = access}};
+    struct kedge_reply reply;
+    return world_ask(w, k, d, &reply) == 0 ? (uint32_t)reply.value[0] : 0;
+}
+
+struct kedge_sq_desc world_rw(uint8_t op, uint64_t wr_id, uint64_t offset, uint32_t length,
+                              uint32_t vkey, uint64_t remote_offset)
+{
+    return (struct kedge_sq_desc){.op = op,
+                                  .flags = KEDGE_OP_SIGNALED,
+                                  .num_sge = 1,
+                                  .slots = 1,
+                                  .post = {.wr_id = wr_id,
+                                           .remote_addr = VADDR + remote_offset,
+                                           .vkey = vkey,
+                                           .length = length,
+                                           .offset = offset}};
+}
+
+struct kedge_lane_stats world_stats(const struct world *w, uint32_t node)
+{
+    struct kedge_lane_stats s;
+    kedge_lane_stats(w->node[node].lane, &s);
+    return s;
+}
