@@ -23,6 +23,7 @@
     C(qp_overdue, "Queue pairs ended since a request was out for as long as any may take.",        \
       COUNTER)                                                                                     \
     C(reposted, "Requests posted again after a break.", COUNTER)                                   \
+    C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
     C(links, "Connections to endpoints (rc).", GAUGE)                                              \

@@ -5,6 +5,7 @@
 #define CORE_INTERNAL_H
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "agent/lane.h"
 #include "base/spsc.h"
@@ -50,19 +51,32 @@ struct wr {
 
 struct wr_queue {
     struct wr *head, *tail;
+    uint32_t count;
 };
+
+/* VQPs whose head waits, in the order of coming (blocked.c). */
+struct vqp_list {
+    TAILQ_HEAD(, vqp) vqps;
+    uint32_t count;
+};
+TAILQ_HEAD(flow_list, flow);
+
+static inline void vqp_list_init(struct vqp_list *list)
+{
+    TAILQ_INIT(&list->vqps);
+    list->count = 0;
+}
 
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`, when nothing before them
  * waits. */
 struct vqp {
-    uint8_t state;   /* enum vqp_state, moved by vqp_move() alone */
-    uint8_t blocked; /* in the lane's list of those whose head waits */
-    uint8_t lost;    /* only within break_phys() */
-    uint8_t denied;  /* enum kedge_reason: why the last bind of a free one failed */
-    uint8_t begun;   /* something was posted since it was bound */
-    uint8_t in;      /* how many windows its head is in, while that waits at the next */
+    uint8_t state;  /* enum vqp_state, moved by vqp_move() alone */
+    uint8_t lost;   /* only within break_phys() */
+    uint8_t denied; /* enum kedge_reason: why the last bind of a free one failed */
+    uint8_t begun;  /* something was posted since it was bound */
+    uint8_t in;     /* how many windows its head is in, while that waits at the next */
     uint16_t gen;
     uint32_t index;
     uint32_t peer_slot, peer_gen;
@@ -70,7 +84,8 @@ struct vqp {
     struct flow *flow;    /* referenced */
     struct session *session;
     struct wr_queue queue;
-    struct vqp *next_blocked;
+    struct vqp_list *waits; /* where its head waits: the lane's list, or that of its flow */
+    TAILQ_ENTRY(vqp) waiting;
     struct window *window; /* where its head waits, instead */
     struct turn turn;      /* there */
     uint64_t wait_ns;      /* since when */
@@ -167,10 +182,11 @@ struct flow {
     uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
     uint8_t proven;    /* the last sign from it was one of life */
     uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
+    uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
     uint32_t peer_slot, peer_gen;
     uint32_t refs;           /* VQPs connected through it */
     uint32_t outstanding;    /* posted */
-    uint32_t waiting;        /* requests queued while it is suspect */
+    uint32_t waiting;        /* requests of parked VQPs */
     uint32_t dci;            /* index into lane->dci */
     uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
     uint64_t used_ns;        /* when something was last posted to it */
@@ -180,6 +196,8 @@ struct flow {
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
     struct window *window;
+    struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
+    TAILQ_ENTRY(flow) by_news, by_parked;
 };
 
 /* What the lane knows of an endpoint beside what workers see. */
@@ -241,7 +259,7 @@ static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted,
+        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted, retried,
         sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
@@ -258,18 +276,24 @@ struct kedge_lane {
     uint32_t did;               /* in this pass */
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for room in a queue pair */
+    uint8_t wanting;            /* one of them waits for something else that the lane has few of */
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
     uint32_t retries;           /* rounds of them */
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
+    uint64_t park_ns;           /* and when some of the parked are */
     uint64_t housekeeping_ns;
     uint64_t look_due_ns; /* for what is out too long; NEVER: the device keeps deadlines */
     uint64_t trust_ns;    /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;
-    struct session *dirty, *due;        /* to publish; with a lease or a drain to wait for */
-    struct session *revoking;           /* with regions that the operator withdraws */
-    struct vqp *blocked, **blocked_end; /* in the order of coming */
+    struct session *dirty, *due;  /* to publish; with a lease or a drain to wait for */
+    struct session *revoking;     /* with regions that the operator withdraws */
+    struct vqp_list blocked;      /* who waits for something that others have */
+    struct vqp_list served;       /* only within vqps_retry() */
+    struct flow_list news;        /* flows: something happened to them */
+    struct flow_list parking;     /* flows with parked VQPs */
+    uint32_t waiting, news_count; /* VQPs in any of these lists; flows with news */
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;
@@ -344,6 +368,7 @@ static inline void windows_leave(struct kedge_lane *l, const struct wr *w)
 static inline void queue_push(struct wr_queue *q, struct wr *w)
 {
     w->next = NULL;
+    q->count++;
     if (q->head == NULL)
         q->head = w;
     else
@@ -354,6 +379,7 @@ static inline void queue_push(struct wr_queue *q, struct wr *w)
 static inline void queue_push_front(struct wr_queue *q, struct wr *w)
 {
     w->next = q->head;
+    q->count++;
     q->head = w;
     if (q->tail == NULL || w->next == NULL)
         q->tail = w;
@@ -363,6 +389,7 @@ static inline struct wr *queue_pop(struct wr_queue *q)
 {
     struct wr *w = q->head;
     q->head = w->next;
+    q->count--;
     if (q->head == NULL)
         q->tail = NULL;
     return w;
@@ -462,12 +489,34 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,
 void vqp_destroy(struct kedge_lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
 void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);
-void vqp_go_on(struct kedge_lane *l, struct vqp *q);
-/* Its head waits for something other than a window: tried again when something changes. */
+/* Posts what it can of its queue. behind: where somebody waits for room already, not before them.
+ */
+void vqp_go_on(struct kedge_lane *l, struct vqp *q, bool behind);
+/* What it had posted has failed. */
+void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
+
+/* blocked.c: VQPs whose head waits for something other than a window. */
+void blocked_init(struct kedge_lane *l);
+/* For something that others have: all of those are tried again when the lane has changed. */
 void vqp_block(struct kedge_lane *l, struct vqp *q);
+/* For news of its own flow, and for nothing else. */
+void vqp_park(struct kedge_lane *l, struct vqp *q);
+/* Something of its own is over: it waits, and is tried in the next round. */
+void vqp_wake(struct kedge_lane *l, struct vqp *q);
+/* It waits for nothing any more. */
+void vqp_unblock(struct kedge_lane *l, struct vqp *q);
+/* One more request has been queued, and it waits. */
+void vqp_queued(struct kedge_lane *l, struct vqp *q);
+/* Whether more waits for this endpoint than may, and n besides. */
+bool flow_is_full(const struct kedge_lane *l, const struct flow *f, uint32_t n);
+/* Something happened to this endpoint: those that are parked there are tried in the next round. */
+void flow_news(struct kedge_lane *l, struct flow *f);
+/* The flow goes: nobody is parked there. */
+void flow_forget_parked(struct kedge_lane *l, struct flow *f);
+/* A round, while anybody waits: looks at those for whom something may have changed. */
 void vqps_retry(struct kedge_lane *l);
-void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
-              uint32_t reason);
+/* When the next round is needed; LANE_NEVER: nobody waits. */
+uint64_t vqps_due(const struct kedge_lane *l);
 
 /* wire.c: physical queue pairs. */
 bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
@@ -506,7 +555,8 @@ bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
-/* Whether there is a path to it; asks for one if not. Its record is fresh. */
+/* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
+ * Its record is fresh. */
 bool flow_has_path(struct kedge_lane *l, struct flow *f);
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
 /* rc: its connection broke. */
@@ -520,12 +570,14 @@ void lookups_due(struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
-/* Whether the peer's record may be used now; asks for a new one before it is too old. */
+/* Whether the peer's record may be used now; asks for a new one before it is too old. Else
+ * peers[slot].refreshing says whether a new one is under way. */
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
 
 /* remote.c: peers' regions. */
-enum remote_answer { REMOTE_OK, REMOTE_WAIT, REMOTE_REFUSED };
-/* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. REFUSED: *reason. */
+enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };
+/* Resolves w's virtual key at flow's peer into w->fab.key and remote_addr. READING: its owner's
+ * record is under way; WAIT: there is no room to ask for it. REFUSED: *reason. */
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,
                                   uint32_t *reason);
 /* READs again what the requests of this pass have asked for. */

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "internal.h"
 
-enum { RETRY_NS = 100000, HOUSEKEEPING_NS = 1000000 };
+enum { HOUSEKEEPING_NS = 1000000 };
 
 /* ---- making
  * ------------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     l->config = *config;
     l->res = *resources;
     l->wake = no_wake;
-    l->blocked_end = &l->blocked;
+    blocked_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
@@ -319,7 +319,8 @@ static void take_commands(struct kedge_lane *l)
     struct kedge_command c;
     while (kedge_spsc_pop(l->commands, &c) == 0) {
         l->did++;
-        l->changed = 1;
+        if (c.kind != KEDGE_COMMAND_PATH_READY || l->wanting) /* else it is one flow's news */
+            l->changed = 1;
         switch (c.kind) {
         case KEDGE_COMMAND_SESSION_ADD:
             add_session(l, &c);
@@ -388,11 +389,8 @@ static void poll_sessions(struct kedge_lane *l)
 
 static void housekeeping(struct kedge_lane *l)
 {
-    if (l->blocked != NULL && (l->changed || l->now_ns >= l->retry_ns)) {
-        l->changed = 0;
-        l->retry_ns = l->now_ns + RETRY_NS;
+    if (l->waiting > 0)
         vqps_retry(l);
-    }
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         lookups_due(l);
@@ -437,8 +435,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 
 static uint64_t next_due(const struct kedge_lane *l)
 {
-    uint64_t due =
-        l->blocked != NULL || l->stalled_count > 0 ? l->now_ns + HOUSEKEEPING_NS : LANE_NEVER;
+    uint64_t due = l->stalled_count > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
     for (const struct session *s = l->due; s != NULL; s = s->next_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;
@@ -465,7 +462,8 @@ uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
     }
     (void)kedge_fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
-    if (l->active_count > 0 || wire_poll(l) > 0 || kedge_spsc_count(l->commands) > 0) {
+    if (l->active_count > 0 || wire_poll(l) > 0 || kedge_spsc_count(l->commands) > 0 ||
+        vqps_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }
@@ -486,9 +484,9 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
         COPY(doorbells);
     COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(wrong_keys),
         COPY(qp_broken);
-    COPY(qp_overdue), COPY(reposted), COPY(paths_failed), COPY(links_evicted), COPY(links),
-        COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight), COPY(mrs),
-        COPY(suspects);
+    COPY(qp_overdue), COPY(reposted), COPY(retried), COPY(paths_failed), COPY(links_evicted),
+        COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight),
+        COPY(mrs), COPY(suspects);
     for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

@@ -35,6 +35,7 @@ void flow_lost_link(struct kedge_lane *l, struct flow *f)
     f->draining = 0;
     l->links--;
     COUNT(l, links, -1);
+    l->changed = 1;
 }
 
 /* Nothing is out on it. */
@@ -44,7 +45,6 @@ static void drop_link(struct kedge_lane *l, struct flow *f)
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.qp = p->qp});
     wire_close(l, p);
     flow_lost_link(l, f);
-    l->changed = 1;
 }
 
 static void flow_drop(struct kedge_lane *l, struct flow *f)
@@ -58,6 +58,7 @@ static void flow_drop(struct kedge_lane *l, struct flow *f)
     if (f->suspect)
         COUNT(l, suspects, -1);
     window_close(f);
+    flow_forget_parked(l, f);
     COUNT(l, flows, -1);
     *f = (struct flow){0};
 }
@@ -86,6 +87,7 @@ struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_ge
         if (f == NULL)
             return NULL;
         *f = (struct flow){.used = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
+        vqp_list_init(&f->parked);
         f->dci = peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
         window_open(l, f, peer_shared(l, peer_slot)->gid);
         p->flow = f;
@@ -98,6 +100,7 @@ struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_ge
 void flow_put(struct kedge_lane *l, struct flow *f)
 {
     f->refs--;
+    l->changed |= l->wanting; /* of flows too */
     if (is_idle(f) &&
         l->peers[f->peer_slot].flow != f) /* its peer has gone or come back as another */
         flow_drop(l, f);
@@ -115,7 +118,9 @@ static bool evict_link(struct kedge_lane *l)
         return false;
     for (uint32_t i = 0; i < l->config.max_flows; i++) {
         struct flow *f = &l->flows[i], **best = f->outstanding == 0 ? &idle : &busy;
-        if (f->link != NULL && (*best == NULL || f->used_ns < (*best)->used_ns))
+        if (f->link != NULL && f->news) /* its own have waited for it, and come first */
+            l->changed = 1;
+        else if (f->link != NULL && (*best == NULL || f->used_ns < (*best)->used_ns))
             *best = f;
     }
     if (idle != NULL) {
@@ -151,7 +156,7 @@ static bool is_confirmed(struct kedge_lane *l, struct flow *f)
     if (l->now_ns - f->doubted_ns > LOOKUPS_DOUBTED * l->config.lookup_timeout_ns)
         return false;
     f->dead_until_ns = l->now_ns + f->dead_ns;
-    l->changed = 1;
+    flow_news(l, f);
     return true;
 }
 
@@ -177,6 +182,7 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     const struct kedge_lane_path *path = &c->path.path;
     f->want_path = 0;
     f->used_ns = l->now_ns;
+    flow_news(l, f);
     if (path->ah == NULL && path->qp == NULL) {
         l->links -= l->config.rc;
         flow_doubt(l, f, DEAD_NS);
@@ -246,13 +252,17 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
         f->proven = 0;
         look_up_again(l, f);
     }
-    if (sign != SIGN_LIFE)
+    if (sign != SIGN_LIFE) {
+        if (f->outstanding == 0) /* it is not stuck any more */
+            flow_news(l, f);
         return;
+    }
     f->proven = 1;
     f->doubted = 0;
     f->since_ns = l->now_ns;
     if (f->suspect) {
         f->suspect = 0;
+        flow_news(l, f);
         COUNT(l, suspects, -1);
     }
 }
@@ -378,6 +388,8 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
         p->refreshing = 0;
+        if (p->flow != NULL) /* also of the life before, whose VQPs follow or fail */
+            flow_news(l, p->flow);
         if (status == -ENOENT) { /* it has left */
             kedge_peers_remove(l->res.peers, known_slot);
             p->used = 0;
@@ -393,7 +405,7 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
         k->used = 0;
     }
     k->over = 1;
-    l->changed = 1;
+    l->changed |= l->wanting;
 }
 
 /* Room for one more: a peer without a flow goes. */
@@ -557,14 +569,13 @@ bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
     /* Not subtracted: the host may not have run for so long. */
     if (p->expires_ns > l->now_ns + p->renew_us * 1000ull)
         return true;
-    const bool fresh = p->expires_ns > l->now_ns;
     if (!p->refreshing) {
         int status = start_lookup(l, NULL, peer_shared(l, slot)->gid);
         if (status == -EHOSTUNREACH) /* with no metaserver, what is known goes on */
             go_on_with(l, p);
         p->refreshing = status == -EINPROGRESS;
     }
-    return fresh;
+    return p->expires_ns > l->now_ns;
 }
 
 void lookups_due(struct kedge_lane *l)

@@ -148,6 +148,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     struct kedge_mr_record record;
     const struct kedge_lane_config *c = &l->config;
     e->reading = e->guessed = 0;
+    flow_news(l, w->flow);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         disbelieve(e, CACHED_FREE, 0);
@@ -257,9 +258,10 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
 {
     if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
         disbelieve(e, CACHED_FREE, 0);
-        if (!e->reading)
-            (void)start_read(l, f, e);
-        return REMOTE_WAIT;
+        if (!e->reading && !start_read(l, f, e))
+            return REMOTE_WAIT;
+        if (e->reading)
+            return REMOTE_READING;
     }
     if (e->state == CACHED_UNKNOWN || !is_for(w->session, &e->record))
         return refuse_key(l, e, w, reason);

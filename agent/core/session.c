@@ -129,21 +129,8 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     await(l, s);
 }
 
-static void unblock_all(struct kedge_lane *l, const struct session *s)
-{
-    for (struct vqp **at = &l->blocked; *at != NULL;) {
-        if ((*at)->session == s)
-            *at = (*at)->next_blocked;
-        else
-            at = &(*at)->next_blocked;
-    }
-    for (l->blocked_end = &l->blocked; *l->blocked_end != NULL;)
-        l->blocked_end = &(*l->blocked_end)->next_blocked;
-}
-
 static void session_over(struct kedge_lane *l, struct session *s)
 {
-    unblock_all(l, s);
     l->stalled_count -= s->stalled;
     for (struct session **at = &l->dirty; *at != NULL; at = &(*at)->next_dirty)
         if (*at == s) {

@@ -6,7 +6,8 @@
 #include "internal.h"
 #include "schema/peers.h"
 
-enum tried { TRIED_DONE, TRIED_WAIT };
+/* PARK: only news of its own endpoint lets it go on. */
+enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK };
 
 static const uint8_t vqp_moves[3][3] = {
     /*                from:  FREE  CONNECTED  ERROR, to the column's */
@@ -41,25 +42,19 @@ static enum ibv_wc_status status_of(uint32_t reason)
     }
 }
 
-void vqp_block(struct kedge_lane *l, struct vqp *q)
-{
-    windows_desert(l, q);
-    if (q->blocked)
-        return;
-    q->blocked = 1;
-    q->next_blocked = NULL;
-    *l->blocked_end = q;
-    l->blocked_end = &q->next_blocked;
-}
-
-void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
-              uint32_t reason)
+static void fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
+                 uint32_t reason)
 {
     session_complete(l, w, status, reason);
     if (q->state == VQP_CONNECTED)
         vqp_move(q, VQP_ERROR);
+}
+
+void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
+{
+    fail(l, q, w, status, 0);
     if (q->queue.head != NULL)
-        vqp_block(l, q);
+        vqp_wake(l, q);
 }
 
 /* An error completes after everything before it, as on a real queue pair; but at once when it was
@@ -68,11 +63,19 @@ static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint
 {
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0 && q->state != VQP_FREE)
-        return TRIED_WAIT;
+        return TRIED_PARK;
     windows_desert(l, q);
     COUNT(l, refused, 1);
-    vqp_fail(l, q, w, status_of(reason), reason);
+    fail(l, q, w, status_of(reason), reason);
     return TRIED_DONE;
+}
+
+static void forget_flow(struct kedge_lane *l, struct vqp *q)
+{
+    KEDGE_ASSERT(q->waits == NULL);
+    if (q->flow != NULL)
+        flow_put(l, q->flow);
+    q->flow = NULL;
 }
 
 /* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
@@ -82,16 +85,26 @@ static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
     if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
     windows_desert(l, q);
-    if (q->flow != NULL)
-        flow_put(l, q->flow);
-    q->flow = NULL;
+    forget_flow(l, q);
     q->peer_gen = gen;
     return true;
 }
 
+/* For something that the lane has few of, and that others have. */
+static enum tried wants(struct kedge_lane *l)
+{
+    l->wanting = 1;
+    return TRIED_WAIT;
+}
+
+static bool is_dead(const struct kedge_lane *l, const struct flow *f)
+{
+    return l->now_ns < f->dead_until_ns;
+}
+
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
- * used. 0, a reason, or KEDGE_REASON_NONE with *wait. */
-static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
+ * used. 0, a reason, or 0 with *tried: it waits. */
+static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *tried)
 {
     const struct kedge_peer *shared =
         q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
@@ -101,9 +114,17 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, bool *wait)
         return KEDGE_REASON_STALE_PEER;
     if (q->flow == NULL)
         q->flow = flow_get(l, q->peer_slot, q->peer_gen);
-    if (q->flow != NULL && l->now_ns < q->flow->dead_until_ns)
+    if (q->flow == NULL)
+        *tried = wants(l);
+    else if (is_dead(l, q->flow))
         return KEDGE_REASON_PEER_DOWN;
-    *wait = q->flow == NULL || !peer_is_fresh(l, q->peer_slot) || !flow_has_path(l, q->flow);
+    else if (!peer_is_fresh(l, q->peer_slot))
+        *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : wants(l);
+    else if (!flow_has_path(l, q->flow)) {
+        if (is_dead(l, q->flow)) /* which is known only now */
+            return KEDGE_REASON_PEER_DOWN;
+        *tried = q->flow->want_path ? TRIED_PARK : wants(l);
+    }
     return 0;
 }
 
@@ -134,38 +155,40 @@ static enum tried no_room(struct kedge_lane *l, struct phys *p)
     return TRIED_WAIT;
 }
 
-/* fresh: it comes from the ring. TRIED_WAIT: at a window, and in those before, or else in none. */
-static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bool fresh)
+/* TRIED_WAIT: at a window, and in those before, or else in none. */
+static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bool behind)
 {
-    bool wait = false;
+    enum tried tried = TRIED_DONE;
     uint32_t reason = w->refused;
     if (q->state == VQP_ERROR) {
         if (q->outstanding > 0)
-            return TRIED_WAIT;
+            return TRIED_PARK;
         windows_desert(l, q);
         session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
         return TRIED_DONE;
     }
     if (reason == 0)
-        reason = peer_state(l, q, &wait);
+        reason = peer_state(l, q, &tried);
     if (reason != 0)
         return refuse(l, q, w, reason);
-    if (wait)
-        return TRIED_WAIT;
+    if (tried != TRIED_DONE)
+        return tried;
     if (flow_is_stuck(l, q->flow))
-        return q->flow->waiting > l->config.suspect_queue
+        return flow_is_full(l, q->flow, q->queue.count + 1)
                    ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
-                   : TRIED_WAIT;
+                   : TRIED_PARK;
     struct phys *p = flow_phys(l, q->flow);
-    if (fresh && l->starved && p != NULL && p->crowded == l->retries)
+    if (behind && l->starved && p != NULL && p->crowded == l->retries)
         return TRIED_WAIT; /* behind those who wait for room here */
     if (!wire_has_room(l, p))
         return no_room(l, p);
     if (!has_turn(l, q, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
+    case REMOTE_READING:
+        return TRIED_PARK;
     case REMOTE_WAIT:
-        return TRIED_WAIT;
+        return wants(l);
     case REMOTE_REFUSED:
         return refuse(l, q, w, reason);
     case REMOTE_OK:
@@ -190,77 +213,39 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
     return TRIED_DONE;
 }
 
-void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
+/* w is the first again. At a window it waits there. */
+static void wait_with(struct kedge_lane *l, struct vqp *q, struct wr *w, enum tried tried)
 {
-    if (q->queue.head == NULL && try_post(l, q, w, true) == TRIED_DONE)
-        return;
-    queue_push(&q->queue, w);
-    if (q->window == NULL)
+    queue_push_front(&q->queue, w);
+    if (tried == TRIED_PARK)
+        vqp_park(l, q);
+    else if (q->window == NULL)
         vqp_block(l, q);
 }
 
-void vqp_go_on(struct kedge_lane *l, struct vqp *q)
+void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    if (q->queue.head != NULL) {
+        queue_push(&q->queue, w);
+        vqp_queued(l, q);
+        return;
+    }
+    const enum tried tried = try_post(l, q, w, true);
+    if (tried != TRIED_DONE)
+        wait_with(l, q, w, tried);
+}
+
+void vqp_go_on(struct kedge_lane *l, struct vqp *q, bool behind)
 {
     while (q->queue.head != NULL) {
         struct wr *w = queue_pop(&q->queue);
-        if (try_post(l, q, w, false) == TRIED_WAIT) {
-            queue_push_front(&q->queue, w);
-            if (q->window == NULL)
-                vqp_block(l, q);
+        const enum tried tried = try_post(l, q, w, behind);
+        if (tried != TRIED_DONE) {
+            wait_with(l, q, w, tried);
             return;
         }
         l->did++;
     }
-}
-
-/* Counts anew how much waits for each silent peer, so that the bound on it holds. */
-static void count_waiting(struct vqp *q)
-{
-    if (q->flow == NULL || !q->flow->suspect)
-        return;
-    for (const struct wr *w = q->queue.head; w != NULL; w = w->next)
-        q->flow->waiting++;
-}
-
-void vqps_retry(struct kedge_lane *l)
-{
-    struct vqp *list = l->blocked;
-    l->blocked = NULL;
-    l->blocked_end = &l->blocked;
-    l->starved = 0;
-    l->retries++;
-    for (struct vqp *q = list; q != NULL; q = q->next_blocked)
-        if (q->flow != NULL)
-            q->flow->waiting = 0;
-    for (struct vqp *q = list; q != NULL; q = q->next_blocked)
-        count_waiting(q);
-    struct vqp *served = NULL, **served_end = &served;
-    for (struct vqp *q = list, *next; q != NULL; q = next) {
-        struct vqp **end = l->blocked_end;
-        uint32_t did = l->did;
-        next = q->next_blocked;
-        q->blocked = 0;
-        if (q->session->state == SESSION_LIVE)
-            vqp_go_on(l, q);
-        /* Who has had something waits behind those who have not. */
-        if (l->did != did && *end == q && q->next_blocked == NULL) {
-            *end = NULL;
-            l->blocked_end = end;
-            *served_end = q;
-            served_end = &q->next_blocked;
-        }
-    }
-    if (served != NULL) {
-        *l->blocked_end = served;
-        l->blocked_end = served_end;
-    }
-}
-
-static void forget_flow(struct kedge_lane *l, struct vqp *q)
-{
-    if (q->flow != NULL)
-        flow_put(l, q->flow);
-    q->flow = NULL;
 }
 
 /* Nothing of it is queued any more. */
@@ -313,6 +298,7 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q)
         return;
     q->gen++; /* what is out completes unseen */
     windows_desert(l, q);
+    vqp_unblock(l, q);
     while (q->queue.head != NULL)
         session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
     release(l, q);

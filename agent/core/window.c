@@ -400,7 +400,7 @@ static void go_on(struct kedge_lane *l, struct window *n)
         quit(l, q);
         l->turn_window = n;
         l->turn_wr = q->queue.head;
-        vqp_go_on(l, q);
+        vqp_go_on(l, q, false);
         l->turn_wr = NULL;
     }
 }

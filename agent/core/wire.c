@@ -79,25 +79,18 @@ void wire_close(struct kedge_lane *l, struct phys *p)
 static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
     if (w->kind == WR_WORKER) {
+        struct vqp *q = &w->session->vqps[w->vqp];
         windows_leave(l, w); /* first: that may be the end of its flow's connection */
-        w->session->vqps[w->vqp].outstanding--;
+        if (--q->outstanding == 0 && q->waits != NULL)
+            flow_news(l, w->flow);
     }
     if (w->flow != NULL)
         flow_completed(l, w->flow, sign);
 }
 
-/* Most completions change nothing for those that wait, who may be many and wait for the dead. */
-static bool lets_go_on(const struct wr *w, enum ibv_wc_status status)
-{
-    return status != IBV_WC_SUCCESS || w->kind != WR_WORKER || w->session->vqps[w->vqp].blocked ||
-           w->flow->suspect;
-}
-
 static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
     bool ok = status == IBV_WC_SUCCESS;
-    if (lets_go_on(w, status))
-        l->changed = 1;
     if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
         remote_doubt(l, w);
     /* A refusal is a sign of life too; a flush says nothing. */
@@ -110,7 +103,7 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
         if (ok)
             session_complete(l, w, status, 0);
         else
-            vqp_fail(l, &w->session->vqps[w->vqp], w, status, 0);
+            vqp_fail(l, &w->session->vqps[w->vqp], w, status);
         return;
     case WR_ENDPOINT_READ:
         lookup_done(l, w, status);
@@ -120,6 +113,7 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
         break;
     }
     wire_free_own(l, w);
+    l->changed |= l->wanting;
 }
 
 /* ---- breaking
@@ -207,8 +201,9 @@ static void post_again(struct kedge_lane *l, struct wr *w)
     unpost(l, w, SIGN_NONE);
     if (w->stale)
         arena_rekey(l, w);
-    vqp_block(l, q);
+    vqp_unblock(l, q);
     queue_push_front(&q->queue, w);
+    vqp_wake(l, q);
     COUNT(l, reposted, 1);
 }
 

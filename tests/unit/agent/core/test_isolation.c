@@ -3,7 +3,7 @@
 #include "../../check_main.h"
 #include "world.h"
 
-enum { TENANT = 7, SOME_KEY = 12345 };
+enum { TENANT = 7, SOME_KEY = 12345, REGIONS = 64, CROWD = 16, VQPS = 8, FAILURES = 16 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 
 static struct world world;
@@ -52,5 +52,75 @@ START_TEST(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)
 }
 END_TEST
 
-#define TESTS(T) T(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)
+/* All their VQPs wait for node 2. */
+static void wait_for_node_2(struct world_worker *crowd)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, SOME_KEY, 0);
+    w->away[2] = true;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        world_attach(w, &crowd[i], 0, 1 + i, TENANT);
+        for (d.vqp = 0; d.vqp < VQPS; d.vqp++) {
+            ck_assert_int_eq(world_connect(w, &crowd[i], d.vqp, 2), 0);
+            world_post(&crowd[i], &d);
+        }
+        kedge_lane_doorbell(w->node[0].lane, 1 + i);
+    }
+    world_run(w, 20);
+}
+
+static uint32_t read_one(struct world_worker *k, uint32_t vkey, uint64_t at)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, at);
+    struct kedge_cqe e;
+    world_post(k, &d);
+    ck_assert(world_poll(w, k, &e, 100));
+    return e.status;
+}
+
+/* Regions whose table is READ for each request, since more are in use than are remembered; and one
+ * whose memory is gone, so that each request breaks a queue pair. */
+START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
+{
+    struct world_worker owner, gone, k, crowd[CROWD];
+    uint32_t vkey[REGIONS], gone_key;
+    world_max_mrs = REGIONS;
+    world_suspect_queue = CROWD * VQPS;
+    world_open(w);
+    world_attach(w, &owner, 1, 0, TENANT);
+    world_attach(w, &gone, 1, 1, TENANT);
+    world_attach(w, &k, 0, 0, TENANT);
+    for (uint32_t i = 0; i < REGIONS; i++)
+        vkey[i] = world_register(w, &owner, 64 * i, 64, ALL);
+    gone_key = world_register(w, &gone, 0, 64, ALL);
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    wait_for_node_2(crowd);
+    const struct kedge_lane_stats before = world_stats(w, 0);
+    for (uint64_t i = 0; i < REGIONS; i++)
+        ck_assert_uint_eq(read_one(&k, vkey[i], 64 * i), IBV_WC_SUCCESS);
+    const struct kedge_lane_stats read = world_stats(w, 0);
+    ck_assert_uint_eq(read.mr_reads - before.mr_reads, REGIONS);
+    ck_assert_uint_lt(read.retried - before.retried, 4 * REGIONS);
+    struct kedge_fab_ctl take_away = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = gone.arena_mr}};
+    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &take_away), 0);
+    gone.arena_mr = NULL;
+    for (int i = 0; i < FAILURES; i++) {
+        ck_assert_uint_eq(read_one(&k, gone_key, 0), IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    }
+    const struct kedge_lane_stats failed = world_stats(w, 0);
+    ck_assert_uint_eq(failed.qp_broken - read.qp_broken, FAILURES);
+    ck_assert_uint_lt(failed.retried - read.retried, 8 * FAILURES);
+    ck_assert_uint_eq(failed.inflight, CROWD * VQPS);
+    for (uint32_t i = 0; i < CROWD; i++)
+        world_detach(w, &crowd[i]);
+    world_detach(w, &k);
+    world_detach(w, &gone);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_worker_that_posts_to_dead_nodes_leaves_queue_pairs_to_live_ones)                           \
+    T(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
 KEDGE_CHECK_MAIN("isolation", TESTS)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* VQPs whose head waits, other than at a window (window.c).
+ *
+ * Who waits for what others have too (room in a queue pair, a place to READ into) stands in the
+ * lane's one list, which is looked at as a whole when some of that comes back. Who waits for its
+ * own endpoint alone (its record, a path, a region's record, that it answers, its own completions)
+ * is parked at the flow: thousands that wait for the silent cost nobody else anything. Only news of
+ * that endpoint lets them go on, and whatever is news says so with flow_news(); that some are tried
+ * now and then all the same is for what time alone changes, as when an endpoint becomes suspect.
+ *
+ * Invariant: a VQP with a queue is in one of these lists, or waits at a window. */
+#include "base/assert.h"
+#include "internal.h"
+
+enum {
+    RETRY_NS = 100000,
+    WAITING_NS = 1000000, /* a lane that sleeps looks as often as that */
+    PARKED_LOOKS = 16,    /* at the most, each time that some are tried anyway */
+    PARKED_LOOK_NS = 1000 /* each of them puts the next time off by that */
+};
+
+void blocked_init(struct kedge_lane *l)
+{
+    vqp_list_init(&l->blocked);
+    vqp_list_init(&l->served);
+    TAILQ_INIT(&l->news);
+    TAILQ_INIT(&l->parking);
+}
+
+/* ---- in and out
+ * ------------------------------------------------------------------------------------------ */
+
+static void join(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
+{
+    KEDGE_ASSERT(q->waits == NULL && q->window == NULL);
+    TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
+    list->count++;
+    l->waiting++;
+    q->waits = list;
+}
+
+static bool is_parked(const struct vqp *q)
+{
+    return q->flow != NULL && q->waits == &q->flow->parked;
+}
+
+void vqp_unblock(struct kedge_lane *l, struct vqp *q)
+{
+    if (q->waits == NULL)
+        return;
+    TAILQ_REMOVE(&q->waits->vqps, q, waiting);
+    q->waits->count--;
+    l->waiting--;
+    if (is_parked(q)) {
+        q->flow->waiting -= q->queue.count;
+        if (q->waits->count == 0)
+            TAILQ_REMOVE(&l->parking, q->flow, by_parked);
+    }
+    q->waits = NULL;
+}
+
+void vqp_block(struct kedge_lane *l, struct vqp *q)
+{
+    windows_desert(l, q);
+    join(l, &l->blocked, q);
+}
+
+void vqp_park(struct kedge_lane *l, struct vqp *q)
+{
+    struct flow *f = q->flow;
+    windows_desert(l, q);
+    vqp_unblock(l, q);
+    if (f->parked.count == 0)
+        TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
+    join(l, &f->parked, q);
+    f->waiting += q->queue.count;
+}
+
+void vqp_wake(struct kedge_lane *l, struct vqp *q)
+{
+    vqp_park(l, q);
+    flow_news(l, q->flow);
+}
+
+bool flow_is_full(const struct kedge_lane *l, const struct flow *f, uint32_t n)
+{
+    return f->waiting + n > l->config.suspect_queue;
+}
+
+void flow_news(struct kedge_lane *l, struct flow *f)
+{
+    if (f->news || f->parked.count == 0)
+        return;
+    f->news = 1;
+    TAILQ_INSERT_TAIL(&l->news, f, by_news);
+    l->news_count++;
+}
+
+static void take_news(struct kedge_lane *l, struct flow *f)
+{
+    if (!f->news)
+        return;
+    f->news = 0;
+    TAILQ_REMOVE(&l->news, f, by_news);
+    l->news_count--;
+}
+
+void flow_forget_parked(struct kedge_lane *l, struct flow *f)
+{
+    KEDGE_ASSERT(f->parked.count == 0 && f->waiting == 0);
+    take_news(l, f);
+}
+
+/* ---- looking
+ * -------------------------------------------------------------------------------------------- */
+
+static void look_at(struct kedge_lane *l, struct vqp *q, bool behind)
+{
+    KEDGE_ASSERT(q->session->state == SESSION_LIVE);
+    vqp_unblock(l, q);
+    COUNT(l, retried, 1);
+    vqp_go_on(l, q, behind);
+}
+
+void vqp_queued(struct kedge_lane *l, struct vqp *q)
+{
+    if (!is_parked(q))
+        return;
+    q->flow->waiting++;
+    if (q->flow->suspect && flow_is_full(l, q->flow, 0))
+        look_at(l, q, true);
+}
+
+/* Who has had something waits behind those who have not. */
+static void look_at_blocked(struct kedge_lane *l)
+{
+    struct vqp *q;
+    l->changed = l->starved = l->wanting = 0;
+    l->retry_ns = l->now_ns + RETRY_NS;
+    l->retries++;
+    for (uint32_t n = l->blocked.count; n > 0 && l->blocked.count > 0; n--) {
+        uint32_t did = l->did;
+        q = TAILQ_FIRST(&l->blocked.vqps);
+        look_at(l, q, false);
+        if (l->did == did || q->waits != &l->blocked)
+            continue;
+        vqp_unblock(l, q);
+        join(l, &l->served, q);
+    }
+    while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
+        vqp_unblock(l, q);
+        join(l, &l->blocked, q);
+    }
+}
+
+/* What comes while others are looked at waits for the next round: so each has an end. */
+static void look_at_news(struct kedge_lane *l)
+{
+    for (uint32_t flows = l->news_count; flows > 0 && l->news_count > 0; flows--) {
+        struct flow *f = TAILQ_FIRST(&l->news);
+        take_news(l, f);
+        for (uint32_t n = f->parked.count; n > 0 && f->parked.count > 0; n--)
+            look_at(l, TAILQ_FIRST(&f->parked.vqps), true);
+    }
+}
+
+/* One of each flow in turn. */
+static void look_at_some(struct kedge_lane *l)
+{
+    const uint32_t parked = l->waiting - l->blocked.count;
+    uint32_t n = 0;
+    for (; n < parked && n < PARKED_LOOKS && !TAILQ_EMPTY(&l->parking); n++) {
+        struct flow *f = TAILQ_FIRST(&l->parking);
+        look_at(l, TAILQ_FIRST(&f->parked.vqps), true);
+        if (TAILQ_FIRST(&l->parking) != f)
+            continue;
+        TAILQ_REMOVE(&l->parking, f, by_parked);
+        TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
+    }
+    l->park_ns = l->now_ns + RETRY_NS + (uint64_t)n * PARKED_LOOK_NS;
+}
+
+void vqps_retry(struct kedge_lane *l)
+{
+    /* News first: a path that has come is used before somebody else takes it for himself. */
+    if (l->news_count > 0)
+        look_at_news(l);
+    if (l->blocked.count > 0 && (l->changed || l->now_ns >= l->retry_ns))
+        look_at_blocked(l);
+    if (l->now_ns >= l->park_ns)
+        look_at_some(l);
+}
+
+uint64_t vqps_due(const struct kedge_lane *l)
+{
+    if (l->waiting == 0)
+        return LANE_NEVER;
+    if (l->news_count > 0 || (l->changed && l->blocked.count > 0))
+        return l->now_ns;
+    return l->now_ns + WAITING_NS;
+}
