@@ -20,6 +20,8 @@ static const struct {
     [KEDGE_POOL_DCIS] = {"dcis", 2, KEDGE_POOL_DCIS_MAX},
     [KEDGE_POOL_SPARES] = {"spares", 0, KEDGE_POOL_DCIS_MAX},
     [KEDGE_POOL_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, KEDGE_POOL_AHEAD_MAX},
+    [KEDGE_POOL_CONNECTIONS] = {"connections", 1, KEDGE_POOL_CONNECTIONS_MAX},
+    [KEDGE_POOL_RESPONDERS] = {"responders", 1, KEDGE_POOL_RESPONDERS_MAX},
 };
 
 const char *kedge_pool_number_name(enum kedge_pool_number number)

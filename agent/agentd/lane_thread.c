@@ -117,7 +117,7 @@ static int make_lane(struct pool *p)
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .rc = d->rc,
-        .max_links = (uint32_t)c->connections,
+        .max_links = p->stock.connections,
         .spin_ns = c->spin_ns,
         .guess_budget = GUESS_BUDGET,
         .suspect_queue = SUSPECT_QUEUE,

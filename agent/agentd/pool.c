@@ -192,8 +192,8 @@ static int open_device(struct pool *p, struct kedge_errbuf *err)
     if (status == 0 || !stock_is_said(p))
         return status;
     kedge_log(KEDGE_LOG_ERROR, "the device cannot be opened as the pool is set: as the file says",
-              "pool=%s dcis=%u spares=%u error=\"%s\"", p->name, p->stock.dcis, p->stock.spares,
-              err->text);
+              "pool=%s dcis=%u spares=%u connections=%u responders=%u error=\"%s\"", p->name,
+              p->stock.dcis, p->stock.spares, p->stock.connections, p->stock.responders, err->text);
     device_close(p);
     stock_own(p);
     return device_open(p, err);

@@ -322,17 +322,18 @@ void leases_stop(struct pool *p);
 enum { POOL_SECONDS = 60 };
 
 struct stock {
-    struct agentd_pool said;      /* by metaservers; its name is empty if they say nothing */
-    uint32_t sessions, arenas;    /* that are to be kept ready now */
-    uint32_t dcis;                /* of this start */
-    uint32_t spares;              /* that there are */
-    bool sparing;                 /* one more or less is under way */
-    int spare_status;             /* of the last one */
-    uint64_t spare_ns;            /* after which the next one is tried */
-    uint32_t taken[POOL_SECONDS]; /* workers that came in each second of the last minute: */
-    uint64_t second;              /* the last of which this is */
-    uint32_t demand;              /* the most of them */
-    char why[240];                /* what is not in force of what is said; empty: all is */
+    struct agentd_pool said;          /* by metaservers; its name is empty if they say nothing */
+    uint32_t sessions, arenas;        /* that are to be kept ready now */
+    uint32_t dcis;                    /* of this start */
+    uint32_t connections, responders; /* likewise; rc */
+    uint32_t spares;                  /* that there are */
+    bool sparing;                     /* one more or less is under way */
+    int spare_status;                 /* of the last one */
+    uint64_t spare_ns;                /* after which the next one is tried */
+    uint32_t taken[POOL_SECONDS];     /* workers that came in each second of the last minute: */
+    uint64_t second;                  /* the last of which this is */
+    uint32_t demand;                  /* the most of them */
+    char why[240];                    /* what is not in force of what is said; empty: all is */
 };
 
 /* Before the device is opened: what is said, for the own pool when the agent ended. */

@@ -132,8 +132,8 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
     struct kedge_connector_config config = {
         .pool = p->number,
         .incarnation = p->incarnation,
-        .initiators = (uint32_t)(c->connections + c->queue_pairs_ahead),
-        .responders = (uint32_t)c->responders,
+        .initiators = (uint32_t)(p->stock.connections + c->queue_pairs_ahead),
+        .responders = p->stock.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
         .wanted = MAX_FLOWS,
         .handshakes = HANDSHAKES,
@@ -160,7 +160,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
 static uint64_t queue_pairs(const struct pool *p, bool rc)
 {
     const struct agentd_config *c = p->config;
-    return rc ? c->connections + c->queue_pairs_ahead + 2 * c->metaservers
+    return rc ? p->stock.connections + c->queue_pairs_ahead + 2 * c->metaservers
               : (uint64_t)p->stock.dcis + p->stock.spares + 1;
 }
 

@@ -285,6 +285,8 @@ static const struct {
     [AGENTD_DCIS] = {"dcis", 2, 32},
     [AGENTD_SPARES] = {"spares", 0, 32},
     [AGENTD_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, 1024},
+    [AGENTD_CONNECTIONS] = {"connections", 1, 8192},
+    [AGENTD_RESPONDERS] = {"responders", 1, 65536},
 };
 
 const char *agentd_pool_number_name(enum agentd_pool_number number)
@@ -295,9 +297,9 @@ const char *agentd_pool_number_name(enum agentd_pool_number number)
 static const struct agentd_pool nothing_said = {
     .grace_ms = AGENTD_NEVER,
     .number = {AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
-               AGENTD_UNSAID},
+               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID},
 };
-_Static_assert(AGENTD_POOL_NUMBERS == 6, "each is unsaid above");
+_Static_assert(AGENTD_POOL_NUMBERS == 8, "each is unsaid above");
 
 /* A number from min to max; one that is not there leaves *out as it is. */
 static int pool_number(const json_t *object, const struct agentd_pool *p, const char *key,

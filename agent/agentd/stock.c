@@ -112,17 +112,20 @@ static void explain(struct pool *p)
 {
     struct stock *k = &p->stock;
     const struct agentd_config *c = p->config;
-    const uint64_t pairs = c->connections + c->queue_pairs_ahead;
+    const uint64_t pairs = k->connections + c->queue_pairs_ahead;
     char text[160];
     k->why[0] = '\0';
     explain_lease(p);
     if (!p->device.rc) {
         look_at_start(p, AGENTD_DCIS, c->dcis, k->dcis);
         explain_spares(p);
-    } else if (said_or(k, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
+    } else {
+        look_at_start(p, AGENTD_CONNECTIONS, c->connections, k->connections);
+        look_at_start(p, AGENTD_RESPONDERS, c->responders, k->responders);
+    }
+    if (p->device.rc && said_or(k, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,
-                 "queue_pairs_ahead is more than the %llu that there can be (raise connections in "
-                 "[pool] of the agent)",
+                 "queue_pairs_ahead is more than the %llu that there can be (raise connections)",
                  (unsigned long long)pairs);
         add_why(k, text);
     }
@@ -145,18 +148,26 @@ void stock_init(struct pool *p, const struct agentd_pool *said)
     k->said = *said;
     k->dcis = said_or(k, AGENTD_DCIS, p->config->dcis);
     k->spares = said_or(k, AGENTD_SPARES, p->config->spares);
+    k->connections = said_or(k, AGENTD_CONNECTIONS, p->config->connections);
+    k->responders = said_or(k, AGENTD_RESPONDERS, p->config->responders);
     aim(p);
 }
 
 bool stock_is_said(const struct pool *p)
 {
-    return p->stock.dcis != p->config->dcis || p->stock.spares != p->config->spares;
+    const struct agentd_config *c = p->config;
+    const struct stock *k = &p->stock;
+    return k->dcis != c->dcis || k->spares != c->spares || k->connections != c->connections ||
+           k->responders != c->responders;
 }
 
 void stock_own(struct pool *p)
 {
-    p->stock.dcis = p->config->dcis;
-    p->stock.spares = p->config->spares;
+    const struct agentd_config *c = p->config;
+    p->stock.dcis = (uint32_t)c->dcis;
+    p->stock.spares = (uint32_t)c->spares;
+    p->stock.connections = (uint32_t)c->connections;
+    p->stock.responders = (uint32_t)c->responders;
 }
 
 void stock_apply(struct pool *p, const struct agentd_pool *said)
@@ -224,8 +235,10 @@ void stock_status(const struct pool *p, struct kedge_text *t)
 {
     const struct stock *k = &p->stock;
     const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
-    kedge_text_printf(t, "\"dcis\":%u,\"spares\":%u,\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
-                      k->dcis, k->spares, k->sessions, k->arenas);
+    kedge_text_printf(t,
+                      "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
+                      "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
+                      k->dcis, k->spares, k->connections, k->responders, k->sessions, k->arenas);
     if (most == AGENTD_UNSAID)
         kedge_text_printf(t, "\"ahead_max\":null,");
     else

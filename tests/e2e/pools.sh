@@ -94,7 +94,8 @@ else
     is true "queue pairs are made ahead" '.connections.initiators_ready >= 20 and .connections.responders_ready >= 20'
     ctl pool set default queue_pairs_ahead=1000
     says true "what there is no room for is said" '.applied.why | contains("queue_pairs_ahead is more than the 72")'
-    ctl pool set default queue_pairs_ahead=20
+    ctl pool set default queue_pairs_ahead=20 connections=21 responders=40
+    says true "what needs a restart is said" '.applied.why | contains("connections 21 needs a restart of the agent (64 in force); responders 40 needs")'
     wanted='[5,6,8,2,""]'
 fi
 kill -KILL "${pids[metad]}"
@@ -103,6 +104,7 @@ kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
 is "$wanted" "all of it is after a restart without any metaserver" '.pool | [.sessions_ahead, .arenas_ahead, .dcis, .spares, .why]'
+[[ $transport == dc ]] || is '[21,40]' "and so many connections" '.pool | [.connections, .responders]'
 is '[5,6]' "and so much is ready" "$ready"
 metad_configure
 daemon_start metad kedge-metad || fail "the metaserver does not start again"

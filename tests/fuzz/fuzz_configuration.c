@@ -28,7 +28,7 @@ static void check_pools(const struct agentd_settings *s)
             KEDGE_ASSERT(strcmp(s->pool[k].name, p->name) != 0 &&
                          (p->id == 0 || s->pool[k].id != p->id));
         for (int k = 0; k < AGENTD_POOL_NUMBERS; k++)
-            KEDGE_ASSERT(p->number[k] == AGENTD_UNSAID || p->number[k] <= 1024);
+            KEDGE_ASSERT(p->number[k] == AGENTD_UNSAID || p->number[k] <= 65536);
     }
 }
 

@@ -34,6 +34,8 @@ enum {
     KEDGE_POOL_NAME_MAX = 31,
     KEDGE_POOL_AHEAD_MAX = 1024, /* of sessions, arenas and queue pairs; as the agent's settings */
     KEDGE_POOL_DCIS_MAX = 32,
+    KEDGE_POOL_CONNECTIONS_MAX = 8192,
+    KEDGE_POOL_RESPONDERS_MAX = 65536,
     KEDGE_POOL_TENANTS = KEDGE_TENANTS_MAX, /* of one pool */
     KEDGE_POOL_LEASE_MIN_MS = 10,
     KEDGE_POOL_LEASE_MAX_MS = 3600000,
@@ -124,6 +126,8 @@ enum kedge_pool_number {
     KEDGE_POOL_DCIS,
     KEDGE_POOL_SPARES,
     KEDGE_POOL_QUEUE_PAIRS_AHEAD,
+    KEDGE_POOL_CONNECTIONS,
+    KEDGE_POOL_RESPONDERS,
     KEDGE_POOL_NUMBERS
 };
 #define KEDGE_POOL_UNSAID UINT32_MAX /* each node's own settings say it */

@@ -109,9 +109,9 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(s.value[1], "web,batch");
     ck_assert_str_eq(s.value[2], "513");
     ck_assert_str_eq(s.value[3], "-");
-    ck_assert_str_eq(s.value[8], "0");
-    ck_assert_str_eq(s.value[9], "50");
-    ck_assert_str_eq(s.value[10], "-");
+    ck_assert_str_eq(s.value[10], "0");
+    ck_assert_str_eq(s.value[11], "50");
+    ck_assert_str_eq(s.value[12], "-");
     ctl_setting_fini(&s);
     kedge_text_fini(&out);
 }

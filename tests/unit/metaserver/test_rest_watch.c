@@ -287,6 +287,7 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
                  i == 0 ? ""
                         : ",\"sessions_ahead\":1024,\"arenas_ahead\":1024,\"ahead_max\":1024,"
                           "\"dcis\":32,\"spares\":32,\"queue_pairs_ahead\":1024,"
+                          "\"connections\":8192,\"responders\":65536,"
                           "\"mr_lease_ms\":3600000,\"grace_ms\":9007199254,\"tenants\":[",
                  i == 0 ? "" : names, i == 0 ? "" : "]");
         snprintf(path, sizeof path, i == 0 ? "/v1/nodes/n1/settings" : "/v1/pools/%031d", i);

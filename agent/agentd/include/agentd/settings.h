@@ -53,6 +53,8 @@ enum agentd_pool_number {
     AGENTD_DCIS,
     AGENTD_SPARES,
     AGENTD_QUEUE_PAIRS_AHEAD,
+    AGENTD_CONNECTIONS,
+    AGENTD_RESPONDERS,
     AGENTD_POOL_NUMBERS
 };
 #define AGENTD_UNSAID UINT32_MAX /* the agent's own settings say it */
