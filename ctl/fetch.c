@@ -57,17 +57,19 @@ static int check_socket(const char *path, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL,
                          "the path of the metaserver's socket has at most %d characters",
                          PATH_BYTES - 1);
-    if (access(path, F_OK) != 0)
-        return kedge_err(err, -ECONNREFUSED,
-                         "there is no metaserver at %.150s: %s (start kedge-metad, or name its "
-                         "admin_socket with --server unix:PATH)",
-                         path, strerror(errno));
-    if (access(path, W_OK) != 0)
+    if (access(path, W_OK) == 0)
+        return 0;
+    if (errno == EACCES)
         return kedge_err(err, -EACCES,
-                         "the metaserver's socket %.150s is not for this user: run rdmactl as the "
-                         "metaserver's user, or as root",
+                         "the metaserver's socket %.150s is not for this user: run rdmactl as root "
+                         "(sudo) or as the metaserver's user; or with a token: --server URL "
+                         "--token-file FILE, KEDGE_SERVER and KEDGE_TOKEN_FILE, or rdmactl context "
+                         "set",
                          path);
-    return 0;
+    return kedge_err(err, -ECONNREFUSED,
+                     "there is no metaserver at %.150s: %s (start kedge-metad, or say where it is: "
+                     "--server URL or unix:PATH, KEDGE_SERVER, or rdmactl context set)",
+                     path, strerror(errno));
 }
 
 /* Of a file that a context names, so that nobody looks at it each time. */

@@ -26,7 +26,7 @@ int ctl_server_check(const char *of, const char *server, struct kedge_errbuf *er
         strncmp(server, "unix:/", 6) == 0)
         return 0;
     return kedge_err(err, -EINVAL,
-                     "%s must be a URL such as " CTL_DEFAULT_SERVER ", or unix:PATH, not \"%.60s\"",
+                     "%s must be a URL such as http://127.0.0.1:7480, or unix:PATH, not \"%.60s\"",
                      of, server);
 }
 

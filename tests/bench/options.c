@@ -52,7 +52,7 @@ static const char help[] =
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
     "  --peer-socket PATH        the agent of the target (the same)\n"
     "  --admin-socket PATH       storm: that agent's for its operator, which says what it did\n"
-    "  --server URL              a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
+    "  --server URL|unix:PATH    a metaserver, for connect --uncached ($KEDGE_SERVER)\n"
     "  --bin DIRECTORY           where --local finds the daemons (beside kedge-perf)\n"
     "  --device NAME             verbs-connect: the RDMA device (the first)\n"
     "  --gid GID                 verbs-connect: of the program (the device's first)\n"
@@ -346,7 +346,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
 {
     const char *server = getenv("KEDGE_SERVER");
     struct perf_options o = {
-        .dead = 4, .silent = 4, .server = server != NULL ? server : "http://127.0.0.1:7480"};
+        .dead = 4, .silent = 4, .server = server != NULL ? server : "unix:/run/kedge/metad.sock"};
     bool cached = false, uncached = false;
     int c, status = 0;
     while (status == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1)

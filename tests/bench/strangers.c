@@ -19,20 +19,29 @@ void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t 
         gid[8 + i] = (uint8_t)((number + 1) >> (56 - 8 * i));
 }
 
+/* "unix:PATH" is the metaserver's admin socket. */
+static const char *socket_of(const struct perf_options *o)
+{
+    return strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
+}
+
 static void node_url(const struct perf_options *o, const struct perf_strangers *s, uint64_t node,
                      char *url, size_t size)
 {
     char hex[17];
     kedge_hex_encode(s->prefix + 1, 7, hex);
-    snprintf(url, size, "%s/v1/nodes/perf-%s-%llu", o->server, hex, (unsigned long long)node);
+    snprintf(url, size, "%s/v1/nodes/perf-%s-%llu",
+             socket_of(o) != NULL ? "http://localhost" : o->server, hex, (unsigned long long)node);
 }
 
-static int call(const char *method, const char *url, const char *body, struct kedge_errbuf *err)
+static int call(const struct perf_options *o, const char *method, const char *url, const char *body,
+                struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     struct kedge_http_call http = {
         .method = method,
         .url = url,
+        .unix_path = socket_of(o),
         .token_file = getenv("KEDGE_TOKEN_FILE"), /* of the scope admin: it speaks for nodes */
         .body = body,
         .body_length = body != NULL ? strlen(body) : 0};
@@ -72,7 +81,7 @@ int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
         }
         kedge_text_printf(&body, "]}");
         node_url(o, s, first / PER_NODE, url, sizeof url);
-        status = call("PUT", url, kedge_text_str(&body), err);
+        status = call(o, "PUT", url, kedge_text_str(&body), err);
         if (status == 0)
             s->registered++;
     }
@@ -87,7 +96,7 @@ void perf_strangers_remove(const struct perf_options *o, struct perf_strangers *
     char url[256];
     for (uint64_t i = 0; i < s->registered; i++) {
         node_url(o, s, i, url, sizeof url);
-        (void)call("DELETE", url, NULL, NULL);
+        (void)call(o, "DELETE", url, NULL, NULL);
     }
     s->registered = 0;
 }

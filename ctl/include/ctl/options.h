@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "ctl/contexts.h"
 
-#define CTL_DEFAULT_SERVER       "http://127.0.0.1:7480"
+/* kedge-metad's admin socket, where root and its user need no token. */
+#define CTL_DEFAULT_SERVER       "unix:/run/kedge/metad.sock"
 #define CTL_DEFAULT_AGENT_SOCKET "/run/kedge/agent-admin.sock"
 
 #define CTL_DEFAULT_CONFIG "/etc/kedge/agent.conf" /* of the agent, for doctor */
