@@ -30,8 +30,8 @@ static const struct option options[] = {
      "address and port of the REST interface; port 0: any; empty: none"},
     {"metaserver", "admin_socket", TEXT, AT(admin_socket), 0, 0, "/run/kedge/metad.sock",
      "Unix socket with the same interface, for root and this user; empty: none"},
-    {"metaserver", "access", ACCESS, AT(access), 0, 0, "auto",
-     "tokens: each request has to show one; open: none need; auto: open, on loopback alone"},
+    {"metaserver", "access", ACCESS, AT(tokens_needed), 0, 0, "tokens",
+     "tokens: each request has to show one; open: who reaches the port may do everything"},
     {"metaserver", "data_dir", TEXT, AT(data_dir), 0, 0, "/var/lib/kedge-metad",
      "directory of the store; it must exist"},
     {"metaserver", "max_endpoints", COUNT, AT(max_endpoints), 1, 1 << 24, "16384",
@@ -77,12 +77,27 @@ static const struct option *find(const char *section, const char *key)
     return NULL;
 }
 
+/* "auto" was open on a loopback address, where workers are too: whoever relied on it has to choose,
+ * and is told what it was. */
+static int set_access(struct kedge_metad_config *config, const char *value,
+                      struct kedge_errbuf *must)
+{
+    const bool tokens = strcmp(value, "tokens") == 0;
+    if (!tokens && strcmp(value, "open") != 0)
+        return kedge_err(must, -EINVAL, "must be tokens or open%s",
+                         strcmp(value, "auto") != 0
+                             ? ""
+                             : " (open is what auto was on loopback: every process that reaches "
+                               "the port may do everything)");
+    config->tokens_needed = tokens;
+    return 0;
+}
+
 /* 0, or -EINVAL and what the value must be. */
 static int set(struct kedge_metad_config *config, const struct option *o, const char *value,
                struct kedge_errbuf *must)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
-    static const char *const accesses[] = {"auto", "open", "tokens"};
     void *at = (char *)config + o->offset;
     bool known = false;
     switch (o->type) {
@@ -94,12 +109,7 @@ static int set(struct kedge_metad_config *config, const struct option *o, const 
         memcpy(at, value, strlen(value) + 1);
         return 0;
     case ACCESS:
-        for (size_t i = 0; i < 3; i++)
-            known |= strcmp(accesses[i], value) == 0;
-        if (!known)
-            return kedge_err(must, -EINVAL, "must be auto, open or tokens");
-        memcpy(at, value, strlen(value) + 1);
-        return 0;
+        return set_access(config, value, must);
     case TEXT:
         if (strlen(value) >= KEDGE_METAD_TEXT)
             return kedge_err(must, -EINVAL, "has at most %d characters", KEDGE_METAD_TEXT - 1);
@@ -146,39 +156,6 @@ static int take(void *user, const char *section, const char *key, const char *va
     return 0;
 }
 
-/* Whether an address of `listen` is for processes of other hosts too. What is no address at all is
- * left to whoever listens. */
-static bool is_reached_from_afar(const char *listen)
-{
-    static const uint8_t loopback[16] = {[15] = 1}, mapped[13] = {[10] = 0xff, 0xff, 127};
-    char host[KEDGE_METAD_TEXT];
-    uint8_t address[16];
-    bool bracketed = listen[0] == '[';
-    const char *colon = strrchr(listen, ':');
-    if (colon == NULL)
-        return false;
-    snprintf(host, sizeof host, "%.*s", (int)(colon - listen), listen);
-    if (bracketed && colon[-1] == ']')
-        host[strlen(host) - 1] = '\0';
-    if (kedge_gid_parse(host + bracketed, address) != 0)
-        return false;
-    return memcmp(address, loopback, sizeof loopback) != 0 &&
-           memcmp(address, mapped, sizeof mapped) != 0;
-}
-
-/* Who relies on the default should not be open to a network unawares. */
-static int decide_access(struct kedge_metad_config *c, const char *path, struct kedge_errbuf *err)
-{
-    c->tokens_needed = strcmp(c->access, "tokens") == 0;
-    if (strcmp(c->access, "auto") != 0 || !is_reached_from_afar(c->listen))
-        return 0;
-    return kedge_err(err, -EINVAL,
-                     "%.100s: listen = %.60s is reached from other hosts: say access = tokens "
-                     "(`rdmactl token create` makes them), or access = open if nobody but agents "
-                     "and operators can reach it",
-                     path, c->listen);
-}
-
 int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
                           struct kedge_errbuf *err)
 {
@@ -193,7 +170,7 @@ int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
     if (status == 0 && out->listen[0] == '\0' && out->admin_socket[0] == '\0')
         return kedge_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
                          path);
-    return status == 0 ? decide_access(out, path, err) : status;
+    return status;
 }
 
 void kedge_metad_config_help(FILE *out)

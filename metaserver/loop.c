@@ -272,6 +272,19 @@ static void say_first_token(const struct metad *m, const struct kedge_metad_conf
                   "access=tokens");
 }
 
+/* A choice, and one that is easily forgotten. Who comes by the admin socket may all in any case. */
+static void say_open(const struct kedge_metad_config *config)
+{
+    if (config->tokens_needed || config->listen[0] == '\0')
+        return;
+    kedge_log(
+        KEDGE_LOG_WARN,
+        "whoever reaches the port may register nodes, change settings, cordon nodes and revoke "
+        "leases without a token, workers of this host included: say access = tokens where "
+        "they are not trusted",
+        "access=open listen=\"%s\"", config->listen);
+}
+
 static void say_ready(const struct metad *m, const struct kedge_metad_config *config)
 {
     uint16_t port = kedge_http_server_port(m->server);
@@ -282,6 +295,7 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
     kedge_log(KEDGE_LOG_INFO, "ready", "port=%u admin_socket=\"%s\" access=%s nodes=%u", port,
               config->admin_socket, config->tokens_needed ? "tokens" : "open", count.nodes);
     say_first_token(m, config);
+    say_open(config);
     snprintf(status, sizeof status, "port %u, access %s", port,
              config->tokens_needed ? "tokens" : "open");
     kedge_notify_ready(status);

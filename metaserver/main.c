@@ -79,6 +79,7 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
         return kedge_err(err, -ENOMEM, "out of memory: lower events");
     service->max_watches = (uint32_t)config->max_watches;
     service->tokens_needed = config->tokens_needed;
+    service->admin_socket = config->admin_socket;
     service->endpoint = kedge_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
     return 0;

@@ -129,16 +129,36 @@ static const struct route *find(struct call *c, struct ids *ids)
     return NULL;
 }
 
-static void refuse_unknown(struct call *c)
+/* How who has no token gets one: by the admin socket, where none is needed. Of agents, whose log
+ * has room for little more, with the words that it takes. */
+static void explain_token(const struct call *c, const struct route *route, char *out, size_t size)
 {
+    const char *socket = c->s->admin_socket;
+    const bool agents = route->agent == KEDGE_AGENT_OWN && route->need == KEDGE_NEED_ADMIN;
+    char create[320], server[128] = "";
+    if (socket != NULL && socket[0] != '\0')
+        snprintf(server, sizeof server, "--server unix:%.108s ", socket);
+    if (agents && kedge_json_is_id(c->id))
+        snprintf(create, sizeof create, "%.63s scope=agent node=%.63s gids=GID", c->id, c->id);
+    else
+        snprintf(create, sizeof create, "NAME scope=%s", kedge_need_name(route->need));
+    snprintf(out, size,
+             "show a token (%s); on the metaserver's host `rdmactl %stoken create %s` makes one",
+             agents ? "the agent's token_file"
+                    : "Authorization: Bearer TOKEN; --token-file of rdmactl",
+             server, create);
+}
+
+static void refuse_unknown(struct call *c, const struct route *route)
+{
+    char how[512];
     uint32_t suppressed;
     bool wrong = c->caller.kind == KEDGE_CALLER_WRONG;
     snprintf(c->answer->authenticate, sizeof c->answer->authenticate, "Bearer realm=\"kedge\"%s",
              wrong ? ", error=\"invalid_token\"" : "");
-    rest_problem(c, REST_NO_VALID_TOKEN,
-                 wrong ? c->caller.why
-                       : "show a token (Authorization: Bearer TOKEN; token_file of agents, "
-                         "--token-file of rdmactl): `rdmactl token create` makes one");
+    if (!wrong)
+        explain_token(c, route, how, sizeof how);
+    rest_problem(c, REST_NO_VALID_TOKEN, wrong ? c->caller.why : how);
     if (kedge_log_allow(&c->s->access_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "a request without a valid token was refused",
                   "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
@@ -157,7 +177,7 @@ static bool may(struct call *c, const struct route *route)
         rest_forbidden(c, kedge_need_name(route->need), &fault);
         return false;
     default:
-        refuse_unknown(c);
+        refuse_unknown(c, route);
         return false;
     }
 }

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Starts and stops a metaserver and agents of one host, in directories of their own. Sourced by ops/quickstart and
-# tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, and $agents (how many).
+# tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, $agents (how many), and $access: open (as most
+# tests have it), or tokens, which the agents are given then.
 #
-# Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, ${pids[metad|a|b|...]}.
+# Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, $admin (the metaserver's admin
+# socket, as rdmactl's --server), ${pids[metad|a|b|...]}.
 #
 # Environment: KEDGE_TEST_PROVIDER (soft, on a device of its own; verbs: on an RDMA device), KEDGE_TEST_TRANSPORT
 # (auto, dc or rc: what agents are told); for verbs KEDGE_TEST_DEVICE (the first that does) and KEDGE_TEST_GIDS: GIDs
 # of it, separated by blanks, for the metaserver first and then for each agent.
-agents=${agents:-2}
+agents=${agents:-2} access=${access:-open}
 provider=${KEDGE_TEST_PROVIDER:-soft} transport=${KEDGE_TEST_TRANSPORT:-auto}
 read -ra gids <<<"${KEDGE_TEST_GIDS:-}"
+# A token is of certain GIDs, and soft gives others with each start unless it is told.
+[[ $provider != soft || $access != tokens ]] || gids=(fd00::{0..8})
 declare -A pids=()
 export KEDGE_CONTEXT=none # what this user's rdmactl is set to is no part of it
 names=(a b c d e f g h)
@@ -32,7 +36,7 @@ daemon_start() { # name program
 # The lines of [fabric]. The number says which of the GIDs: 0 is the metaserver's, agents follow.
 fabric_settings() { # number
     printf '%s\n' "[fabric]" "provider = $provider" "device = $device"
-    [[ $provider != soft ]] || return 0
+    [[ $provider != soft || -n ${gids[$1]-} ]] || return 0
     [[ -n ${gids[$1]-} ]] || { echo "KEDGE_TEST_GIDS has no GID number $1" >&2; return 1; }
     echo "gid = ${gids[$1]}"
 }
@@ -42,15 +46,29 @@ metad_configure() {
 [metaserver]
 listen = 127.0.0.1:${port:-0}
 admin_socket = $work/metad.sock
+access = $access
 data_dir = $work/metad
 ${more_metad:-}
 $(fabric_settings 0)
 END
 }
 
+agent_number_of() { # name: which of the GIDs is its own
+    local before=${names[*]}
+    before=${before%%"$1"*}
+    echo $((${#before} / 2 + 1))
+}
+
+# What the agent shows to the metaserver, made where nobody has to show anything.
+agent_token() { # name
+    local gid=${gids[$(agent_number_of "$1")]}
+    (umask 077 && "$bin/rdmactl" --server "$admin" token create "node-$1" scope=agent "node=node-$1" "gids=$gid" -o json |
+        jq -er .secret >"$work/$1.token")
+}
+
 agent_configure() { # name; more lines of [pool] as arguments
     local name=$1 number; shift
-    number=${names[*]}; number=${number%%"$name"*}; number=$((${#number} / 2 + 1))
+    number=$(agent_number_of "$name")
     cat >"$work/$name.conf" <<END
 [agent]
 node = node-$name
@@ -58,6 +76,7 @@ socket = $work/$name.sock
 admin_socket = $work/$name.admin
 state_dir = $work/state-$name
 metaservers = $url
+$([[ $access == open ]] || echo "token_file = $work/$name.token")
 $(fabric_settings $number)
 $([[ $transport == auto ]] || echo "transport = $transport")
 ${more_fabric:-}
@@ -72,8 +91,10 @@ END
 
 # The readiness of an agent is more than a line: it has registered.
 agent_wait() { # name
+    local at=$url
+    [[ $access == open ]] || at=$admin
     for _ in $(seq 1200); do
-        ! "$bin/rdmactl" --server "$url" node get "node-$1" 2>/dev/null | grep -q '^state *live' || return 0
+        ! "$bin/rdmactl" --server "$at" node get "node-$1" 2>/dev/null | grep -q '^state *live' || return 0
         sleep 0.05
     done
     echo "the agent of node-$1 did not register: $(tail -n 3 "$work/$1.log")" >&2
@@ -94,10 +115,11 @@ cluster_start() {
     metad_configure
     daemon_start metad kedge-metad || return 1
     port=$(sed -n 's/.*ready, port //p' "$work/metad.out")
-    url=http://127.0.0.1:$port
+    url=http://127.0.0.1:$port admin=unix:$work/metad.sock
     for name in "${names[@]:0:agents}"; do
         mkdir -m 0700 "$work/state-$name"
         agent_configure "$name"
+        [[ $access == open ]] || agent_token "$name" || return 1
         daemon_start "$name" kedge-agentd || return 1
     done
     for name in "${names[@]:0:agents}"; do agent_wait "$name" || return 1; done

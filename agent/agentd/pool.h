@@ -158,7 +158,7 @@ struct registration {
     uint64_t lease_ms, backoff_ms;
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
-    char why[160];      /* of the last failure; empty once registered */
+    char why[320];      /* of the last failure; empty once registered */
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */
     uint64_t told, tell_ns;
     struct kedge_log_limit log;

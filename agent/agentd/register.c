@@ -288,7 +288,7 @@ static bool is_outrun(struct registration *r, const json_t *problem, const char 
 
 static void refused(struct registration *r, const struct kedge_http_answer *answer)
 {
-    char why[160];
+    char why[sizeof r->why];
     if (answer->status < 0) {
         lost(r, answer->why);
         return;

@@ -94,7 +94,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (which == 0)
         snprintf(text, sizeof text,
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
-                 "admin_socket = %s/metad.sock\nclient_rate = 0\n"
+                 "admin_socket = %s/metad.sock\naccess = open\nclient_rate = 0\n"
                  "max_endpoints = %llu\n[fabric]\nprovider = soft\ndevice = %s\n",
                  l->work, l->work, strangers + 16384, l->device);
     else

@@ -162,9 +162,13 @@ stop
 configure "access = open" "node_lease = 1h" "max_watches = 64"
 start
 everyone 0
+grep -q 'warn kedge-metad: whoever reaches the port may .*workers of this host included.*access=open' "$work/stderr" ||
+    fail "it does not warn that it is open"
+ok "one that is open says what that means: $(sed -n 's/.*warn kedge-metad: \(whoever.*\)/\1/p' "$work/stderr")"
 stop
 access=tokens callers=(none wrong basic expired worker reader operator other own admin)
-configure "access = tokens" "node_lease = 1h" "max_watches = 64"
+configure "node_lease = 1h" "max_watches = 64"
+sed -i '/^access = /d' "$work/metad.conf" # tokens are the default, on loopback too
 start
 ask -X PUT -H 'Content-Type: application/json' --data-binary '{"uids":[]}' "${admin[@]}" /v1/tenants/crowd
 token worker '{"scope":"worker","tenant":"crowd"}'
@@ -253,7 +257,8 @@ ok "each of $round tokens outlives kill -9"
 # rdmactl and an agent.
 ctl() { timeout 60 "$rdmactl" --server "unix:$work/metad.sock" "$@"; }
 "$rdmactl" --server "$url" node list >"$work/out" 2>&1 && fail "rdmactl needs no token"
-[[ $(cat "$work/out") == *401*token* ]] || fail "rdmactl says: $(cat "$work/out")"
+[[ $(cat "$work/out") == *401*"rdmactl --server unix:$work/metad.sock token create NAME scope=reader"* ]] ||
+    fail "rdmactl says: $(cat "$work/out")"
 ok "rdmactl without a token: $(cat "$work/out")"
 ctl token create me scope=operator expires=1d -o json | jq -r .secret >"$work/me"
 "$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null || fail "--token-file"
@@ -297,11 +302,16 @@ END
 "$agentd" --config "$work/agent.conf" --check-config 2>"$work/out" && fail "a missing token file is not noticed"
 grep -q 'agent.token cannot be read: No such file' "$work/out" || fail "$(cat "$work/out")"
 ok "an agent without its token says: $(cat "$work/out")"
-cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
-: >"$work/agent.log"
-"$agentd" --config "$work/agent.conf" >"$work/agent.out" 2>"$work/agent.log" &
-agent=$!
-trap 'kill -KILL $agent 2>/dev/null || true; cleanup' EXIT
+agent_start() {
+    : >"$work/agent.log"
+    "$agentd" --config "$work/agent.conf" >"$work/agent.out" 2>"$work/agent.log" &
+    agent=$!
+    trap 'kill -KILL $agent 2>/dev/null || true; cleanup' EXIT
+}
+agent_stop() {
+    kill -TERM "$agent"
+    wait "$agent" || fail "the agent ended with $?"
+}
 until_log() { # pattern
     for _ in $(seq 600); do
         ! grep -qE "$1" "$work/agent.log" || return 0
@@ -310,6 +320,14 @@ until_log() { # pattern
     done
     fail "the agent does not log \"$1\": $(tail -n 5 "$work/agent.log")"
 }
+sed -i '/^token_file = /d' "$work/agent.conf"
+agent_start
+until_log "not registered.*401: show a token .*token_file.*rdmactl --server unix:$work/metad.sock token create worker-1 scope=agent node=worker-1 gids=GID"
+ok "an agent that is told of no token file says what it needs, and how to get it: $(sed -n 's/.*why="\([^"]*\)".*/\1/p' "$work/agent.log" | head -n 1)"
+agent_stop
+sed -i "s|^metaservers = .*|&\ntoken_file = $work/agent.token|" "$work/agent.conf"
+cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
+agent_start
 until_log 'not registered.*403.*agent for node worker-1'
 ok "an agent with another node's token is refused, and says which it needs"
 ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/new" &&
@@ -348,8 +366,7 @@ endpoints 2
 ctl pool delete extra >/dev/null
 endpoints 1
 ok "a pool that it made while it had no token is told later, and so is that one's end"
-kill -TERM "$agent"
-wait "$agent" || fail "the agent ended with $?"
+agent_stop
 ask "${admin[@]}" /v1/nodes/worker-1
 expect 404 "and removes its node with it when it ends"
 ! grep -qF -e "$(cut -d_ -f3- "$work/agent.token")" "$work/agent.log" "$work/stderr" || fail "a log holds the token"

@@ -11,7 +11,7 @@ start
 # A second metaserver, which the third agent follows; that agent is registered with the first one too.
 mkdir -m 0700 "$work/other" "$work/state-c"
 {
-    printf '%s\n' "[metaserver]" "listen = 127.0.0.1:0" "data_dir = $work/other" "admin_socket = $work/other.sock"
+    printf '%s\n' "[metaserver]" "listen = 127.0.0.1:0" "data_dir = $work/other" "admin_socket = $work/other.sock" "access = open"
     fabric_settings 4
 } >"$work/other.conf"
 daemon_start other kedge-metad || fail "the second metaserver did not start"

@@ -32,7 +32,7 @@ fail() {
     exit 1
 }
 
-# Writes the configuration: extra lines of [metaserver] as arguments.
+# Writes the configuration: extra lines of [metaserver] as arguments. It asks for no tokens unless these say so.
 configure() {
     mkdir -p "$work/data"
     {
@@ -41,6 +41,7 @@ configure() {
         echo "data_dir = ${data_dir:-$work/data}"
         echo "admin_socket = $work/metad.sock"
         printf '%s\n' "$@"
+        [[ "$*" == *"access ="* ]] || echo "access = open"
         echo "[fabric]"
         echo "provider = $provider"
         echo "device = $device"

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 KEDGE_TEST_RXE=rxe0 CK_FORK=no timeout 200 "$build/tests/unit_metaserver_readers"
 fail() { echo "FAILED: $*"; cat "$work/metad.err"; exit 1; }
 mkdir "$work/data"
-printf '%s\n' '[metaserver]' "data_dir = $work/data" "admin_socket = $work/metad.sock" 'connections = 256' '[fabric]' 'provider = verbs' \
+printf '%s\n' '[metaserver]' "data_dir = $work/data" "admin_socket = $work/metad.sock" 'access = open' 'connections = 256' '[fabric]' 'provider = verbs' \
     'device = rxe0' >"$work/metad.conf"
 "$build/bin/kedge-metad" --config "$work/metad.conf" >"$work/metad.out" 2>"$work/metad.err" & metad=$!
 for _ in $(seq 300); do grep -q ready "$work/metad.out" && break; sleep 0.1; done

@@ -133,7 +133,7 @@ lead() {
     local watch
     watch_pauses & watch=$!
     metad_configure
-    sed -i 's/^listen = .*/listen = 10.0.1.1:7480\naccess = open/' "$work/metad.conf"
+    sed -i 's/^listen = .*/listen = 10.0.1.1:7480/' "$work/metad.conf"
     mkdir -m 0700 "$work/metad"
     daemon_start metad kedge-metad || fail "the metaserver did not start"
     starts a

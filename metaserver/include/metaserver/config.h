@@ -16,8 +16,7 @@ struct kedge_metad_config {
     /* [metaserver] */
     char listen[KEDGE_METAD_TEXT];
     char admin_socket[KEDGE_METAD_TEXT];
-    char access[KEDGE_METAD_TEXT]; /* "auto", "open", "tokens" */
-    bool tokens_needed;            /* what follows from it */
+    bool tokens_needed; /* access: "tokens", or "open" */
     char data_dir[KEDGE_METAD_TEXT];
     char log_level[KEDGE_METAD_TEXT];
     uint64_t max_nodes, max_endpoints, connections, max_watches, events;

@@ -60,7 +60,8 @@ struct kedge_service {
     /* The watch with that token may have more: kedge_watch_next() will be called soon, but not
      * inside this. Needed as soon as there is a watch. */
     void (*wake)(void *token);
-    bool tokens_needed; /* else whoever shows none may all but give access away */
+    bool tokens_needed;       /* else whoever shows none may all but give access away */
+    const char *admin_socket; /* where the first token is made; borrowed; NULL or "": nowhere */
     uint32_t max_watches;
     uint32_t watch_count;
     LIST_HEAD(, kedge_watch) watches;

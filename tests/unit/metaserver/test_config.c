@@ -59,11 +59,11 @@ START_TEST(what_is_wrong_is_named_with_its_line)
         {"[metaserver]\nrubbish\n", ":2: "},
         {"[metaserver\n", ":1: "},
         {"[metaserver]\nlisten =\nadmin_socket =\n", "nobody could connect"},
-        {"[metaserver]\naccess = maybe\n", ":2: access must be auto, open or tokens"},
-        {"[metaserver]\nlisten = 10.0.0.7:7480\n", "say access = tokens"},
-        {"[metaserver]\nlisten = 0.0.0.0:0\naccess = auto\n", "say access = tokens"},
-        {"[metaserver]\nlisten = [::]:7480\n", "say access = tokens"},
-        {"[metaserver]\nlisten = [::ffff:1.2.3.4]:7480\n", "say access = tokens"},
+        {"[metaserver]\naccess = maybe\n", ":2: access must be tokens or open, not \"maybe\""},
+        {"[metaserver]\naccess =\n", ":2: access must be tokens or open, not \"\""},
+        {"[metaserver]\naccess = auto\n",
+         ":2: access must be tokens or open (open is what auto was on loopback: every process that "
+         "reaches the port may do everything), not \"auto\""},
     };
     struct kedge_metad_config c;
     struct kedge_errbuf err;
@@ -79,18 +79,19 @@ START_TEST(what_is_wrong_is_named_with_its_line)
 }
 END_TEST
 
-START_TEST(what_is_not_said_of_access_is_open_on_loopback_alone)
+START_TEST(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)
 {
     static const struct {
         const char *text;
         bool tokens_needed;
-    } cases[] = {{"", false},
-                 {"[metaserver]\nlisten =\n", false},
-                 {"[metaserver]\nlisten = 127.0.0.9:0\n", false},
-                 {"[metaserver]\nlisten = localhost:0\n", false},
-                 {"[metaserver]\nlisten = [::1]:0\naccess = auto\n", false},
-                 {"[metaserver]\nlisten = [::ffff:127.0.0.1]:0\n", false},
+    } cases[] = {{"", true},
+                 {"[metaserver]\nlisten =\n", true},
+                 {"[metaserver]\nlisten = 127.0.0.9:0\n", true},
+                 {"[metaserver]\nlisten = localhost:0\n", true},
+                 {"[metaserver]\nlisten = [::1]:0\n", true},
+                 {"[metaserver]\nlisten = 0.0.0.0:7480\n", true},
                  {"[metaserver]\naccess = tokens\n", true},
+                 {"[metaserver]\naccess = open\n", false},
                  {"[metaserver]\naccess = tokens\nlisten = 10.0.0.7:7480\n", true},
                  {"[metaserver]\naccess = open\nlisten = 10.0.0.7:7480\n", false}};
     struct kedge_metad_config c;
@@ -122,6 +123,6 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(settings_have_defaults_and_are_read)                                                         \
     T(what_is_wrong_is_named_with_its_line)                                                        \
-    T(what_is_not_said_of_access_is_open_on_loopback_alone)                                        \
+    T(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)                             \
     T(a_setting_may_be_as_long_as_it_can_be)
 KEDGE_CHECK_MAIN("metaserver config", TESTS)
