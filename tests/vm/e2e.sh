@@ -20,6 +20,7 @@ declare -A left_out=(
     [access]="$by_hand"
     [style]="it reads sources"
     [doctor]="its settings are those of soft, and it wants hosts without a device"
+    [first-host]="it looks at defaults, sockets and tokens; nothing of that depends on the device"
     [install]="it builds and installs; nothing of that depends on the device"
     [main-job-perf]="kedge-perf --local starts its servers on soft"
     [main-job-syscalls]="it counts a worker's system calls, which do not depend on the device"
