@@ -5,7 +5,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/commands.h"
@@ -14,7 +13,7 @@
 #include "ctl/nodes.h"
 #include "ctl/settings.h"
 
-enum { HEADER_BYTES = 64, LOOK_MS = 100 };
+enum { HEADER_BYTES = 64 };
 
 /* Whom a worker that is refused may ask, unless the operator says it. */
 static const char *reason_of(const struct ctl_options *o, char out[CTL_REASON_BYTES])
@@ -94,68 +93,38 @@ static int change(const struct ctl_options *o, const char *node_path, uint64_t *
     return status;
 }
 
-/* ---- drain --wait --------------------------------------------------------------------------- */
-
-static void say_left(const struct ctl_node *n, uint64_t *said)
-{
-    if (*said == n->sessions)
-        return;
-    *said = n->sessions;
-    printf("node %s: %" PRIu64 " worker%s left\n", n->id, n->sessions, n->sessions == 1 ? "" : "s");
-    fflush(stdout);
-}
-
-/* Until the agent says that it drains, and has no worker any more. */
-static int wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
-                            struct kedge_errbuf *err)
-{
-    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-    uint64_t said = UINT64_MAX;
-    for (;; nanosleep(&pause, NULL)) {
-        struct kedge_http_result result;
-        struct ctl_node node;
-        int status = ctl_fetch_server(o, path, &result, err);
-        if (status == -ENOENT)
-            return kedge_err(err, -ECONNRESET,
-                             "node %.70s is gone: its agent has ended, or was removed", o->id);
-        if (status != 0)
-            return status;
-        status = ctl_decode_node(result.body, result.body_length, &node, err);
-        kedge_http_result_fini(&result);
-        if (status != 0)
-            return status;
-        if (strcmp(node.state, "expired") == 0)
-            return kedge_err(err, -ECONNRESET, "node %.70s: nothing is heard of its agent any more",
-                             o->id);
-        if (!node.draining)
-            return kedge_err(err, -EREMCHG, "node %.70s: somebody has ended its draining", o->id);
-        if (!node.says_sessions || node.revision < revision)
-            continue;
-        if (!o->json)
-            say_left(&node, &said);
-        if (node.sessions == 0)
-            return 0;
-    }
-}
-
-int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
+/* Labels are the metaserver's; what is said of workers is nothing until the agent does it. */
+static int say_changed(const struct ctl_options *o, const char *path, uint64_t revision,
+                       struct kedge_errbuf *err)
 {
     static const char *const said[] = {[CTL_NODE_LABEL] = "is labelled",
                                        [CTL_NODE_CORDON] = "is cordoned: it takes no new workers",
                                        [CTL_NODE_UNCORDON] = "takes workers",
                                        [CTL_NODE_DRAIN] =
                                            "drains: it takes no new workers, and those it has go"};
+    enum ctl_force force = CTL_IN_FORCE;
+    if (o->command != CTL_NODE_LABEL) {
+        int status = ctl_node_settle(o, path, revision, &force, err);
+        if (status != 0)
+            return status;
+    }
+    if (!o->json)
+        printf("node %s %s\n", o->id,
+               force == CTL_IN_FORCE ? said[o->command] : "has the setting stored");
+    fflush(stdout);
+    return 0;
+}
+
+int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
+{
     char path[CTL_NODE_PATH_BYTES];
     uint64_t revision;
     int status = ctl_node_path(o->id, path, err);
     if (status == 0)
         status = change(o, path, &revision, err);
-    if (status != 0)
-        return status;
-    if (!o->json)
-        printf("node %s %s\n", o->id, said[o->command]);
-    fflush(stdout);
-    return o->wait ? wait_until_empty(o, path, revision, err) : 0;
+    if (status == 0)
+        status = say_changed(o, path, revision, err);
+    return status == 0 && o->wait ? ctl_node_wait_until_empty(o, path, revision, err) : status;
 }
 
 /* ---- delete --------------------------------------------------------------------------------- */

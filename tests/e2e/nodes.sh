@@ -102,8 +102,29 @@ says true "and why" '.applied.why | contains("belongs to tenant")'
 [[ $(metad_metric nodes_behind) == 1 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
 ctl node list
 shows 'behind: .*belongs to tenant'
+refuses 0 'node-a is behind, and this is not in force: .*cannot apply the settings: .*belongs to tenant' node cordon node-a
+! grep -q 'takes no new workers' "$work/out" || fail "it says what is not so: $(cat "$work/out")"
+attaches "indeed"
+refuses 7 'node-a does not drain: .*belongs to tenant' node drain node-a --grace 1s --wait
+says true "it is stored" .draining
+ctl node uncordon node-a
+revision=$(curl -sf "$url/v1/nodes/node-a/settings" | jq .revision)
 ctl tenant delete intruder
 says "[$((revision + 1)),false,\"\"]" "and when it can" '[.applied.revision, .applied.behind, .applied.why]'
 [[ $(metad_metric nodes_behind) == 0 ]] || fail "kedge_metad_nodes_behind is $(metad_metric nodes_behind)"
 refuses 2 'node drain alone' node cordon node-a --wait
+
+# Said of a node whose agent does not answer, or has never come.
+kill -STOP "${pids[a]}"
+refuses 0 'node-a is (behind, and this is not in force yet|expired, and)' node cordon node-a
+! grep -q 'takes no new workers' "$work/out" || fail "it says what is not so: $(cat "$work/out")"
+timeout 600 "$bin/rdmactl" --server "$url" node drain node-a --wait >"$work/drain.out" 2>&1 &
+drain=$!
+kill -CONT "${pids[a]}"
+wait "$drain" || grep -q 'nothing is heard' "$work/drain.out" || fail "drain --wait ended with $?: $(cat "$work/drain.out")"
+ok "who waits for an agent that has stood still: $(tr '\n' ';' <"$work/drain.out")"
+ctl node uncordon node-a
+echo '[{"kind": "node", "name": "ghost", "cordoned": true}]' >"$work/ghost.json"
+ctl apply -f "$work/ghost.json"
+refuses 0 'node ghost is not registered' node uncordon ghost
 stop

@@ -25,6 +25,26 @@ struct ctl_node_edit {
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
                   struct kedge_text *out, uint64_t *revision, struct kedge_errbuf *err);
 
+/* Whether an agent has done what a revision of the settings says of its node. */
+enum ctl_force {
+    CTL_IN_FORCE,
+    CTL_NOT_YET,
+    CTL_REFUSED, /* it says why it cannot */
+    CTL_UNHEARD, /* registered, but nothing is heard of it */
+    CTL_ABSENT,  /* not registered */
+};
+/* Of a node that is registered. */
+enum ctl_force ctl_node_force(const struct ctl_node *node, uint64_t revision);
+/* Waits 2 s at most until it is in force, and says on standard error why it is not. path:
+ * ctl_node_path()'s of o->id. 0 and *out, or -errno. */
+int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revision,
+                    enum ctl_force *out, struct kedge_errbuf *err);
+/* Until the agent says that it drains, and has no worker any more; says how many are left.
+ * -ECONNRESET: it is heard of no more; -EREMCHG: it drains no more; -ECANCELED: it says that it
+ * cannot. */
+int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
+                              struct kedge_errbuf *err);
+
 /* Appends a node as a JSON object, with the REST interface's names. */
 void ctl_node_json(struct kedge_text *t, const struct ctl_node *node);
 
