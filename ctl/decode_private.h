@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between decode_settings.c and decode_nodes.c: JSON in and out. */
+/* Between decode_settings.c, decode_nodes.c and decode_manifest.c: JSON in and out. */
 #ifndef CTL_DECODE_PRIVATE_H
 #define CTL_DECODE_PRIVATE_H
 
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ctl/settings.h"
 
 /* An object, the caller's to json_decref(). 0 or -EBADMSG. */
 int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err);
@@ -17,5 +18,8 @@ int ctl_json_dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *e
  * caller's to json_decref(). *revision is 0 if there is none. 0, -EBADMSG or -ENOMEM. */
 int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revision,
                   struct kedge_errbuf *err);
+/* Sizes and times that are texts, such as "4GiB" and "30d", become what the server takes. 0; or
+ * -EINVAL: one is no such. */
+int ctl_json_units(const struct ctl_kind *kind, json_t *object, struct kedge_errbuf *err);
 
 #endif

@@ -290,8 +290,7 @@ static int no_such_key(const struct ctl_kind *kind, const char *word, struct ked
                      word, kind->name, names);
 }
 
-static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
-                struct kedge_errbuf *err)
+static int no_such_value(const struct ctl_key *key, const char *text, struct kedge_errbuf *err)
 {
     static const char *const forms[] = {[CTL_NUMBER] = "a number such as 64, or 0 for no bound",
                                         [CTL_SIZE] = "a size such as 4GiB, or 0 for no bound",
@@ -303,6 +302,13 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
                                         [CTL_COUNT] = "a number, or nothing for the nodes' own",
                                         [CTL_LABELS] = "labels such as zone=a,rack=7",
                                         [CTL_BOOL] = "true or false"};
+    return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
+                     text);
+}
+
+static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
+                struct kedge_errbuf *err)
+{
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
         const struct ctl_key *key = &kind->key[i];
@@ -315,11 +321,26 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
         }
         json_t *value = read_value(key->type, text);
         if (value == NULL || json_object_set_new(root, key->name, value) != 0)
-            return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name,
-                             forms[key->type], text);
+            return no_such_value(key, text, err);
         return 0;
     }
     return no_such_key(kind, word, err);
+}
+
+int ctl_json_units(const struct ctl_kind *kind, json_t *object, struct kedge_errbuf *err)
+{
+    for (size_t i = 0; i < kind->keys; i++) {
+        const struct ctl_key *key = &kind->key[i];
+        const char *text = json_string_value(json_object_get(object, key->name));
+        if (text == NULL || (key->type != CTL_SIZE && key->type != CTL_TIME))
+            continue;
+        json_t *value = read_value(key->type, text);
+        if (value == NULL)
+            return no_such_value(key, text, err);
+        if (json_object_set_new(object, key->name, value) != 0)
+            return kedge_err(err, -ENOMEM, "out of memory");
+    }
+    return 0;
 }
 
 int ctl_json_dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err)
@@ -369,56 +390,6 @@ int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes
         status = edit(kind, root, words[i], err);
     if (status == 0)
         status = ctl_json_dump(root, out, err);
-    json_decref(root);
-    return status;
-}
-
-int ctl_decode_manifest(const char *text, size_t bytes,
-                        int (*each)(void *user, const struct ctl_kind *kind, const char *name,
-                                    const char *body),
-                        void *user, struct kedge_errbuf *err)
-{
-    json_error_t error;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error), *object;
-    size_t i;
-    int status = 0;
-    if (root == NULL)
-        return kedge_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
-                         error.column, error.text);
-    if (!json_is_array(root))
-        status = kedge_err(err, -EINVAL, "it must be an array of objects with kind and name");
-    json_array_foreach(root, i, object)
-    {
-        struct kedge_text body;
-        const char *of = json_string_value(json_object_get(object, "kind"));
-        const char *name = json_string_value(json_object_get(object, "name"));
-        const struct ctl_kind *kind = of != NULL ? ctl_kind_find(of) : NULL;
-        if (status != 0)
-            break;
-        if (kind == NULL || name == NULL) {
-            status = kedge_err(
-                err, -EINVAL,
-                "[%zu] needs a kind, which is tenant, window, node or pool, and a name", i);
-            break;
-        }
-        if (kind->secret) {
-            status = kedge_err(err, -EINVAL,
-                               "[%zu] is a %s, whose secret nobody would see: rdmactl %s create "
-                               "makes one",
-                               i, kind->name, kind->name);
-            break;
-        }
-        json_t *rest = json_copy(object);
-        json_object_del(rest, "kind");
-        json_object_del(rest, "name");
-        json_object_del(rest, "revision"); /* as lists show it */
-        kedge_text_init(&body, CTL_BODY_BYTES);
-        status = ctl_json_dump(rest, &body, err);
-        if (status == 0)
-            status = each(user, kind, name, kedge_text_str(&body));
-        kedge_text_fini(&body);
-        json_decref(rest);
-    }
     json_decref(root);
     return status;
 }

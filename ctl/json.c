@@ -7,15 +7,29 @@
 
 enum { LINE_BYTES = 4096 };
 
-int ctl_json_print(const char *object, struct kedge_errbuf *err)
+/* With a member before its own. */
+static int print(const char *first, const char *object, struct kedge_errbuf *err)
 {
     size_t length = strlen(object);
     while (length > 0 && strchr(" \t\r\n", object[length - 1]) != NULL)
         length--;
     if (object[0] != '{' || length < 2)
         return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
-    printf("{" CTL_FORMAT "%s%.*s\n", object[1] == '}' ? "" : ",", (int)length - 1, object + 1);
+    printf("{" CTL_FORMAT "%s%s%.*s\n", first, object[1] == '}' ? "" : ",", (int)length - 1,
+           object + 1);
     return 0;
+}
+
+int ctl_json_print(const char *object, struct kedge_errbuf *err)
+{
+    return print("", object, err);
+}
+
+int ctl_json_print_of(const char *kind, const char *object, struct kedge_errbuf *err)
+{
+    char member[64];
+    snprintf(member, sizeof member, ",\"kind\":\"%.40s\"", kind);
+    return print(member, object, err);
 }
 
 int ctl_json_finish(struct kedge_text *t, struct kedge_errbuf *err)

@@ -77,3 +77,11 @@ const struct ctl_kind *ctl_kind_find(const char *name)
             return &kinds[i];
     return NULL;
 }
+
+const struct ctl_kind *ctl_kind_of_list(const char *plural)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].plural, plural) == 0)
+            return &kinds[i];
+    return NULL;
+}

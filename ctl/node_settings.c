@@ -88,7 +88,7 @@ static int change(const struct ctl_options *o, const char *node_path, uint64_t *
         return status;
     *revision = set.revision;
     if (o->json)
-        status = ctl_json_print(set.json, err);
+        status = ctl_json_print_of("node", set.json, err);
     ctl_setting_fini(&set);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
+#include "ctl/settings.h"
 #include "ctl/table.h"
 
 enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
@@ -102,8 +103,10 @@ static void settings_json(struct kedge_text *t, const struct ctl_node *n)
 
 void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
 {
-    kedge_text_printf(t, "{\"id\":");
+    kedge_text_printf(t, "{\"kind\":\"node\",\"id\":");
     kedge_text_json(t, node->id);
+    if (node->set_revision != 0)
+        kedge_text_printf(t, ",\"revision\":%llu", (unsigned long long)node->set_revision);
     kedge_text_printf(t, ",\"incarnation\":%llu,\"state\":", (unsigned long long)node->incarnation);
     kedge_text_json(t, node->state);
     kedge_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
@@ -261,12 +264,37 @@ int ctl_node_path(const char *id, char out[CTL_NODE_PATH_BYTES], struct kedge_er
     return 0;
 }
 
+/* The revision of what is set of it, so that `apply` can tell whether that has changed since; 0:
+ * nothing is. */
+static int fetch_revision(const struct ctl_options *o, const char *node_path, uint64_t *out,
+                          struct kedge_errbuf *err)
+{
+    char path[CTL_NODE_PATH_BYTES + 16];
+    struct kedge_http_result result;
+    struct ctl_setting set;
+    snprintf(path, sizeof path, "%s/settings", node_path);
+    *out = 0;
+    int status = ctl_fetch_server(o, path, &result, err);
+    if (status != 0)
+        return status == -ENOENT ? 0 : status;
+    status = ctl_decode_setting(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    kedge_http_result_fini(&result);
+    if (status != 0)
+        return status;
+    *out = set.revision;
+    ctl_setting_fini(&set);
+    return 0;
+}
+
 int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     struct ctl_node node;
     char path[CTL_NODE_PATH_BYTES];
+    uint64_t revision = 0;
     int status = ctl_node_path(o->id, path, err);
+    if (status == 0 && o->json) /* first: then what is shown is of this one or of a later one */
+        status = fetch_revision(o, path, &revision, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
@@ -279,6 +307,7 @@ int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!o->json)
         return node_table(&node, err);
+    node.set_revision = revision;
     struct kedge_text t;
     kedge_text_init(&t, OUTPUT_BYTES);
     ctl_node_json(&t, &node);

@@ -44,7 +44,9 @@ const char ctl_help[] =
     "  event list          who changed what\n"
     "  event|tenant|window|node|pool|token watch\n"
     "                      each change when it happens\n"
-    "  apply -f FILE       sets what an array of JSON objects with kind and name says\n"
+    "  apply -f FILE       sets what JSON objects with kind and name say; takes what -o json of "
+    "get\n"
+    "                      and list prints\n"
     "  context list|get NAME\n"
     "                      names for where to go: see rdmactl(1)\n"
     "  context set NAME KEY=VALUE...\n"
@@ -76,7 +78,7 @@ const char ctl_help[] =
     "  --mr-lease DURATION       pool create, set: the lease period of its regions\n"
     "  --wait                    node drain: until none is left\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
-    "  -f, --file FILE           apply: this file; - is standard input\n"
+    "  -f, --file FILE           apply: this file; - is standard input; repeat it for more\n"
     "  --tenant NAME, --worker ID\n"
     "                            worker and lease list: of these alone\n"
     "                            pool create, set: --tenant for each whose workers get it\n"
@@ -277,11 +279,14 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--wait is for node drain alone");
     if (o->command != CTL_NODE_DRAIN && !pool && o->grace_ms != 0)
         return kedge_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
-    if ((o->command == CTL_APPLY) != (o->file != NULL))
+    if (o->files > CTL_FILES)
+        return kedge_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
+                         o->files, CTL_FILES);
+    if ((o->command == CTL_APPLY) != (o->files != 0))
         return kedge_err(err, -EINVAL, "%s",
-                         o->file != NULL ? "--file is for apply alone"
-                                         : "apply needs a file: -f FILE, or -f - for standard "
-                                           "input");
+                         o->files != 0 ? "--file is for apply alone"
+                                       : "apply needs a file: -f FILE, or -f - for standard "
+                                         "input");
     return 0;
 }
 
@@ -297,11 +302,16 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'f', &o->file},    {'s', &o->server},      {'t', &o->token_file},
-                 {'T', &o->tenant},  {'w', &o->worker},      {'a', &o->agent_socket},
-                 {'c', &o->config},  {'p', &o->provider},    {'d', &o->device},
-                 {'l', &o->label},   {'R', &o->reason},      {'S', &o->secret_file},
-                 {'C', &o->context}, {'n', &o->pool.number}, {'N', &o->node}};
+    } texts[] = {{'s', &o->server},      {'t', &o->token_file},   {'T', &o->tenant},
+                 {'w', &o->worker},      {'a', &o->agent_socket}, {'c', &o->config},
+                 {'p', &o->provider},    {'d', &o->device},       {'l', &o->label},
+                 {'R', &o->reason},      {'S', &o->secret_file},  {'C', &o->context},
+                 {'n', &o->pool.number}, {'N', &o->node}};
+    if (option == 'f') {
+        if (o->files++ < CTL_FILES)
+            o->file[o->files - 1] = text;
+        return true;
+    }
     if (option == 'T' && o->pool.tenants++ < CTL_POOL_TENANTS)
         o->pool.tenant[o->pool.tenants - 1] = text;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

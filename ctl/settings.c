@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl tenant|window|pool|token list|get|create|set|delete, and apply. */
+/* rdmactl tenant|window|pool|token list|get|create|set|delete. */
 #include "ctl/settings.h"
 
 #include <errno.h>
@@ -13,10 +13,15 @@
 #include "ctl/json.h"
 #include "ctl/table.h"
 
-enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, PATH_BYTES = 512, HEADER_BYTES = 64 };
+enum {
+    MAX_PAGES = 100000,
+    CURSOR_BYTES = 256,
+    PATH_BYTES = CTL_SETTING_PATH_BYTES,
+    HEADER_BYTES = 64
+};
 
-static int path_of(const struct ctl_kind *kind, const char *name, char out[PATH_BYTES],
-                   struct kedge_errbuf *err)
+int ctl_setting_path(const struct ctl_kind *kind, const char *name,
+                     char out[CTL_SETTING_PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[3 * CTL_ID_BYTES + 1];
     if (name[0] == '\0' || ctl_percent_encode(name, encoded, sizeof encoded) != 0)
@@ -94,7 +99,7 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status == 0 && o->json) {
         printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
         for (size_t i = 0; i < all.count; i++)
-            printf("%s%s", i > 0 ? "," : "", all.item[i].json);
+            printf("%s{\"kind\":\"%s\",%s", i > 0 ? "," : "", kind->name, all.item[i].json + 1);
         puts("]}");
     } else if (status == 0 && all.count == 0) {
         printf("there is no %s yet: rdmactl %s %s NAME KEY=VALUE... makes one\n", kind->name,
@@ -114,7 +119,7 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
     if (status != 0)
         return status;
     if (o->json) {
-        status = ctl_json_print(setting.json, err);
+        status = ctl_json_print_of(kind->name, setting.json, err);
     } else {
         printf("%-14s %s\n%-14s %" PRIu64 "\n", "name", setting.name, "revision", setting.revision);
         for (size_t i = 0; i < kind->keys; i++)
@@ -133,7 +138,7 @@ int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result result;
     char path[PATH_BYTES];
-    int status = path_of(kind, o->id, path, err);
+    int status = ctl_setting_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
@@ -195,7 +200,7 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
     struct kedge_text body;
     char path[PATH_BYTES];
     uint64_t revision;
-    int status = path_of(kind, o->id, path, err);
+    int status = ctl_setting_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &there, err);
     if (status == -ENOENT && kind->secret)
@@ -225,7 +230,7 @@ int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
     char path[PATH_BYTES];
     uint64_t revision;
     struct ctl_request request = {.method = "PUT", .path = path, .header = "If-None-Match: *"};
-    int status = path_of(kind, o->id, path, err);
+    int status = ctl_setting_path(kind, o->id, path, err);
     if (status != 0)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
@@ -253,7 +258,7 @@ int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err)
     struct kedge_http_result result;
     char path[PATH_BYTES];
     const struct ctl_request request = {.method = "DELETE", .path = path};
-    int status = path_of(kind, o->id, path, err);
+    int status = ctl_setting_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_call_server(o, &request, &result, err);
     if (status == -ENOENT)
@@ -265,90 +270,4 @@ int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_json_deleted(kind->name, o->id, err);
     printf("%s %s is deleted\n", kind->name, o->id);
     return 0;
-}
-
-/* ---- apply ---------------------------------------------------------------------------------- */
-
-struct applying {
-    const struct ctl_options *o;
-    struct kedge_errbuf *err;
-    size_t done;
-};
-
-static void say_applied(struct applying *a, const struct ctl_kind *kind, const char *name,
-                        bool created)
-{
-    struct kedge_text t;
-    kedge_text_init(&t, PATH_BYTES);
-    kedge_text_json(&t, name);
-    printf("%s{\"kind\":\"%s\",\"name\":%s,\"created\":%s}", a->done > 0 ? "," : "", kind->name,
-           kedge_text_str(&t), created ? "true" : "false");
-    kedge_text_fini(&t);
-}
-
-static int apply_one(void *user, const struct ctl_kind *kind, const char *name, const char *body)
-{
-    struct applying *a = user;
-    struct kedge_http_result result;
-    struct kedge_errbuf why;
-    char path[PATH_BYTES];
-    const struct ctl_request request = {.method = "PUT", .path = path, .body = body};
-    int status = path_of(kind, name, path, &why);
-    if (status == 0)
-        status = ctl_call_server(a->o, &request, &result, &why);
-    if (status != 0)
-        return kedge_err(a->err, status, "%s %.64s: %.300s (%zu before it %s applied)", kind->name,
-                         name, why.text, a->done, a->done == 1 ? "is" : "are");
-    if (a->o->json)
-        say_applied(a, kind, name, result.status == 201);
-    else
-        printf("%s %s is %s\n", kind->name, name, result.status == 201 ? "created" : "set");
-    kedge_http_result_fini(&result);
-    a->done++;
-    return 0;
-}
-
-/* All of a file ("-": standard input) up to a bound, owned; NULL: err says why. */
-static char *read_file(const char *path, size_t *length, struct kedge_errbuf *err)
-{
-    enum { MOST = 1 << 20 };
-    bool input = strcmp(path, "-") == 0;
-    FILE *file = input ? stdin : fopen(path, "r");
-    char *text = malloc(MOST + 1);
-    if (file == NULL || text == NULL) {
-        kedge_err(err, -EINVAL, "%.200s cannot be read: %s", path, strerror(errno));
-    } else {
-        *length = fread(text, 1, MOST + 1, file);
-        if (!ferror(file) && *length <= MOST) {
-            if (!input)
-                fclose(file);
-            return text;
-        }
-        kedge_err(err, -EINVAL, "%.200s %s", path,
-                  ferror(file) ? "cannot be read" : "is larger than 1 MiB");
-    }
-    if (file != NULL && !input)
-        fclose(file);
-    free(text);
-    return NULL;
-}
-
-int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err)
-{
-    struct applying a = {.o = o, .err = err};
-    struct kedge_errbuf why = {.text = ""};
-    size_t length;
-    char *text = read_file(o->file, &length, err);
-    if (text == NULL)
-        return -EINVAL;
-    err->text[0] = '\0';
-    if (o->json)
-        printf("{" CTL_FORMAT ",\"applied\":[");
-    int status = ctl_decode_manifest(text, length, apply_one, &a, &why);
-    if (status != 0 && err->text[0] == '\0')
-        kedge_err(err, status, "%.100s: %.300s", o->file, why.text);
-    if (o->json)
-        puts("]}");
-    free(text);
-    return status;
 }

@@ -123,6 +123,48 @@ refuses 2 'number: must be an integer from 1' pool create lead --number 65536
 refuses 2 'mr_lease_ms: must be' pool create lead --mr-lease 1ms
 refuses 2 'grace_ms: must be' pool create lead --grace 105d
 does "the list, as it is shown, can be applied" pool list -o json
-jq '[.pools[] | .kind = "pool"]' "$work/out" >"$work/pools.json"
+cp "$work/out" "$work/pools.json"
 does "which changes nothing" apply -f "$work/pools.json"
+
+# What get prints, edited, is applied to what it was made of, and to nothing newer.
+export KEDGE_SERVER=unix:$work/metad.sock # where tokens may be made
+ctl token create robot scope=reader || fail "no token is made: $(cat "$work/err")"
+ctl window set all ops=1000
+ctl node label host-17 zone=a && fail "a node that is not there is labelled"
+jq -n '{kind: "node", name: "host-17", labels: {zone: "a"}}' >"$work/node.json"
+does "one object is a file too" apply -f "$work/node.json"
+edits() { # kind name edit member value: get | edit | apply, twice
+    does "$1 $2 is shown" "$1" get "$2" -o json
+    cp "$work/out" "$work/old.json"
+    jq "$3" "$work/old.json" >"$work/new.json"
+    does "edited, and applied" apply -f "$work/new.json"
+    ctl "$1" get "$2" -o json
+    [[ $(jq -c "$4" "$work/out") == "$5" && $(jq .revision "$work/out") -gt $(jq .revision "$work/old.json") ]] ||
+        fail "it is $(cat "$work/out")"
+    refuses 5 "$1 $2: the file has it as of revision [0-9]+; .*its revision is [0-9]+.*\\(0 before it are applied\\)" \
+        apply -f "$work/old.json"
+    ctl "$1" get "$2" -o json
+    [[ $(jq -c "$4" "$work/out") == "$5" ]] || fail "it was overwritten: $(cat "$work/out")"
+}
+edits tenant web '.sessions = 77 | .memory_bytes = "2GiB"' '[.sessions, .memory_bytes]' '[77,2147483648]'
+edits window all '.bytes = "1MiB"' '[.ops, .bytes]' '[1000,1048576]'
+edits pool gold '.spares = 3' .spares 3
+edits token robot '.scope = "operator"' .scope '"operator"'
+ctl tenant get web -o json
+jq 'del(.revision) | .sessions = 78' "$work/out" >"$work/new.json"
+does "without its revision it is set whatever is there" apply -f "$work/new.json"
+does "the list of tenants" tenant list -o json
+cp "$work/out" "$work/tenants.json"
+does "and of windows" window list -o json
+cp "$work/out" "$work/windows.json"
+does "are applied, one file after the other" apply -f "$work/tenants.json" -f "$work/windows.json" -o json
+[[ $(jq -c '[.applied[].kind] | unique' "$work/out") == '["tenant","window"]' ]] || fail "$(cat "$work/out")"
+ctl tenant get web -o json
+jq '[del(.revision), (del(.revision) | .sessions = 1)]' "$work/out" >"$work/twice.json"
+refuses 2 '\[1\]: tenant web is there twice \(nothing is applied\)' apply -f "$work/twice.json"
+refuses 2 'tenant web is there twice \(nothing is applied\)' apply -f "$work/new.json" -f "$work/tenants.json"
+refuses 2 '/nope cannot be read' apply -f "$work/new.json" -f /nope
+ctl tenant get web -o json
+[[ $(jq .sessions "$work/out") == 78 ]] || fail "something was applied: $(cat "$work/out")"
+ok "and nothing is applied of files of which one is wrong"
 does "it is deleted" pool delete gold

@@ -65,6 +65,14 @@ is false "no longer cordoned" .node_state.cordoned
 attaches "a worker is welcome again"
 says '{"disk":"ssd","zone":"a"}' "and the labels stay" .labels
 
+# What get prints, edited, is applied to what it was made of.
+node >"$work/node.json"
+jq '.labels.disk = "hdd"' "$work/node.json" >"$work/new.json"
+ctl apply -f "$work/new.json"
+says '{"disk":"hdd","zone":"a"}' "what get prints can be edited and applied" .labels
+refuses 5 'node node-a: the file has it as of revision' apply -f "$work/node.json"
+says '{"disk":"hdd","zone":"a"}' "and is not overwritten by what is older" .labels
+
 # Draining, without an end: whoever works goes on until he ends.
 worker stays watch
 stays=$worker

@@ -47,7 +47,7 @@ enum ctl_command {
     CTL_VERSION,
 };
 
-enum { CTL_POOL_TENANTS = 64, CTL_POOL_WORDS = 4, CTL_POOL_WORD_BYTES = 2304 };
+enum { CTL_FILES = 64, CTL_POOL_TENANTS = 64, CTL_POOL_WORDS = 4, CTL_POOL_WORD_BYTES = 2304 };
 
 /* Of SETTING_CREATE and _SET of a pool, beside its words. */
 struct ctl_pool_options {
@@ -69,11 +69,12 @@ struct ctl_options {
                                * NODE_LABEL; argv's */
     size_t word_count;
     struct ctl_pool_options pool;
-    const char *label;  /* of NODE_LIST: KEY=VALUE,...; or NULL */
-    const char *reason; /* of NODE_CORDON and _DRAIN; or NULL */
-    uint64_t grace_ms;  /* of NODE_DRAIN, 0: for ever; of a pool, 0: not said */
-    bool wait;          /* of NODE_DRAIN */
-    const char *file;   /* of APPLY; "-": standard input */
+    const char *label;           /* of NODE_LIST: KEY=VALUE,...; or NULL */
+    const char *reason;          /* of NODE_CORDON and _DRAIN; or NULL */
+    uint64_t grace_ms;           /* of NODE_DRAIN, 0: for ever; of a pool, 0: not said */
+    bool wait;                   /* of NODE_DRAIN */
+    const char *file[CTL_FILES]; /* of APPLY; "-": standard input */
+    size_t files;                /* as many as were said, also if they do not fit */
     bool from_revision;
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */

@@ -49,6 +49,13 @@ struct ctl_kind {
 
 /* "tenant", "window", "token", "node" or "pool"; NULL: there is no such kind. */
 const struct ctl_kind *ctl_kind_find(const char *name);
+/* By its plural, likewise. */
+const struct ctl_kind *ctl_kind_of_list(const char *plural);
+
+enum { CTL_SETTING_PATH_BYTES = 512 };
+/* "/v1/tenants/NAME". 0, or -EINVAL: that is no name. */
+int ctl_setting_path(const struct ctl_kind *kind, const char *name,
+                     char out[CTL_SETTING_PATH_BYTES], struct kedge_errbuf *err);
 
 struct ctl_setting {
     char name[CTL_ID_BYTES];
@@ -99,13 +106,5 @@ void ctl_event_fini(struct ctl_event *event);
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,
                       char *next, size_t size, struct kedge_errbuf *err);
-
-/* What `apply` reads: an array of objects with a kind, a name, and what is set. `each` is called
- * with every one and the body to PUT; not 0: stop, and return that. -EINVAL: the text is no such.
- */
-int ctl_decode_manifest(const char *text, size_t bytes,
-                        int (*each)(void *user, const struct ctl_kind *kind, const char *name,
-                                    const char *body),
-                        void *user, struct kedge_errbuf *err);
 
 #endif

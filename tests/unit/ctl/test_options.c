@@ -75,7 +75,8 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(PARSE(&o, "event", "watch"), 0);
     ck_assert_ptr_null(o.kind);
     ck_assert_int_eq(PARSE(&o, "apply", "-f", "-"), 0);
-    ck_assert_str_eq(o.file, "-");
+    ck_assert_uint_eq(o.files, 1);
+    ck_assert_str_eq(o.file[0], "-");
     ck_assert_int_eq(PARSE(&o, "token", "create", "ci", "scope=reader"), 0);
     ck_assert_int_eq(o.command, CTL_SETTING_CREATE);
     ck_assert_str_eq(o.kind, "token");

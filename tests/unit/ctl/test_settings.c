@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/manifest.h"
 #include "ctl/settings.h"
 
 static struct kedge_errbuf err;
@@ -168,39 +169,95 @@ START_TEST(events_say_what_has_changed)
 }
 END_TEST
 
-static int on_object(void *user, const struct ctl_kind *kind, const char *name, const char *body)
+/* What a text comes to: KIND/NAME@REVISION and the body of each. */
+static int manifest(const char *text, char to[512])
 {
-    char *text = user;
-    snprintf(text + strlen(text), 256 - strlen(text), "%s/%s%s ", kind->name, name, body);
-    return strcmp(name, "stop") == 0 ? -EXDEV : 0;
+    struct ctl_manifest m = {.item = NULL};
+    int status = ctl_manifest_read(&m, text, strlen(text), &err);
+    to[0] = '\0';
+    for (size_t i = 0; i < m.count; i++)
+        snprintf(to + strlen(to), 512 - strlen(to), "%s/%s@%llu%s ", m.item[i].kind->name,
+                 m.item[i].name, (unsigned long long)m.item[i].revision, m.item[i].body);
+    ctl_manifest_fini(&m);
+    return status;
 }
 
-START_TEST(a_manifest_is_an_array_of_objects_with_kind_and_name)
+START_TEST(a_manifest_is_objects_with_kind_and_name)
 {
     const struct {
-        const char *text;
-        int status;
-        const char *done;
+        const char *text, *read;
     } cases[] = {
-        {"[]", 0, ""},
+        {"[]", ""},
         {"[{\"kind\":\"tenant\",\"name\":\"a\",\"revision\":4,\"uids\":[1]},"
          "{\"name\":\"b\",\"kind\":\"window\"}]",
-         0, "tenant/a{\"uids\":[1]} window/b{} "},
-        {"[{\"kind\":\"window\",\"name\":\"stop\"},{\"kind\":\"window\",\"name\":\"b\"}]", -EXDEV,
-         "window/stop{} "},
-        {"[{\"kind\":\"window\",\"name\":\"b\"},{\"kind\":\"planet\",\"name\":\"c\"}]", -EINVAL,
-         "window/b{} "},
-        {"[{\"kind\":\"window\"}]", -EINVAL, ""},
-        {"[5]", -EINVAL, ""},
-        {"{}", -EINVAL, ""},
-        {"[", -EINVAL, ""},
+         "tenant/a@4{\"uids\":[1]} window/b@0{} "},
+        {"{\"kind\":\"window\",\"name\":\"b\",\"ops\":1}", "window/b@0{\"ops\":1} "},
+        {"[{\"kind\":\"tenant\",\"name\":\"a\",\"memory_bytes\":\"4GiB\",\"uids\":[\"5-6\"]}]",
+         "tenant/a@0{\"memory_bytes\":4294967296,\"uids\":[\"5-6\"]} "},
+        {"[{\"kind\":\"window\",\"name\":\"a\"},{\"kind\":\"tenant\",\"name\":\"a\"}]",
+         "window/a@0{} tenant/a@0{} "},
     };
+    char read[512];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char done[256] = "";
-        ck_assert_int_eq(
-            ctl_decode_manifest(cases[i].text, strlen(cases[i].text), on_object, done, &err),
-            cases[i].status);
-        ck_assert_str_eq(done, cases[i].done);
+        ck_assert_msg(manifest(cases[i].text, read) == 0, "%s: %s", cases[i].text, err.text);
+        ck_assert_str_eq(read, cases[i].read);
+    }
+}
+END_TEST
+
+START_TEST(a_manifest_takes_what_get_and_list_print)
+{
+    const struct {
+        const char *text, *read;
+    } cases[] = {
+        {"{\"format_version\":1,\"kind\":\"tenant\",\"name\":\"a\",\"revision\":4,\"mrs\":0}",
+         "tenant/a@4{\"mrs\":0} "},
+        {"{\"format_version\":1,\"pools\":[{\"kind\":\"pool\",\"name\":\"a\",\"revision\":4}]}",
+         "pool/a@4{} "},
+        {"{\"format_version\":1,\"windows\":[{\"name\":\"a\"}],\"tenants\":[{\"name\":\"b\"}]}",
+         "window/a@0{} tenant/b@0{} "},
+        {"{\"format_version\":1,\"kind\":\"node\",\"id\":\"n\",\"revision\":9,\"incarnation\":3,"
+         "\"state\":\"live\",\"expires_in_ms\":5,\"endpoints\":[],\"labels\":{\"a\":\"b\"},"
+         "\"cordoned\":false,\"applied\":{\"why\":\"\"}}",
+         "node/n@9{\"labels\":{\"a\":\"b\"},\"cordoned\":false} "},
+        {"{\"kind\":\"token\",\"name\":\"t\",\"revision\":2,\"scope\":\"reader\"}",
+         "token/t@2{\"scope\":\"reader\"} "},
+    };
+    char read[512];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ck_assert_msg(manifest(cases[i].text, read) == 0, "%s: %s", cases[i].text, err.text);
+        ck_assert_str_eq(read, cases[i].read);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_manifest_says_where)
+{
+    const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"[{\"kind\":\"window\",\"name\":\"b\"},{\"kind\":\"planet\",\"name\":\"c\"}]",
+         "[1] needs a kind"},
+        {"[{\"kind\":\"window\"}]", "[0] needs a kind"},
+        {"[5]", "[0] is no object"},
+        {"{}", "needs a kind"},
+        {"5", "not JSON"},
+        {"[", "not JSON"},
+        {"[{\"kind\":\"pool\",\"name\":\"b\"},{\"kind\":\"pool\",\"name\":\"b\"}]",
+         "[1]: pool b is there twice"},
+        {"{\"tenants\":[{\"kind\":\"window\",\"name\":\"b\"}]}", "tenants[0] is a window"},
+        {"{\"tenants\":[],\"events\":[]}", "events is no list"},
+        {"{\"format_version\":2,\"tenants\":[]}", "format_version"},
+        {"[{\"kind\":\"pool\",\"name\":\"b\",\"revision\":\"4\"}]", "[0]: revision must be"},
+        {"[{\"kind\":\"token\",\"name\":\"b\"}]", "rdmactl token create"},
+        {"[{\"kind\":\"tenant\",\"name\":\"b\",\"memory_bytes\":\"much\"}]",
+         "[0]: memory_bytes must be a size such as 4GiB"},
+    };
+    char read[512];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(manifest(wrong[i].text, read) == -EINVAL, "%s", wrong[i].text);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
+                      wrong[i].says);
     }
 }
 END_TEST
@@ -210,5 +267,7 @@ END_TEST
     T(set_changes_what_is_named_and_keeps_the_rest)                                                \
     T(what_cannot_be_set_says_what_can)                                                            \
     T(events_say_what_has_changed)                                                                 \
-    T(a_manifest_is_an_array_of_objects_with_kind_and_name)
+    T(a_manifest_is_objects_with_kind_and_name)                                                    \
+    T(a_manifest_takes_what_get_and_list_print)                                                    \
+    T(what_is_no_manifest_says_where)
 KEDGE_CHECK_MAIN("ctl.settings", TESTS)

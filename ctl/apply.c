@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdmactl apply: all files are read and looked through before anything is set. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/fetch.h"
+#include "ctl/json.h"
+#include "ctl/manifest.h"
+
+enum { HEADER_BYTES = 64, LINE_BYTES = 512, FILE_BYTES = 1 << 20 };
+
+/* All of a file ("-": standard input) up to a bound, owned; NULL: err says why. */
+static char *read_file(const char *path, size_t *length, struct kedge_errbuf *err)
+{
+    bool input = strcmp(path, "-") == 0;
+    FILE *file = input ? stdin : fopen(path, "r");
+    char *text = malloc(FILE_BYTES + 1);
+    if (file == NULL || text == NULL) {
+        kedge_err(err, -EINVAL, "%.200s cannot be read: %s", path, strerror(errno));
+    } else {
+        *length = fread(text, 1, FILE_BYTES + 1, file);
+        if (!ferror(file) && *length <= FILE_BYTES) {
+            if (!input)
+                fclose(file);
+            return text;
+        }
+        kedge_err(err, -EINVAL, "%.200s %s", path,
+                  ferror(file) ? "cannot be read" : "is larger than 1 MiB");
+    }
+    if (file != NULL && !input)
+        fclose(file);
+    free(text);
+    return NULL;
+}
+
+static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struct kedge_errbuf *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < o->files && status == 0; i++) {
+        struct kedge_errbuf why;
+        size_t length;
+        char *text = read_file(o->file[i], &length, err);
+        if (text == NULL)
+            return -EINVAL;
+        status = ctl_manifest_read(m, text, length, &why);
+        if (status != 0)
+            kedge_err(err, status, "%.100s: %.300s (nothing is applied)", o->file[i], why.text);
+        free(text);
+    }
+    return status;
+}
+
+/* Without a revision it is set whatever is there. */
+static int put(const struct ctl_options *o, const struct ctl_manifest_item *item,
+               struct kedge_http_result *out, struct kedge_errbuf *err)
+{
+    char path[CTL_SETTING_PATH_BYTES], header[HEADER_BYTES] = "";
+    struct ctl_request request = {.method = "PUT", .path = path, .body = item->body};
+    struct kedge_errbuf why;
+    int status = ctl_setting_path(item->kind, item->name, path, err);
+    if (status != 0)
+        return status;
+    if (item->revision != 0) {
+        snprintf(header, sizeof header, "If-Match: \"%" PRIu64 "\"", item->revision);
+        request.header = header;
+    }
+    status = ctl_call_server(o, &request, out, &why);
+    if (status == -EREMCHG)
+        return kedge_err(err, status,
+                         "the file has it as of revision %" PRIu64 "; %.200s, or take \"revision\" "
+                         "out to set it whatever is there",
+                         item->revision, why.text);
+    return status == 0 ? 0 : kedge_err(err, status, "%s", why.text);
+}
+
+static void say_applied(const struct ctl_options *o, const struct ctl_manifest_item *item,
+                        bool first, bool created)
+{
+    struct kedge_text t;
+    if (!o->json) {
+        printf("%s %s is %s\n", item->kind->name, item->name, created ? "created" : "set");
+        return;
+    }
+    kedge_text_init(&t, LINE_BYTES);
+    kedge_text_json(&t, item->name);
+    printf("%s{\"kind\":\"%s\",\"name\":%s,\"created\":%s}", first ? "" : ",", item->kind->name,
+           kedge_text_str(&t), created ? "true" : "false");
+    kedge_text_fini(&t);
+}
+
+static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m,
+                     struct kedge_errbuf *err)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        const struct ctl_manifest_item *item = &m->item[i];
+        struct kedge_http_result result;
+        struct kedge_errbuf why;
+        int status = put(o, item, &result, &why);
+        if (status != 0)
+            return kedge_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
+                             item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");
+        say_applied(o, item, i == 0, result.status == 201);
+        kedge_http_result_fini(&result);
+    }
+    return 0;
+}
+
+int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct ctl_manifest m = {.item = NULL};
+    int status = read_files(o, &m, err);
+    if (o->json)
+        printf("{" CTL_FORMAT ",\"applied\":[");
+    if (status == 0)
+        status = apply_all(o, &m, err);
+    if (o->json)
+        puts("]}");
+    ctl_manifest_fini(&m);
+    return status;
+}

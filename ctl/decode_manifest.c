@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `apply` reads: files that people write, and what `get` and `list` print with -o json. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/manifest.h"
+#include "decode_private.h"
+
+enum { WHERE_BYTES = 64 };
+
+/* What `get` and `list` show of a node beside what is set of it. */
+static const char *const of_nodes[] = {"id",        "incarnation", "state", "expires_in_ms",
+                                       "endpoints", "applied"};
+
+static int check_version(json_t *object, const char *where, struct kedge_errbuf *err)
+{
+    json_t *version = json_object_get(object, "format_version");
+    if (version == NULL || json_integer_value(version) == 1)
+        return 0;
+    return kedge_err(err, -EINVAL, "%s has a format_version that this rdmactl does not know",
+                     where);
+}
+
+/* Whose it is: its own words, or those of the list that it stands in. */
+static int read_identity(json_t *object, const struct ctl_kind *kind, const char *where,
+                         struct ctl_manifest_item *out, struct kedge_errbuf *err)
+{
+    const char *of = json_string_value(json_object_get(object, "kind"));
+    const char *name = json_string_value(json_object_get(object, "name"));
+    json_t *revision = json_object_get(object, "revision");
+    if (of != NULL && kind != NULL && strcmp(of, kind->name) != 0)
+        return kedge_err(err, -EINVAL, "%s is a %.40s among %s", where, of, kind->plural);
+    if (of != NULL)
+        kind = ctl_kind_find(of);
+    if (name == NULL && kind != NULL && strcmp(kind->name, "node") == 0)
+        name = json_string_value(json_object_get(object, "id"));
+    if (kind == NULL || name == NULL)
+        return kedge_err(err, -EINVAL,
+                         "%s needs a kind, which is tenant, window, node or pool, and a name",
+                         where);
+    if (revision != NULL && json_integer_value(revision) < 1)
+        return kedge_err(err, -EINVAL, "%s: revision must be that of a get or a list", where);
+    if (kind->secret && revision == NULL)
+        return kedge_err(err, -EINVAL,
+                         "%s is a %s without the revision of one that is there, and the secret of "
+                         "a new one nobody would see: rdmactl %s create makes one",
+                         where, kind->name, kind->name);
+    out->kind = kind;
+    out->revision = revision != NULL ? (uint64_t)json_integer_value(revision) : 0;
+    out->name = strdup(name);
+    return out->name != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+static int read_body(json_t *object, struct ctl_manifest_item *item, const char *where,
+                     struct kedge_errbuf *err)
+{
+    static const char *const identity[] = {"kind", "name", "revision", "format_version"};
+    const bool node = strcmp(item->kind->name, "node") == 0;
+    struct kedge_errbuf why;
+    json_t *rest = json_copy(object);
+    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++)
+        json_object_del(rest, identity[i]);
+    for (size_t i = 0; node && i < sizeof of_nodes / sizeof of_nodes[0]; i++)
+        json_object_del(rest, of_nodes[i]);
+    int status = ctl_json_units(item->kind, rest, &why);
+    if (status != 0)
+        kedge_err(err, status, "%s: %.300s", where, why.text);
+    item->body = status == 0 ? json_dumps(rest, JSON_COMPACT) : NULL;
+    json_decref(rest);
+    if (status != 0)
+        return status;
+    return item->body != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+/* -EINVAL: it is there already; two would be set one after the other, and the first be lost. */
+static int note(struct ctl_manifest *m, const struct ctl_manifest_item *item, const char *where,
+                struct kedge_errbuf *err)
+{
+    char key[CTL_ID_BYTES + 32];
+    if (snprintf(key, sizeof key, "%s %s", item->kind->name, item->name) >= (int)sizeof key)
+        return kedge_err(err, -EINVAL, "%s: a %s's name has 1 to %d characters", where,
+                         item->kind->name, CTL_ID_BYTES - 1);
+    if (m->known == NULL)
+        m->known = json_object();
+    if (json_object_get(m->known, key) != NULL)
+        return kedge_err(err, -EINVAL, "%s: %s is there twice", where, key);
+    return json_object_set_new(m->known, key, json_true()) == 0
+               ? 0
+               : kedge_err(err, -ENOMEM, "out of memory");
+}
+
+static int take_object(struct ctl_manifest *m, json_t *object, const struct ctl_kind *kind,
+                       const char *where, struct kedge_errbuf *err)
+{
+    struct ctl_manifest_item item = {.body = NULL};
+    if (!json_is_object(object))
+        return kedge_err(err, -EINVAL, "%s is no object", where);
+    int status = check_version(object, where, err);
+    if (status == 0)
+        status = read_identity(object, kind, where, &item, err);
+    if (status == 0)
+        status = note(m, &item, where, err);
+    if (status == 0)
+        status = read_body(object, &item, where, err);
+    struct ctl_manifest_item *grown =
+        status == 0 ? realloc(m->item, (m->count + 1) * sizeof *grown) : NULL;
+    if (status == 0 && grown == NULL)
+        status = kedge_err(err, -ENOMEM, "out of memory");
+    if (status != 0) {
+        free(item.name);
+        free(item.body);
+        return status;
+    }
+    m->item = grown;
+    m->item[m->count++] = item;
+    return 0;
+}
+
+static int take_array(struct ctl_manifest *m, json_t *array, const struct ctl_kind *kind,
+                      struct kedge_errbuf *err)
+{
+    char where[WHERE_BYTES];
+    json_t *object;
+    size_t i;
+    int status = 0;
+    json_array_foreach(array, i, object)
+    {
+        snprintf(where, sizeof where, "%s[%zu]", kind != NULL ? kind->plural : "", i);
+        status = take_object(m, object, kind, where, err);
+        if (status != 0)
+            break;
+    }
+    return status;
+}
+
+/* {"format_version":1,"tenants":[...]}, as `list` prints it; of several kinds if somebody has put
+ * them together. */
+static int take_lists(struct ctl_manifest *m, json_t *root, struct kedge_errbuf *err)
+{
+    const char *key;
+    json_t *value;
+    int status = check_version(root, "it", err);
+    json_object_foreach(root, key, value)
+    {
+        const struct ctl_kind *kind = ctl_kind_of_list(key);
+        if (status != 0)
+            break;
+        if (strcmp(key, "format_version") == 0)
+            continue;
+        status = kind != NULL && json_is_array(value)
+                     ? take_array(m, value, kind, err)
+                     : kedge_err(err, -EINVAL, "%.60s is no list of a kind that can be set", key);
+    }
+    return status;
+}
+
+static bool is_list(json_t *root)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(root, key, value) if (json_is_array(value) &&
+                                              ctl_kind_of_list(key) !=
+                                                  NULL) return json_object_get(root, "kind") ==
+            NULL &&
+        json_object_get(root, "name") == NULL;
+    return false;
+}
+
+int ctl_manifest_read(struct ctl_manifest *m, const char *text, size_t bytes,
+                      struct kedge_errbuf *err)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    int status;
+    if (root == NULL)
+        return kedge_err(err, -EINVAL, "not JSON: line %d, column %d: %.100s", error.line,
+                         error.column, error.text);
+    if (json_is_array(root))
+        status = take_array(m, root, NULL, err);
+    else if (is_list(root))
+        status = take_lists(m, root, err);
+    else
+        status = take_object(m, root, NULL, "the object", err);
+    json_decref(root);
+    return status;
+}
+
+void ctl_manifest_fini(struct ctl_manifest *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        free(m->item[i].name);
+        free(m->item[i].body);
+    }
+    free(m->item);
+    json_decref(m->known);
+    *m = (struct ctl_manifest){.item = NULL};
+}
