@@ -243,6 +243,10 @@ static json_t *read_labels(const char *text)
             return NULL;
         }
         snprintf(key, sizeof key, "%.*s", (int)equals, text);
+        if (json_object_get(object, key) != NULL) { /* the later would silently win */
+            json_decref(object);
+            return NULL;
+        }
         snprintf(value, sizeof value, "%.*s", (int)(length - equals - 1), text + equals + 1);
         json_object_set_new(object, key, json_string(value));
         text += length + (text[length] == ',');
@@ -300,7 +304,8 @@ static int no_such_value(const struct ctl_key *key, const char *text, struct ked
                                         [CTL_TIME] = ("a time such as 2027-01-31T00:00:00Z, or a "
                                                       "duration such as 30d"),
                                         [CTL_COUNT] = "a number, or nothing for the nodes' own",
-                                        [CTL_LABELS] = "labels such as zone=a,rack=7",
+                                        [CTL_LABELS] =
+                                            "labels such as zone=a,rack=7, each of them once",
                                         [CTL_BOOL] = "true or false"};
     return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
                      text);

@@ -265,6 +265,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
     if (o->command != CTL_EVENT_WATCH && o->from_revision)
         return kedge_err(err, -EINVAL, "--revision is for watch alone");
+    if (o->pool.tenants > 1 && !pool)
+        return kedge_err(err, -EINVAL, "--tenant is said twice");
+    if (o->label != NULL && ctl_list_check("--label", o->label, err) != 0)
+        return -EINVAL;
     if (o->command != CTL_NODE_LIST && o->label != NULL)
         return kedge_err(err, -EINVAL, "--label is for node list alone");
     if (o->command != CTL_NODE_CORDON && o->command != CTL_NODE_DRAIN && o->reason != NULL)
@@ -296,8 +300,23 @@ static int take_output(const char *name, struct ctl_options *o, struct kedge_err
     return ctl_output_check("--output", name, err);
 }
 
-/* Options that are a text. False: it is none of them. */
-static bool take_text(int option, const char *text, struct ctl_options *o)
+static const char *name_of(int option)
+{
+    for (const struct option *o = long_options; o->name != NULL; o++)
+        if (o->val == option)
+            return o->name;
+    return "";
+}
+
+/* Where to go may be said again, as behind an alias: the last holds. Of all else it would be a
+ * mistake. --tenant is judged when it is known whether the command takes several. */
+static bool may_repeat(int option)
+{
+    return strchr("staCT", option) != NULL;
+}
+
+/* Options that are a text. -ENOENT: it is none of them; -EINVAL. */
+static int take_text(int option, const char *text, struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct {
         int option;
@@ -310,16 +329,18 @@ static bool take_text(int option, const char *text, struct ctl_options *o)
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
-        return true;
+        return 0;
     }
     if (option == 'T' && o->pool.tenants++ < CTL_POOL_TENANTS)
         o->pool.tenant[o->pool.tenants - 1] = text;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].option == option) {
+            if (*texts[i].to != NULL && !may_repeat(option))
+                return kedge_err(err, -EINVAL, "--%s is said twice", name_of(option));
             *texts[i].to = text;
-            return true;
+            return 0;
         }
-    return false;
+    return -ENOENT;
 }
 
 static int take_ms(const char *option, const char *text, uint64_t *out, struct kedge_errbuf *err)
@@ -336,7 +357,7 @@ static int take_ms(const char *option, const char *text, uint64_t *out, struct k
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err)
 {
     struct ctl_options o = {.server = NULL};
-    int c;
+    int c, status;
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
     while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1)
@@ -377,17 +398,22 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             *out = o;
             return 0;
         default:
-            if (take_text(c, optarg, &o))
+            status = take_text(c, optarg, &o, err);
+            if (status == 0)
                 break;
+            if (status == -EINVAL)
+                return status;
             return kedge_err(err, -EINVAL,
                              "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
                              argv[optind - 1]);
         }
-    int status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
+    status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
     if (status == 0)
         status = parse_command(argc - optind, argv + optind, &o, err);
     if (status == 0)
         status = check_options(&o, err);
+    if (status == 0)
+        status = ctl_words_check(o.words, o.word_count, err);
     if (status == 0)
         *out = o;
     return status;

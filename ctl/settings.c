@@ -183,6 +183,8 @@ static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
     for (size_t i = 0; status == 0 && i < o->word_count + pool.count; i++)
         words[i] = i < o->word_count ? o->words[i] : pool.word[i - o->word_count];
     if (status == 0)
+        status = ctl_words_check(words, o->word_count + pool.count, err);
+    if (status == 0)
         status = ctl_edit_setting(kind, there != NULL ? there->body : NULL,
                                   there != NULL ? there->body_length : 0, words,
                                   o->word_count + pool.count, out, revision, err);

@@ -122,6 +122,8 @@ refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' pool create lead -
 refuses 2 'number: must be an integer from 1' pool create lead --number 65536
 refuses 2 'mr_lease_ms: must be' pool create lead --mr-lease 1ms
 refuses 2 'grace_ms: must be' pool create lead --grace 105d
+refuses 2 'tenants is said twice' pool set gold --tenant web tenants=batch
+refuses 2 'nodes must be labels such as .* each of them once' pool set gold nodes=zone=a,zone=b
 does "the list, as it is shown, can be applied" pool list -o json
 cp "$work/out" "$work/pools.json"
 does "which changes nothing" apply -f "$work/pools.json"

@@ -122,6 +122,11 @@ bool ctl_pool_said(const struct ctl_options *o);   /* whether there are any such
 int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
                    struct kedge_errbuf *err);
 
+/* 0; or -EINVAL: two of the words have the same key. */
+int ctl_words_check(const char *const *words, size_t count, struct kedge_errbuf *err);
+/* Likewise of labels with commas between them; `of`: what the sentence begins with. */
+int ctl_list_check(const char *of, const char *list, struct kedge_errbuf *err);
+
 extern const char ctl_help[];
 
 #endif

@@ -97,8 +97,8 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_str_eq(kedge_text_str(&out), "{\"tenants\":[\"web\",\"batch\"]}");
     ck_assert_int_eq(set("pool", NULL, "grace_ms=0"), 0);
     ck_assert_str_eq(kedge_text_str(&out), "{\"grace_ms\":0}");
-    static const char *const wrong[] = {"nodes=zone", "nodes=a=b,", "nodes=,a=b", "spares=many",
-                                        "mr_lease=5"};
+    static const char *const wrong[] = {"nodes=zone", "nodes=zone=a,zone=b", "nodes=a=b,",
+                                        "nodes=,a=b", "spares=many",         "mr_lease=5"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(set("pool", NULL, wrong[i]) == -EINVAL, "%s", wrong[i]);
     static const char full[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"

@@ -86,6 +86,36 @@ START_TEST(every_command_is_understood)
 }
 END_TEST
 
+START_TEST(nothing_is_said_twice)
+{
+    struct ctl_options o;
+    const struct {
+        const char *words[6], *says;
+    } wrong[] = {
+        {{"tenant", "create", "x", "sessions=1", "sessions=2"},
+         "sessions is said twice, as \"sessions=1\" and \"sessions=2\""},
+        {{"node", "label", "n", "x=1", "y=1", "x=2"}, "x is said twice"},
+        {{"node", "label", "n", "x=1", "x-"}, "x is said twice"},
+        {{"context", "set", "c", "server=http://a", "server="}, "server is said twice"},
+        {{"node", "list", "--label", "x=1,y=1,x=2"}, "--label says x twice"},
+        {{"node", "list", "--label=x=1", "--label=y=1"}, "--label is said twice"},
+        {{"lease", "list", "--tenant=a", "--tenant=b"}, "--tenant is said twice"},
+        {{"lease", "list", "--node=a", "--node=b"}, "--node is said twice"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(parse(&o, wrong[i].words), -EINVAL);
+        ck_assert_msg(strstr(err.text, wrong[i].says) != NULL, "\"%s\" lacks \"%s\"", err.text,
+                      wrong[i].says);
+    }
+    ck_assert_int_eq(PARSE(&o, "status", "--server=http://a", "--server=http://b"), 0);
+    ck_assert_str_eq(o.server, "http://b");
+    ck_assert_int_eq(PARSE(&o, "node", "list", "--label", "x=1,xy=1"), 0);
+    ck_assert_int_eq(PARSE(&o, "apply", "-f", "a", "-f", "b"), 0);
+    ck_assert_uint_eq(o.files, 2);
+    ck_assert_str_eq(o.file[1], "b");
+}
+END_TEST
+
 START_TEST(options_of_pools_stand_for_words)
 {
     struct ctl_options o;
@@ -234,6 +264,7 @@ END_TEST
 
 #define TESTS(X)                                                                                   \
     X(every_command_is_understood)                                                                 \
+    X(nothing_is_said_twice)                                                                       \
     X(options_of_pools_stand_for_words)                                                            \
     X(a_pool_has_as_many_tenants_as_fit)                                                           \
     X(options_stand_anywhere)                                                                      \
