@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl worker|lease list|get, and lease revoke: asked of the local agent, which alone knows; or
- * of other nodes' agents, through the metaserver. */
+/* rdmactl worker|lease list|get: asked of the local agent, which alone knows; or of other nodes'
+ * agents, through the metaserver. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,12 +9,10 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "ctl/held.h"
-#include "ctl/table.h"
+#include "held_private.h"
 
 enum {
     MAX_PAGES = 100000,
-    PATH_BYTES = 1000,
     PART_BYTES = 300,              /* of one name in it, encoded */
     REVOKE_MS = 35 * 1000,         /* the agent answers within 30 s */
     THROUGH_MS = 15 * 1000,        /* the metaserver waits 7 s for agents */
@@ -33,7 +31,7 @@ static size_t columns_of(const struct ctl_held_kind *kind, bool wide, size_t *sh
     return n;
 }
 
-static int new_table(const struct ctl_held_kind *kind, bool wide, struct ctl_table **out)
+int ctl_held_table_new(const struct ctl_held_kind *kind, bool wide, struct ctl_table **out)
 {
     const char *headings[CTL_HELD_COLUMNS];
     size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
@@ -42,8 +40,8 @@ static int new_table(const struct ctl_held_kind *kind, bool wide, struct ctl_tab
     return ctl_table_new(headings, columns, out);
 }
 
-static void add_rows(struct ctl_table *table, const struct ctl_held_kind *kind, bool wide,
-                     const struct ctl_held_page *page)
+void ctl_held_rows(struct ctl_table *table, const struct ctl_held_kind *kind, bool wide,
+                   const struct ctl_held_page *page)
 {
     const char *cells[CTL_HELD_COLUMNS];
     size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
@@ -67,8 +65,8 @@ static bool asks_server(const struct ctl_options *o)
     return o->node != NULL || o->all_nodes || is_of_node(o->id) || is_of_node(o->worker);
 }
 
-static int call(const struct ctl_options *o, const char *method, const char *path,
-                struct kedge_http_result *out, struct kedge_errbuf *err)
+int ctl_held_call(const struct ctl_options *o, const char *method, const char *path,
+                  struct kedge_http_result *out, struct kedge_errbuf *err)
 {
     const bool revokes = strcmp(method, "DELETE") == 0;
     const struct ctl_request request = {
@@ -100,11 +98,11 @@ static int encode_id(const struct ctl_options *o, const char *what, const char *
 static void add_encoded(char *path, const char *name, const char *encoded)
 {
     const size_t used = strlen(path);
-    snprintf(path + used, PATH_BYTES - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
-             encoded);
+    snprintf(path + used, CTL_HELD_PATH_BYTES - used, "%c%s=%s",
+             strchr(path, '?') == NULL ? '?' : '&', name, encoded);
 }
 
-static int add_query(char *path, const char *name, const char *value, struct kedge_errbuf *err)
+int ctl_held_query(char *path, const char *name, const char *value, struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
     if (value == NULL)
@@ -115,7 +113,7 @@ static int add_query(char *path, const char *name, const char *value, struct ked
     return 0;
 }
 
-static int add_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
+int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
     if (o->worker == NULL)
@@ -127,27 +125,27 @@ static int add_worker(const struct ctl_options *o, char *path, struct kedge_errb
 }
 
 static int list_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                     const char *cursor, char out[PATH_BYTES], struct kedge_errbuf *err)
+                     const char *cursor, char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
 {
-    snprintf(out, PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
-    int status = add_query(out, "tenant", o->tenant, err);
+    snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
+    int status = ctl_held_query(out, "tenant", o->tenant, err);
     if (status == 0)
-        status = add_worker(o, out, err);
+        status = ctl_held_of_worker(o, out, err);
     if (status == 0)
-        status = add_query(out, "node", o->node, err);
+        status = ctl_held_query(out, "node", o->node, err);
     if (status == 0)
-        status = add_query(out, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
+        status = ctl_held_query(out, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
     return status;
 }
 
-static int fetch_page(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                      const char *cursor, struct ctl_held_page *out, struct kedge_errbuf *err)
+int ctl_held_fetch(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                   const char *cursor, struct ctl_held_page *out, struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
-    char path[PATH_BYTES];
+    char path[CTL_HELD_PATH_BYTES];
     int status = list_path(o, kind, cursor, path, err);
     if (status == 0)
-        status = call(o, "GET", path, &result, err);
+        status = ctl_held_call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_held(kind, result.body, result.body_length, out, err);
@@ -169,7 +167,7 @@ static void add_page(const struct ctl_options *o, const struct ctl_held_kind *ki
     for (size_t i = 0; o->json && i < page->count; i++)
         printf("%s%s", l->count + i > 0 ? "," : "", page->item[i].json);
     if (!o->json)
-        add_rows(l->table, kind, o->wide, page);
+        ctl_held_rows(l->table, kind, o->wide, page);
     l->count += page->count;
     for (size_t i = 0; i < page->gaps; i++, l->gaps++)
         if (o->json)
@@ -186,7 +184,7 @@ static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *k
     struct ctl_held_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
     for (unsigned n = 0; n < MAX_PAGES; n++) {
-        int status = fetch_page(o, kind, cursor, &page, err);
+        int status = ctl_held_fetch(o, kind, cursor, &page, err);
         if (status != 0)
             return status;
         if (o->json && n == 0)
@@ -226,7 +224,7 @@ int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
     struct listed l = {.count = 0};
-    int status = new_table(kind, o->wide, &l.table);
+    int status = ctl_held_table_new(kind, o->wide, &l.table);
     if (status != 0)
         return kedge_err(err, status, "out of memory");
     kedge_text_init(&l.gap, GAPS_BYTES);
@@ -238,13 +236,13 @@ int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-static int path_of(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                   char out[PATH_BYTES], struct kedge_errbuf *err)
+int ctl_held_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                  char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
     const int status = encode_id(o, kind->name, o->id, encoded, err);
     if (status == 0)
-        snprintf(out, PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+        snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
     return status;
 }
 
@@ -253,10 +251,10 @@ int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
     const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
     struct kedge_http_result result;
     struct ctl_held held;
-    char path[PATH_BYTES];
-    int status = path_of(o, kind, path, err);
+    char path[CTL_HELD_PATH_BYTES];
+    int status = ctl_held_path(o, kind, path, err);
     if (status == 0)
-        status = call(o, "GET", path, &result, err);
+        status = ctl_held_call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
     status = ctl_decode_held_one(kind, result.body, result.body_length, &held, err);
@@ -268,71 +266,5 @@ int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
     for (size_t i = 0; !o->json && i < kind->columns; i++)
         printf("%-12s %s\n", kind->column[i].field, held.cell[i]);
     ctl_held_fini(&held);
-    return status;
-}
-
-/* ---- revoke -------------------------------------------------------------------------------- */
-
-static int revoke_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                       char out[PATH_BYTES], struct kedge_errbuf *err)
-{
-    int status = 0;
-    if (o->id != NULL)
-        status = path_of(o, kind, out, err);
-    else
-        snprintf(out, PATH_BYTES, "/v1/%s", kind->plural);
-    if (status == 0 && o->id == NULL)
-        status = add_worker(o, out, err);
-    if (status == 0)
-        status = add_query(out, "force", o->force ? "1" : NULL, err);
-    return status;
-}
-
-static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                         const struct ctl_revoked *r, struct kedge_errbuf *err)
-{
-    struct ctl_table *table;
-    if (r->leases.count == 0) {
-        puts("it has no lease that could be revoked");
-        return 0;
-    }
-    int status = new_table(kind, o->wide, &table);
-    if (status == 0) {
-        add_rows(table, kind, o->wide, &r->leases);
-        status = ctl_table_print(table);
-        ctl_table_free(table);
-    }
-    if (status != 0)
-        return kedge_err(err, status, "printing failed: %s", strerror(-status));
-    printf("\nwhat breaks: %s\n", r->breaks);
-    return 0;
-}
-
-int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err)
-{
-    const struct ctl_held_kind *kind = ctl_held_kind_find("lease");
-    struct kedge_http_result result;
-    struct ctl_revoked r;
-    char path[PATH_BYTES];
-    int status = revoke_path(o, kind, path, err);
-    if (status == 0)
-        status = call(o, "DELETE", path, &result, err);
-    if (status != 0)
-        return status;
-    status = ctl_decode_revoked(result.body, result.body_length, &r, err);
-    if (status != 0) {
-        kedge_http_result_fini(&result);
-        return status;
-    }
-    if (o->json)
-        status = ctl_json_print(result.body, err);
-    else
-        status = print_revoked(o, kind, &r, err);
-    kedge_http_result_fini(&result);
-    ctl_held_page_fini(&r.leases);
-    if (status == 0 && !r.over)
-        status = kedge_err(err, -ETIMEDOUT,
-                           "they are withdrawn, but somebody may still reach them: see rdmactl "
-                           "lease list for when that is over");
     return status;
 }

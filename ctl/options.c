@@ -31,6 +31,7 @@ const char ctl_help[] =
     "  lease revoke ID     takes it back when its period is over\n"
     "  lease revoke --worker ID\n"
     "                      all of that worker's\n"
+    "  lease revoke --all  all of this host's workers; with --node of that node's\n"
     "  tenant|window|pool|token list\n"
     "                      what operators have set\n"
     "  tenant|window|pool|token get NAME\n"
@@ -82,6 +83,7 @@ const char ctl_help[] =
     "  --tenant NAME, --worker ID\n"
     "                            worker and lease list: of these alone\n"
     "                            pool create, set: --tenant for each whose workers get it\n"
+    "  --all                     lease revoke: of all workers, one after the other\n"
     "  --force                   revoke: at once, with all that shares a registration\n"
     "  --node NODE               worker and lease commands: of that node, through the metaserver\n"
     "  --all-nodes               worker and lease list: of all of them, likewise\n"
@@ -114,13 +116,14 @@ static const struct option long_options[] = {
     {"worker", required_argument, NULL, 'w'},
     {"force", no_argument, NULL, 'F'},
     {"node", required_argument, NULL, 'N'},
+    {"all", no_argument, NULL, 'E'},
     {"all-nodes", no_argument, NULL, 'A'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
 /* WORDS: an id, and one or more; OR_NONE: an id, and any number; OR_WORKER: an id, unless --worker
- * says whose. */
+ * or --all says whose. */
 enum takes { NOTHING, AN_ID, WORDS, OR_NONE, OR_WORKER };
 
 static const struct command {
@@ -198,8 +201,13 @@ static int wrong_verb(const char *word, struct kedge_errbuf *err)
 static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
                       struct kedge_errbuf *err)
 {
-    const bool none = c->takes == NOTHING || (c->takes == OR_WORKER && o->worker != NULL);
+    const bool none =
+        c->takes == NOTHING || (c->takes == OR_WORKER && (o->worker != NULL || o->all));
     int own = c->word[1] == NULL ? 1 : 2, wanted = own + (none ? 0 : 1);
+    if (words < wanted && c->takes == OR_WORKER)
+        return kedge_err(err, -EINVAL,
+                         "%s %s needs a lease's id, or --worker ID, or --all: see rdmactl %s list",
+                         c->word[0], c->word[1], c->word[0]);
     if (words < wanted)
         return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                          c->word[0], c->word[1], c->word[0]);
@@ -238,6 +246,8 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
     if (o->command != CTL_LEASE_REVOKE && o->force)
         return kedge_err(err, -EINVAL, "--force is for lease revoke alone");
+    if (o->all && (o->command != CTL_LEASE_REVOKE || o->worker != NULL))
+        return kedge_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
     const bool pool = ctl_pool_edited(o);
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
         (o->worker != NULL || (o->tenant != NULL && !pool)))
@@ -374,6 +384,9 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
             break;
         case 'F':
             o.force = true;
+            break;
+        case 'E':
+            o.all = true;
             break;
         case 'A':
             o.all_nodes = true;

@@ -51,7 +51,7 @@ _rdmactl() {
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
         echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --file \
-            --revision --tenant --worker --force --node --all-nodes --label --reason --grace --wait --number --mr-lease --help --version
+            --revision --tenant --worker --all --force --node --all-nodes --label --reason --grace --wait --number --mr-lease --help --version
         return
     fi
     case "${words[*]}" in

@@ -113,6 +113,10 @@ is "$(jq -c '[.events[] | [.name, .from.lease // .from.worker, .from.force, .to]
 jq -r '.events[-1].who' "$work/body" | grep -q '^127.0.0.1:' || fail "and not by whom"
 ctl event list | grep -q "lease node-a .*revocation of $last, by force" || fail "rdmactl event list does not show it"
 ok "rdmactl event list shows it"
+ctl --node node-a lease revoke --all --force -o json >"$work/said" || fail "not all are revoked: $(cat "$work/said")"
+is "$(jq -c '[(.revoked | length), ([.revoked[].leases[].state] | unique), .failed]' "$work/said")" '[4,["revoked"],[]]' "all of a node are revoked"
+is "$(own a lease list -o json | jq -c '[.leases[].state] | unique')" '["revoked"]' "its agent says so too"
+if read_text b "$(cat "$work/token-2")" >"$work/read" 2>&1; then fail "another worker's can still be read"; fi
 
 # ---- an agent that stands still, and one that is killed
 kill -STOP "${pids[a]}" # and before its lease ends:
@@ -161,7 +165,7 @@ is "$(cat "$work/code") $(jq -r .detail "$work/body")" '503 this metaserver stop
 metad_configure
 daemon_start metad kedge-metad || fail "the metaserver did not start again"
 until_asked node-a
-is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 4 "what was revoked is in the trail after a restart"
+is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 8 "what was revoked is in the trail after a restart"
 end_workers
 exec 8>&- 9>&-
 pids_c=${pids[c]}

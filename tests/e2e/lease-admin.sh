@@ -102,8 +102,24 @@ is "$(ctl lease get "${seen[3]}" -o json | jq -r .state)" revoked "twenty who re
 kill -KILL "${worker_pids[1]}"
 for _ in $(seq 1200); do ctl lease get "$other" >/dev/null 2>&1 || break; sleep 0.05; done
 refuses 3 'no such lease' lease revoke "$other"
+
+# ---- all of the node
+before=$(leases '[.leases[] | select(.state == "live")] | length')
+((before > 0)) || fail "no lease is left to be revoked: $(ctl lease list)"
+ctl lease revoke --all >"$work/said" || fail "not all are revoked: $(cat "$work/said")"
+is "$(leases '[.leases[].state] | unique')" '["revoked"]' "all of the node are revoked"
+is "$(grep -c '^worker ' "$work/said") $(grep -c '^what breaks: ' "$work/said")" "$(ctl worker list -o json | jq -r '.workers | "\(length) \(length)"')" \
+    "and what breaks is said of each worker"
+ctl lease revoke --all --force -o json >"$work/said" || fail "again, by force: $(cat "$work/said")"
+is "$(jq -c '[.format_version, ([.revoked[].worker] | length), .failed]' "$work/said")" \
+    "[1,$(ctl worker list -o json | jq '.workers | length'),[]]" "again, by force, in JSON"
+refuses 2 'or --worker ID, or --all' lease revoke
+refuses 2 'lease revoke alone, without --worker' lease revoke --all --worker "$worker"
+refuses 2 'one word too many' lease revoke --all "$id"
 end_workers
 exec 8>&- 9>&-
+for _ in $(seq 1200); do [[ $(ctl worker list -o json | jq '.workers | length') != 0 ]] || break; sleep 0.05; done
+ctl lease revoke --all | grep -q '^no worker there has a lease' || fail "nobody is there, and nothing is said of it"
 cluster_stop || fail "the cluster did not stop"
 
 # ---- under remote readers and writers

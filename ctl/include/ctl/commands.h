@@ -29,7 +29,8 @@ int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Of o->kind, asked of the local agent. */
 int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err);
-/* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. */
+/* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. Of all workers: what
+ * became of the first that failed. */
 int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err);
 /* These ask nobody. -ENOENT: there is none of that name. */
 int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err);

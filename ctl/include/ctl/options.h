@@ -62,7 +62,7 @@ struct ctl_options {
     enum ctl_command command;
     const char *id;   /* of NODE_* but LIST, SETTING_GET, _CREATE, _SET and _DELETE, HELD_GET,
                        * CONTEXT_* but LIST;
-                       * of LEASE_REVOKE, or NULL: all of `worker` */
+                       * of LEASE_REVOKE, or NULL: all of `worker`, or of all */
     const char *kind; /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
                        * EVENT_WATCH, or NULL: all */
     const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
@@ -79,6 +79,7 @@ struct ctl_options {
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
     const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
     bool force;                     /* of LEASE_REVOKE */
+    bool all;                       /* of LEASE_REVOKE: of all workers, instead of an id */
     const char *node;               /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:
                                      * of this host, or as the ids say */
     bool all_nodes;                 /* of HELD_LIST, likewise */

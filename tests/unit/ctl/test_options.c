@@ -240,7 +240,7 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"pool", "create", "p", "--grace", "0"}, "--grace must be a duration"},
         {{"tenant", "set", "web", "--number", "5"}, "--number and --mr-lease are for pool"},
         {{"tenant", "set", "web", "--grace", "5s"}, "--grace is for node drain, pool create"},
-        {{"lease", "revoke"}, "needs an id"},
+        {{"lease", "revoke"}, "--worker ID, or --all"},
         {{"lease", "revoke", "1-00000000-1", "--worker", "1-00000000"}, "one word too many"},
         {{"lease", "revoke", "--tenant", "web", "x"}, "worker list --tenant web"},
         {{"lease", "list", "--force"}, "lease revoke alone"},

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between leases.c and revoke.c: whom to ask for workers and leases, and how they are shown. */
+#ifndef CTL_HELD_PRIVATE_H
+#define CTL_HELD_PRIVATE_H
+
+#include "ctl/fetch.h"
+#include "ctl/held.h"
+#include "ctl/options.h"
+#include "ctl/table.h"
+
+enum { CTL_HELD_PATH_BYTES = 1000 };
+
+/* A table for them, the caller's to free. 0 or -ENOMEM. */
+int ctl_held_table_new(const struct ctl_held_kind *kind, bool wide, struct ctl_table **out);
+void ctl_held_rows(struct ctl_table *table, const struct ctl_held_kind *kind, bool wide,
+                   const struct ctl_held_page *page);
+/* Asks the agent of this host; or the metaserver, when the options name a node. A DELETE takes as
+ * long as revoking does. As ctl_call_server(). */
+int ctl_held_call(const struct ctl_options *o, const char *method, const char *path,
+                  struct kedge_http_result *out, struct kedge_errbuf *err);
+/* The path of o->id. 0 or -EINVAL: that is none. */
+int ctl_held_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                  char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err);
+/* Append to a path: "name=value" (NULL: nothing), and o->worker. 0 or -EINVAL: too long. */
+int ctl_held_query(char *path, const char *name, const char *value, struct kedge_errbuf *err);
+int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err);
+/* One page from a cursor ("": the first), the caller's to fini. 0 or -errno. */
+int ctl_held_fetch(const struct ctl_options *o, const struct ctl_held_kind *kind,
+                   const char *cursor, struct ctl_held_page *out, struct kedge_errbuf *err);
+
+#endif
