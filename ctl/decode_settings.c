@@ -475,6 +475,21 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     return 0;
 }
 
+int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out, struct kedge_errbuf *err)
+{
+    json_t *root;
+    int status = ctl_json_load(body, bytes, &root, err);
+    if (status != 0)
+        return status;
+    json_t *revision = json_object_get(root, "revision");
+    if (json_is_integer(revision) && json_integer_value(revision) >= 0)
+        *out = (uint64_t)json_integer_value(revision);
+    else
+        status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+    json_decref(root);
+    return status;
+}
+
 void ctl_event_fini(struct ctl_event *event)
 {
     free(event->json);

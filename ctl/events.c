@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdmactl event list|watch, and tenant|window watch. */
+/* rdmactl event list|watch, and the other kinds' watch. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/commands.h"
@@ -23,13 +24,14 @@ enum {
 /* ---- list ----------------------------------------------------------------------------------- */
 
 struct listing {
-    bool json, any;
+    bool json, any, failed;
     struct ctl_table *table;
+    struct ctl_event *newest; /* a ring of `room`, owned; NULL: all are shown as they come */
+    uint64_t room, seen;
 };
 
-static void add_event(void *user, const struct ctl_event *e)
+static void show_event(struct listing *l, const struct ctl_event *e)
 {
-    struct listing *l = user;
     char revision[24], name[CTL_WORD_BYTES + CTL_ID_BYTES];
     if (l->json) {
         printf("%s%s", l->any ? "," : "", e->json);
@@ -41,13 +43,48 @@ static void add_event(void *user, const struct ctl_event *e)
     l->any = true;
 }
 
+static void add_event(void *user, const struct ctl_event *e)
+{
+    struct listing *l = user;
+    if (l->newest == NULL) {
+        show_event(l, e);
+        return;
+    }
+    struct ctl_event *place = &l->newest[l->seen++ % l->room];
+    ctl_event_fini(place);
+    *place = *e;
+    place->json = strdup(e->json);
+    l->failed |= place->json == NULL;
+}
+
+static int show_newest(struct listing *l, struct kedge_errbuf *err)
+{
+    if (l->failed)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    for (uint64_t i = l->seen > l->room ? l->seen - l->room : 0; i < l->seen; i++)
+        show_event(l, &l->newest[i % l->room]);
+    return 0;
+}
+
+/* What of the trail is asked for, behind its path. 0 or -EINVAL. */
+static int add_filter(const struct ctl_options *o, char path[PATH_BYTES], struct kedge_errbuf *err)
+{
+    int status = ctl_add_query(path, PATH_BYTES, "kind", o->kind, err);
+    return status == 0 ? ctl_add_query(path, PATH_BYTES, "name", o->name, err) : status;
+}
+
 static int list_pages(const struct ctl_options *o, struct listing *l, struct kedge_errbuf *err)
 {
-    char path[PATH_BYTES] = "/v1/events?limit=1000", next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES];
+    char path[PATH_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
     for (unsigned page = 0; page < MAX_PAGES; page++) {
         struct kedge_http_result result;
-        status = ctl_fetch_server(o, path, &result, err);
+        snprintf(path, sizeof path, "/v1/events?limit=1000");
+        status = add_filter(o, path, err);
+        if (status == 0)
+            status = ctl_add_query(path, sizeof path, "cursor", next[0] != '\0' ? next : NULL, err);
+        if (status == 0)
+            status = ctl_fetch_server(o, path, &result, err);
         if (status != 0)
             break;
         if (l->json && page == 0)
@@ -57,26 +94,37 @@ static int list_pages(const struct ctl_options *o, struct listing *l, struct ked
         kedge_http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
-        (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
-        snprintf(path, sizeof path, "/v1/events?limit=1000&cursor=%s", encoded);
     }
+    return status == 0 && l->newest != NULL ? show_newest(l, err) : status;
+}
+
+static int print_list(const struct ctl_options *o, struct listing *l, struct kedge_errbuf *err)
+{
+    int status = list_pages(o, l, err);
+    if (status == 0 && o->json)
+        puts("]}");
+    else if (status == 0 && !l->any)
+        puts(o->kind != NULL || o->name != NULL ? "nobody has changed such a thing yet"
+                                                : "nobody has changed anything yet");
+    else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
+        kedge_err(err, status, "printing failed: %s", strerror(-status));
     return status;
 }
 
 int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     static const char *const headings[] = {"REVISION", "TIME", "WHO", "WHAT", "CHANGE"};
-    struct listing l = {.json = o->json};
+    struct listing l = {.json = o->json, .room = o->limit};
     int status = ctl_table_new(headings, 5, &l.table);
     if (status != 0)
         return kedge_err(err, status, "out of memory");
-    status = list_pages(o, &l, err);
-    if (status == 0 && o->json)
-        puts("]}");
-    else if (status == 0 && !l.any)
-        puts("nobody has changed anything yet");
-    else if (status == 0 && (status = ctl_table_print(l.table)) != 0)
-        kedge_err(err, status, "printing failed: %s", strerror(-status));
+    if (l.room > 0 && (l.newest = calloc(l.room, sizeof *l.newest)) == NULL)
+        status = kedge_err(err, -ENOMEM, "out of memory");
+    if (status == 0)
+        status = print_list(o, &l, err);
+    for (uint64_t i = 0; l.newest != NULL && i < l.room; i++)
+        ctl_event_fini(&l.newest[i]);
+    free(l.newest);
     ctl_table_free(l.table);
     return status;
 }
@@ -85,8 +133,9 @@ int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err)
 
 struct watching {
     bool json, over;
-    int status;        /* what it ended with, if not 0 */
-    uint64_t revision; /* of the last event */
+    int status; /* what it ended with, if not 0 */
+    bool refused;
+    uint64_t revision; /* of the last event, or where it began */
     struct kedge_errbuf *err;
 };
 
@@ -121,6 +170,7 @@ static void on_done(void *user, const struct kedge_http_answer *a)
         w->status =
             kedge_err(w->err, a->status, "the metaserver cannot be watched: %.300s", a->why);
     } else if (a->status >= 300) {
+        w->refused = true;
         w->status = ctl_judge("the metaserver", a->status, a->body, a->body_length, w->err);
     } else {
         w->status = -ECONNRESET;
@@ -128,24 +178,36 @@ static void on_done(void *user, const struct kedge_http_answer *a)
     }
 }
 
-static int watch_target(const struct ctl_options *o, struct ctl_target *out,
+/* Where the trail is now. */
+static int newest_revision(const struct ctl_options *o, uint64_t *out, struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct kedge_errbuf why;
+    int status = ctl_fetch_server(o, "/v1/events?limit=1", &result, &why);
+    if (status != 0)
+        return kedge_err(err, status, "the metaserver cannot be watched: %.300s", why.text);
+    status = ctl_decode_revision(result.body, result.body_length, out, err);
+    kedge_http_result_fini(&result);
+    return status;
+}
+
+static int watch_target(const struct ctl_options *o, uint64_t revision, struct ctl_target *out,
                         struct kedge_errbuf *err)
 {
-    char path[PATH_BYTES], revision[40] = "", kind[CTL_WORD_BYTES] = "";
-    if (o->kind != NULL)
-        snprintf(kind, sizeof kind, "&kind=%.40s", o->kind);
-    if (o->from_revision)
-        snprintf(revision, sizeof revision, "&revision=%" PRIu64, o->revision);
-    snprintf(path, sizeof path, "/v1/events?watch=1%s%s", kind, revision);
-    return ctl_target_of(o, path, out, err);
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "/v1/events?watch=1&revision=%" PRIu64, revision);
+    int status = add_filter(o, path, err);
+    return status == 0 ? ctl_target_of(o, path, out, err) : status;
 }
 
 int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    struct watching w = {.json = o->json, .err = err};
+    struct watching w = {.json = o->json, .revision = o->revision, .err = err};
     struct kedge_http_client *client;
     struct ctl_target target;
-    int status = watch_target(o, &target, err);
+    int status = o->from_revision ? 0 : newest_revision(o, &w.revision, err);
+    if (status == 0)
+        status = watch_target(o, w.revision, &target, err);
     if (status != 0)
         return status;
     struct kedge_http_call call = {.timeout_ms = UINT32_MAX,
@@ -167,7 +229,7 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
     kedge_http_client_free(client);
     if (status != 0)
         return status;
-    if (w.revision != 0) {
+    if (!w.refused) {
         struct kedge_errbuf why = *err;
         kedge_err(err, w.status, "%.300s; go on with --revision %" PRIu64, why.text, w.revision);
     }

@@ -9,7 +9,7 @@
 
 #include "ctl/decode.h"
 
-enum { TIMEOUT_MS = 5000, PATH_BYTES = 108 /* sockaddr_un's */ };
+enum { TIMEOUT_MS = 5000, PATH_BYTES = 108 /* sockaddr_un's */, QUERY_BYTES = 300 };
 
 int ctl_percent_encode(const char *text, char *out, size_t size)
 {
@@ -28,6 +28,28 @@ int ctl_percent_encode(const char *text, char *out, size_t size)
         return -EMSGSIZE;
     out[used] = '\0';
     return 0;
+}
+
+int ctl_add_encoded(char *path, size_t size, const char *name, const char *encoded,
+                    struct kedge_errbuf *err)
+{
+    const size_t used = strlen(path);
+    if (snprintf(path + used, size - used, "%c%s=%s", strchr(path, '?') == NULL ? '?' : '&', name,
+                 encoded) < (int)(size - used))
+        return 0;
+    path[used] = '\0';
+    return kedge_err(err, -EINVAL, "what is asked for is too long");
+}
+
+int ctl_add_query(char *path, size_t size, const char *name, const char *value,
+                  struct kedge_errbuf *err)
+{
+    char encoded[QUERY_BYTES];
+    if (value == NULL)
+        return 0;
+    if (ctl_percent_encode(value, encoded, sizeof encoded) != 0)
+        return kedge_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
+    return ctl_add_encoded(path, size, name, encoded, err);
 }
 
 int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err)

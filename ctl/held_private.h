@@ -21,8 +21,7 @@ int ctl_held_call(const struct ctl_options *o, const char *method, const char *p
 /* The path of o->id. 0 or -EINVAL: that is none. */
 int ctl_held_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
                   char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err);
-/* Append to a path: "name=value" (NULL: nothing), and o->worker. 0 or -EINVAL: too long. */
-int ctl_held_query(char *path, const char *name, const char *value, struct kedge_errbuf *err);
+/* Appends o->worker, if there is one, to a path. 0 or -EINVAL. */
 int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err);
 /* One page from a cursor ("": the first), the caller's to fini. 0 or -errno. */
 int ctl_held_fetch(const struct ctl_options *o, const struct ctl_held_kind *kind,

@@ -95,24 +95,6 @@ static int encode_id(const struct ctl_options *o, const char *what, const char *
 
 /* ---- list and get -------------------------------------------------------------------------- */
 
-static void add_encoded(char *path, const char *name, const char *encoded)
-{
-    const size_t used = strlen(path);
-    snprintf(path + used, CTL_HELD_PATH_BYTES - used, "%c%s=%s",
-             strchr(path, '?') == NULL ? '?' : '&', name, encoded);
-}
-
-int ctl_held_query(char *path, const char *name, const char *value, struct kedge_errbuf *err)
-{
-    char encoded[PART_BYTES];
-    if (value == NULL)
-        return 0;
-    if (ctl_percent_encode(value, encoded, sizeof encoded) != 0)
-        return kedge_err(err, -EINVAL, "\"%.60s...\" is too long for a %s", value, name);
-    add_encoded(path, name, encoded);
-    return 0;
-}
-
 int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
@@ -120,7 +102,7 @@ int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_err
         return 0;
     const int status = encode_id(o, "worker", o->worker, encoded, err);
     if (status == 0)
-        add_encoded(path, "worker", encoded);
+        return ctl_add_encoded(path, CTL_HELD_PATH_BYTES, "worker", encoded, err);
     return status;
 }
 
@@ -128,13 +110,14 @@ static int list_path(const struct ctl_options *o, const struct ctl_held_kind *ki
                      const char *cursor, char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
 {
     snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
-    int status = ctl_held_query(out, "tenant", o->tenant, err);
+    int status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "tenant", o->tenant, err);
     if (status == 0)
         status = ctl_held_of_worker(o, out, err);
     if (status == 0)
-        status = ctl_held_query(out, "node", o->node, err);
+        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "node", o->node, err);
     if (status == 0)
-        status = ctl_held_query(out, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
+        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "cursor",
+                               cursor[0] != '\0' ? cursor : NULL, err);
     return status;
 }
 

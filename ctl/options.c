@@ -80,8 +80,13 @@ const char ctl_help[] =
     "  --wait                    node drain: until none is left\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
     "  -f, --file FILE           apply: this file; - is standard input; repeat it for more\n"
+    "  --scope SCOPE             window list, token list: those with this one\n"
+    "  --uid UID                 tenant list: whose it is\n"
+    "  --kind KIND, --name NAME  event list, event watch: of such things, of what is called so;\n"
+    "                            --name also for the others' watch\n"
+    "  --limit NUMBER            event list: the newest ones alone\n"
     "  --tenant NAME, --worker ID\n"
-    "                            worker and lease list: of these alone\n"
+    "                            worker and lease list: of these alone; --tenant also window list\n"
     "                            pool create, set: --tenant for each whose workers get it\n"
     "  --all                     lease revoke: of all workers, one after the other\n"
     "  --force                   revoke: at once, with all that shares a registration\n"
@@ -116,6 +121,11 @@ static const struct option long_options[] = {
     {"worker", required_argument, NULL, 'w'},
     {"force", no_argument, NULL, 'F'},
     {"node", required_argument, NULL, 'N'},
+    {"scope", required_argument, NULL, 'O'},
+    {"uid", required_argument, NULL, 'u'},
+    {"kind", required_argument, NULL, 'k'},
+    {"name", required_argument, NULL, 'm'},
+    {"limit", required_argument, NULL, 'M'},
     {"all", no_argument, NULL, 'E'},
     {"all-nodes", no_argument, NULL, 'A'},
     {"version", no_argument, NULL, 'V'},
@@ -239,6 +249,28 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct k
     return wrong_verb(word[0], err);
 }
 
+static bool lists(const struct ctl_options *o, const char *kind)
+{
+    return o->command == CTL_SETTING_LIST && strcmp(o->kind, kind) == 0;
+}
+
+/* Options that narrow what is listed or watched. */
+static int check_filters(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    const bool events = o->command == CTL_EVENT_LIST || o->command == CTL_EVENT_WATCH;
+    if (o->scope != NULL && !lists(o, "window") && !lists(o, "token"))
+        return kedge_err(err, -EINVAL, "--scope is for window list and token list alone");
+    if (o->uid != NULL && !lists(o, "tenant"))
+        return kedge_err(err, -EINVAL, "--uid is for tenant list alone");
+    if (o->of_kind != NULL && (!events || o->kind != NULL))
+        return kedge_err(err, -EINVAL, "--kind is for event list and event watch alone");
+    if (o->name != NULL && !events)
+        return kedge_err(err, -EINVAL, "--name is for event list and watch alone");
+    if (o->limit != 0 && o->command != CTL_EVENT_LIST)
+        return kedge_err(err, -EINVAL, "--limit is for event list alone");
+    return 0;
+}
+
 /* Options that only some commands have. */
 static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
 {
@@ -250,10 +282,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
     const bool pool = ctl_pool_edited(o);
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
-        (o->worker != NULL || (o->tenant != NULL && !pool)))
+        (o->worker != NULL || (o->tenant != NULL && !pool && !lists(o, "window"))))
         return kedge_err(err, -EINVAL,
-                         "--worker is for workers and leases alone, --tenant for those and pool "
-                         "create and pool set");
+                         "--worker is for workers and leases alone, --tenant for those, window "
+                         "list, pool create and pool set");
     if (!pool && (o->pool.number != NULL || o->pool.lease_ms != 0))
         return kedge_err(err, -EINVAL,
                          "--number and --mr-lease are for pool create and pool set alone");
@@ -335,7 +367,8 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
                  {'w', &o->worker},      {'a', &o->agent_socket}, {'c', &o->config},
                  {'p', &o->provider},    {'d', &o->device},       {'l', &o->label},
                  {'R', &o->reason},      {'S', &o->secret_file},  {'C', &o->context},
-                 {'n', &o->pool.number}, {'N', &o->node}};
+                 {'n', &o->pool.number}, {'N', &o->node},         {'O', &o->scope},
+                 {'u', &o->uid},         {'k', &o->of_kind},      {'m', &o->name}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
@@ -364,70 +397,79 @@ static int take_ms(const char *option, const char *text, uint64_t *out, struct k
     return 0;
 }
 
+/* Options that are said by being there. False: it is none of them. */
+static bool take_flag(int option, struct ctl_options *o)
+{
+    const struct {
+        int option;
+        bool *to;
+    } flags[] = {{'F', &o->force}, {'E', &o->all}, {'A', &o->all_nodes}, {'W', &o->wait}};
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (flags[i].option == option)
+            return *flags[i].to = true;
+    return false;
+}
+
+/* As take_text(), of all. */
+static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *err)
+{
+    if (take_flag(option, o))
+        return 0;
+    switch (option) {
+    case 'o':
+        return take_output(optarg, o, err);
+    case 'r':
+        o->from_revision = true;
+        if (kedge_parse_u64(optarg, 0, UINT64_MAX, &o->revision) != 0)
+            return kedge_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"", optarg);
+        return 0;
+    case 'M':
+        if (kedge_parse_u64(optarg, 1, CTL_EVENTS_MAX, &o->limit) != 0)
+            return kedge_err(err, -EINVAL, "--limit must be a number from 1 to %d, not \"%.40s\"",
+                             CTL_EVENTS_MAX, optarg);
+        return 0;
+    case 'g':
+        return take_ms("--grace", optarg, &o->grace_ms, err);
+    case 'L':
+        return take_ms("--mr-lease", optarg, &o->pool.lease_ms, err);
+    default:
+        return take_text(option, optarg, o, err);
+    }
+}
+
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err)
 {
     struct ctl_options o = {.server = NULL};
     int c, status;
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1)
-        switch (c) {
-        case 'o':
-            if (take_output(optarg, &o, err) != 0)
-                return -EINVAL;
-            break;
-        case 'r':
-            o.from_revision = true;
-            if (kedge_parse_u64(optarg, 0, UINT64_MAX, &o.revision) != 0)
-                return kedge_err(err, -EINVAL, "--revision must be a number, not \"%.40s\"",
-                                 optarg);
-            break;
-        case 'F':
-            o.force = true;
-            break;
-        case 'E':
-            o.all = true;
-            break;
-        case 'A':
-            o.all_nodes = true;
-            break;
-        case 'g':
-            if (take_ms("--grace", optarg, &o.grace_ms, err) != 0)
-                return -EINVAL;
-            break;
-        case 'L':
-            if (take_ms("--mr-lease", optarg, &o.pool.lease_ms, err) != 0)
-                return -EINVAL;
-            break;
-        case 'W':
-            o.wait = true;
-            break;
-        case 'h':
-            o.command = CTL_HELP;
+    while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1) {
+        if (c == 'h' || c == 'V') {
+            o.command = c == 'h' ? CTL_HELP : CTL_VERSION;
             *out = o;
             return 0;
-        case 'V':
-            o.command = CTL_VERSION;
-            *out = o;
-            return 0;
-        default:
-            status = take_text(c, optarg, &o, err);
-            if (status == 0)
-                break;
-            if (status == -EINVAL)
-                return status;
-            return kedge_err(err, -EINVAL,
-                             "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
-                             argv[optind - 1]);
         }
+        status = take_option(c, &o, err);
+        if (status == -ENOENT)
+            status = kedge_err(err, -EINVAL,
+                               "\"%.60s\" is no option, or lacks its value: see rdmactl --help",
+                               argv[optind - 1]);
+        if (status != 0)
+            return status;
+    }
     status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
     if (status == 0)
         status = parse_command(argc - optind, argv + optind, &o, err);
     if (status == 0)
         status = check_options(&o, err);
     if (status == 0)
-        status = ctl_words_check(o.words, o.word_count, err);
+        status = check_filters(&o, err);
     if (status == 0)
-        *out = o;
-    return status;
+        status = ctl_words_check(o.words, o.word_count, err);
+    if (status != 0)
+        return status;
+    if (o.of_kind != NULL)
+        o.kind = o.of_kind;
+    *out = o;
+    return 0;
 }

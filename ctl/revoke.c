@@ -26,7 +26,7 @@ static int revoke_path(const struct ctl_options *o, const struct ctl_held_kind *
     if (status == 0 && o->id == NULL)
         status = ctl_held_of_worker(o, out, err);
     if (status == 0)
-        status = ctl_held_query(out, "force", o->force ? "1" : NULL, err);
+        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "force", o->force ? "1" : NULL, err);
     return status;
 }
 

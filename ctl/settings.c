@@ -16,6 +16,7 @@
 enum {
     MAX_PAGES = 100000,
     CURSOR_BYTES = 256,
+    LIST_BYTES = 1000,
     PATH_BYTES = CTL_SETTING_PATH_BYTES,
     HEADER_BYTES = 64
 };
@@ -69,15 +70,30 @@ static int print_table(const struct ctl_options *o, const struct ctl_kind *kind,
     return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
 }
 
+static int list_path(const struct ctl_options *o, const struct ctl_kind *kind, const char *cursor,
+                     char out[LIST_BYTES], struct kedge_errbuf *err)
+{
+    snprintf(out, LIST_BYTES, "/v1/%s?limit=1000", kind->plural);
+    int status = ctl_add_query(out, LIST_BYTES, "scope", o->scope, err);
+    if (status == 0)
+        status = ctl_add_query(out, LIST_BYTES, "tenant", o->tenant, err);
+    if (status == 0)
+        status = ctl_add_query(out, LIST_BYTES, "uid", o->uid, err);
+    if (status == 0)
+        status = ctl_add_query(out, LIST_BYTES, "cursor", cursor[0] != '\0' ? cursor : NULL, err);
+    return status;
+}
+
 static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
                      struct ctl_settings *all, struct kedge_errbuf *err)
 {
-    char path[PATH_BYTES + 3 * CURSOR_BYTES], next[CURSOR_BYTES], encoded[3 * CURSOR_BYTES];
+    char path[LIST_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
-    snprintf(path, sizeof path, "/v1/%s?limit=1000", kind->plural);
     for (unsigned page = 0; page < MAX_PAGES; page++) {
         struct kedge_http_result result;
-        status = ctl_fetch_server(o, path, &result, err);
+        status = list_path(o, kind, next, path, err);
+        if (status == 0)
+            status = ctl_fetch_server(o, path, &result, err);
         if (status != 0)
             break;
         status =
@@ -85,8 +101,6 @@ static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
         kedge_http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
-        (void)ctl_percent_encode(next, encoded, sizeof encoded); /* it always fits */
-        snprintf(path, sizeof path, "/v1/%s?limit=1000&cursor=%s", kind->plural, encoded);
     }
     return status;
 }
@@ -101,6 +115,9 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
         for (size_t i = 0; i < all.count; i++)
             printf("%s{\"kind\":\"%s\",%s", i > 0 ? "," : "", kind->name, all.item[i].json + 1);
         puts("]}");
+    } else if (status == 0 && all.count == 0 &&
+               (o->scope != NULL || o->tenant != NULL || o->uid != NULL)) {
+        printf("there is no such %s\n", kind->name);
     } else if (status == 0 && all.count == 0) {
         printf("there is no %s yet: rdmactl %s %s NAME KEY=VALUE... makes one\n", kind->name,
                kind->name, kind->secret ? "create" : "set");

@@ -31,6 +31,33 @@ shows 'tenant web +vqps: - -> 4096$'
 does "the trail for programs" event list -o json
 [[ $(jq '.events | length' "$work/out") == 3 ]] || fail "$(cat "$work/out")"
 
+does "of the trail what concerns one" event list --kind tenant --name web -o json
+[[ $(jq -c '[.events[] | [.kind, .name, .revision]]' "$work/out") == '[["tenant","web",1],["tenant","web",2]]' ]] || fail "$(cat "$work/out")"
+does "of the trail the newest" event list --limit 2 -o json
+[[ $(jq -c '[.events[].revision]' "$work/out") == '[2,3]' ]] || fail "$(cat "$work/out")"
+does "more than there is" event list --limit 99
+[[ $(wc -l <"$work/out") == 4 ]] || fail "$(cat "$work/out")"
+does "the newest of one kind" event list --limit=1 --kind=tenant
+shows '^2 +.*vqps'
+does "of nobody there is none" event list --name nobody
+shows 'nobody has changed such a thing'
+does "windows of one tenant" window list --tenant web --scope tenant -o json
+[[ $(jq -c '[.windows[].name]' "$work/out") == '["of-web"]' ]] || fail "$(cat "$work/out")"
+does "of another one there is none" window list --tenant db
+shows 'there is no such window'
+does "neither of another scope" window list --scope device
+shows 'there is no such window'
+does "whose uid it is" tenant list --uid 2345
+shows '^web '
+does "or is not" tenant list --uid 7
+shows 'there is no such tenant'
+refuses 2 'scope: must be device' window list --scope planet
+refuses 2 'uid: must be' tenant list --uid me
+refuses 2 'kind: must be' event list --kind planet
+refuses 2 '--limit must be a number from 1 to 1000' event list --limit 0
+refuses 2 'token list alone' tenant list --scope reader
+refuses 2 'tenant list alone' window list --uid 5
+refuses 2 'event watch alone' tenant watch --kind window
 refuses 2 'KEY=VALUE, with one of uids' tenant set web colour=red
 refuses 2 'a size such as 4GiB' tenant set web memory_bytes=much
 refuses 2 'memory_bytes: must be 0 or at least' tenant set web memory_bytes=1
@@ -48,9 +75,11 @@ timeout 120 "$rdmactl" event watch --revision 2 >"$work/watched" 2>"$work/watch.
 all=$!
 timeout 120 "$rdmactl" window watch -o json >"$work/windows" 2>/dev/null &
 windows=$!
+timeout 120 "$rdmactl" tenant watch --name nobody >"$work/nobody" 2>"$work/nobody.err" &
+nobody=$!
 for _ in $(seq 600); do
     ask /metrics
-    [[ $(sed -n 's/^kedge_metad_watches //p' "$work/body") != 2 ]] || break
+    [[ $(sed -n 's/^kedge_metad_watches //p' "$work/body") != 3 ]] || break
     sleep 0.1
 done
 does "a tenant is changed while somebody watches" tenant set web sessions=65
@@ -98,6 +127,9 @@ wait "$all" || code=$?
 [[ $code == 7 ]] || fail "the watcher ended with $code"
 grep -q 'the stream has ended; go on with --revision 13' "$work/watch.err" || fail "it says $(cat "$work/watch.err")"
 wait "$windows" || true
+wait "$nobody" || true
+[[ ! -s $work/nobody ]] || fail "it was shown $(cat "$work/nobody")"
+grep -q 'the stream has ended; go on with --revision 3$' "$work/nobody.err" || fail "who saw nothing is told $(cat "$work/nobody.err")"
 ok "a watcher whose metaserver ends says how to go on"
 refuses 7 'is kedge-metad running' tenant list
 refuses 7 'cannot be watched' event watch
@@ -151,6 +183,10 @@ edits() { # kind name edit member value: get | edit | apply, twice
 edits tenant web '.sessions = 77 | .memory_bytes = "2GiB"' '[.sessions, .memory_bytes]' '[77,2147483648]'
 edits window all '.bytes = "1MiB"' '[.ops, .bytes]' '[1000,1048576]'
 edits pool gold '.spares = 3' .spares 3
+does "tokens of one scope" token list --scope reader -o json
+[[ $(jq -c '[.tokens[].name]' "$work/out") == '["robot"]' ]] || fail "$(cat "$work/out")"
+does "of another one there is none" token list --scope admin
+shows 'there is no such token'
 edits token robot '.scope = "operator"' .scope '"operator"'
 ctl tenant get web -o json
 jq 'del(.revision) | .sessions = 78' "$work/out" >"$work/new.json"

@@ -46,5 +46,11 @@ int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned tim
 
 /* text as a part of a URL's path or query. -EMSGSIZE when it does not fit. */
 int ctl_percent_encode(const char *text, char *out, size_t size);
+/* Append "name=value" to a path of size bytes, with what it takes before; NULL: nothing. 0 or
+ * -EINVAL: it does not fit. */
+int ctl_add_query(char *path, size_t size, const char *name, const char *value,
+                  struct kedge_errbuf *err);
+int ctl_add_encoded(char *path, size_t size, const char *name, const char *encoded,
+                    struct kedge_errbuf *err);
 
 #endif

@@ -47,7 +47,13 @@ enum ctl_command {
     CTL_VERSION,
 };
 
-enum { CTL_FILES = 64, CTL_POOL_TENANTS = 64, CTL_POOL_WORDS = 4, CTL_POOL_WORD_BYTES = 2304 };
+enum {
+    CTL_EVENTS_MAX = 1000,
+    CTL_FILES = 64,
+    CTL_POOL_TENANTS = 64,
+    CTL_POOL_WORDS = 4,
+    CTL_POOL_WORD_BYTES = 2304
+};
 
 /* Of SETTING_CREATE and _SET of a pool, beside its words. */
 struct ctl_pool_options {
@@ -64,7 +70,7 @@ struct ctl_options {
                        * CONTEXT_* but LIST;
                        * of LEASE_REVOKE, or NULL: all of `worker`, or of all */
     const char *kind; /* of SETTING_*: "tenant", ...; of HELD_*: "lease", "worker"; of
-                       * EVENT_WATCH, or NULL: all */
+                       * EVENT_*, or NULL: all */
     const char *const *words; /* of SETTING_CREATE and _SET, CONTEXT_SET: KEY=VALUE; of
                                * NODE_LABEL; argv's */
     size_t word_count;
@@ -75,9 +81,15 @@ struct ctl_options {
     bool wait;                   /* of NODE_DRAIN */
     const char *file[CTL_FILES]; /* of APPLY; "-": standard input */
     size_t files;                /* as many as were said, also if they do not fit */
+    const char *scope;           /* of SETTING_LIST of windows and tokens; or NULL */
+    const char *uid;             /* of SETTING_LIST of tenants: whose it is; or NULL */
+    const char *of_kind;         /* of --kind, which is `kind` then */
+    const char *name;            /* of EVENT_*: of what is called so; or NULL */
+    uint64_t limit;              /* of EVENT_LIST: the newest; 0: all */
     bool from_revision;
     uint64_t revision;              /* of EVENT_WATCH: begin after this one */
-    const char *tenant, *worker;    /* of HELD_LIST; NULL: all. Of LEASE_REVOKE: instead of an id */
+    const char *tenant, *worker;    /* of HELD_LIST, and tenant of SETTING_LIST of windows; NULL:
+                                     * all. worker of LEASE_REVOKE: instead of an id */
     bool force;                     /* of LEASE_REVOKE */
     bool all;                       /* of LEASE_REVOKE: of all workers, instead of an id */
     const char *node;               /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:

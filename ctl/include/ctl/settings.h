@@ -102,6 +102,8 @@ struct ctl_event {
 int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
                      struct kedge_errbuf *err);
 void ctl_event_fini(struct ctl_event *event);
+/* The newest revision, which a page of the trail says beside its events. 0 or -EBADMSG. */
+int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out, struct kedge_errbuf *err);
 /* One page, as ctl_decode_settings(): `each` is called with every event, borrowed. */
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,
