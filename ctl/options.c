@@ -73,7 +73,8 @@ const char ctl_help[] =
     "                            doctor: try this one, whatever the settings say\n"
     "  --label KEY=VALUE,...     node list: those with all of these\n"
     "  --reason TEXT             node cordon, drain: what workers that are refused are told\n"
-    "  --grace DURATION          node drain: then those that are left are ended (never)\n"
+    "  --grace DURATION          node drain: then those that are left are ended (never); 0: at "
+    "once\n"
     "                            pool create, set: so are its workers when it goes (never)\n"
     "  --number NUMBER           pool create: its number in records (a hash of its name)\n"
     "  --mr-lease DURATION       pool create, set: the lease period of its regions\n"
@@ -323,7 +324,7 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--context is not for this: it names its context itself");
     if (o->command != CTL_NODE_DRAIN && o->wait)
         return kedge_err(err, -EINVAL, "--wait is for node drain alone");
-    if (o->command != CTL_NODE_DRAIN && !pool && o->grace_ms != 0)
+    if (o->command != CTL_NODE_DRAIN && !pool && o->grace_said)
         return kedge_err(err, -EINVAL, "--grace is for node drain, pool create and pool set alone");
     if (o->files > CTL_FILES)
         return kedge_err(err, -EINVAL, "--file is there %zu times: apply takes at most %d files",
@@ -386,13 +387,14 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     return -ENOENT;
 }
 
-static int take_ms(const char *option, const char *text, uint64_t *out, struct kedge_errbuf *err)
+static int take_ms(const char *option, bool zero, const char *text, uint64_t *out,
+                   struct kedge_errbuf *err)
 {
     uint64_t ns;
-    if (kedge_parse_duration(text, &ns) != 0 || ns < KEDGE_NS_PER_MS)
+    if (kedge_parse_duration(text, &ns) != 0 || (ns < KEDGE_NS_PER_MS && !(zero && ns == 0)))
         return kedge_err(err, -EINVAL,
-                         "%s must be a duration such as 30s, of 1ms at least, not \"%.40s\"",
-                         option, text);
+                         "%s must be a duration such as 30s, of 1ms at least%s, not \"%.40s\"",
+                         option, zero ? ", or 0" : "", text);
     *out = ns / KEDGE_NS_PER_MS;
     return 0;
 }
@@ -429,9 +431,10 @@ static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *e
                              CTL_EVENTS_MAX, optarg);
         return 0;
     case 'g':
-        return take_ms("--grace", optarg, &o->grace_ms, err);
+        o->grace_said = true;
+        return take_ms("--grace", true, optarg, &o->grace_ms, err);
     case 'L':
-        return take_ms("--mr-lease", optarg, &o->pool.lease_ms, err);
+        return take_ms("--mr-lease", false, optarg, &o->pool.lease_ms, err);
     default:
         return take_text(option, optarg, o, err);
     }

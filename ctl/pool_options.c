@@ -17,8 +17,7 @@ bool ctl_pool_edited(const struct ctl_options *o)
 
 bool ctl_pool_said(const struct ctl_options *o)
 {
-    return o->pool.tenants > 0 || o->pool.number != NULL || o->pool.lease_ms != 0 ||
-           o->grace_ms != 0;
+    return o->pool.tenants > 0 || o->pool.number != NULL || o->pool.lease_ms != 0 || o->grace_said;
 }
 
 /* The next word's place. */
@@ -60,7 +59,7 @@ int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
         snprintf(add(out), CTL_POOL_WORD_BYTES, "number=%s", p->number);
     if (p->lease_ms != 0)
         snprintf(add(out), CTL_POOL_WORD_BYTES, "mr_lease_ms=%" PRIu64, p->lease_ms);
-    if (o->grace_ms != 0)
+    if (o->grace_said)
         snprintf(add(out), CTL_POOL_WORD_BYTES, "grace_ms=%" PRIu64, o->grace_ms);
     return 0;
 }

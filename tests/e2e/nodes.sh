@@ -100,6 +100,13 @@ grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is
 ok "a worker that stays is ended when its time is over: $(tail -n 1 "$work/stays.out")"
 ctl node uncordon node-a
 is false "no longer" .node_state.cordoned
+worker stays watch
+ctl node drain node-a --grace 0s --wait
+wait "$worker" 2>/dev/null || true
+grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is told $(cat "$work/stays.out")"
+ok "with a grace of 0 it is ended at once"
+ctl node uncordon node-a
+is false "no longer" .node_state.cordoned
 attaches "a worker is welcome again"
 
 # What is in force where.

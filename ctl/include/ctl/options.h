@@ -77,7 +77,8 @@ struct ctl_options {
     struct ctl_pool_options pool;
     const char *label;           /* of NODE_LIST: KEY=VALUE,...; or NULL */
     const char *reason;          /* of NODE_CORDON and _DRAIN; or NULL */
-    uint64_t grace_ms;           /* of NODE_DRAIN, 0: for ever; of a pool, 0: not said */
+    bool grace_said;             /* else for ever */
+    uint64_t grace_ms;           /* of NODE_DRAIN and of a pool; 0: at once */
     bool wait;                   /* of NODE_DRAIN */
     const char *file[CTL_FILES]; /* of APPLY; "-": standard input */
     size_t files;                /* as many as were said, also if they do not fit */

@@ -58,7 +58,11 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(PARSE(&o, "node", "drain", "n", "--grace=30s", "--wait"), 0);
     ck_assert_int_eq(o.command, CTL_NODE_DRAIN);
     ck_assert_uint_eq(o.grace_ms, 30000);
-    ck_assert(o.wait);
+    ck_assert(o.wait && o.grace_said);
+    ck_assert_int_eq(PARSE(&o, "node", "drain", "n", "--grace", "0"), 0);
+    ck_assert(o.grace_said && o.grace_ms == 0);
+    ck_assert_int_eq(PARSE(&o, "node", "drain", "n"), 0);
+    ck_assert(!o.grace_said);
     ck_assert_int_eq(PARSE(&o, "node", "cordon", "n", "--reason", "a disk"), 0);
     ck_assert_str_eq(o.reason, "a disk");
     ck_assert_int_eq(PARSE(&o, "node", "uncordon", "n"), 0);
@@ -135,6 +139,10 @@ START_TEST(options_of_pools_stand_for_words)
     ck_assert_str_eq(w.word[0], "number=513");
     ck_assert_str_eq(w.word[1], "mr_lease_ms=50");
     ck_assert_str_eq(w.word[2], "grace_ms=30000");
+    ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--grace=0s"), 0); /* at once */
+    ck_assert_int_eq(ctl_pool_words(&o, &w, &err), 0);
+    ck_assert_uint_eq(w.count, 1);
+    ck_assert_str_eq(w.word[0], "grace_ms=0");
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "spares=3", "--mr-lease", "1s"), 0);
     ck_assert_uint_eq(o.word_count, 1);
     ck_assert_int_eq(PARSE(&o, "pool", "set", "gold", "--tenant=web,batch"), 0);
@@ -230,14 +238,14 @@ START_TEST(wrong_command_lines_say_what_to_do)
         {{"node", "get", "n", "--label", "a=b"}, "node list alone"},
         {{"node", "label", "n", "a=b", "--reason", "r"}, "node drain alone"},
         {{"node", "cordon", "n", "--wait"}, "node drain alone"},
-        {{"node", "drain", "n", "--grace", "0"}, "such as 30s"},
+        {{"node", "drain", "n", "--grace", "100us"}, "such as 30s"},
         {{"node", "drain", "n", "--grace", "soon"}, "such as 30s"},
         {{"apply"}, "needs a file"},
         {{"pool", "set", "p"}, "KEY=VALUE"},
         {{"pool", "get", "p", "--tenant", "web"}, "pool set"},
         {{"pool", "set", "p", "a=b", "--worker", "w"}, "workers and leases alone"},
         {{"pool", "create", "p", "--mr-lease", "5"}, "--mr-lease must be a duration"},
-        {{"pool", "create", "p", "--grace", "0"}, "--grace must be a duration"},
+        {{"pool", "create", "p", "--grace", "100us"}, "--grace must be a duration"},
         {{"tenant", "set", "web", "--number", "5"}, "--number and --mr-lease are for pool"},
         {{"tenant", "set", "web", "--grace", "5s"}, "--grace is for node drain, pool create"},
         {{"lease", "revoke"}, "--worker ID, or --all"},
