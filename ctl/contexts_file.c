@@ -58,7 +58,7 @@ static int read_path(struct ctl_contexts *out, struct kedge_errbuf *err)
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (fd < 0)
-        return kedge_err(err, -errno, "%.250s cannot be read: %s", path, strerror(errno));
+        return kedge_err(err, -EINVAL, "%.250s cannot be read: %s", path, strerror(errno));
     int status = check_file(fd, path, err);
     FILE *file = status == 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {

@@ -94,7 +94,7 @@ static int check_socket(const char *path, struct kedge_errbuf *err)
                      path, strerror(errno));
 }
 
-/* Of a file that a context names, so that nobody looks at it each time. */
+/* Whoever names it: a token that others may read is theirs too. */
 static int check_private(const char *path, struct kedge_errbuf *err)
 {
     struct stat st;
@@ -104,6 +104,15 @@ static int check_private(const char *path, struct kedge_errbuf *err)
                          "replace the token if somebody may have seen it",
                          path);
     return 0; /* what cannot be read says so when it is read */
+}
+
+int ctl_read_token(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES], struct kedge_errbuf *err)
+{
+    int status = check_private(path, err);
+    if (status != 0)
+        return status;
+    /* A mistake of the command line, and nothing that a server has said: not "no such thing". */
+    return kedge_http_token_read(path, out, err) != 0 ? -EINVAL : 0;
 }
 
 int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_target *out,
@@ -119,10 +128,8 @@ int ctl_target_of(const struct ctl_options *o, const char *path, struct ctl_targ
         return kedge_err(err, -EINVAL, "the URL is too long");
     if (socket != NULL)
         status = check_socket(socket, err);
-    if (status == 0 && o->private_token)
-        status = check_private(o->token_file, err);
     if (status == 0 && o->token_file != NULL)
-        status = kedge_http_token_read(o->token_file, out->token, err);
+        status = ctl_read_token(o->token_file, out->token, err);
     if (status != 0 || o->token == NULL)
         return status;
     if (kedge_http_token_check(o->token) != 0)

@@ -91,10 +91,8 @@ static void resolve_token(struct ctl_options *o, const struct ctl_context *with)
         if (o->token == NULL)
             o->token_file = environment("KEDGE_TOKEN_FILE");
     }
-    if (o->token == NULL && o->token_file == NULL && with != NULL) {
+    if (o->token == NULL && o->token_file == NULL && with != NULL)
         o->token_file = said(with->token_file);
-        o->private_token = o->token_file != NULL;
-    }
 }
 
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,

@@ -208,7 +208,7 @@ static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
     free(words);
     if (status != 0 || o->secret_file == NULL)
         return status;
-    status = kedge_http_token_read(o->secret_file, secret, err);
+    status = ctl_read_token(o->secret_file, secret, err);
     return status == 0 ? ctl_add_secret(out, secret, err) : status;
 }
 

@@ -261,6 +261,7 @@ ctl() { timeout 60 "$rdmactl" --server "unix:$work/metad.sock" "$@"; }
     fail "rdmactl says: $(cat "$work/out")"
 ok "rdmactl without a token: $(cat "$work/out")"
 ctl token create me scope=operator expires=1d -o json | jq -r .secret >"$work/me"
+chmod 600 "$work/me"
 "$rdmactl" --server "$url" --token-file "$work/me" tenant set web uids=5 >/dev/null || fail "--token-file"
 KEDGE_TOKEN_FILE=$work/me "$rdmactl" --server "$url" tenant list | grep -q '^web' || fail "KEDGE_TOKEN_FILE"
 KEDGE_TOKEN=$(cat "$work/me") "$rdmactl" --server "$url" tenant get web >/dev/null || fail "KEDGE_TOKEN"
@@ -277,6 +278,7 @@ ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose se
 ctl event list | grep -q 'token me' || fail "event list"
 ok "tokens are created, listed, changed and deleted"
 ctl token create twin scope=reader -o json | jq -r .secret >"$work/twin"
+chmod 600 "$work/twin"
 ctl token delete twin >/dev/null
 ctl token create twin scope=reader --secret-file "$work/twin" -o json >"$work/out" || fail "--secret-file"
 ! grep -q secret "$work/out" || fail "a secret that was given is shown"

@@ -74,6 +74,7 @@ refused "$past" 'expired' "one that has expired is refused"
 grep -q 'shown a token that no tenant has.*uid=' "$work/a.log" || fail "the log says nothing of them"
 ok "they are counted, and the log says whose process it was"
 echo "$red_secret" >"$work/red.token"
+chmod 600 "$work/red.token"
 refuses 4 'this needs the scope reader.* the token.s is worker of tenant red' --token-file "$work/red.token" tenant list
 
 # Guessing: who hangs up at once has used up a place for a second all the same.

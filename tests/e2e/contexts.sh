@@ -54,7 +54,7 @@ configure "access = tokens"
 start
 timeout 60 "$rdmactl" --server "unix:$work/metad.sock" token create ops scope=admin -o json | jq -r .secret >ops.token
 chmod 600 ops.token
-refuses 3 'dev.token cannot be read' tenant list
+refuses 2 'dev.token cannot be read' tenant list
 does "the context's server, with its token" context set dev "server=$url" token_file=ops.token output=
 does "is asked" tenant create web uids=1000
 does "and by another one of the same" --context dev tenant get web
@@ -82,10 +82,17 @@ for mode in 644 640 620 604; do
     chmod $mode ops.token
     case $mode in
     640) does "a token that its group may read" tenant list ;;
-    *) refuses 4 "others may read the token in $work/ops.token.*chmod 600" tenant list ;;
+    *)
+        refuses 4 "others may read the token in $work/ops.token.*chmod 600" tenant list
+        refuses 4 "others may read the token in ops.token" --server "$url" --token-file ops.token tenant list
+        KEDGE_TOKEN_FILE=ops.token refuses 4 "others may read the token in ops.token" --server "$url" tenant list
+        ;;
     esac
 done
 chmod 600 ops.token
+refuses 2 'nope cannot be read: No such file' --token-file nope tenant list
+refuses 2 'nope cannot be read: No such file' apply -f nope
+refuses 2 'nope cannot be read: No such file' token create t scope=reader --secret-file nope
 chmod 666 "$file"
 refuses 4 "others may write $file.*chmod go-w" tenant list
 refuses 4 "others may write $file" context list

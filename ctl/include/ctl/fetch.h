@@ -46,6 +46,10 @@ int ctl_delete_agent(const struct ctl_options *o, const char *path, unsigned tim
 
 /* text as a part of a URL's path or query. -EMSGSIZE when it does not fit. */
 int ctl_percent_encode(const char *text, char *out, size_t size);
+/* A token, or another secret, from a file. 0; -EACCES: others may read or write it; -EINVAL: it
+ * cannot be read, or holds none. */
+int ctl_read_token(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES], struct kedge_errbuf *err);
+
 /* Append "name=value" to a path of size bytes, with what it takes before; NULL: nothing. 0 or
  * -EINVAL: it does not fit. */
 int ctl_add_query(char *path, size_t size, const char *name, const char *value,

@@ -102,7 +102,6 @@ struct ctl_options {
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
-    bool private_token;                     /* token_file is a context's: others may not read it */
     const char *output;                     /* "table", "wide" or "json"; NULL: not said */
     bool json, wide;                        /* what it says */
 };

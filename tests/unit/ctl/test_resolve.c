@@ -60,7 +60,7 @@ START_TEST(the_current_context_goes_before_that)
     ck_assert_str_eq(o.server, "http://prod:1");
     ck_assert_str_eq(o.agent_socket, "/prod.sock");
     ck_assert_str_eq(o.token_file, "/prod.token");
-    ck_assert(o.private_token && o.json);
+    ck_assert(o.json);
     use("dev");
     o = RESOLVE(.server = NULL);
     ck_assert_str_eq(o.server, CTL_DEFAULT_SERVER);
@@ -79,7 +79,6 @@ START_TEST(the_environment_goes_before_the_context)
     ck_assert_str_eq(o.server, "http://prod:1");
     ck_assert_str_eq(o.agent_socket, "/env.sock");
     ck_assert_str_eq(o.token_file, "/env.token");
-    ck_assert(!o.private_token);
     setenv("KEDGE_TOKEN", "kedge_x", 1);
     o = RESOLVE(.server = NULL);
     ck_assert(o.token_file == NULL && strcmp(o.token, "kedge_x") == 0);
@@ -97,7 +96,7 @@ START_TEST(options_go_before_all)
     ck_assert_str_eq(o.server, "http://o:1");
     ck_assert_str_eq(o.agent_socket, "/s");
     ck_assert(o.token == NULL && strcmp(o.token_file, "/o") == 0);
-    ck_assert(!o.private_token && !o.json);
+    ck_assert(!o.json);
     ck_assert_str_eq(o.output, "wide");
 }
 END_TEST
