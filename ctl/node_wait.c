@@ -46,6 +46,8 @@ static void say_why_not(const struct ctl_options *o, const struct ctl_node *n, e
     case CTL_IN_FORCE:
         return;
     case CTL_REFUSED:
+        if (o->wait) /* it ends with that */
+            return;
         fprintf(stderr,
                 "rdmactl: node %s is behind, and this is not in force: its agent cannot apply the "
                 "settings: %s\n",
