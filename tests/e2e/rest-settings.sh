@@ -39,13 +39,18 @@ told() {
     done
     fail "there is no such example of JSON: $*"
 }
+# Notes the last answer, to be held against its schema.
+note() { # path in the document, method, status
+    printf '%s\t%s\t%s\t%s\n' "$2" "$1" "$3" "$(jq -c . "$work/body")" >>"$work/answers"
+    count=$((count + 1))
+}
 # Compares only which fields there are, and of which type: for numbers and keys that are others each time.
 resemble() { # path in the document, method, status
     local shape='def shape: if type == "object" then map_values(shape) elif type == "array" then map(shape) else type end; shape'
     expect "$3" "the example of $2 $1 is answered with $3"
     diff <(told "$@" | jq -S "$shape") <(jq -S "$shape" "$work/body") >"$work/diff" ||
         fail "the answer to $2 $1 has not the fields of the example: $(cat "$work/diff")"
-    count=$((count + 1))
+    note "$@"
 }
 # Compares the last answer with the example; who and when are others each time.
 compare() { # path in the document, method, status
@@ -54,7 +59,7 @@ compare() { # path in the document, method, status
     expect "$3" "the example of $2 $1 is answered with $3"
     diff <(jq -S "$plain" <<<"$example") <(jq -S "$plain" "$work/body") >"$work/diff" ||
         fail "the answer to $2 $1 is not as the example says: $(cat "$work/diff")"
-    count=$((count + 1))
+    note "$@"
 }
 example() { # path in the document, method, status, path
     if [[ $2 == PUT ]]; then
@@ -160,6 +165,13 @@ trap cleanup EXIT
 documented=$(printf '%s\n' "${lines[@]}" | grep -v $'\trequest\t' | grep -cv $'PUT\t422\t') # soft has DC and RC
 ((count == documented)) || fail "$count of the $documented examples were tried"
 ok "$count examples are true"
+fits=0
+"$root/tests/e2e/openapi.py" answers "$openapi" "$work/answers" >"$work/fit" || fits=$?
+case $fits in
+0) ok "what was answered fits its schemas: $(tail -n 1 "$work/fit")" ;;
+77) cat "$work/fit" ;;
+*) fail "answers do not fit their schemas: $(cat "$work/fit")" ;;
+esac
 
 # Conventions.
 ask /v1/tenants/web

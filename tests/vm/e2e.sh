@@ -19,6 +19,7 @@ by_hand="it registers nodes with DC by hand; the REST interface and the store do
 declare -A left_out=(
     [access]="$by_hand"
     [style]="it reads sources"
+    [openapi]="it reads a source"
     [doctor]="its settings are those of soft, and it wants hosts without a device"
     [first-host]="it looks at defaults, sockets and tokens; nothing of that depends on the device"
     [install]="it builds and installs; nothing of that depends on the device"
