@@ -102,6 +102,11 @@ static void count_refusals(struct metad *m)
     m->service->count.http_limited = stats.limited;
 }
 
+static void add_query(void *user, const char *name, const char *value)
+{
+    kedge_service_query(user, name, value);
+}
+
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
 {
     struct metad *m = user;
@@ -125,8 +130,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         .body_bytes = request->body_length,
         .token = request,
     };
-    for (int i = 0; i < KEDGE_QUERIES; i++)
-        asked.query[i] = kedge_http_query(request, kedge_service_queries[i]);
+    kedge_http_queries(request, add_query, &asked);
     count_refusals(m);
     kedge_text_reset(&m->body);
     kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);

@@ -61,11 +61,6 @@ static const struct {
     [REST_SENSELESS] = {"senseless-answer", 502, "the node's agent answered what makes no sense"},
 };
 
-const char *const kedge_service_queries[KEDGE_QUERIES] = {
-    "limit", "cursor",   "incarnation", "uid",  "scope",  "tenant", "kind",    "name",
-    "watch", "revision", "label",       "node", "worker", "force",  "answers",
-};
-
 void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
 {
     c->answer->status = problems[p].status;

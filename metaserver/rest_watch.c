@@ -168,7 +168,11 @@ void rest_list_events(struct call *c)
     struct wish wish;
     if (!read_wish(c, &wish) || !read_filter(c, &filter))
         return;
-    if (wish.watch)
+    if (wish.watch && c->request->query[KEDGE_QUERY_LIMIT] != NULL)
+        rest_malformed(c, "limit", "is for a page: not with watch=1");
+    else if (wish.watch && c->request->query[KEDGE_QUERY_CURSOR] != NULL)
+        rest_malformed(c, "cursor", "is for a page: with watch=1 say a revision");
+    else if (wish.watch)
         watch_events(c, &filter, &wish);
     else
         list_events(c, &filter);

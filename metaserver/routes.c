@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of routes: by it requests are dispatched, and by it callers are let in, so that
- * none is without a scope. schema/openapi.yaml says the same, and tests/e2e/access.sh compares. */
+/* The one table of routes: by it requests are dispatched, callers are let in, so that none is
+ * without a scope, and query parameters are taken. schema/openapi.yaml says the same, and
+ * tests/e2e/access.sh and rest-settings.sh compare. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,50 +20,69 @@ struct route {
     enum kedge_need_agent agent;
     void (*handle)(struct call *c);
     enum kedge_setting_kind kind; /* if it is about settings */
+    uint32_t takes;               /* query parameters: bits of enum kedge_service_query */
+};
+
+static const char *const queries[KEDGE_QUERIES] = {
+    "limit", "cursor",   "incarnation", "uid",  "scope",  "tenant", "kind",    "name",
+    "watch", "revision", "label",       "node", "worker", "force",  "answers",
+};
+_Static_assert(KEDGE_QUERIES <= 31, "a bit of an enumerator each");
+#define TAKES(name) (1 << KEDGE_QUERY_##name)
+enum {
+    PAGE = TAKES(LIMIT) | TAKES(CURSOR),
+    WATCH = TAKES(WATCH) | TAKES(REVISION),
+    HELD = PAGE | TAKES(NODE) | TAKES(WORKER) | TAKES(TENANT),
 };
 
 /* A collection of what operators set, and one of them. */
-#define SETTINGS(path, read, write, kind)                                                          \
-    {"GET", path, read, KEDGE_AGENT_NO, rest_list_settings, kind},                                 \
-        {"GET", path "/{}", read, KEDGE_AGENT_NO, rest_get_setting, kind},                         \
-        {"PUT", path "/{}", write, KEDGE_AGENT_NO, rest_put_setting, kind},                        \
+#define SETTINGS(path, read, write, kind, filters)                                                 \
+    {"GET", path, read, KEDGE_AGENT_NO, rest_list_settings, kind, PAGE | (filters)},               \
+        {"GET", path "/{}", read, KEDGE_AGENT_NO, rest_get_setting, kind, 0},                      \
+        {"PUT", path "/{}", write, KEDGE_AGENT_NO, rest_put_setting, kind, 0},                     \
     {                                                                                              \
-        "DELETE", path "/{}", write, KEDGE_AGENT_NO, rest_delete_setting, kind                     \
+        "DELETE", path "/{}", write, KEDGE_AGENT_NO, rest_delete_setting, kind, 0                  \
     }
 
 /* clang-format off */
 static const struct route routes[] = {
-    {"GET", "/v1/nodes", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_nodes, 0},
+    {"GET", "/v1/nodes", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_nodes, 0,
+     PAGE | TAKES(LABEL)},
     /* Of any: agents look up the nodes that their workers name. */
-    {"GET", "/v1/nodes/{}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0},
-    {"PUT", "/v1/nodes/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0},
-    {"DELETE", "/v1/nodes/{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0},
-    {"POST", "/v1/nodes/{}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0},
+    {"GET", "/v1/nodes/{}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0, 0},
+    {"PUT", "/v1/nodes/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0, 0},
+    {"DELETE", "/v1/nodes/{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0,
+     TAKES(INCARNATION)},
+    {"POST", "/v1/nodes/{}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0, 0},
     {"GET", "/v1/nodes/{}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
-     rest_get_configuration, 0},
-    {"PUT", "/v1/nodes/{}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0},
-    {"PUT", "/v1/nodes/{}/answers/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_answer, 0},
+     rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
+    {"PUT", "/v1/nodes/{}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0, 0},
+    {"PUT", "/v1/nodes/{}/answers/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_answer, 0, 0},
     {"GET", "/v1/nodes/{}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,
-     KEDGE_NODE},
+     KEDGE_NODE, 0},
     {"PUT", "/v1/nodes/{}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_put_setting,
-     KEDGE_NODE},
+     KEDGE_NODE, 0},
     {"DELETE", "/v1/nodes/{}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_setting,
-     KEDGE_NODE},
-    SETTINGS("/v1/pools", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_POOL),
-    SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT),
-    SETTINGS("/v1/windows", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_WINDOW),
-    SETTINGS("/v1/tokens", KEDGE_NEED_LOCK, KEDGE_NEED_LOCK, KEDGE_TOKEN),
-    {"GET", "/v1/leases", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_leases, 0},
-    {"DELETE", "/v1/leases", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_leases, 0},
-    {"GET", "/v1/leases/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0},
-    {"DELETE", "/v1/leases/{}:{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_lease, 0},
-    {"GET", "/v1/workers", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_workers, 0},
-    {"GET", "/v1/workers/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0},
-    {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0},
-    {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0},
-    {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0},
-    {"GET", "/metrics", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_metrics, 0},
-    {"GET", "/version", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_version, 0},
+     KEDGE_NODE, 0},
+    SETTINGS("/v1/pools", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_POOL, 0),
+    SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT, TAKES(UID)),
+    SETTINGS("/v1/windows", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_WINDOW,
+             TAKES(SCOPE) | TAKES(TENANT)),
+    SETTINGS("/v1/tokens", KEDGE_NEED_LOCK, KEDGE_NEED_LOCK, KEDGE_TOKEN, TAKES(SCOPE)),
+    {"GET", "/v1/leases", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_leases, 0, HELD},
+    {"DELETE", "/v1/leases", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_leases, 0,
+     TAKES(WORKER) | TAKES(FORCE)},
+    {"GET", "/v1/leases/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0, 0},
+    {"DELETE", "/v1/leases/{}:{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_lease, 0,
+     TAKES(FORCE)},
+    {"GET", "/v1/workers", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_workers, 0, HELD},
+    {"GET", "/v1/workers/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0, 0},
+    {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0,
+     PAGE | WATCH | TAKES(KIND) | TAKES(NAME)},
+    {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0, 0},
+    {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0, 0},
+    {"GET", "/metrics", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_metrics, 0, 0},
+    {"GET", "/version", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_version, 0, 0},
 };
 /* clang-format on */
 #define ROUTES (sizeof routes / sizeof routes[0])
@@ -128,6 +148,64 @@ static const struct route *find(struct call *c, struct ids *ids)
     rest_problem(c, REST_METHOD, detail);
     return NULL;
 }
+
+/* ---- query parameters ----------------------------------------------------------------------- */
+
+void kedge_service_query(struct kedge_service_request *r, const char *name, const char *value)
+{
+    int i = 0;
+    while (i < KEDGE_QUERIES && strcmp(queries[i], name) != 0)
+        i++;
+    if (i == KEDGE_QUERIES)
+        r->unknown = r->unknown != NULL ? r->unknown : name;
+    else if (r->query[i] != NULL)
+        r->repeated = queries[i];
+    else
+        r->query[i] = value;
+}
+
+/* Which one the route does not take; NULL: none. */
+static const char *not_taken(const struct call *c, const struct route *route)
+{
+    for (int i = 0; i < KEDGE_QUERIES; i++)
+        if (c->request->query[i] != NULL && (route->takes & (UINT32_C(1) << i)) == 0)
+            return queries[i];
+    return c->request->unknown;
+}
+
+static void refuse_query(struct call *c, const struct route *route, const char *name)
+{
+    char detail[200];
+    size_t used = (size_t)snprintf(detail, sizeof detail, "%s takes %s here", route->method,
+                                   route->takes == 0 ? "no parameters" : "these alone");
+    const char *before = ": ";
+    for (int i = 0; i < KEDGE_QUERIES; i++)
+        if ((route->takes & (UINT32_C(1) << i)) != 0) {
+            used +=
+                (size_t)snprintf(detail + used, sizeof detail - used, "%s%s", before, queries[i]);
+            before = ", ";
+        }
+    if (strcmp(name, queries[KEDGE_QUERY_WATCH]) == 0)
+        snprintf(detail, sizeof detail,
+                 "changes are watched at /v1/events?watch=1: kind=KIND and name=NAME there for "
+                 "those of one kind, or of one thing");
+    rest_malformed(c, name, detail);
+}
+
+/* A name that is mistyped would filter nothing. Else the answer has been given. */
+static bool takes_queries(struct call *c, const struct route *route)
+{
+    const char *name = not_taken(c, route);
+    if (name != NULL)
+        refuse_query(c, route, name);
+    else if (c->request->repeated != NULL)
+        rest_malformed(c, c->request->repeated, "is there more than once");
+    else
+        return true;
+    return false;
+}
+
+/* ---- who ------------------------------------------------------------------------------------ */
 
 /* How who has no token gets one: by the admin socket, where none is needed. Of agents, whose log
  * has room for little more, with the words that it takes. */
@@ -199,6 +277,8 @@ static void copy_id(const struct ids *ids, int which, char *out, size_t size)
         memcpy(out, ids->at[which], ids->length[which]);
 }
 
+/* ---- all of it ------------------------------------------------------------------------------ */
+
 void rest_route(struct call *c)
 {
     struct ids ids;
@@ -220,6 +300,8 @@ void rest_route(struct call *c)
         rest_malformed(c, "id", "an agent's own ids are 1 to 47 of 0-9, a-f and '-'");
         return;
     }
+    if (!takes_queries(c, route))
+        return;
     c->kind = route->kind;
     route->handle(c);
 }

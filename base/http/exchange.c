@@ -444,6 +444,28 @@ const char *kedge_http_query(const struct kedge_http_request *request, const cha
     return value == NULL ? "" : value;
 }
 
+struct each_query {
+    void (*each)(void *user, const char *name, const char *value);
+    void *user;
+};
+
+static enum MHD_Result on_query(void *cls, enum MHD_ValueKind kind, const char *name,
+                                const char *value)
+{
+    const struct each_query *q = cls;
+    (void)kind;
+    if (name[0] != '\0' || value != NULL) /* not what is between "&&" */
+        q->each(q->user, name, value == NULL ? "" : value);
+    return MHD_YES;
+}
+
+void kedge_http_queries(const struct kedge_http_request *request,
+                        void (*each)(void *user, const char *name, const char *value), void *user)
+{
+    struct each_query q = {.each = each, .user = user};
+    (void)MHD_get_connection_values(request_of(request)->mhd, MHD_GET_ARGUMENT_KIND, on_query, &q);
+}
+
 const char *kedge_http_header(const struct kedge_http_request *request, const char *name)
 {
     return MHD_lookup_connection_value(request_of(request)->mhd, MHD_HEADER_KIND, name);

@@ -5,6 +5,7 @@
     openapi.py check DOCUMENT            valid OpenAPI 3.0, and each example in it fits its own schema
     openapi.py answers DOCUMENT FILE     so do the answers in FILE: lines of METHOD, PATH (the document's), STATUS and
                                          JSON with tabs between them
+    openapi.py queries DOCUMENT          prints which query parameters there are: lines of METHOD, PATH and their names
 
 Prints each offence, and how much it looked at; exits 1 if there is an offence, 77 if a package is missing: of Debian's
 python3-jsonschema, python3-yaml, openapi-specification."""
@@ -177,6 +178,16 @@ def check_answers(document, file):
     return f"{count} answers"
 
 
+def print_queries(document):
+    for path, item in document.json["paths"].items():
+        for method in (m for m in METHODS if m in item):
+            here = [document.target(p) for p in item.get("parameters", []) + item[method].get("parameters", [])]
+            print(method.upper(), path, *sorted(p["name"] for p in here if p["in"] == "query"))
+
+
+if len(sys.argv) == 3 and sys.argv[1] == "queries":
+    print_queries(Document(sys.argv[2]))
+    sys.exit(0)
 if len(sys.argv) == 3 and sys.argv[1] == "check":
     done = check(Document(sys.argv[2]))
 elif len(sys.argv) == 4 and sys.argv[1] == "answers":

@@ -173,6 +173,34 @@ case $fits in
 *) fail "answers do not fit their schemas: $(cat "$work/fit")" ;;
 esac
 
+# A parameter that is not taken is named, and those that are taken are those of the document.
+queries=0
+while read -r method path names; do
+    ask -X "$method" "${local[@]}" "$(target_of "$path")?colour=1"
+    [[ $status == 400 && $(jq -r .field "$work/body") == colour ]] || fail "$method $path?colour=1: $status"
+    taken=$(jq -r '.detail | split(": ")[1] // ""' "$work/body" | tr -d ' ' | tr , '\n' | sort | xargs)
+    [[ $taken == "$names" ]] || fail "$method $path takes \"$taken\", and the document says \"$names\""
+    queries=$((queries + 1))
+done < <("$root/tests/e2e/openapi.py" queries "$openapi" | grep -v '^skip:')
+if ((queries == 0)); then
+    skip "no route's query parameters were compared (python3-jsonschema, python3-yaml, openapi-specification)"
+else
+    ok "$queries operations name the parameter that they do not take"
+fi
+refused() { # field path
+    ask "$2"
+    [[ $status == 400 && $(jq -r .field "$work/body") == "$1" ]] || fail "$2: $status"
+}
+refused limit '/v1/tenants?limit=5&limit=6'
+refused uid '/v1/windows?uid=7'
+refused LIMIT '/v1/tenants?LIMIT=5'
+refused "$(printf 'a"b')" '/v1/tenants?a%22b'
+refused limit '/v1/events?watch=1&limit=5'
+refused watch '/v1/tenants?watch=1'
+[[ $(jq -r .detail "$work/body") == *"/v1/events?watch=1"* ]] || fail "it is not said where changes are watched"
+ask '/v1/tenants?limit=5&&uid=1000&'
+expect 200 "parameters that are taken are taken; others, and the same twice, are 400"
+
 # Conventions.
 ask /v1/tenants/web
 revision=$(sed -n 's/^etag: "\([0-9]*\)".*/\1/ip' "$work/headers")

@@ -103,8 +103,6 @@ enum kedge_service_query {
     KEDGE_QUERY_ANSWERS,
     KEDGE_QUERIES,
 };
-/* "limit", ...: what they are called. */
-extern const char *const kedge_service_queries[KEDGE_QUERIES];
 
 /* Strings are borrowed for the call; NULL: absent. */
 struct kedge_service_request {
@@ -112,7 +110,8 @@ struct kedge_service_request {
     const char *path; /* decoded, without the query */
     const char *content_type;
     const char *if_match, *if_none_match;
-    const char *query[KEDGE_QUERIES];
+    const char *query[KEDGE_QUERIES]; /* kedge_service_query() fills these */
+    const char *unknown, *repeated;   /* names of parameters that cannot be in there */
     const char *authorization;
     bool local;       /* of root or the metaserver's own user, on the admin socket */
     const char *who;  /* for the trail, if it shows no token */
@@ -121,6 +120,11 @@ struct kedge_service_request {
     size_t body_bytes;
     void *token; /* the caller's, for an answer that comes later; kept until then */
 };
+
+/* Adds a query parameter, which is borrowed as the rest of it. One that its route does not take, or
+ * that comes twice, will be refused. */
+void kedge_service_query(struct kedge_service_request *request, const char *name,
+                         const char *value);
 
 enum { KEDGE_SERVICE_LATER = 0 };
 

@@ -231,6 +231,38 @@ START_TEST(lists_are_filtered_and_paged)
 }
 END_TEST
 
+START_TEST(a_query_parameter_that_filters_nothing_is_refused)
+{
+    setup();
+    kedge_service_query(&request, "limit", "5");
+    kedge_service_query(&request, "uid", "7");
+    ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 200);
+    kedge_service_query(&request, "limit", "5");
+    kedge_service_query(&request, "limits", "6");
+    ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
+    ck_assert(says("\"detail\":\"GET takes these alone here: limit, cursor, uid\"") &&
+              says("\"field\":\"limits\""));
+    kedge_service_query(&request, "limit", "5");
+    kedge_service_query(&request, "limit", "5");
+    ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
+    ck_assert(says("\"field\":\"limit\"") && says("more than once"));
+    kedge_service_query(&request, "uid", "7"); /* of another route */
+    ck_assert_int_eq(ask("HEAD", "/v1/windows", ""), 400);
+    ck_assert(says("\"field\":\"uid\""));
+    kedge_service_query(&request, "force", "1");
+    ck_assert_int_eq(ask("DELETE", "/v1/tenants/none", ""), 400);
+    ck_assert(says("DELETE takes no parameters here"));
+    kedge_service_query(&request, "watch", "1");
+    ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
+    ck_assert(says("/v1/events?watch=1") && says("\"field\":\"watch\""));
+    kedge_service_query(&request, "watch", "1");
+    kedge_service_query(&request, "cursor", "MQ");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+    ck_assert(says("\"field\":\"cursor\""));
+    teardown();
+}
+END_TEST
+
 START_TEST(what_the_store_refuses_has_not_happened)
 {
     setup();
@@ -341,6 +373,7 @@ END_TEST
     T(conditions_are_kept_to)                                                                      \
     T(what_contradicts_is_refused_with_the_culprit)                                                \
     T(lists_are_filtered_and_paged)                                                                \
+    T(a_query_parameter_that_filters_nothing_is_refused)                                           \
     T(what_the_store_refuses_has_not_happened)                                                     \
     T(a_restart_finds_everything_with_its_revisions)                                               \
     T(a_store_that_contradicts_itself_is_not_believed)

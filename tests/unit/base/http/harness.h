@@ -80,8 +80,16 @@ static inline enum kedge_http_verdict harness_stream(struct harness *h,
     return KEDGE_HTTP_REPLIED;
 }
 
-/* /echo: the body. /defer: later. /wake: answers the last deferred, too. /none: forgets to answer.
- * /bad-header, /bad-status, /big, /error, /stream, /tell. Everything else: what was asked. */
+static inline void harness_add_query(void *user, const char *name, const char *value)
+{
+    char *text = user;
+    const size_t used = strlen(text);
+    snprintf(text + used, 1024 - used, "[%s=%s]", name, value);
+}
+
+/* /echo: the body. /queries: all parameters. /defer: later. /wake: answers the last deferred, too.
+ * /none: forgets to answer. /bad-header, /bad-status, /big, /error, /stream, /tell. Everything
+ * else: what was asked. */
 static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_http_request *r)
 {
     struct harness *h = user;
@@ -122,6 +130,10 @@ static inline enum kedge_http_verdict harness_handle(void *user, struct kedge_ht
         response.body = r->body;
         response.body_length = r->body_length;
         response.content_type = "text/plain";
+    } else if (strcmp(r->path, "/queries") == 0) {
+        text[0] = '\0';
+        kedge_http_queries(r, harness_add_query, text);
+        response.body_length = strlen(text);
     } else if (strcmp(r->path, "/big") == 0) {
         memset(big, 'b', sizeof big);
         response.body = big;

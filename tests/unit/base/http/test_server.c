@@ -29,6 +29,17 @@ START_TEST(the_handler_sees_method_path_query_and_headers)
 }
 END_TEST
 
+START_TEST(all_query_parameters_are_told_as_they_came)
+{
+    harness_start(&h, (struct kedge_http_server_config){0});
+    ck_assert_int_eq(ASK("GET /queries?b=1&a=2%263&B&&b=&=x"), 200);
+    ck_assert_ptr_nonnull(strstr(out, "\r\n\r\n[b=1][a=2&3][B=][b=][=x]"));
+    ck_assert_int_eq(ASK("GET /queries?"), 200);
+    ck_assert_ptr_null(strchr(out, '['));
+    harness_stop(&h);
+}
+END_TEST
+
 START_TEST(bodies_arrive_whole_by_length_and_in_chunks)
 {
     harness_start(&h, (struct kedge_http_server_config){0});
@@ -357,6 +368,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(the_handler_sees_method_path_query_and_headers)                                              \
+    T(all_query_parameters_are_told_as_they_came)                                                  \
     T(bodies_arrive_whole_by_length_and_in_chunks)                                                 \
     T(a_connection_is_kept_for_the_next_request)                                                   \
     T(malformed_uris_get_a_problem_and_never_reach_the_handler)                                    \

@@ -123,6 +123,9 @@ void kedge_http_server_stats(const struct kedge_http_server *server,
 /* The value of a query parameter (decoded; "" for "?name"), NULL when absent. Only the first of
  * several. Borrowed as the request is. */
 const char *kedge_http_query(const struct kedge_http_request *request, const char *name);
+/* Tells of each, in the order in which they were sent. */
+void kedge_http_queries(const struct kedge_http_request *request,
+                        void (*each)(void *user, const char *name, const char *value), void *user);
 /* The value of a header, whatever its name's case; NULL when absent. */
 const char *kedge_http_header(const struct kedge_http_request *request, const char *name);
 
