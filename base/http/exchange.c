@@ -28,9 +28,40 @@ static struct http_request *request_of(const struct kedge_http_request *public)
     return (struct http_request *)public;
 }
 
+/* What comes after "urn:kedge:problem:": as the metaserver's own problems of that status have it,
+ * where they have one alone. */
+static const char *type_of(int status)
+{
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = {
+        {400, "malformed"},
+        {401, "no-valid-token"},
+        {403, "forbidden"},
+        {404, "not-found"},
+        {405, "method-not-allowed"},
+        {408, "request-timeout"},
+        {409, "conflict"},
+        {410, "gone"},
+        {412, "changed"},
+        {413, "too-large"},
+        {429, "too-many-requests"},
+        {415, "unsupported-media-type"},
+        {502, "senseless-answer"},
+        {503, "unavailable"},
+        {504, "late"},
+        {507, "full"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].status == status)
+            return types[i].type;
+    return "internal-error";
+}
+
 void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail)
 {
-    kedge_text_append(t, "{\"title\":", 9);
+    kedge_text_printf(t, "{\"type\":\"urn:kedge:problem:%s\",\"title\":", type_of(status));
     kedge_text_json(t, title);
     kedge_text_printf(t, ",\"status\":%d", status);
     if (detail != NULL) {
@@ -50,15 +81,19 @@ static const char *title_of(int status)
 /* detail is ours and needs no escape. */
 const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes)
 {
-    char body[256];
+    char body[HTTP_RAW_BYTES / 2];
     const char *title = status == 503 ? "too busy" : title_of(status);
-    int n = snprintf(body, sizeof body, "{\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}", title,
-                     status, detail);
+    /* Where the same request can do better later. */
+    const char *retry = status == 503 || status == 429 ? "Retry-After: 1\r\n" : "";
+    int n = snprintf(body, sizeof body,
+                     "{\"type\":\"urn:kedge:problem:%s\",\"title\":\"%s\",\"status\":%d,"
+                     "\"detail\":\"%s\"}",
+                     type_of(status), title, status, detail);
     KEDGE_ASSERT(n > 0 && (size_t)n < sizeof body);
     n = snprintf(out, bytes,
                  "HTTP/1.1 %d %s\r\nContent-Type: " KEDGE_HTTP_PROBLEM_TYPE
-                 "\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
-                 status, title, n, body);
+                 "\r\nContent-Length: %d\r\n%sConnection: close\r\n\r\n%s",
+                 status, title, n, retry, body);
     KEDGE_ASSERT(n > 0 && (size_t)n < bytes);
     return out;
 }
@@ -338,6 +373,8 @@ static enum MHD_Result reject(struct http_request *r)
                  r->reject == 400 ? "the URI is malformed"
                                   : "too many large requests at once; try again soon");
     r->stage = HTTP_ANSWERED;
+    if (r->reject == 503)
+        r->retry_s = 1;
     prepare_problem(r, r->reject, r->reject == 503 ? "too busy" : title_of(r->reject), detail);
     return send_answer(r);
 }
@@ -347,7 +384,7 @@ static enum MHD_Result reject(struct http_request *r)
  * after it; a part of the body is still read, so that its sender gets to read that. */
 static void cut_short(struct http_request *r)
 {
-    char answer[512];
+    char answer[HTTP_RAW_BYTES];
     r->cut_short = true;
     http_raw_problem(413, "the body is too large", answer, sizeof answer);
     send(r->connection->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -118,7 +118,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
  * discard the answer. */
 static void turn_away(struct kedge_http_server *s, int fd, int status, const char *why)
 {
-    char answer[512], scrap[2048];
+    char answer[HTTP_RAW_BYTES], scrap[2048];
     s->stats.refused++;
     s->stats.limited += status == 429;
     http_raw_problem(status, why, answer, sizeof answer);
@@ -180,7 +180,7 @@ static void expire(struct kedge_http_server *s)
         while ((c = TAILQ_FIRST(&s->waiting[wait])) != NULL &&
                now - c->since_ns >= timeout_ns(s, (enum http_wait)wait)) {
             if (wait == HTTP_WAIT_REQUEST) {
-                char answer[512];
+                char answer[HTTP_RAW_BYTES];
                 http_raw_problem(408, "the request did not arrive whole in time", answer,
                                  sizeof answer);
                 send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);

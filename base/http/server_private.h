@@ -55,7 +55,7 @@ struct http_request {
     enum http_stage stage;
     bool begun;       /* its headers were looked at */
     int reject;       /* an HTTP status that the server answers itself, or 0 */
-    unsigned retry_s; /* with 429: when to come back */
+    unsigned retry_s; /* with 429 and 503: when to come back */
     bool cut_short;   /* its client was told 413 while it went on sending */
     char *body;       /* owned */
     size_t capacity;
@@ -92,7 +92,9 @@ void http_connection_hang_up(struct http_connection *c);
 /* Has run() called soon: a deferred request was resumed. */
 void http_server_kick(struct kedge_http_server *s);
 
-/* A whole answer, head included, that does not go through libmicrohttpd. Returns out. */
+/* A whole answer, head included, that does not go through libmicrohttpd: of so many bytes at most.
+ * Returns out. */
+enum { HTTP_RAW_BYTES = 640 };
 const char *http_raw_problem(int status, const char *detail, char *out, size_t bytes);
 
 /* libmicrohttpd's callbacks. */

@@ -87,6 +87,7 @@ expect() { # status sentence
         grep -qi '^content-type: application/problem+json' "$work/headers" || fail "$2: not problem+json"
         [[ $(jq -r .status "$work/body") == "$1" ]] || fail "$2: the problem's status is another one"
         [[ $(jq -r .title "$work/body") != null ]] || fail "$2: the problem has no title"
+        [[ $(jq -r .type "$work/body") == urn:kedge:problem:* ]] || fail "$2: the problem has no type"
     fi
     ok "$2"
 }

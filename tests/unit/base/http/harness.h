@@ -225,6 +225,18 @@ static inline void harness_send(struct harness *h, int fd, const char *bytes, si
     }
 }
 
+/* Whatever has said it. */
+static inline void harness_check_problem(const char *answer)
+{
+    int status = 0;
+    if (strstr(answer, "application/problem+json") == NULL)
+        return;
+    ck_assert_msg(strstr(answer, "{\"type\":\"urn:kedge:problem:") != NULL, "%s", answer);
+    ck_assert(sscanf(answer, "HTTP/1.1 %d ", &status) == 1);
+    if (status != 429 && status != 503)
+        ck_assert_msg(strstr(answer, "Retry-After:") == NULL, "%s", answer);
+}
+
 /* Reads until the server closes (true) or is silent for silence_ms. out is NUL-terminated; what
  * does not fit is counted in *length alone. */
 static inline bool harness_receive(struct harness *h, int fd, char *out, size_t *length,
@@ -238,8 +250,10 @@ static inline bool harness_receive(struct harness *h, int fd, char *out, size_t 
         if (h->server != NULL)
             harness_run(h, 1);
         ssize_t n = recv(fd, chunk, sizeof chunk, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN))
+        if (n == 0 || (n < 0 && errno != EAGAIN)) {
+            harness_check_problem(out);
             return true;
+        }
         if (n < 0)
             continue;
         last = kedge_clock_ns();

@@ -243,6 +243,7 @@ START_TEST(all_bodies_together_have_a_bound_that_answers_503)
         &h, (struct kedge_http_server_config){.body_bytes = 1 << 20, .bodies_bytes = 1 << 17});
     ck_assert_int_eq(post(100000, ""), 200);
     ck_assert_int_eq(post(400000, ""), 503);
+    ck_assert_ptr_nonnull(strstr(out, "Retry-After: 1\r\n"));
     ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
     ck_assert_int_eq(post(100000, ""), 200); /* and nothing of it is left counted */
     harness_stop(&h);
@@ -352,7 +353,8 @@ START_TEST(errors_come_from_the_table_and_mistakes_of_a_handler_are_500)
 {
     harness_start(&h, (struct kedge_http_server_config){0});
     ck_assert_int_eq(ASK("GET /error"), 409);
-    ck_assert_ptr_nonnull(strstr(out, "{\"title\":\"stale incarnation\",\"status\":409,"
+    ck_assert_ptr_nonnull(strstr(out, "{\"type\":\"urn:kedge:problem:conflict\","
+                                      "\"title\":\"stale incarnation\",\"status\":409,"
                                       "\"detail\":\"incarnation 3 is lower than the known 5\"}"));
     ck_assert_int_eq(ASK("GET /none"), 500);
     ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));

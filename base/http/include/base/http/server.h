@@ -7,8 +7,10 @@
  * What it answers by itself: 503 above the number of connections (and the connection that is idle
  * longest then goes), 429 above those of one address or above its rate of requests, 408 for a
  * request that is not whole in time, 413 for a body that is too large, 400 for a malformed URI: all
- * as application/problem+json. Unix sockets have no bounds of a client. What is no HTTP at all, or
- * has too many headers, libmicrohttpd answers. Idle connections are closed. A deferred request has
+ * as application/problem+json. Unix sockets have no bounds of a client. What is no proper HTTP/1.1
+ * libmicrohttpd answers by itself, with a page of HTML, and closes: no Host, a Content-Length or
+ * chunk that is none (400), a URI (414) or headers (431) that are too large, another version (505).
+ * Idle connections are closed. A deferred request has
  * no time limit but its owner's; nor has a stream whose client takes what it is given. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
@@ -162,7 +164,8 @@ void kedge_http_stream_wake(struct kedge_http_request *request);
  * does). Nothing tells the owner: look now and then, and answer to be rid of it. */
 bool kedge_http_client_gone(const struct kedge_http_request *request);
 
-/* Appends an RFC 9457 problem: {"title", "status", "detail"}; detail may be NULL. */
+/* Appends an RFC 9457 problem: {"type", "title", "status", "detail"}; the type is the status's, and
+ * detail may be NULL. */
 void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail);
 
 #define KEDGE_HTTP_PROBLEM_TYPE "application/problem+json"
