@@ -3,6 +3,7 @@
  * without a scope, and query parameters are taken. schema/openapi.yaml says the same, and
  * tests/e2e/access.sh and rest-settings.sh compare. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ enum { IDS_MAX = 2 };
 
 struct route {
     const char *method; /* GET serves HEAD too */
-    const char *path;   /* {} stands for an id, of which there are two at most */
+    const char *path; /* the document's: {name} stands for an id, of which there are two at most */
     enum kedge_need need;
     enum kedge_need_agent agent;
     void (*handle)(struct call *c);
@@ -38,10 +39,10 @@ enum {
 /* A collection of what operators set, and one of them. */
 #define SETTINGS(path, read, write, kind, filters)                                                 \
     {"GET", path, read, KEDGE_AGENT_NO, rest_list_settings, kind, PAGE | (filters)},               \
-        {"GET", path "/{}", read, KEDGE_AGENT_NO, rest_get_setting, kind, 0},                      \
-        {"PUT", path "/{}", write, KEDGE_AGENT_NO, rest_put_setting, kind, 0},                     \
+        {"GET", path "/{name}", read, KEDGE_AGENT_NO, rest_get_setting, kind, 0},                  \
+        {"PUT", path "/{name}", write, KEDGE_AGENT_NO, rest_put_setting, kind, 0},                 \
     {                                                                                              \
-        "DELETE", path "/{}", write, KEDGE_AGENT_NO, rest_delete_setting, kind, 0                  \
+        "DELETE", path "/{name}", write, KEDGE_AGENT_NO, rest_delete_setting, kind, 0              \
     }
 
 /* clang-format off */
@@ -49,20 +50,21 @@ static const struct route routes[] = {
     {"GET", "/v1/nodes", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_nodes, 0,
      PAGE | TAKES(LABEL)},
     /* Of any: agents look up the nodes that their workers name. */
-    {"GET", "/v1/nodes/{}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0, 0},
-    {"PUT", "/v1/nodes/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0, 0},
-    {"DELETE", "/v1/nodes/{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0,
+    {"GET", "/v1/nodes/{id}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0, 0},
+    {"PUT", "/v1/nodes/{id}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0, 0},
+    {"DELETE", "/v1/nodes/{id}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0,
      TAKES(INCARNATION)},
-    {"POST", "/v1/nodes/{}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0, 0},
-    {"GET", "/v1/nodes/{}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
+    {"POST", "/v1/nodes/{id}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0, 0},
+    {"GET", "/v1/nodes/{id}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
      rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
-    {"PUT", "/v1/nodes/{}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0, 0},
-    {"PUT", "/v1/nodes/{}/answers/{}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_answer, 0, 0},
-    {"GET", "/v1/nodes/{}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,
+    {"PUT", "/v1/nodes/{id}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0, 0},
+    {"PUT", "/v1/nodes/{id}/answers/{question}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN,
+     rest_put_answer, 0, 0},
+    {"GET", "/v1/nodes/{id}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,
      KEDGE_NODE, 0},
-    {"PUT", "/v1/nodes/{}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_put_setting,
+    {"PUT", "/v1/nodes/{id}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_put_setting,
      KEDGE_NODE, 0},
-    {"DELETE", "/v1/nodes/{}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_setting,
+    {"DELETE", "/v1/nodes/{id}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_setting,
      KEDGE_NODE, 0},
     SETTINGS("/v1/pools", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_POOL, 0),
     SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT, TAKES(UID)),
@@ -72,11 +74,12 @@ static const struct route routes[] = {
     {"GET", "/v1/leases", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_leases, 0, HELD},
     {"DELETE", "/v1/leases", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_leases, 0,
      TAKES(WORKER) | TAKES(FORCE)},
-    {"GET", "/v1/leases/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0, 0},
-    {"DELETE", "/v1/leases/{}:{}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_lease, 0,
-     TAKES(FORCE)},
+    {"GET", "/v1/leases/{node}:{lease}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0, 0},
+    {"DELETE", "/v1/leases/{node}:{lease}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO,
+     rest_delete_lease, 0, TAKES(FORCE)},
     {"GET", "/v1/workers", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_workers, 0, HELD},
-    {"GET", "/v1/workers/{}:{}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0, 0},
+    {"GET", "/v1/workers/{node}:{worker}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0,
+     0},
     {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0,
      PAGE | WATCH | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0, 0},
@@ -105,7 +108,7 @@ static bool matches(const char *form, const char *path, struct ids *out)
                 return false;
             continue;
         }
-        form += 2;
+        form = strchr(form, '}') + 1;
         const char ends[] = {'/', *form, '\0'};
         const size_t length = strcspn(path, ends);
         KEDGE_ASSERT(out->count < IDS_MAX);
@@ -279,6 +282,35 @@ static void copy_id(const struct ids *ids, int which, char *out, size_t size)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+/* What the document calls it. */
+static void name_of_id(const struct route *route, int which, char *out, size_t size)
+{
+    const char *name = strchr(route->path, '{') + 1;
+    for (; which > 0; which--)
+        name = strchr(name, '{') + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(name, "}"), name);
+}
+
+/* Else the answer has been given. */
+static bool id_is_sound(struct call *c, const struct route *route, int which)
+{
+    char field[16], detail[120];
+    name_of_id(route, which, field, sizeof field);
+    const uint32_t max = strcmp(field, "name") == 0 ? kedge_setting_name_max(route->kind)
+                                                    : (uint32_t)sizeof c->id - 1;
+    if (which == 0 ? kedge_setting_is_name(c->id, max) : kedge_held_is_id(c->of_node))
+        return true;
+    if (which == 0)
+        snprintf(detail, sizeof detail,
+                 "must be 1 to %" PRIu32 " of a-z, 0-9, '.' and '-', and begin with a letter or "
+                 "digit",
+                 max);
+    else
+        snprintf(detail, sizeof detail, "an agent's own ids are 1 to 47 of 0-9, a-f and '-'");
+    rest_malformed(c, field, detail);
+    return false;
+}
+
 void rest_route(struct call *c)
 {
     struct ids ids;
@@ -290,16 +322,9 @@ void rest_route(struct call *c)
     identify(c);
     if (!may(c, route))
         return;
-    if (ids.count > 0 && !kedge_json_is_id(c->id)) {
-        rest_malformed(c, "id",
-                       "an id is 1 to 63 of a-z, 0-9, '.' and '-', and begins with a letter or "
-                       "digit");
-        return;
-    }
-    if (ids.count > 1 && !kedge_held_is_id(c->of_node)) {
-        rest_malformed(c, "id", "an agent's own ids are 1 to 47 of 0-9, a-f and '-'");
-        return;
-    }
+    for (int i = 0; i < ids.count; i++)
+        if (!id_is_sound(c, route, i))
+            return;
     if (!takes_queries(c, route))
         return;
     c->kind = route->kind;

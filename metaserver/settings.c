@@ -60,6 +60,11 @@ const char *kedge_setting_kind_name(enum kedge_setting_kind kind)
     return kinds[kind].name;
 }
 
+uint32_t kedge_setting_name_max(enum kedge_setting_kind kind)
+{
+    return kinds[kind].name_max;
+}
+
 const char *kedge_window_scope_name(enum kedge_window_scope scope)
 {
     return scopes[scope];

@@ -213,6 +213,8 @@ bool kedge_window_has_gid(const struct kedge_window *w);
 
 /* [a-z0-9][a-z0-9.-]*, of 1 to max characters. */
 bool kedge_setting_is_name(const char *name, uint32_t max);
+/* How many those of a kind may have. */
+uint32_t kedge_setting_name_max(enum kedge_setting_kind kind);
 
 /* The least and the most that a number of a pool may be. */
 void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint32_t *max);

@@ -53,7 +53,7 @@ START_TEST(what_is_malformed_is_named_by_its_path)
         {"/v1/tenants/web", "{\"uids\":[],\"memory_bytes\":4096}", "memory_bytes"},
         {"/v1/tenants/web", "{\"uids\":[],\"name\":\"web\"}", "name"},
         {"/v1/tenants/a-name-of-thirty-two-characters-", "{\"uids\":[]}", "name"},
-        {"/v1/tenants/Web", "{\"uids\":[]}", "id"},
+        {"/v1/tenants/Web", "{\"uids\":[]}", "name"},
         {"/v1/windows/w", "{}", "scope"},
         {"/v1/windows/w", "{\"scope\":7}", "scope"},
         {"/v1/windows/w", "{\"scope\":\"planet\"}", "scope"},
@@ -231,6 +231,36 @@ START_TEST(lists_are_filtered_and_paged)
 }
 END_TEST
 
+START_TEST(a_bad_name_in_a_path_is_named_as_the_document_does)
+{
+    static const struct {
+        const char *method, *path, *field, *detail;
+    } bad[] = {
+        {"GET", "/v1/tenants/Web", "name", "1 to 31 of"},
+        {"GET", "/v1/tenants/012345678901234567890123456789ab", "name", "1 to 31 of"},
+        {"DELETE", "/v1/pools/-x", "name", "1 to 31 of"},
+        {"PUT", "/v1/windows/x_y", "name", "1 to 63 of"},
+        {"GET", "/v1/tokens/T", "name", "1 to 63 of"},
+        {"GET", "/v1/nodes/N", "id", "1 to 63 of"},
+        {"GET", "/v1/nodes/N/settings", "id", "1 to 63 of"},
+        {"GET", "/v1/leases/N:1-1-1", "node", "1 to 63 of"},
+        {"GET", "/v1/leases/n:x", "lease", "1 to 47 of"},
+        {"GET", "/v1/workers/n:x", "worker", "1 to 47 of"},
+        {"PUT", "/v1/nodes/n/answers/x", "question", "1 to 47 of"},
+    };
+    char field[32];
+    setup();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        request.local = true;
+        snprintf(field, sizeof field, "\"field\":\"%s\"", bad[i].field);
+        ck_assert_msg(ask(bad[i].method, bad[i].path, "{}") == 400 && says(field) &&
+                          says(bad[i].detail),
+                      "%s: %s", bad[i].path, kedge_text_str(&body));
+    }
+    teardown();
+}
+END_TEST
+
 START_TEST(a_query_parameter_that_filters_nothing_is_refused)
 {
     setup();
@@ -373,6 +403,7 @@ END_TEST
     T(conditions_are_kept_to)                                                                      \
     T(what_contradicts_is_refused_with_the_culprit)                                                \
     T(lists_are_filtered_and_paged)                                                                \
+    T(a_bad_name_in_a_path_is_named_as_the_document_does)                                          \
     T(a_query_parameter_that_filters_nothing_is_refused)                                           \
     T(what_the_store_refuses_has_not_happened)                                                     \
     T(a_restart_finds_everything_with_its_revisions)                                               \
