@@ -94,7 +94,7 @@ static void missing(struct call *c)
 static void show(struct call *c, const struct kedge_setting *setting)
 {
     c->answer->revision = setting->revision;
-    kedge_json_write_setting(c->body, setting);
+    kedge_json_write_setting(c->body, setting, c->request->wall_ms);
     kedge_text_printf(c->body, "\n");
 }
 
@@ -145,6 +145,14 @@ static int give_hash(struct call *c, struct kedge_setting *to, char secret[SECRE
     return status;
 }
 
+/* Whether it would end before it begins. One that has expired may stay as it is. */
+static bool is_born_expired(const struct call *c, const struct kedge_setting *to)
+{
+    const struct kedge_setting *there = kedge_settings_find(c->s->settings, KEDGE_TOKEN, c->id);
+    return kedge_token_is_over(&to->token, c->request->wall_ms) &&
+           (there == NULL || there->token.expires_ms != to->token.expires_ms);
+}
+
 void rest_put_setting(struct call *c)
 {
     struct kedge_setting_match match;
@@ -156,6 +164,12 @@ void rest_put_setting(struct call *c)
         return;
     int status =
         kedge_json_setting(c->kind, c->id, c->request->body, c->request->body_bytes, &to, &fault);
+    if (status == 0 && c->kind == KEDGE_TOKEN && is_born_expired(c, &to)) {
+        rest_malformed(c, "expires",
+                       "is not in the future: say a later time, or leave it out for none; to end a "
+                       "token, delete it");
+        return;
+    }
     if (status == 0 && c->kind == KEDGE_TOKEN && give_hash(c, &to, secret) != 0)
         return;
     if (status == 0)
@@ -265,7 +279,7 @@ void rest_list_settings(struct call *c)
                       kedge_settings_revision(c->s->settings), kedge_setting_kind_name(c->kind));
     while (n < page.limit && (s = next(c, &filter, page.after)) != NULL) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        kedge_json_write_setting(c->body, s);
+        kedge_json_write_setting(c->body, s, c->request->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
     kedge_text_printf(c->body, "]");

@@ -261,9 +261,12 @@ static void write_open(struct kedge_text *out, const struct kedge_setting *setti
     write_members(out, setting);
 }
 
-void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting)
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting,
+                              uint64_t wall_ms)
 {
     write_open(out, setting);
+    if (setting->kind == KEDGE_TOKEN && kedge_token_is_over(&setting->token, wall_ms))
+        kedge_text_printf(out, ",\"expired\":true");
     kedge_text_printf(out, "}");
 }
 

@@ -132,6 +132,11 @@ const struct kedge_setting *kedge_token_of(const struct kedge_settings *s, const
     return NULL;
 }
 
+bool kedge_token_is_over(const struct kedge_token *t, uint64_t wall_ms)
+{
+    return t->expires_ms != 0 && wall_ms >= t->expires_ms;
+}
+
 bool kedge_token_is_bare(const struct kedge_token *t)
 {
     static const uint8_t none[KEDGE_TOKEN_HASH_BYTES];

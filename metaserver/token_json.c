@@ -82,8 +82,8 @@ int token_json_decode(const struct json_at *at, json_t *root, const char *name, 
 {
     static const char *const names[] = {"scope",   "node",   "gids", "tenant",
                                         "expires", "sha256", NULL};
-    static const char *const shown[] = {"scope",   "node",   "gids", "tenant",
-                                        "expires", "secret", NULL};
+    static const char *const shown[] = {"scope",   "node",   "gids",    "tenant",
+                                        "expires", "secret", "expired", NULL};
     const char *scope = json_string_value(json_object_get(root, "scope"));
     json_t *node = json_object_get(root, "node"), *expires = json_object_get(root, "expires");
     json_t *hash = json_object_get(root, "sha256"), *tenant = json_object_get(root, "tenant");
@@ -108,6 +108,10 @@ int token_json_decode(const struct json_at *at, json_t *root, const char *name, 
     if (status == 0 && expires != NULL &&
         (!json_is_string(expires) || parse_time(json_string_value(expires), &t->expires_ms) != 0))
         status = json_bad(at, "expires", TIME_FORM);
+    /* Whoever edits what was shown sends it back; it is what it is. */
+    json_t *expired = json_object_get(root, "expired");
+    if (status == 0 && expired != NULL && !json_is_boolean(expired))
+        status = json_bad(at, "expired", "must be true or false");
     if (status == 0)
         status = decode_secret(at, root, name, t);
     if (status == 0 && hash != NULL &&

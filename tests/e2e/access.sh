@@ -28,7 +28,14 @@ token() { # name, body
 for scope in reader operator admin; do token "$scope" "{\"scope\":\"$scope\"}"; done
 token own '{"scope":"agent","node":"n1","gids":["fd00::1","fd00::2"]}'
 token other '{"scope":"agent","node":"n2","gids":["fd00::1"]}'
-token expired '{"scope":"admin","expires":"2001-01-01T00:00:00Z"}'
+ask -X PUT -H 'Content-Type: application/json' --data-binary '{"scope":"admin","expires":"2001-01-01T00:00:00Z"}' \
+    "${admin[@]}" /v1/tokens/past
+expect 400 "a token is not made to have expired"
+ends=$(($(date +%s) + 5))
+token expired "{\"scope\":\"admin\",\"expires\":\"$(date -u -d "@$ends" +%Y-%m-%dT%H:%M:%SZ)\"}"
+until (($(date +%s) >= ends)); do sleep 0.2; done
+ask "${admin[@]}" /v1/tokens
+[[ $(jq -c '[.tokens[] | select(.expired) | .name]' "$work/body") == '["expired"]' ]] || fail "which token has expired is not shown"
 sed 's/....$/AAAA/' "$work/admin.header" >"$work/wrong.header"
 printf 'Authorization: Basic YTpi\n' >"$work/basic.header"
 : >"$work/none.header"

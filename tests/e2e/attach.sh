@@ -66,7 +66,8 @@ ok "a second later"
 refused red-workers 'no tenant has the token' "a token's name is none"
 refused "$(hash "$of_file")" 'no tenant has the token' "nor is its hash"
 refused "$(printf 'x%.0s' {1..128})" 'the token has 128 bytes: at most 127' "one that is too long is refused before anything is sent"
-past=$(token past scope=worker tenant=red expires=2001-01-01T00:00:00Z)
+past=$(token past scope=worker tenant=red expires=5s)
+sleep 6
 is '[2]' "the agent knows of one that has expired" '[.tenants[] | select(.name == "red").tokens]'
 refused "$past" 'expired' "one that has expired is refused"
 [[ $(metric wrong_tokens_total) == $((counted + 4)) ]] || fail "$(metric wrong_tokens_total) wrong tokens are counted, $counted before"

@@ -237,6 +237,8 @@ const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, con
 uint32_t kedge_settings_worker_tokens(const struct kedge_settings *s,
                                       const struct kedge_setting *out[KEDGE_WORKER_TOKENS_MAX]);
 
+/* Whether it has expired at that time, since 1970. */
+bool kedge_token_is_over(const struct kedge_token *t, uint64_t wall_ms);
 /* Whether no secret belongs to it: its hash is all zero. */
 bool kedge_token_is_bare(const struct kedge_token *t);
 

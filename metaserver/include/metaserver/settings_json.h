@@ -24,8 +24,10 @@ int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, co
 void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting);
 /* Appends what the store keeps of it: a token with its hash. Never to be shown. */
 void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting *setting);
-/* Appends a setting as it is shown: with name and revision, without a token's hash. */
-void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting);
+/* Appends a setting as it is shown at that time (since 1970): with name and revision, and of a
+ * token whether it has expired, without its hash. */
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting,
+                              uint64_t wall_ms);
 /* Appends a token that was just made, with its secret. */
 void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
                                 const char *secret);

@@ -19,7 +19,8 @@
 static struct kedge_service s;
 static void *memory;
 static uint64_t now;
-static int fail; /* the store's */
+static uint64_t wall_ms; /* 2025-11-21T15:43:28.123Z to begin */
+static int fail;         /* the store's */
 static int woken;
 static struct kedge_text body;
 static struct kedge_service_answer answer;
@@ -50,6 +51,7 @@ static inline void setup(void)
 {
     memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(16)));
     now = KEDGE_NS_PER_S;
+    wall_ms = UINT64_C(1763739808123);
     fail = woken = 0;
     kedge_text_init(&body, 4 << 20);
     open_service(kedge_store_memory(&fail));
@@ -81,7 +83,7 @@ static inline int ask(const char *method, const char *path, const char *json)
     request.body_bytes = strlen(json);
     request.token = &request;
     request.who = "uid 7";
-    request.wall_ms = UINT64_C(1763739808123);
+    request.wall_ms = wall_ms;
     kedge_text_reset(&body);
     kedge_service_handle(&s, &request, now, &body, &answer);
     ck_assert_int_eq(body.error, 0);

@@ -191,9 +191,44 @@ START_TEST(a_token_that_has_expired_is_refused)
     s.tokens_needed = true;
     make("soon", "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:29Z\"}");
     ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 200);
-    make("past", "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:28Z\"}");
+    ck_assert_int_eq(ask_local("GET", "/v1/tokens/soon", ""), 200);
+    ck_assert(!says("expired"));
+    wall_ms += 877; /* to the second */
     ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 401);
     ck_assert(says("has expired"));
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/other", "{\"scope\":\"reader\"}"), 201);
+    ck_assert_int_eq(ask_local("GET", "/v1/tokens", ""), 200);
+    ck_assert(says("{\"name\":\"soon\",\"revision\":1,\"scope\":\"reader\","
+                   "\"expires\":\"2025-11-21T15:43:29Z\",\"expired\":true}") &&
+              says("{\"name\":\"other\",\"revision\":2,\"scope\":\"reader\"}"));
+    teardown();
+}
+END_TEST
+
+START_TEST(a_token_is_not_made_to_have_expired)
+{
+    setup();
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/past",
+                               "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:28Z\"}"),
+                     400);
+    ck_assert(says("is not in the future") && says("\"field\":\"expires\"") && !says("secret"));
+    make("soon", "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:29Z\"}");
+    wall_ms += 1000;
+    /* What was shown of one that has expired changes nothing when it is sent back. */
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/soon",
+                               "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:29Z\","
+                               "\"expired\":true}"),
+                     200);
+    ck_assert_uint_eq(kedge_settings_revision(s.settings), 1);
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/soon",
+                               "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:27Z\"}"),
+                     400);
+    ck_assert_int_eq(ask_local("PUT", "/v1/tokens/soon",
+                               "{\"scope\":\"reader\",\"expires\":\"2027-01-31T00:00:00Z\","
+                               "\"expired\":true}"),
+                     200);
+    ck_assert(!says("expired"));
+    ck_assert_int_eq(ask_as("GET", "/v1/nodes", ""), 200);
     teardown();
 }
 END_TEST
@@ -365,6 +400,7 @@ START_TEST(malformed_tokens_are_named_by_their_field)
         {"{\"scope\":\"reader\",\"node\":\"n1\"}", "node"},
         {"{\"scope\":\"reader\",\"gids\":[\"fd00::1\"]}", "gids"},
         {"{\"scope\":\"reader\",\"expires\":\"tomorrow\"}", "expires"},
+        {"{\"scope\":\"reader\",\"expired\":1}", "expired"},
         {"{\"scope\":\"reader\",\"expires\":\"2026-02-30T00:00:00Z\"}", "expires"},
         {"{\"scope\":\"reader\",\"expires\":\"2026-02-03T00:00:00+00:00\"}", "expires"},
         {"{\"scope\":\"reader\",\"expires\":1763739808}", "expires"},
@@ -394,6 +430,7 @@ END_TEST
     T(a_secret_is_shown_once_and_no_hash_ever)                                                     \
     T(who_shows_no_valid_token_is_refused)                                                         \
     T(a_token_that_has_expired_is_refused)                                                         \
+    T(a_token_is_not_made_to_have_expired)                                                         \
     T(an_agents_token_is_bound_to_its_node_and_gids)                                               \
     T(agents_are_told_the_hashes_of_workers_tokens_and_workers_may_nothing)                        \
     T(a_stream_ends_with_its_token)                                                                \
