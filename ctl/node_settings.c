@@ -147,6 +147,10 @@ static int look_for(const struct ctl_options *o, const char *path, bool *registe
         return status == -ENOENT ? 0 : status;
     status = ctl_decode_node(result.body, result.body_length, &node, err);
     kedge_http_result_fini(&result);
+    if (status == 0 && strcmp(node.state, "absent") == 0) {
+        *registered = false;
+        return 0;
+    }
     if (status == 0 && strcmp(node.state, "expired") != 0)
         return kedge_err(err, -EBUSY,
                          "node %.70s is %s: its agent would register it again; end that first, or "

@@ -36,7 +36,7 @@ static int look(const struct ctl_options *o, const char *path, struct ctl_node *
         return status;
     status = ctl_decode_node(result.body, result.body_length, out, err);
     kedge_http_result_fini(&result);
-    return status;
+    return status == 0 && strcmp(out->state, "absent") == 0 ? -ENOENT : status;
 }
 
 static void say_why_not(const struct ctl_options *o, const struct ctl_node *n, enum ctl_force force)

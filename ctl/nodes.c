@@ -107,7 +107,9 @@ void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
     kedge_text_json(t, node->id);
     if (node->set_revision != 0)
         kedge_text_printf(t, ",\"revision\":%llu", (unsigned long long)node->set_revision);
-    kedge_text_printf(t, ",\"incarnation\":%llu,\"state\":", (unsigned long long)node->incarnation);
+    if (node->incarnation != 0)
+        kedge_text_printf(t, ",\"incarnation\":%llu", (unsigned long long)node->incarnation);
+    kedge_text_printf(t, ",\"state\":");
     kedge_text_json(t, node->state);
     kedge_text_printf(t, ",\"expires_in_ms\":%llu,\"endpoints\":[",
                       (unsigned long long)node->expires_in_ms);
@@ -177,6 +179,8 @@ static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide
     char has[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
     const char *labels = n->labels[0] != '\0' ? n->labels : "-";
     snprintf(incarnation, sizeof incarnation, "%llu", (unsigned long long)n->incarnation);
+    if (n->incarnation == 0) /* it is absent */
+        snprintf(incarnation, sizeof incarnation, "-");
     if (n->endpoints == 1)
         snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
     else if (n->endpoints > 1)
@@ -228,8 +232,10 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
     static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
     struct ctl_table *table;
     char left[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
-    printf("id           %s\nstate        %s\nincarnation  %llu\nexpires in   %s\n", n->id,
-           n->state, (unsigned long long)n->incarnation, expires(n, left));
+    printf("id           %s\nstate        %s\n", n->id, n->state);
+    if (n->incarnation != 0)
+        printf("incarnation  %llu\n", (unsigned long long)n->incarnation);
+    printf("expires in   %s\n", expires(n, left));
     printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
     printf("workers      %s\n", workers(n, left));
     if (n->grace_ms != 0)

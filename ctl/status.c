@@ -20,13 +20,14 @@ struct part {
 
 static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
 {
-    size_t live = 0, waiting = 0;
+    size_t live = 0, waiting = 0, expired = 0;
     for (size_t i = 0; i < nodes->count; i++) {
         live += strcmp(nodes->node[i].state, "live") == 0;
         waiting += strcmp(nodes->node[i].state, "waiting") == 0;
+        expired += strcmp(nodes->node[i].state, "expired") == 0;
     }
     snprintf(p->summary, sizeof p->summary, "version %s, nodes: %zu live, %zu waiting, %zu expired",
-             version, live, waiting, nodes->count - live - waiting);
+             version, live, waiting, expired);
 }
 
 /* The status of the first question that failed. */

@@ -220,9 +220,15 @@ static void write_node(struct call *c, const struct kedge_meta_view *v)
     struct kedge_text *out = c->body;
     /* What is lapsed here is expired for everybody else. */
     bool expired = v->state == KEDGE_META_LAPSED || v->state == KEDGE_META_EXPIRED;
+    bool absent = v->state == KEDGE_META_FREE;
     char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"state\":\"%s\",", v->id,
-                      v->incarnation, expired ? "expired" : kedge_meta_state_name(v->state));
+    kedge_text_printf(out, "{\"id\":\"%s\",", v->id);
+    if (!absent)
+        kedge_text_printf(out, "\"incarnation\":%" PRIu32 ",", v->incarnation);
+    kedge_text_printf(out, "\"state\":\"%s\",",
+                      absent    ? "absent"
+                      : expired ? "expired"
+                                : kedge_meta_state_name(v->state));
     kedge_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[",
                       in_ms(v->expires_in_ns));
     for (uint32_t i = 0; i < v->endpoint_count; i++) {
@@ -241,12 +247,22 @@ static void write_node(struct call *c, const struct kedge_meta_view *v)
     kedge_text_printf(out, "}");
 }
 
+/* One of which operators have set something, and that is not registered. */
+static void view_absent(const char *id, struct kedge_meta_view *out)
+{
+    *out = (struct kedge_meta_view){.state = KEDGE_META_FREE};
+    snprintf(out->id, sizeof out->id, "%s", id);
+}
+
 void rest_get_node(struct call *c)
 {
     struct kedge_meta_view view;
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
-        rest_problem(c, REST_NO_NODE, NULL);
-        return;
+        if (kedge_settings_find(c->s->settings, KEDGE_NODE, c->id) == NULL) {
+            rest_problem(c, REST_NO_NODE, NULL);
+            return;
+        }
+        view_absent(c->id, &view);
     }
     write_node(c, &view);
     kedge_text_printf(c->body, "\n");
@@ -332,16 +348,27 @@ void rest_next_cursor(struct call *c, const char *last)
     kedge_text_printf(c->body, ",\"next_cursor\":\"%s\"", cursor);
 }
 
+/* The next one that is registered, or of which something is set. */
+static int next_known(const struct call *c, const char *after, struct kedge_meta_view *out)
+{
+    const struct kedge_setting *set = kedge_settings_after(c->s->settings, KEDGE_NODE, after);
+    int status = kedge_meta_after(c->s->meta, after, c->now, out);
+    if (set == NULL || (status == 0 && strcmp(out->id, set->name) <= 0))
+        return status;
+    view_absent(set->name, out);
+    return 0;
+}
+
 /* The next one with all of these labels. */
 static int next_node(const struct call *c, const struct kedge_labels *labels, const char *after,
                      struct kedge_meta_view *out)
 {
-    int status = kedge_meta_after(c->s->meta, after, c->now, out);
+    int status = next_known(c, after, out);
     while (status == 0 &&
            !kedge_labels_match(&kedge_settings_node(c->s->settings, out->id)->labels, labels)) {
         char last[KEDGE_STORE_ID_BYTES];
         memcpy(last, out->id, sizeof last);
-        status = kedge_meta_after(c->s->meta, last, c->now, out);
+        status = next_known(c, last, out);
     }
     return status;
 }

@@ -35,6 +35,23 @@ shows 'disk=ssd,zone=a'
 ctl event list
 shows 'node node-a +labels: rack=7,zone=a -> disk=ssd,zone=a'
 
+# One that is not registered, but of which something is set.
+echo '[{"kind": "node", "name": "node-z", "labels": {"zone": "a"}, "cordoned": true}]' >"$work/absent.json"
+ctl apply -f "$work/absent.json"
+ctl node list --label zone=a
+shows '^node-a +live'
+shows '^node-z +absent +- +- +- +cordoned'
+ctl node get node-z
+shows '^state +absent$'
+ctl node get node-z -o json
+[[ $(jq -c '[.state, .incarnation, .cordoned, .labels]' "$work/out") == '["absent",null,true,{"zone":"a"}]' ]] || fail "$(cat "$work/out")"
+refuses 7 'node-z is gone' node drain node-z --wait
+ctl status -o json
+shows ' 1 live, 0 waiting, 0 expired'
+ctl node delete node-z
+refuses 3 'node-z' node get node-z
+ok "a node of which something is set is shown before it is registered, and forgotten"
+
 # Cordoned.
 worker stays watch
 stays=$worker

@@ -27,7 +27,14 @@ START_TEST(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)
                      "{\"name\":\"n1\",\"revision\":1,\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},"
                      "\"cordoned\":true,\"draining\":false,\"reason\":\"a \\\"disk\\\"\"}\n");
     ck_assert_uint_eq(answer.revision, 1);
-    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 404);
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert_str_eq(
+        kedge_text_str(&body),
+        "{\"id\":\"n1\",\"state\":\"absent\",\"expires_in_ms\":0,\"endpoints\":[],"
+        "\"labels\":{\"arch\":\"x\",\"zone\":\"a\"},\"cordoned\":true,\"draining\":false,"
+        "\"reason\":\"a \\\"disk\\\"\"}\n");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 404);
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 404);
     register_node("n1", "fd00::1", 5);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says("\"cordoned\":true") && says("\"zone\":\"a\"") && !says("\"applied\""));
@@ -98,6 +105,37 @@ START_TEST(nodes_are_listed_by_their_labels)
     ck_assert(!says("\"n1\"") && says("\"n3\""));
     query(KEDGE_QUERY_LABEL, "zone");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 400);
+    teardown();
+}
+END_TEST
+
+START_TEST(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)
+{
+    static const char *const all[] = {"n0", "n1", "n2", "n3", "n9"};
+    char cursor[32] = "", wanted[64];
+    setup();
+    register_node("n1", "fd00::1", 5);
+    register_node("n3", "fd00::3", 5);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n9/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n2/settings", "{\"cordoned\":true}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n0/settings", "{}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n3/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        query(KEDGE_QUERY_LIMIT, "1");
+        query(KEDGE_QUERY_CURSOR, i > 0 ? cursor : NULL);
+        ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+        const bool here = strcmp(all[i], "n1") == 0 || strcmp(all[i], "n3") == 0;
+        snprintf(wanted, sizeof wanted, "\"nodes\":[\n{\"id\":\"%s\",%s\"state\":\"%s\"", all[i],
+                 here ? "\"incarnation\":5," : "", here ? "live" : "absent");
+        ck_assert_msg(says(wanted), "%s", kedge_text_str(&body));
+        const char *next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
+        ck_assert(i == 4 ? next == NULL
+                         : next != NULL && sscanf(next + 15, "%30[^\"]", cursor) == 1);
+    }
+    query(KEDGE_QUERY_LABEL, "zone=a");
+    ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
+    ck_assert(says("\"n3\"") && says("\"n9\"") && !says("\"n0\"") && !says("\"n1\""));
+    ck_assert_uint_eq(kedge_meta_count(s.meta).nodes, 2);
     teardown();
 }
 END_TEST
@@ -211,6 +249,7 @@ END_TEST
     T(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)                             \
     T(what_makes_no_sense_of_a_node_is_refused_by_field)                                           \
     T(nodes_are_listed_by_their_labels)                                                            \
+    T(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)       \
     T(agents_say_what_is_in_force)                                                                 \
     T(a_node_is_told_of_the_pools_that_its_labels_select)                                          \
     T(a_restart_finds_nodes_and_pools)
