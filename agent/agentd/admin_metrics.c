@@ -18,7 +18,7 @@ static void tenant_metrics(struct agent *a, struct kedge_text *t)
     enum { CONTROL_OPS = 3, COUNT };
     for (int m = 0; m < COUNT; m++) {
         kedge_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
-        for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
@@ -34,7 +34,7 @@ static void refusal_metrics(struct agent *a, struct kedge_text *t)
 {
     static const char name[] = "kedge_agent_tenant_quota_refused_total";
     kedge_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         const struct used u = used_by(a, i);

@@ -164,6 +164,7 @@ struct used used_by(const struct agent *a, uint32_t i)
 static void status_lists(struct agent *a, struct kedge_text *t)
 {
     const char *comma = "";
+    char why[SETTINGS_WHY];
     kedge_text_printf(t, ",\"metaservers\":[");
     for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
         kedge_text_printf(t, "%s{\"url\":", comma);
@@ -175,10 +176,11 @@ static void status_lists(struct agent *a, struct kedge_text *t)
     }
     kedge_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",
                       (unsigned long long)a->follow.applied, (unsigned long long)a->follow.seen);
-    kedge_text_json(t, a->follow.why);
+    settings_why(a, why);
+    kedge_text_json(t, why);
     kedge_text_printf(t, "},\"tenants\":[");
     comma = "";
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         const struct agentd_tenant *tenant = &a->tenants.at[i];
         if (tenant->state == AGENTD_TENANT_FREE)
             continue;

@@ -214,7 +214,7 @@ void windows_status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, ",\"windows\":{\"device\":{");
     print_window(t, &n);
     kedge_text_printf(t, ",\"tenants\":[");
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
         kedge_text_printf(t, "%s{\"tenant\":", comma);
@@ -284,7 +284,7 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
         if (destinations(a, f, &sum))
             sample(t, f, labels, 1, sum);
         labels[0].value = "tenant";
-        for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             labels[1].value = a->tenants.at[i].config.name;

@@ -384,7 +384,7 @@ void arenas_shed(struct pool *p, uint32_t most)
         p->count.arenas_ahead--;
         arena_retire(pop(&p->arenas_ahead));
     }
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->stock.arenas; n--, most--)
             arena_retire(pop(&p->arenas_of[i]));
 }
@@ -399,6 +399,6 @@ void arenas_stop(struct pool *p)
 {
     for (struct arena *arena; (arena = pop(&p->arenas_ahead)) != NULL;)
         arena_retire(arena);
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         arenas_forget(p, i + 1);
 }

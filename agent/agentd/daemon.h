@@ -139,6 +139,8 @@ void memory_trim(struct agent *a);
 /* ---- follow.c
  * -------------------------------------------------------------------------------------- */
 
+enum { SETTINGS_WHY = 240 };
+
 struct settings_save {
     struct agent *agent;
     char *text; /* while it is under way */
@@ -156,8 +158,9 @@ struct follow {
     struct agentd_limits window, destination_window;  /* of it */
     struct agentd_window own_windows[AGENTD_WINDOWS]; /* of it, for one destination each */
     uint32_t own_window_count;
-    char why[240]; /* what was seen is not; empty: it is */
-    char *pending; /* a document that may fit later */
+    char why[SETTINGS_WHY]; /* what was seen is not; empty: it is, but for what is its tenants' and
+                             * pools' to say */
+    char *pending;          /* that is in force but for tenants for which there was no room */
     uint64_t try_ns, again_ns, backoff_ms;
     struct settings_save save;
     char *unsaved; /* the newest document in force that waits to be written */
@@ -193,6 +196,8 @@ void node_metrics(const struct agent *a, struct kedge_text *t);
 /* ---- report.c
  * -------------------------------------------------------------------------------------- */
 
+/* What was seen of the settings and is not in force; empty: nothing. */
+void settings_why(const struct agent *a, char why[SETTINGS_WHY]);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
@@ -308,8 +313,8 @@ struct agent {
                        * before a restart is nobody's */
     uint64_t refused; /* workers */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
-    struct quota_counts quotas_before[AGENTD_TENANTS]; /* likewise */
-    uint32_t unmade;                                   /* sessions, since memory was trimmed */
+    struct quota_counts quotas_before[AGENTD_TENANT_PLACES]; /* likewise */
+    uint32_t unmade; /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
     uv_work_t trim; /* under way: its data is not NULL */
     struct fenced_counts fenced;

@@ -28,25 +28,35 @@ enum {
 /* ---- applying
  * -------------------------------------------------------------------------------------------- */
 
-static int apply(struct agent *a, const struct agentd_settings *s, struct kedge_errbuf *why)
+/* What cannot be of a tenant keeps nothing else from being in force. Whether it may be later. */
+static bool apply_tenants(struct agent *a, const struct agentd_settings *s)
 {
-    uint64_t leave;
-    int status = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, &leave, why);
-    if (status != 0)
-        return status;
+    bool leave[AGENTD_TENANT_PLACES];
+    char before[sizeof a->tenants.why];
+    memcpy(before, a->tenants.why, sizeof before);
+    const bool later = agentd_tenants_set(&a->tenants, s->tenant, s->tenants, leave);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
+        quotas_apply(p);
+        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+            if (leave[i])
+                sessions_end_tenant(p, i + 1);
+    }
+    if (a->tenants.why[0] != '\0' && strcmp(before, a->tenants.why) != 0)
+        kedge_log(KEDGE_LOG_ERROR, "not all that is said of tenants can be in force",
+                  "revision=%llu why=\"%s\"", (unsigned long long)s->revision, a->tenants.why);
+    return later;
+}
+
+static bool apply(struct agent *a, const struct agentd_settings *s)
+{
+    const bool later = apply_tenants(a, s);
     a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
     a->follow.destination_window = agentd_settings_window(s, AGENTD_DESTINATION, "");
     node_apply(a, &s->node);
     pools_apply(a, s);
-    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        quotas_apply(p);
-        for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
-            if (leave & UINT64_C(1) << i)
-                sessions_end_tenant(p, i + 1);
-    }
     windows_take(a, s);
     windows_apply(a);
-    return 0;
+    return later;
 }
 
 /* ---- keeping
@@ -110,31 +120,6 @@ static void say_refused(struct agent *a, uint64_t revision, const char *why)
               (unsigned long long)f->applied, why);
 }
 
-/* Decodes and applies. 0; -ENOSPC: it may fit later; another -errno: it never will. */
-static int take_document(struct agent *a, const char *text, size_t length)
-{
-    struct follow *f = &a->follow;
-    struct kedge_errbuf why = {""};
-    struct agentd_settings *s = malloc(sizeof *s);
-    int status = s == NULL ? kedge_err(&why, -ENOMEM, "out of memory")
-                           : agentd_settings_decode(text, length, s, &why);
-    if (status == 0) {
-        f->seen = s->revision;
-        status = apply(a, s, &why);
-    }
-    if (status != 0)
-        say_refused(a, f->seen, why.text);
-    if (status == 0) {
-        if (f->applied != s->revision || f->why[0] != '\0')
-            kedge_log(KEDGE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
-                      (unsigned long long)s->revision, s->tenants, s->windows);
-        f->applied = s->revision;
-        f->why[0] = '\0';
-    }
-    free(s);
-    return status;
-}
-
 static void forget_pending(struct follow *f)
 {
     free(f->pending);
@@ -148,6 +133,32 @@ static void put_off(struct follow *f, const char *text, size_t length)
     f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
 }
 
+/* Decodes and applies. What cannot be understood changes nothing; a tenant that there is no room
+ * for now is put off. */
+static int take_document(struct agent *a, const char *text, size_t length)
+{
+    struct follow *f = &a->follow;
+    struct kedge_errbuf why = {""};
+    struct agentd_settings *s = malloc(sizeof *s);
+    int status = s == NULL ? kedge_err(&why, -ENOMEM, "out of memory")
+                           : agentd_settings_decode(text, length, s, &why);
+    forget_pending(f);
+    if (status == 0) {
+        f->seen = s->revision;
+        if (apply(a, s))
+            put_off(f, text, length);
+        if (f->applied != s->revision || f->why[0] != '\0')
+            kedge_log(KEDGE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
+                      (unsigned long long)s->revision, s->tenants, s->windows);
+        f->applied = s->revision;
+        f->why[0] = '\0';
+    } else {
+        say_refused(a, f->seen, why.text);
+    }
+    free(s);
+    return status;
+}
+
 static int take_line(void *user, const char *text, size_t length)
 {
     struct agent *a = user;
@@ -159,23 +170,26 @@ static int take_line(void *user, const char *text, size_t length)
         asked_take(a, text, length);
         return 0;
     }
-    forget_pending(f);
-    int status = take_document(a, text, length);
-    report_step(a);
-    if (status == 0)
+    if (take_document(a, text, length) == 0)
         keep(a, text, length);
-    else if (status == -ENOSPC)
-        put_off(f, text, length);
+    report_step(a);
     return 0;
 }
 
+/* Of a document that is in force but for tenants that there was no room for. */
 static void apply_pending(struct agent *a)
 {
     struct follow *f = &a->follow;
-    char *text = f->pending;
-    f->pending = NULL;
-    (void)take_line(a, text, strlen(text));
-    free(text);
+    struct agentd_settings *s = malloc(sizeof *s);
+    bool later = true;
+    f->again_ns = kedge_clock_ns() + APPLY_AGAIN_MS * KEDGE_NS_PER_MS;
+    if (s != NULL && agentd_settings_decode(f->pending, strlen(f->pending), s, NULL) == 0) {
+        later = apply_tenants(a, s);
+        windows_apply(a);
+    }
+    if (!later)
+        forget_pending(f);
+    free(s);
 }
 
 /* ---- the stream

@@ -113,7 +113,7 @@ static int make_lane(struct pool *p)
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
         .max_flows = MAX_FLOWS,
-        .max_tenants = AGENTD_TENANTS,
+        .max_tenants = AGENTD_TENANT_PLACES,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .rc = d->rc,

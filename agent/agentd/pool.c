@@ -296,7 +296,7 @@ static void give_back(struct pool *p)
 static void keep_counts(struct pool *p)
 {
     add_so_far(&p->agent->gone, &p->count);
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         quotas_add(&p->agent->quotas_before[i], &p->quota[i]);
 }
 

@@ -406,15 +406,15 @@ struct pool {
     struct registration registration[KEDGE_LANE_MAX_METASERVERS];
     /* sessions.c */
     struct agent_session *sessions;
-    struct kedge_lane_quota quota[AGENTD_TENANTS]; /* a tenant's workers are in one pool, but for
-                                                    * those that it had before it was moved */
+    /* A tenant's workers are in one pool, but for those that it had before it was moved. */
+    struct kedge_lane_quota quota[AGENTD_TENANT_PLACES];
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */
     struct kedge_log_limit fault_log;
     /* arenas.c */
-    struct arena *arenas_ahead;              /* nobody's yet */
-    struct arena *arenas_of[AGENTD_TENANTS]; /* a tenant's, zeroed and registered anew */
+    struct arena *arenas_ahead;                    /* nobody's yet */
+    struct arena *arenas_of[AGENTD_TENANT_PLACES]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
     int arenas_status;        /* of the last one that was made ahead */
     uint64_t arenas_after_ns; /* failed: when the next one is made */

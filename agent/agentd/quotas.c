@@ -33,7 +33,7 @@ static uint32_t bound_of(uint64_t setting)
 
 void quotas_apply(struct pool *p)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
         p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
         const uint64_t rate = p->agent->tenants.at[i].config.control_ops_per_s;
@@ -145,7 +145,7 @@ static bool is_left_in(const struct agent *a, uint32_t tenant)
 /* Their memory goes when the last session is over, and the place when the memory is gone. */
 void quotas_rest(struct agent *a)
 {
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++) {
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state != AGENTD_TENANT_LEAVING || is_left_in(a, i + 1))
             continue;
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))

@@ -13,18 +13,26 @@
 
 enum { TEXT_BYTES = 2048, AGAIN_MS = 1000, LATER_MS = 30000 };
 
+void settings_why(const struct agent *a, char why[SETTINGS_WHY])
+{
+    const struct follow *f = &a->follow;
+    snprintf(why, SETTINGS_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
+    if (f->why[0] == '\0')
+        pools_why(a, why, SETTINGS_WHY);
+}
+
 /* How many workers are left changes all the time: it is told while somebody waits for it. */
 static void describe(const struct agent *a, struct kedge_text *t)
 {
     const struct follow *f = &a->follow;
-    char why[sizeof f->why] = "";
-    pools_why(a, why, sizeof why);
+    char why[SETTINGS_WHY];
+    settings_why(a, why);
     kedge_text_printf(t, "{\"incarnation\":%u,\"revision\":%llu,\"seen\":%llu,", a->incarnation,
                       (unsigned long long)f->applied, (unsigned long long)f->seen);
     if (a->node.said.cordoned)
         kedge_text_printf(t, "\"sessions\":%u,", pools_workers_left(a));
     kedge_text_printf(t, "\"why\":");
-    kedge_text_json(t, f->why[0] != '\0' ? f->why : why);
+    kedge_text_json(t, why);
     kedge_text_printf(t, "}");
 }
 

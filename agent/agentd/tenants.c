@@ -2,6 +2,7 @@
 #include "agentd/tenants.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 void agentd_tenants_init(struct agentd_tenants *t, const struct agentd_config *config)
@@ -20,12 +21,25 @@ static bool has_uid(const struct agentd_tenant_config *c, uid_t uid)
     return false;
 }
 
+/* Whether what both claim is a's: the file's stand first, then who was here first. */
+static bool stands_before(const struct agentd_tenant *a, const struct agentd_tenant *b)
+{
+    return a->central != b->central ? !a->central : a < b;
+}
+
+static void choose(const struct agentd_tenants *t, int i, int *found)
+{
+    if (*found < 0 || stands_before(&t->at[i], &t->at[*found]))
+        *found = i;
+}
+
 int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
 {
-    for (int i = 0; i < AGENTD_TENANTS; i++)
+    int found = -EACCES;
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_uid(&t->at[i].config, uid))
-            return i;
-    return -EACCES;
+            choose(t, i, &found);
+    return found;
 }
 
 /* A token that has expired counts as none. */
@@ -43,30 +57,53 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
                               const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms)
 {
     int found = -EACCES;
-    for (int i = 0; i < AGENTD_TENANTS; i++)
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
-            found = i;
+            choose(t, i, &found);
     return found;
 }
 
 /* ---- what the metaservers say */
 
-static int check_pair(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
-                      const char *of_b, struct kedge_errbuf *why)
+/* Adds a sentence; what has no room is cut off. */
+static void add(char why[AGENTD_TENANTS_WHY], const char *name, const char *sentence)
 {
+    const size_t used = strlen(why);
+    snprintf(why + used, AGENTD_TENANTS_WHY - used, "%stenant %s: %s", used > 0 ? "; " : "", name,
+             sentence);
+}
+
+static const char *of_whom(const struct agentd_tenant *at)
+{
+    return at->central ? "" : " of this agent's own settings";
+}
+
+/* What `at` is said to have and does not, because `holder` has it. */
+static void describe_clash(const struct agentd_tenant *at, const struct agentd_tenant *holder,
+                           char why[AGENTD_TENANTS_WHY])
+{
+    char text[160];
     uid_t uid;
-    if (agentd_uids_overlap(a, b, &uid))
-        return kedge_err(why, -EEXIST, "uid %u belongs to tenant %s and to %s%s: take it from one",
-                         (unsigned)uid, a->name, b->name, of_b);
-    if (agentd_tokens_overlap(a, b))
-        return kedge_err(why, -EEXIST,
-                         "one token belongs to tenant %s and to %s%s: take it from one", a->name,
-                         b->name, of_b);
-    if (a->id == b->id)
-        return kedge_err(why, -EEXIST,
-                         "the tenants' names %s and %s%s have the same hash: rename one of them",
-                         a->name, b->name, of_b);
-    return 0;
+    if (agentd_uids_overlap(&at->config, &holder->config, &uid)) {
+        snprintf(text, sizeof text, "uid %u belongs to tenant %s%s: take it from one",
+                 (unsigned)uid, holder->config.name, of_whom(holder));
+        add(why, at->config.name, text);
+    }
+    if (agentd_tokens_overlap(&at->config, &holder->config)) {
+        snprintf(text, sizeof text, "one of its tokens belongs to tenant %s%s: take it from one",
+                 holder->config.name, of_whom(holder));
+        add(why, at->config.name, text);
+    }
+}
+
+static void describe(struct agentd_tenants *t)
+{
+    snprintf(t->why, sizeof t->why, "%s", t->refused);
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+        for (int k = 0; k < AGENTD_TENANT_PLACES && t->at[i].central; k++)
+            if (k != i && t->at[k].state == AGENTD_TENANT_LIVE &&
+                stands_before(&t->at[k], &t->at[i]))
+                describe_clash(&t->at[i], &t->at[k], t->why);
 }
 
 static const struct agentd_tenant_config *named(const struct agentd_tenant_config *list,
@@ -82,7 +119,7 @@ static const struct agentd_tenant_config *named(const struct agentd_tenant_confi
 static struct agentd_tenant *place_of(struct agentd_tenants *t, const char *name)
 {
     struct agentd_tenant *place = NULL;
-    for (int i = 0; i < AGENTD_TENANTS; i++) {
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++) {
         struct agentd_tenant *at = &t->at[i];
         if (at->state != AGENTD_TENANT_FREE && strcmp(at->config.name, name) == 0)
             return at;
@@ -90,31 +127,6 @@ static struct agentd_tenant *place_of(struct agentd_tenants *t, const char *name
             place = at;
     }
     return place;
-}
-
-/* Of those that are not in the list, some are the file's own, and stay or come back. */
-static int check(const struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                 uint32_t count, struct kedge_errbuf *why)
-{
-    uint32_t places = count;
-    int status = 0;
-    for (uint32_t i = 0; i < count && status == 0; i++)
-        for (uint32_t k = 0; k < i && status == 0; k++)
-            status = check_pair(&list[i], &list[k], "", why);
-    for (int k = 0; k < AGENTD_TENANTS && status == 0; k++) {
-        const struct agentd_tenant *at = &t->at[k];
-        if (at->state == AGENTD_TENANT_FREE || named(list, count, at->config.name) != NULL)
-            continue;
-        places++;
-        for (uint32_t i = 0; i < count && status == 0 && at->own.name[0] != '\0'; i++)
-            status = check_pair(&list[i], &at->own, " of this agent's own settings", why);
-    }
-    if (status == 0 && places > AGENTD_TENANTS)
-        return kedge_err(why, -ENOSPC,
-                         "an agent has room for %d tenants, its own and those that are leaving "
-                         "included",
-                         AGENTD_TENANTS);
-    return status;
 }
 
 /* Back to what the file says, or to nothing. */
@@ -130,24 +142,54 @@ static bool unsay(struct agentd_tenant *at)
     return true;
 }
 
-int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                       uint32_t count, uint64_t *leave, struct kedge_errbuf *why)
+/* Its workers would be taken for those of another tenant, on this node and on others. */
+static const struct agentd_tenant *with_hash(const struct agentd_tenants *t, uint32_t id)
 {
-    int status = check(t, list, count, why);
-    if (status != 0)
-        return status;
-    *leave = 0;
-    for (int i = 0; i < AGENTD_TENANTS; i++)
-        if (t->at[i].central && named(list, count, t->at[i].config.name) == NULL &&
-            unsay(&t->at[i]))
-            *leave |= UINT64_C(1) << i;
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+        if (t->at[i].state != AGENTD_TENANT_FREE && t->at[i].config.id == id)
+            return &t->at[i];
+    return NULL;
+}
+
+/* The place of one that may have none yet; NULL: it gets none now, which is said. */
+static struct agentd_tenant *find_place(struct agentd_tenants *t,
+                                        const struct agentd_tenant_config *said, bool *later)
+{
+    char text[160];
+    struct agentd_tenant *place = place_of(t, said->name);
+    const struct agentd_tenant *same = with_hash(t, said->id);
+    if (place != NULL && (place->state != AGENTD_TENANT_FREE || same == NULL))
+        return place;
+    if (same != NULL)
+        snprintf(text, sizeof text, "its name and %s have the same hash: rename one of them",
+                 same->config.name);
+    else
+        snprintf(text, sizeof text,
+                 "this agent has room for %d, its own and those that are leaving included",
+                 AGENTD_TENANT_PLACES);
+    *later |= same == NULL || same->state == AGENTD_TENANT_LEAVING;
+    add(t->refused, said->name, text);
+    return NULL;
+}
+
+bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
+                        uint32_t count, bool leave[AGENTD_TENANT_PLACES])
+{
+    bool later = false;
+    t->refused[0] = '\0';
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+        leave[i] = t->at[i].central && named(list, count, t->at[i].config.name) == NULL &&
+                   unsay(&t->at[i]);
     for (uint32_t i = 0; i < count; i++) {
-        struct agentd_tenant *at = place_of(t, list[i].name);
+        struct agentd_tenant *at = find_place(t, &list[i], &later);
+        if (at == NULL)
+            continue;
         at->state = AGENTD_TENANT_LIVE;
         at->central = true;
         at->config = list[i];
     }
-    return 0;
+    describe(t);
+    return later;
 }
 
 /* ---- what the file says anew */
@@ -169,31 +211,39 @@ static void take(struct agentd_tenant *at, const struct agentd_tenant_config *ow
     agentd_take_tokens(&at->config, own);
 }
 
-/* Those of one that the metaservers say are not in force; and of two of the file its parser knows.
- */
+/* Those of a tenant of which the metaservers' settings are in force are not; and of two of the file
+ * its parser knows. What the file has had stays its tenant's, so that a token can be taken away
+ * whatever the others are. */
 static int check_tokens(const struct agentd_tenants *t, const struct agentd_tenant *at,
                         const struct agentd_tenant_config *own, struct kedge_errbuf *why)
 {
-    for (int i = 0; own != NULL && !at->central && i < AGENTD_TENANTS; i++)
-        if (t->at[i].central && agentd_tokens_overlap(own, &t->at[i].config))
-            return kedge_err(why, -EEXIST,
-                             "one token belongs to tenant %s of this agent's own settings and to "
-                             "%s: take it from one",
-                             own->name, t->at[i].config.name);
+    struct agentd_tenant_config one = {.tokens = 1};
+    for (uint32_t k = 0; own != NULL && !at->central && k < own->tokens; k++) {
+        one.token[0] = own->token[k];
+        if (agentd_tokens_overlap(&one, &at->own))
+            continue;
+        for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+            if (t->at[i].central && agentd_tokens_overlap(&one, &t->at[i].config))
+                return kedge_err(why, -EEXIST,
+                                 "one token belongs to tenant %s of this agent's own settings and "
+                                 "to %s: take it from one",
+                                 own->name, t->at[i].config.name);
+    }
     return 0;
 }
 
 int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
                           struct kedge_errbuf *why)
 {
-    for (int i = 0; i < AGENTD_TENANTS; i++)
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (check_tokens(t, &t->at[i], own_of(&t->at[i], fresh), why) != 0)
             return -EEXIST;
-    for (int i = 0; i < AGENTD_TENANTS; i++) {
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++) {
         const struct agentd_tenant_config *own = own_of(&t->at[i], fresh);
         if (own != NULL)
             take(&t->at[i], own);
     }
+    describe(t);
     return 0;
 }
 

@@ -112,7 +112,7 @@ void windows_apply(struct agent *a)
     const struct agentd_limits each = windows_destination(a);
     windows_share(a);
     tell_lanes(a, KEDGE_WINDOW_DESTINATION, 0, &each);
-    for (uint32_t i = 0; i < AGENTD_TENANTS; i++)
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         tell_lanes(a, KEDGE_WINDOW_TENANT, i, &a->tenants.at[i].config.window);
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         tell_own_windows(p);

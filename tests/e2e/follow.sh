@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # An agent follows what operators set at its metaserver: tenants, quotas and windows are in force while workers run,
-# also after a restart without any metaserver; what it cannot apply it says, and goes on as before.
+# also after a restart without any metaserver; what it cannot apply it says, and all else is in force.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-follow.sh"
 agents=1
@@ -38,19 +38,41 @@ agent_wait a || fail "the agent did not register again"
 
 ctl tenant delete workers
 is '"file"' "without it the file's is in force again" "$workers | .from"
-ctl tenant set intruder uids="$me"
-is true "what cannot be applied is said" '.settings.why | contains("belongs to tenant")'
-is "[\"file\",$((revision + 1))]" "and what was in force stays" "[($workers | .from), .settings.revision]"
+# A tenant that clashes with one of the file: that one keeps the uid, and all else that is said is in force.
+ctl tenant set intruder uids="$me,54320" sessions=7
+is true "that a uid is another tenant's is said" ".settings.why | startswith(\"tenant intruder: uid $me belongs to tenant workers of this agent's own settings\")"
+is "[\"file\",$((revision + 2))]" "the file's tenant keeps it, and the document is in force" "[($workers | .from), .settings.revision]"
+is '["metaserver",7]' "so is the tenant, for whom it still has" '.tenants[] | select(.name == "intruder") | [.from, .max_sessions]'
+worker worker vqps 1
+is '["workers"]' "a worker with the uid is the file's tenant's" '[.sessions_list[].tenant]'
+kill "$worker"
+ctl tenant create guests uids=54322
+is '[true]' "another tenant comes" '[.tenants[] | select(.name == "guests") | true]'
+ctl node cordon node-a
+is true "the node is cordoned" .node_state.cordoned
+ctl node uncordon node-a
+is false "and no more" .node_state.cordoned
+ctl window set all scope=device ops=8
+is 8 "a window changes" '.windows.device.limit_ops'
+ctl tenant delete guests
+is '[]' "the other tenant goes" '[.tenants[] | select(.name == "guests")]'
+says '[false,true]' "the metaserver knows what is not in force" '[.applied.behind, (.applied.why | startswith("tenant intruder: "))]'
 ctl tenant delete intruder
-is '""' "until it can" '.settings.why'
+is '""' "until all is" '.settings.why'
+
+# As many tenants as a metaserver has, beside the file's own.
+for n in $(seq 64); do ctl tenant create "many$n" uids=$((60000 + n)); done
+is '[65,""]' "as many tenants as there can be have room beside the file's" '[(.tenants | length), .settings.why]'
+for n in $(seq 64); do ctl tenant delete "many$n"; done
+is '[1,""]' "and go" '[(.tenants | length), .settings.why]'
+revision=$(status | jq .settings.revision)
 ctl window set each scope=destination bytes=65536
 limit() { curl -sf --unix-socket "$work/a.admin" http://a/metrics | sed -n 's/^kedge_agent_window_limit_bytes{scope="destination"} //p'; }
-is 2 "a window to each destination comes" ".settings.revision - $((revision + 3)) + 1"
+is 1 "a window to each destination comes" ".settings.revision - $revision"
 [[ $(limit) == 65536 ]] || fail "the metrics show a limit of $(limit)"
 
 # A worker may look at what it was lent until it closes: whoever is told to go keeps its memory until then.
 sed -i 's/^uids = .*/uids = 54321/' "$work/a.conf"
-kill -KILL "$worker"
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start"

@@ -18,7 +18,7 @@ enum {
     AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */
     AGENTD_NAME = 32,        /* of a tenant or pool */
     AGENTD_METASERVERS = 8,  /* KEDGE_LANE_MAX_METASERVERS */
-    AGENTD_TENANTS = 64,     /* sections */
+    AGENTD_TENANTS = 64,     /* sections; and as many are said by metaservers */
     AGENTD_UID_RANGES = 32,  /* of one tenant */
     AGENTD_TOKENS = 16,      /* of one tenant */
     AGENTD_SOCKET_PATH = 108 /* sockaddr_un */

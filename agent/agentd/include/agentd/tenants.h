@@ -2,6 +2,10 @@
 /* Who may attach, and with which quotas: the tenants of the agent's own file, and those that the
  * metaservers say, which take the place of the file's of the same name as long as they are said.
  *
+ * What two of them claim is one's alone: a uid or a token of the file's tenant stays that tenant's,
+ * and of two that metaservers say the first that came has it. The other one is in force but for
+ * that, and `why` names it.
+ *
  * No I/O. A tenant keeps its number (its index + 1) as long as anything of it is left: its sessions
  * and the arenas that it had are known by it. One thread. */
 #ifndef AGENTD_TENANTS_H
@@ -11,6 +15,12 @@
 #include <stdint.h>
 
 #include "agentd/config.h"
+
+enum {
+    /* Those of the file and those that metaservers say; more while some are leaving. */
+    AGENTD_TENANT_PLACES = 2 * AGENTD_TENANTS,
+    AGENTD_TENANTS_WHY = 240
+};
 
 enum agentd_tenant_state {
     AGENTD_TENANT_FREE,
@@ -27,7 +37,9 @@ struct agentd_tenant {
 };
 
 struct agentd_tenants {
-    struct agentd_tenant at[AGENTD_TENANTS];
+    struct agentd_tenant at[AGENTD_TENANT_PLACES];
+    char refused[AGENTD_TENANTS_WHY]; /* tenants that have no place; empty: all have */
+    char why[AGENTD_TENANTS_WHY]; /* what is not in force of what metaservers say; empty: all is */
 };
 
 /* Those of the file. */
@@ -40,16 +52,16 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
 int agentd_tenants_find_token(const struct agentd_tenants *t,
                               const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms);
 
-/* What the metaservers say takes the place of what they said before: all of it, or nothing and a
- * sentence. 0, and *leave has bit i for each that nobody says any more: end its sessions. -EEXIST:
- * two tenants have one uid or one token, or their names one hash; -ENOSPC: there are more than fit
- * (those that are leaving included: try again later). */
-int agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
-                       uint32_t count, uint64_t *leave, struct kedge_errbuf *why);
+/* What the metaservers say takes the place of what they said before, as far as that can be: `why`
+ * says what cannot. leave[i] is set for each that nobody says any more: end its sessions. A tenant
+ * gets no place while there is none, or another of the same hash is there; those that are here keep
+ * theirs. Returns whether one that got none may get it when those that are leaving have gone. */
+bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_config *list,
+                        uint32_t count, bool leave[AGENTD_TENANT_PLACES]);
 
 /* The file was read anew: windows and tokens of the tenants that it had at the start are what it
  * says now, and in force unless the metaservers say others. All of that; or -EEXIST and a sentence,
- * and nothing: a token is that of another tenant there. */
+ * and nothing: a token that is new in it is that of another tenant there. */
 int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *fresh,
                           struct kedge_errbuf *why);
 
