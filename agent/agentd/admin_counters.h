@@ -55,11 +55,12 @@
 
 /* What a tenant has, in all pools. */
 struct used {
-    uint32_t sessions, vqps, mrs;
+    struct quota_used now;
+    uint32_t vqps, mrs;
     struct quota_counts so_far;
 };
 
-struct used used_by(const struct agent *a, uint32_t index);
+void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES]);
 
 /* admin_status.c, admin_metrics.c: the whole text. */
 void status_print(struct agent *a, struct kedge_text *t);

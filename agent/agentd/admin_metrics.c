@@ -6,42 +6,46 @@
 static const enum kedge_metric_type GAUGE = KEDGE_METRIC_GAUGE, COUNTER = KEDGE_METRIC_COUNTER;
 
 /* What each tenant has of what its quotas bound. */
-static void tenant_metrics(struct agent *a, struct kedge_text *t)
+static void tenant_metrics(const struct agent *a, const struct used *used, struct kedge_text *t)
 {
     static const char *const names[][2] = {
-        {"kedge_agent_tenant_sessions", "Attached workers of a tenant."},
+        {"kedge_agent_tenant_sessions", "Sessions of a tenant that count against its quota."},
+        {"kedge_agent_tenant_sessions_ended",
+         "Of them, those that have ended and that their workers' processes have not closed."},
+        {"kedge_agent_tenant_arena_bytes",
+         "Memory of arenas that counts against a tenant's quota."},
         {"kedge_agent_tenant_vqps", "Connected virtual queue pairs of a tenant."},
         {"kedge_agent_tenant_mrs", "Registered memory regions of a tenant."},
         {"kedge_agent_tenant_control_ops_total",
          "What workers of a tenant asked for beside data operations, and got."},
     };
-    enum { CONTROL_OPS = 3, COUNT };
+    enum { CONTROL_OPS = 5, COUNT };
     for (int m = 0; m < COUNT; m++) {
         kedge_metric_head(t, names[m][0], m == CONTROL_OPS ? COUNTER : GAUGE, names[m][1]);
         for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
                 continue;
             const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
-            const struct used u = used_by(a, i);
-            const uint64_t values[] = {u.sessions, u.vqps, u.mrs, u.so_far.control_ops};
+            const struct used *u = &used[i];
+            const uint64_t values[] = {u->now.sessions, u->now.ended, u->now.bytes,
+                                       u->vqps,         u->mrs,       u->so_far.control_ops};
             kedge_metric_u64(t, names[m][0], &label, 1, values[m]);
         }
     }
 }
 
 /* By the quota that was used up. */
-static void refusal_metrics(struct agent *a, struct kedge_text *t)
+static void refusal_metrics(const struct agent *a, const struct used *used, struct kedge_text *t)
 {
     static const char name[] = "kedge_agent_tenant_quota_refused_total";
     kedge_metric_head(t, name, COUNTER, "What a tenant asked for beyond its quotas.");
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
             continue;
-        const struct used u = used_by(a, i);
         for (int which = 0; which < KEDGE_QUOTAS; which++) {
             const struct kedge_metric_label labels[] = {{"tenant", a->tenants.at[i].config.name},
                                                         {"quota", quota_name(which)}};
-            kedge_metric_u64(t, name, labels, 2, u.so_far.refused[which]);
+            kedge_metric_u64(t, name, labels, 2, used[i].so_far.refused[which]);
         }
     }
 }
@@ -134,6 +138,7 @@ static void fenced_metrics(const struct agent *a, struct kedge_text *t)
 
 void metrics_print(struct agent *a, struct kedge_text *t)
 {
+    struct used used[AGENTD_TENANT_PLACES];
     kedge_metric_build_info(t, "kedge_agent_build_info");
     lane_metrics(a, t);
     pool_metrics(a, t);
@@ -148,8 +153,9 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     kedge_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
                      "Queue pairs of which the device said by itself that they broke.",
                      a->qp_events);
-    tenant_metrics(a, t);
-    refusal_metrics(a, t);
+    used_by_all(a, used);
+    tenant_metrics(a, used, t);
+    refusal_metrics(a, used, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
     node_metrics(a, t);

@@ -62,10 +62,10 @@ static void status_connectors(const struct agent *a, struct kedge_text *t)
 }
 
 /* What a tenant has, and its quota: null without one. */
-static void status_bounded(struct kedge_text *t, const char *what, uint32_t used, uint64_t most,
+static void status_bounded(struct kedge_text *t, const char *what, uint64_t used, uint64_t most,
                            uint64_t none)
 {
-    kedge_text_printf(t, "\"%s\":%u,\"max_%s\":", what, used, what);
+    kedge_text_printf(t, "\"%s\":%llu,\"max_%s\":", what, (unsigned long long)used, what);
     if (most == none)
         kedge_text_printf(t, "null,");
     else
@@ -149,16 +149,55 @@ static void status_pools(const struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "]");
 }
 
-struct used used_by(const struct agent *a, uint32_t i)
+void used_by_all(const struct agent *a, struct used used[AGENTD_TENANT_PLACES])
 {
-    struct used sum = {.so_far = a->quotas_before[i]};
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        sum.sessions += sessions_of_tenant(p, i + 1);
-        sum.vqps += p->quota[i].vqps;
-        sum.mrs += p->quota[i].mrs;
-        quotas_add(&sum.so_far, &p->quota[i]);
+    struct quota_used now[AGENTD_TENANT_PLACES];
+    quotas_used(a, now);
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+        used[i] = (struct used){.now = now[i], .so_far = a->quotas_before[i]};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+            used[i].vqps += p->quota[i].vqps;
+            used[i].mrs += p->quota[i].mrs;
+            quotas_add(&used[i].so_far, &p->quota[i]);
+        }
+}
+
+static void status_tenant(const struct agent *a, uint32_t i, const struct used *u,
+                          struct kedge_text *t)
+{
+    const struct agentd_tenant *tenant = &a->tenants.at[i];
+    const struct kedge_lane_quota *q = &a->pools[0]->quota[i];
+    kedge_text_printf(t, "{\"name\":");
+    kedge_text_json(t, tenant->config.name);
+    kedge_text_printf(
+        t, ",\"from\":\"%s\",\"leaving\":%s,\"pool\":", tenant->central ? "metaserver" : "file",
+        tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
+    kedge_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
+    kedge_text_printf(t, ",");
+    status_bounded(t, "sessions", u->now.sessions, tenant->config.sessions, UINT64_MAX);
+    kedge_text_printf(t, "\"sessions_ended\":%llu,", (unsigned long long)u->now.ended);
+    status_bounded(t, "memory_bytes", u->now.bytes, tenant->config.memory, UINT64_MAX);
+    status_bounded(t, "vqps", u->vqps, q->max_vqps, UINT32_MAX);
+    status_bounded(t, "mrs", u->mrs, q->max_mrs, UINT32_MAX);
+    status_control_ops(t, &u->so_far, q->control_ops_per_s);
+    kedge_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
+    kedge_text_json(t, tenant->own.socket);
+    kedge_text_printf(t, "}");
+}
+
+static void status_tenants(const struct agent *a, struct kedge_text *t)
+{
+    struct used used[AGENTD_TENANT_PLACES];
+    const char *comma = "";
+    used_by_all(a, used);
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            continue;
+        kedge_text_printf(t, "%s", comma);
+        comma = ",";
+        status_tenant(a, i, &used[i], t);
     }
-    return sum;
 }
 
 static void status_lists(struct agent *a, struct kedge_text *t)
@@ -179,30 +218,7 @@ static void status_lists(struct agent *a, struct kedge_text *t)
     settings_why(a, why);
     kedge_text_json(t, why);
     kedge_text_printf(t, "},\"tenants\":[");
-    comma = "";
-    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
-        const struct agentd_tenant *tenant = &a->tenants.at[i];
-        if (tenant->state == AGENTD_TENANT_FREE)
-            continue;
-        kedge_text_printf(t, "%s{\"name\":", comma);
-        comma = ",";
-        kedge_text_json(t, tenant->config.name);
-        kedge_text_printf(t, ",\"from\":\"%s\",\"leaving\":%s,",
-                          tenant->central ? "metaserver" : "file",
-                          tenant->state == AGENTD_TENANT_LEAVING ? "true" : "false");
-        const struct used u = used_by(a, i);
-        const struct kedge_lane_quota *q = &a->pools[0]->quota[i];
-        kedge_text_printf(t, "\"pool\":");
-        kedge_text_json(t, tenant->config.pool[0] != '\0' ? tenant->config.pool : a->config.pool);
-        kedge_text_printf(t, ",");
-        status_bounded(t, "sessions", u.sessions, tenant->config.sessions, UINT64_MAX);
-        status_bounded(t, "vqps", u.vqps, q->max_vqps, UINT32_MAX);
-        status_bounded(t, "mrs", u.mrs, q->max_mrs, UINT32_MAX);
-        status_control_ops(t, &u.so_far, q->control_ops_per_s);
-        kedge_text_printf(t, ",\"tokens\":%u,\"socket\":", tenant->config.tokens);
-        kedge_text_json(t, tenant->own.socket);
-        kedge_text_printf(t, "}");
-    }
+    status_tenants(a, t);
     kedge_text_printf(t, "],\"sessions_list\":[");
     comma = "";
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))

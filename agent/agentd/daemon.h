@@ -77,6 +77,14 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
 /* ---- quotas.c
  * ---------------------------------------------------------------------------------------- */
 
+/* What a tenant has that its quotas of sessions and memory bound. */
+struct quota_used {
+    uint64_t sessions;
+    uint64_t ended; /* of these: they are over, and their workers' processes have them still */
+    uint64_t bytes; /* of arenas */
+};
+/* Of all pools, of each tenant. */
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_PLACES]);
 /* A tenant's settings in force (its index + 1). */
 const struct agentd_tenant_config *quota_tenant(const struct agent *a, uint32_t tenant);
 /* As in the settings: a literal. */

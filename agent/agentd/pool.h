@@ -292,8 +292,6 @@ void sessions_end_all(struct pool *p, uint32_t reason);
 /* Those that anything is still in flight of, or believed; not those whose worker has only not
  * closed them yet. */
 uint32_t sessions_left(const struct pool *p);
-/* Live sessions of a tenant (its index + 1). */
-uint32_t sessions_of_tenant(const struct pool *p, uint32_t tenant);
 /* Those that are over but for their workers, which have not closed them: they have had their time.
  */
 void sessions_let_go(struct pool *p);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tenants' quotas, over all pools, and the end of tenants that nobody says any more. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -41,20 +43,59 @@ void quotas_apply(struct pool *p)
     }
 }
 
-uint32_t sessions_of_tenant(const struct pool *p, uint32_t tenant)
+/* ---- what tenants have */
+
+static bool has_tenant(const struct agent_session *s)
 {
-    uint32_t n = 0;
-    for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        n += p->sessions[i].stage == STAGE_LIVE && p->sessions[i].tenant == tenant;
-    return n;
+    return s->stage == STAGE_LIVE || s->stage == STAGE_ENDING;
 }
+
+static void add_up(const struct agent_session *s, struct quota_used *used)
+{
+    used->sessions += s->stage == STAGE_LIVE || s->held;
+    used->ended += s->held;
+    for (uint32_t n = 0; n < s->arenas; n++)
+        used->bytes += s->arena[n]->bytes;
+    used->bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
+}
+
+void quotas_used(const struct agent *a, struct quota_used used[AGENTD_TENANT_PLACES])
+{
+    memset(used, 0, AGENTD_TENANT_PLACES * sizeof used[0]);
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++)
+            if (has_tenant(&p->sessions[i]))
+                add_up(&p->sessions[i], &used[p->sessions[i].tenant - 1]);
+}
+
+/* In all pools: a tenant that was given to another one may have workers in both. */
+static struct quota_used used_by(const struct agent *a, uint32_t tenant)
+{
+    struct quota_used used = {0};
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        for (uint64_t i = 0; i < p->config->max_sessions; i++)
+            if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
+                add_up(&p->sessions[i], &used);
+    return used;
+}
+
+/* ---- what is refused */
 
 static int say_over(const struct pool *p, uint32_t tenant, enum kedge_quota which,
                     struct kedge_errbuf *why)
 {
+    char more[120] = "";
+    const bool counted = which == KEDGE_QUOTA_SESSIONS || which == KEDGE_QUOTA_MEMORY;
+    const uint64_t ended = counted ? used_by(p->agent, tenant).ended : 0;
+    if (which == KEDGE_QUOTA_CONTROL_OPS)
+        snprintf(more, sizeof more, ": try again in a moment");
+    else if (ended > 0)
+        snprintf(more, sizeof more,
+                 ": %llu of its sessions have ended, and count until their processes close them",
+                 (unsigned long long)ended);
     return kedge_err(why, -EDQUOT, "tenant %s has used up its quota of %s (%s)%s",
                      quota_tenant(p->agent, tenant)->name, names[which].of, names[which].name,
-                     which == KEDGE_QUOTA_CONTROL_OPS ? ": try again in a moment" : "");
+                     more);
 }
 
 int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why)
@@ -77,33 +118,15 @@ void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota)
         sum->refused[which] += quota->refused[which];
 }
 
-/* What a tenant has here: added to both. */
-static void add_up(const struct pool *p, uint32_t tenant, uint64_t *sessions, uint64_t *bytes)
-{
-    for (uint64_t i = 0; i < p->config->max_sessions; i++) {
-        const struct agent_session *s = &p->sessions[i];
-        if ((s->stage != STAGE_LIVE && s->stage != STAGE_ENDING) || s->tenant != tenant)
-            continue;
-        *sessions += s->stage == STAGE_LIVE || s->held;
-        for (uint32_t n = 0; n < s->arenas; n++)
-            *bytes += s->arena[n]->bytes;
-        *bytes += s->arena_asked != NULL ? s->arena_asked->bytes : 0;
-    }
-}
-
-/* In all pools: a tenant that was given to another one may have workers in both. */
 int quota_check(struct pool *p, uint32_t tenant, uint64_t more_sessions, uint64_t more_bytes,
                 struct kedge_errbuf *why)
 {
-    const struct agent *a = p->agent;
-    const struct agentd_tenant_config *t = quota_tenant(a, tenant);
-    uint64_t sessions = more_sessions, bytes = more_bytes;
-    for (const struct pool *other = pools_next(a, NULL); other != NULL;
-         other = pools_next(a, other))
-        add_up(other, tenant, &sessions, &bytes);
-    if (sessions > t->sessions)
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, tenant);
+    const struct quota_used used = used_by(p->agent, tenant);
+    if (used.sessions + more_sessions > t->sessions)
         return quota_refuse(p, tenant, KEDGE_QUOTA_SESSIONS, why);
-    return bytes <= t->memory ? 0 : quota_refuse(p, tenant, KEDGE_QUOTA_MEMORY, why);
+    return used.bytes + more_bytes <= t->memory ? 0
+                                                : quota_refuse(p, tenant, KEDGE_QUOTA_MEMORY, why);
 }
 
 /* A tenant without a bound could have the kernel look for memory until it ends processes: a memfd
@@ -125,11 +148,12 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_er
                      (unsigned long long)most);
 }
 
+/* ---- tenants that nobody says any more */
+
 static bool has_sessions(const struct pool *p, uint32_t tenant)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
-        if ((p->sessions[i].stage == STAGE_LIVE || p->sessions[i].stage == STAGE_ENDING) &&
-            p->sessions[i].tenant == tenant)
+        if (has_tenant(&p->sessions[i]) && p->sessions[i].tenant == tenant)
             return true;
     return false;
 }

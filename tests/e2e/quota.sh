@@ -69,8 +69,29 @@ refused=$(metric quota_refused_total sessions)
 if out=$(KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" watch); then fail "a third worker attached: $out"; fi
 grep -q 'quota of workers at a time (sessions)' <<<"$out" || fail "a third worker was told: $out"
 is $((refused + 1)) "a worker beyond the quota of sessions is counted: $out" metric quota_refused_total sessions
+! grep -q 'have ended' <<<"$out" || fail "nobody has ended, and it is told: $out"
+
+# Ended by the operator, they count until their processes close them: that is what the operator sees.
+is 2 "both are there" tenant sessions
+is 0 "and none has ended" tenant sessions_ended
+bytes=$(tenant memory_bytes)
+((bytes > 0)) || fail "no memory is counted: $bytes"
+"$bin/rdmactl" --server "$url" node drain node-a --grace 1ms --wait >"$work/drain.out" || fail "drain: $(cat "$work/drain.out")"
+"$bin/rdmactl" --server "$url" node uncordon node-a >/dev/null || fail "uncordon"
+is 2 "drained, both have ended" tenant sessions_ended
+is 2 "and count" tenant sessions
+is 2 "in the metrics too" metric sessions
+is 2 "and that they have ended" metric sessions_ended
+is "$bytes" "with their memory" tenant memory_bytes
+is "$bytes" "also in the metrics" metric arena_bytes
+attaches() { KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" watch 2>&1 || true; }
+is 1 "a third worker is told so" eval "attaches | grep -c '(sessions): 2 of its sessions have ended, and count until their processes close them'"
+attaches | tail -n 1
 give one
 give two
+is 0 "their processes gone, nothing is left" tenant sessions
+is 0 "nor ended" tenant sessions_ended
+is 0 "nor of memory" tenant memory_bytes
 
 # Control operations: each is counted, by its kind in the unit tests.
 counts() { # operations sentence command...
