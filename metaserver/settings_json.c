@@ -355,6 +355,28 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
     kedge_text_printf(out, "]");
 }
 
+/* Pools that the node may have had: how long those workers have that it still has of one. */
+static void write_other_pools(struct kedge_text *out, const struct kedge_settings *s,
+                              const struct kedge_node *node)
+{
+    const struct kedge_setting *item = NULL;
+    const char *after = "", *before = ",\"other_pools\":[";
+    while ((item = kedge_settings_after(s, KEDGE_POOL, after)) != NULL) {
+        after = item->name;
+        if (kedge_labels_match(&node->labels, &item->pool.nodes))
+            continue;
+        kedge_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
+        if (item->pool.id != 0)
+            kedge_text_printf(out, ",\"number\":%" PRIu16, item->pool.id);
+        if (item->pool.grace_ms != KEDGE_POOL_NEVER)
+            kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.grace_ms);
+        kedge_text_printf(out, "}");
+        before = ",";
+    }
+    if (before[1] == '\0')
+        kedge_text_printf(out, "]");
+}
+
 void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s,
                                const struct kedge_meta *m)
 {
@@ -371,5 +393,6 @@ void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_se
     node_json_write(out, n);
     kedge_text_printf(out, "}");
     write_array(out, s, NULL, KEDGE_POOL, n);
+    write_other_pools(out, s, n);
     kedge_text_printf(out, "}");
 }

@@ -304,6 +304,8 @@ struct agent {
     struct {
         uint32_t count;
         struct said_pool at[AGENTD_POOLS];
+        uint32_t others; /* that this node has not */
+        struct agentd_pool other[AGENTD_POOLS];
     } said;
     uint8_t had[(UINT16_MAX + 1) / 8]; /* bit i: number i has had a pool in this life */
     uint32_t unused; /* the latest incarnation, of a pool that could not be made; 0: none */

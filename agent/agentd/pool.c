@@ -429,12 +429,28 @@ static void make_wanted(struct agent *a)
     }
 }
 
+/* What is said of it now, elsewhere; of one that is deleted what was said last holds. */
+static uint64_t grace_of(const struct pool *p)
+{
+    const struct agent *a = p->agent;
+    for (uint32_t i = 0; i < a->said.others; i++)
+        if (strcmp(a->said.other[i].name, p->name) == 0 && a->said.other[i].id == p->number)
+            return a->said.other[i].grace_ms;
+    return p->stock.said.grace_ms;
+}
+
+static void choose_end(struct pool *p)
+{
+    const uint64_t grace_ms = grace_of(p);
+    p->stock.said.grace_ms = grace_ms;
+    p->end_ns = grace_ms == AGENTD_NEVER ? UINT64_MAX : p->left_ns + grace_ms * KEDGE_NS_PER_MS;
+}
+
 static void leave(struct pool *p)
 {
     p->stage = POOL_LEAVING;
-    p->end_ns = p->stock.said.grace_ms == AGENTD_NEVER
-                    ? UINT64_MAX
-                    : kedge_clock_ns() + p->stock.said.grace_ms * KEDGE_NS_PER_MS;
+    p->left_ns = kedge_clock_ns();
+    choose_end(p);
     kedge_log(KEDGE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
               "pool=%s workers=%u", p->name, sessions_left(p));
 }
@@ -462,6 +478,8 @@ static void step_out(struct pool *p)
 {
     if (p->stage == POOL_RUNS)
         leave(p);
+    if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.grace_ms)
+        choose_end(p);
     if (p->stage == POOL_LEAVING && kedge_clock_ns() >= p->end_ns) {
         p->end_ns = UINT64_MAX;
         kedge_log(KEDGE_LOG_WARN, "a pool goes: the workers that are left have had their time",
@@ -512,5 +530,7 @@ void pools_apply(struct agent *a, const struct agentd_settings *s)
     a->said.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
         a->said.at[i] = (struct said_pool){.is = s->pool[i]};
+    a->said.others = s->other_pools;
+    memcpy(a->said.other, s->other_pool, s->other_pools * sizeof s->other_pool[0]);
     pools_step(a);
 }

@@ -383,7 +383,8 @@ struct pool {
         POOL_CLOSED,  /* but for the loop's handles */
     } stage;
     uint64_t ready_ns; /* RUNS: when workers get it, registered or not; 0: they do */
-    uint64_t end_ns;   /* LEAVING: when its workers have had their time; UINT64_MAX: never */
+    uint64_t left_ns;  /* LEAVING: since when; */
+    uint64_t end_ns;   /* and when its workers have had their time; UINT64_MAX: never */
     bool stopping;     /* nothing is begun any more */
     uint32_t handles;  /* of the loop that are not closed yet */
     uint32_t works;    /* of the loop's threads, */

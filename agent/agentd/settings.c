@@ -334,22 +334,37 @@ static int check_alone(const struct agentd_settings *s, const struct agentd_pool
     return 0;
 }
 
-static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+/* Which one it is, and how long its workers have once it is given up. */
+static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_pool *p,
+                           struct kedge_errbuf *why)
 {
-    struct agentd_pool *p = &s->pool[s->pools];
     uint64_t id = 0;
-    if (s->pools == AGENTD_POOLS)
+    if (count == AGENTD_POOLS)
         return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
     *p = nothing_said;
     int status = name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
         status = pool_number(object, p, "number", 1, UINT16_MAX, &id, why);
     p->id = (uint16_t)id;
+    return status != 0 ? status
+                       : pool_number(object, p, "grace_ms", 0, GRACE_MOST_MS, &p->grace_ms, why);
+}
+
+static int decode_other_pool(const json_t *object, struct agentd_settings *s,
+                             struct kedge_errbuf *why)
+{
+    int status = decode_any_pool(object, s->other_pools, &s->other_pool[s->other_pools], why);
+    s->other_pools += status == 0;
+    return status;
+}
+
+static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
+{
+    struct agentd_pool *p = &s->pool[s->pools];
+    int status = decode_any_pool(object, s->pools, p, why);
     if (status == 0)
         status =
             pool_number(object, p, "mr_lease_ms", LEASE_LEAST_MS, LEASE_MOST_MS, &p->lease_ms, why);
-    if (status == 0)
-        status = pool_number(object, p, "grace_ms", 0, GRACE_MOST_MS, &p->grace_ms, why);
     for (int i = 0; i < AGENTD_POOL_NUMBERS && status == 0; i++) {
         uint64_t value = AGENTD_UNSAID;
         status =
@@ -404,6 +419,8 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
         status = decode_node(root, &out->node, why);
     if (status == 0 && json_object_get(root, "pools") != NULL)
         status = decode_array(root, "pools", decode_pool, out, why);
+    if (status == 0 && json_object_get(root, "other_pools") != NULL)
+        status = decode_array(root, "other_pools", decode_other_pool, out, why);
     json_decref(root);
     for (uint32_t i = 0; i < out->tenants && status == 0; i++)
         out->tenant[i].window = agentd_settings_window(out, AGENTD_TENANT, out->tenant[i].name);

@@ -182,6 +182,39 @@ wait "$late" || true
 grep -q 'takes the pool away' "$work/late.out" || fail "the worker: $(cat "$work/late.out")"
 ok "$(tail -n 1 "$work/late.out")"
 
+# Without a time for its workers it can be hurried while it waits for them; deleted, it stays as it was.
+waits_for() { # what the worker's output is named
+    ctl node label node-a zone=x
+    says 2 "it is there" '[.endpoints[].pool] | unique | length' >/dev/null
+    guest_worker "$1" watch
+    ctl node label node-a zone=y
+    is '[["default","running"],["batch","leaving"]]' "given up, it waits for its worker" "$pools"
+}
+is_ended() { # likewise
+    is '[["default","running"]]' "with less time than it has had it goes at once" "$pools"
+    wait "$worker" || true
+    grep -q 'takes the pool away' "$work/$1.out" || fail "the worker: $(cat "$work/$1.out")"
+    ok "$(tail -n 1 "$work/$1.out")"
+}
+ctl pool create batch nodes=zone=x tenants=guests
+waits_for hurried
+ctl pool set batch grace_ms=3600000
+says false "told that its worker has an hour" .applied.behind
+goes_on "$worker" "$(cat "$work/hurried.out")"
+is '[["default","running"],["batch","leaving"]]' "with an hour it waits still" "$pools"
+ctl pool set batch grace_ms=0
+is_ended hurried
+ctl pool delete batch
+ctl pool create batch nodes=zone=x tenants=guests
+waits_for deleted
+ctl pool delete batch
+says false "deleted" .applied.behind
+is '[["default","running"],["batch","leaving"]]' "it waits still" "$pools"
+goes_on "$worker" "$(cat "$work/deleted.out")"
+ctl pool create batch nodes=zone=none tenants=guests grace_ms=0
+is_ended deleted
+ctl pool delete batch
+
 # Again and again, with a worker each time: nothing is left.
 again() {
     ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1

@@ -200,9 +200,13 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
                    "\"sessions_ahead\":4,\"ahead_max\":9},{\"name\":\"zone-a\",\"revision\":3,"
                    "\"nodes\":{\"zone\":\"a\"},\"number\":4141,\"spares\":0}]}"));
     ck_assert_int_eq(ask("GET", "/v1/nodes/n2/configuration", ""), 200);
-    ck_assert(says("\"all\"") && !says("zone-a"));
+    ck_assert(says("\"ahead_max\":9}],\"other_pools\":[{\"name\":\"zone-a\",\"number\":4141}]}"));
+    ck_assert_int_eq(ask("PUT", "/v1/pools/zone-a", "{\"nodes\":{\"zone\":\"a\"},\"grace_ms\":0}"),
+                     200); /* where it is being given up that holds for who is left */
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n2/configuration", ""), 200);
+    ck_assert(says("[{\"name\":\"zone-a\",\"number\":4141,\"grace_ms\":0}]"));
     ck_assert_int_eq(ask("GET", "/v1/pools", ""), 200);
-    ck_assert(says("\"revision\":3,\"pools\":[") && says("zone-a"));
+    ck_assert(says("\"revision\":4,\"pools\":[") && says("zone-a"));
     ck_assert_int_eq(ask("DELETE", "/v1/pools/all", ""), 204);
     ck_assert_int_eq(ask("GET", "/v1/pools/all", ""), 404);
     ck_assert(says("unknown-pool"));

@@ -66,7 +66,7 @@ struct agentd_pool {
     uint16_t id;       /* its number in records and handshakes; 0: not said (by metaservers of
                         * old, which know of the agents' own pools alone) */
     uint64_t lease_ms; /* of its regions; 0: not said */
-    uint64_t grace_ms; /* once it is no longer there its workers have this long; or AGENTD_NEVER */
+    uint64_t grace_ms; /* so long after it was given up its workers are ended; or AGENTD_NEVER */
     uint32_t number[AGENTD_POOL_NUMBERS];
 };
 
@@ -75,6 +75,8 @@ struct agentd_settings {
     struct agentd_node node;
     uint32_t pools;
     struct agentd_pool pool[AGENTD_POOLS];
+    uint32_t other_pools; /* that the node has not, of which name, number and grace are said */
+    struct agentd_pool other_pool[AGENTD_POOLS];
     uint32_t tenants, windows;
     struct agentd_tenant_config tenant[AGENTD_TENANTS]; /* with the narrowest of their windows */
     struct agentd_window window[AGENTD_WINDOWS];        /* of tenants too: their own first */

@@ -293,6 +293,16 @@ START_TEST(pools_have_numbers_periods_and_tenants)
     p = agentd_settings_pool(&s, "none");
     ck_assert_str_eq(p.name, "");
     ck_assert_uint_eq(p.grace_ms, AGENTD_NEVER);
+    ck_assert_uint_eq(s.other_pools, 0);
+    ck_assert_int_eq(
+        decode("{\"windows\":[],\"tenants\":[],\"pools\":[],\"other_pools\":["
+               "{\"name\":\"gold\",\"number\":7,\"grace_ms\":0},{\"name\":\"old\",\"later\":1}]}"),
+        0);
+    ck_assert_uint_eq(s.other_pools, 2);
+    ck_assert_str_eq(s.other_pool[0].name, "gold");
+    ck_assert_uint_eq(s.other_pool[0].id, 7);
+    ck_assert_uint_eq(s.other_pool[0].grace_ms, 0);
+    ck_assert_uint_eq(s.other_pool[1].grace_ms, AGENTD_NEVER);
 }
 END_TEST
 
