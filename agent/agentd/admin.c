@@ -12,13 +12,9 @@
 
 enum { ANSWER_MAX = 1 << 20 };
 
-static bool is_registered(const struct agent *a)
-{
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (a->pools[0]->registration[i].state == REGISTRATION_DONE)
-            return true;
-    return false;
-}
+#define UNREGISTERED                                                                               \
+    "no metaserver has had this node since its agent began: workers attach, and find no other "    \
+    "nodes; see /v1/status"
 
 void admin_refuse_method(struct kedge_http_request *request, const char *allow)
 {
@@ -34,6 +30,20 @@ void admin_refuse_method(struct kedge_http_request *request, const char *allow)
                                            .headers = {{"Allow", allow}}};
     (void)kedge_http_reply(request, &response);
     kedge_text_fini(&t);
+}
+
+/* Once registered, an agent that has lost all metaservers serves its workers as before, but for
+ * nodes that it has not met: to be taken out of service for that would make it worse. */
+static bool print_ready(const struct agent *a, struct kedge_text *t)
+{
+    if (!a->was_registered)
+        return false;
+    kedge_text_printf(t, "{\"status\":\"ok\",\"metaservers\":%u", registrations_done(a));
+    if (registrations_done(a) == 0)
+        kedge_text_printf(t, ",\"why\":\"no metaserver has this node any more: workers attach, and "
+                             "reach the nodes that are known here; see /v1/status\"");
+    kedge_text_printf(t, "}\n");
+    return true;
 }
 
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
@@ -56,12 +66,12 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         response.content_type = KEDGE_METRICS_TYPE;
     } else if (strcmp(request->path, "/version") == 0) {
         kedge_text_printf(t, "{\"version\":\"%s\"}\n", KEDGE_VERSION);
-    } else if (strcmp(request->path, "/healthz") == 0 || strcmp(request->path, "/readyz") == 0) {
-        if (request->path[1] == 'r' && !is_registered(a)) {
-            kedge_http_reply_error(request, EHOSTUNREACH,
-                                   "registered with no metaserver yet: see /v1/status");
+    } else if (strcmp(request->path, "/readyz") == 0) {
+        if (!print_ready(a, t)) {
+            kedge_http_reply_error(request, EHOSTUNREACH, UNREGISTERED);
             return KEDGE_HTTP_REPLIED;
         }
+    } else if (strcmp(request->path, "/healthz") == 0) {
         kedge_text_printf(t, "{\"status\":\"ok\"}\n");
     } else {
         kedge_http_reply_error(request, ENOENT,

@@ -64,6 +64,8 @@ int metaservers_start(struct agent *a, struct kedge_errbuf *err);
 void metaservers_stop(struct agent *a);
 struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
                                        uint32_t ms);
+/* How many metaservers have the node now. */
+uint32_t registrations_done(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */
 void registrations_changed(struct agent *a);
 /* The node goes: unregisters as far as that goes within `grace_ms`. */
@@ -313,6 +315,7 @@ struct agent {
     struct kedge_http_client *http_client;
     uv_poll_t http_poll;
     bool registering;       /* pools that are made do so too */
+    bool was_registered;    /* some metaserver has had the node in this life */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
     uint64_t arenas_coming; /* bytes of those that workers have asked for and that are being made */

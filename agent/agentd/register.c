@@ -326,6 +326,7 @@ static void complete(struct registration *r)
     kedge_log(KEDGE_LOG_INFO, "registered", "metaserver=\"%s\" incarnation=%u", r->url,
               r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
+    r->pool->agent->was_registered |= r->pool == own(r->pool->agent);
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;
@@ -510,6 +511,14 @@ static void look_again(struct registration *r)
         return;
     first->endpoints = r->endpoints;
     tell_endpoints(first);
+}
+
+uint32_t registrations_done(const struct agent *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->config.metaservers; i++)
+        n += own(a)->registration[i].state == REGISTRATION_DONE;
+    return n;
 }
 
 void registrations_changed(struct agent *a)

@@ -27,9 +27,19 @@ revision=$(status | jq .settings.revision)
 
 kill -KILL "${pids[metad]}"
 wait "${pids[metad]}" 2>/dev/null || true
+# Without any metaserver: whoever was registered goes on, and whoever never was is not ready.
+ready() { curl -s -o "$work/ready" -w '%{http_code}' --unix-socket "$work/a.admin" http://a/readyz; }
+is '["lost"]' "the metaserver is gone" '[.metaservers[].state]'
+[[ $(ready) == 200 && $(jq -c '[.metaservers, (.why | contains("no metaserver has this node any more"))]' "$work/ready") == '[0,true]' ]] ||
+    fail "not ready: $(cat "$work/ready")"
+"$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 && fail "all is up: $(cat "$work/out")"
+shows '^agent +[^ ]+ +up +ready for workers'
+ok "the agent is ready without it: $(cat "$work/ready")"
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
+[[ $(ready) == 503 ]] && grep -q 'no metaserver has had this node since its agent began' "$work/ready" || fail "ready: $(cat "$work/ready")"
+ok "and not ready after a restart: $(jq -r .detail "$work/ready")"
 is "[\"metaserver\",1,$revision,9]" "what was in force is so after a restart without any metaserver" \
     "[($workers | .from, .max_sessions), .settings.revision, .windows.device.limit_ops]"
 metad_configure # at its port of before
