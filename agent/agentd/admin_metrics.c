@@ -158,6 +158,9 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     refusal_metrics(a, used, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
+    kedge_metric_one(t, "kedge_agent_metaservers", GAUGE, "Metaservers that have this node.",
+                     registrations_done(a));
+    settings_metrics(a, t);
     node_metrics(a, t);
     asked_metrics(a, t);
 }

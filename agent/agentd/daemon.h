@@ -208,6 +208,7 @@ void node_metrics(const struct agent *a, struct kedge_text *t);
 
 /* What was seen of the settings and is not in force; empty: nothing. */
 void settings_why(const struct agent *a, char why[SETTINGS_WHY]);
+void settings_metrics(const struct agent *a, struct kedge_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 

@@ -143,8 +143,9 @@ static int take_document(struct agent *a, const char *text, size_t length)
     int status = s == NULL ? kedge_err(&why, -ENOMEM, "out of memory")
                            : agentd_settings_decode(text, length, s, &why);
     forget_pending(f);
-    if (status == 0) {
+    if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
         f->seen = s->revision;
+    if (status == 0) {
         if (apply(a, s))
             put_off(f, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')

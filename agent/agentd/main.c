@@ -364,8 +364,10 @@ int main(int argc, char **argv)
     agent.config_path = path;
     if (agentd_configure(path, &agent.config, &err) != 0 || !has_token(&agent.config, &err))
         return fail_for_good(err.text);
-    if (check)
+    if (check) {
+        printf("kedge-agentd: the settings are right\n");
         return EXIT_SUCCESS;
+    }
     (void)kedge_log_parse_level(agent.config.log_level, &level);
     kedge_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);

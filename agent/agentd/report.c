@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/http/client.h"
+#include "base/metrics.h"
 #include "base/text.h"
 #include "daemon.h"
 
@@ -19,6 +20,22 @@ void settings_why(const struct agent *a, char why[SETTINGS_WHY])
     snprintf(why, SETTINGS_WHY, "%s", f->why[0] != '\0' ? f->why : a->tenants.why);
     if (f->why[0] == '\0')
         pools_why(a, why, SETTINGS_WHY);
+}
+
+void settings_metrics(const struct agent *a, struct kedge_text *t)
+{
+    const struct follow *f = &a->follow;
+    char why[SETTINGS_WHY];
+    settings_why(a, why);
+    kedge_metric_one(t, "kedge_agent_settings_revision", KEDGE_METRIC_GAUGE,
+                     "Of the settings of metaservers, the revision in force; 0: none is.",
+                     f->applied);
+    kedge_metric_one(t, "kedge_agent_settings_behind", KEDGE_METRIC_GAUGE,
+                     "Whether another revision was seen than the one in force.",
+                     f->seen != f->applied || f->why[0] != '\0');
+    kedge_metric_one(t, "kedge_agent_settings_incomplete", KEDGE_METRIC_GAUGE,
+                     "Whether anything that was seen is not in force: the status says what.",
+                     why[0] != '\0');
 }
 
 /* How many workers are left changes all the time: it is told while somebody waits for it. */

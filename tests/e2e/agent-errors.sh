@@ -20,7 +20,8 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
 
 "$agentd" --version | grep -qE '^kedge-agentd [0-9]+\.[0-9]+' || fail "--version"
 "$agentd" --help | grep mr_lease >/dev/null || fail "--help does not name the settings"
-"$agentd" --config "$work/a.conf" --check-config || fail "--check-config refuses what is right"
+"$agentd" --config "$work/a.conf" --check-config >"$work/out" || fail "--check-config refuses what is right"
+grep -qx 'kedge-agentd: the settings are right' "$work/out" || fail "--check-config says: $(cat "$work/out")"
 ok "--version, --help and --check-config answer"
 if "$agentd" --config /nonexistent.conf 2>"$work/err"; then fail "a missing configuration is accepted"; fi
 grep -q '/nonexistent.conf' "$work/err" || fail "a missing configuration is not named"

@@ -35,6 +35,7 @@ is '["lost"]' "the metaserver is gone" '[.metaservers[].state]'
 "$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 && fail "all is up: $(cat "$work/out")"
 shows '^agent +[^ ]+ +up +ready for workers'
 ok "the agent is ready without it: $(cat "$work/ready")"
+[[ $(metric metaservers) == 0 ]] || fail "the metrics say that $(metric metaservers) metaservers have it"
 kill -TERM "${pids[a]}"
 wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
@@ -67,8 +68,11 @@ is 8 "a window changes" '.windows.device.limit_ops'
 ctl tenant delete guests
 is '[]' "the other tenant goes" '[.tenants[] | select(.name == "guests")]'
 says '[false,true]' "the metaserver knows what is not in force" '[.applied.behind, (.applied.why | startswith("tenant intruder: "))]'
+followed() { for name in settings_revision settings_behind settings_incomplete metaservers; do metric "$name"; done | jq -sc .; }
+becomes "[$(status | jq .settings.revision),0,1,1]" "so do the metrics" followed .
 ctl tenant delete intruder
 is '""' "until all is" '.settings.why'
+becomes "[$(status | jq .settings.revision),0,0,1]" "which the metrics say too" followed .
 
 # As many tenants as a metaserver has, beside the file's own.
 for n in $(seq 64); do ctl tenant create "many$n" uids=$((60000 + n)); done
