@@ -111,6 +111,8 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
     for (size_t i = 0; i < kind->keys; i++) {
         char value[CTL_VALUE_BYTES];
         show(json_object_get(object, kind->key[i].name), kind->key[i].type, value, sizeof value);
+        if (kind->key[i].type == CTL_TIME && json_is_true(json_object_get(object, "expired")))
+            copy(value, sizeof value, "expired");
         s.value[i] = strdup(value);
         whole &= s.value[i] != NULL;
     }

@@ -280,6 +280,7 @@ ctl token create me scope=reader 2>"$work/out" && fail "a token is created twice
 grep -q 'already: change it with rdmactl token set' "$work/out" || fail "$(cat "$work/out")"
 ctl token set me scope=reader | grep -q '^scope *reader' || fail "token set"
 ctl token list | grep -qE '^me +reader +- +- +- +20' || fail "token list: $(ctl token list)"
+ctl token list | grep -qE '^expired +admin +- +- +- +expired$' || fail "token list: $(ctl token list)"
 ctl token delete me >/dev/null
 ctl token set me scope=reader 2>/dev/null && fail "token set makes one, whose secret nobody sees"
 ctl event list | grep -q 'token me' || fail "event list"
