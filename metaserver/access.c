@@ -42,7 +42,7 @@ struct kedge_caller kedge_access_caller(const struct kedge_settings *s, const ch
     bool matches = secret_matches(secret, token != NULL ? token->token.hash : nobody);
     if (token == NULL || !matches)
         return wrong("this metaserver does not know that token: it was deleted, or made elsewhere");
-    if (token->token.expires_ms != 0 && wall_ms >= token->token.expires_ms)
+    if (kedge_token_is_over(&token->token, wall_ms))
         return wrong("the token has expired");
     return (struct kedge_caller){.kind = KEDGE_CALLER_TOKEN, .token = token};
 }

@@ -106,7 +106,7 @@ try_again() {
     for n in 11 12 13; do
         had=$(tries)
         ctl pool set hasty mr_lease_ms=$n
-        becomes true "tried again" tries ". > $had" >/dev/null
+        becomes true "tried again" tries ". > $had"
     done
 }
 taken=$(<"$work/state-a/incarnation")
