@@ -185,7 +185,7 @@ ok "$(tail -n 1 "$work/late.out")"
 # Without a time for its workers it can be hurried while it waits for them; deleted, it stays as it was.
 waits_for() { # what the worker's output is named
     ctl node label node-a zone=x
-    says 2 "it is there" '[.endpoints[].pool] | unique | length' >/dev/null
+    says 2 "it is there" '[.endpoints[].pool] | unique | length'
     guest_worker "$1" watch
     ctl node label node-a zone=y
     is '[["default","running"],["batch","leaving"]]' "given up, it waits for its worker" "$pools"
@@ -218,7 +218,7 @@ ctl pool delete batch
 # Again and again, with a worker each time: nothing is left.
 again() {
     ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1
-    says 2 "made" '[.endpoints[].pool] | unique | length' >/dev/null
+    says 2 "made" '[.endpoints[].pool] | unique | length'
     guest_worker again watch
     ctl pool delete batch
     is '[["default","running"]]' "gone" "$pools" >/dev/null
