@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts in place is what a user needs: both daemons, the tools, the library with a soname and our
-# symbols alone, its header, pkg-config, man pages; and a worker builds and runs against that alone.
+# symbols alone, its header, pkg-config, man pages; and a worker builds and runs against that alone. The same under
+# another prefix than the one that the build was configured with.
 source "$(dirname "$0")/lib.sh"
 build=$(cd "$bin/.." && pwd) source=$(cd "$(dirname "$0")/../.." && pwd)
 for tool in pkg-config nm cc; do
@@ -24,16 +25,43 @@ foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[TDBRV]/ && $3 !~ /^kedge
 objdump -p "$library" | grep -q 'SONAME *libkedge.so.0' || fail "no soname"
 ok "the library exports kedge_* alone, as $(objdump -p "$library" | awk '/SONAME/ {print $2}')"
 
-export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kedge.pc)") PKG_CONFIG_SYSROOT_DIR=$root
-read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
+other=$work/other
+cmake --install "$build" --prefix "$other" >"$work/install.log" || fail "installing in $other: $(tail -n 3 "$work/install.log")"
+for daemon in kedge-agentd kedge-metad; do
+    grep -q "^ExecStart=$other/sbin/$daemon " "$other/lib/systemd/system/$daemon.service" ||
+        fail "$daemon.service starts $(grep ^ExecStart "$other/lib/systemd/system/$daemon.service")"
+    out=$(systemd-analyze verify --man=no --recursive-errors=no "$other/lib/systemd/system/$daemon.service" 2>&1) ||
+        [[ $out == *"command not found"* ]] || fail "systemd-analyze verify: $out"
+done
+left=$(grep -rlI "$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")/" "$other/lib" || true)
+[[ -z $left ]] || fail "these name the prefix of the build: $left"
+ok "under another prefix, units and pkg-config name that"
+foreign=$(nm -g --defined-only "$(find "$other" -name libkedge.a)" | awk '$2 ~ /[TDBRVC]/ && $3 !~ /^kedge_/ {print $3}')
+[[ -z $foreign ]] || fail "libkedge.a has names that are not ours: $foreign"
+diff <(nm -g --defined-only "$(find "$other" -name libkedge.a)" | awk '$2 == "T" {print $3}' | sort) \
+    <(nm -D --defined-only "$library" | awk '$2 == "T" && /kedge_/ {print $3}' | sort) ||
+    fail "libkedge.a and libkedge.so have different interfaces"
+ok "libkedge.a has the same interface, and no other name"
+
+PKG_CONFIG_PATH=$(dirname "$(find "$other" -name kedge.pc)")
+export PKG_CONFIG_PATH
+examples=$other/share/doc/kedge/examples
 if ! grep -q -a __asan_init "$library"; then
-    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker" "$source/libclient/examples/read_region.c" "${flags[@]}" ||
-        fail "the example does not build against what was installed"
+    read -ra flags <<<"$(pkg-config --cflags --libs kedge)"
+    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker" "$examples/read_region.c" "${flags[@]}" ||
+        fail "the installed example does not build against what was installed"
+    read -ra flags <<<"$(pkg-config --cflags --libs --static kedge | sed 's/-lkedge/-l:libkedge.a/')"
+    cc -std=c11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$work/worker-static" "$examples/read_region.c" "${flags[@]}" ||
+        fail "the installed example does not build with libkedge.a"
+    ldd "$work/worker-static" | grep -q libkedge && fail "what links libkedge.a needs libkedge.so"
     export_text b "through what was installed"
-    out=$(LD_LIBRARY_PATH=$(dirname "$library") KEDGE_SOCKET=$work/a.sock timeout 60 "$work/worker" "$token") || fail "$out"
-    [[ $(tail -n 1 <<<"$out") == "through what was installed" ]] || fail "read back: $out"
-    ok "a worker builds with pkg-config and runs against it"
+    for worker in worker worker-static; do
+        out=$(LD_LIBRARY_PATH=$(dirname "$(find "$other" -name libkedge.so)") KEDGE_SOCKET=$work/a.sock \
+            timeout 60 "$work/$worker" "$token") || fail "$worker: $out"
+        [[ $(tail -n 1 <<<"$out") == "through what was installed" ]] || fail "$worker read back: $out"
+    done
     exec 9>&-
+    ok "a worker builds with pkg-config, shared and static, and runs against it"
 else
     skip "a worker against what was installed (the library needs the sanitizer's)"
 fi
