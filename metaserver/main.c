@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,8 +13,7 @@
 #include "base/random.h"
 #include "loop.h"
 #include "metaserver/table_endpoint.h"
-
-#define SPARE_FDS 64 /* beside the connections */
+#include "start_check.h"
 
 static void help(void)
 {
@@ -38,24 +36,6 @@ static int fail(const char *sentence)
 {
     fprintf(stderr, "kedge-metad: %s\n", sentence);
     return EXIT_FAILURE;
-}
-
-/* As many descriptors as connections need, as far as that is allowed. */
-static int raise_limit(const struct kedge_metad_config *config, struct kedge_errbuf *err)
-{
-    struct rlimit limit;
-    rlim_t wanted = config->connections + SPARE_FDS;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return 0;
-    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
-        return kedge_err(err, -EMFILE,
-                         "%llu connections need %llu open files but %llu are allowed: lower "
-                         "connections, or raise LimitNOFILE",
-                         (unsigned long long)config->connections, (unsigned long long)wanted,
-                         (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return 0;
 }
 
 static int make_core(const struct kedge_metad_config *config, const struct kedge_table_endpoint *e,
@@ -103,9 +83,7 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
     char database[KEDGE_METAD_TEXT + 16];
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
-    int status = raise_limit(config, err);
-    if (status == 0)
-        status = kedge_store_sqlite(database, &service.store, err);
+    int status = kedge_store_sqlite(database, &service.store, err);
     if (status == 0)
         status = kedge_table_endpoint_init(&endpoint, config, bytes, err);
     if (status == 0)
@@ -162,6 +140,11 @@ int main(int argc, char **argv)
     if (kedge_metad_configure(path, &config, &err) != 0) {
         (void)fail(err.text);
         return 2; /* to begin again would change nothing */
+    }
+    int status = metad_start_check(&config, &err);
+    if (status != 0) {
+        (void)fail(err.text);
+        return status == -EINVAL ? 2 : EXIT_FAILURE;
     }
     if (check) {
         printf("kedge-metad: the settings are right\n");

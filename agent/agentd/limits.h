@@ -59,8 +59,9 @@ enum {
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */
     FAULTS_LOGGED_S = 10,
-    LOSS_LOGGED_S = 60, /* another reason why a metaserver is lost */
-    TOKENS_LOGGED = 5,  /* wrong tokens, in so many seconds: */
+    LOSS_LOGGED_S = 60, /* other reasons why a metaserver is lost: in this time, so many */
+    LOSSES_LOGGED = 4,
+    TOKENS_LOGGED = 5, /* wrong tokens, in so many seconds: */
     TOKENS_LOGGED_S = 10,
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */

@@ -10,17 +10,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agentd/incarnation.h"
 #include "base/clock.h"
-#include "base/fds.h"
-#include "base/http/client.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "daemon.h"
 #include "probe_main.h"
+#include "start_check.h"
 
 static int fail(const char *sentence)
 {
@@ -132,31 +130,12 @@ static void watch(struct agent *a)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
-static int raise_limits(const struct agent *a, struct kedge_errbuf *err)
-{
-    struct rlimit limit;
-    rlim_t wanted = a->config.max_sessions * FDS_PER_SESSION + FDS_BESIDE;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return 0;
-    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
-        return kedge_err(
-            err, -EMFILE,
-            "%llu sessions need %llu open files but %llu are allowed: lower max_sessions, or raise "
-            "LimitNOFILE",
-            (unsigned long long)a->config.max_sessions, (unsigned long long)wanted,
-            (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return 0;
-}
-
 static int start(struct agent *a, struct kedge_errbuf *err)
 {
-    int lost = 0, status = raise_limits(a, err);
-    if (status == 0)
-        status =
-            agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
-                                    a->above != 0 ? a->above + 1 : 0, &a->incarnation, &lost, err);
+    int lost = 0;
+    int status =
+        agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
+                                a->above != 0 ? a->above + 1 : 0, &a->incarnation, &lost, err);
     if (lost)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
@@ -314,16 +293,14 @@ static void keep_little_memory(void)
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 }
 
-/* Better said now than by each metaserver. It is read again for each request, so that it can be
- * replaced. */
-static bool has_token(const struct agentd_config *config, struct kedge_errbuf *err)
+/* What the start would find out too, but for what only the device can say. */
+static int check_only(const struct agentd_config *config)
 {
-    char token[KEDGE_HTTP_TOKEN_BYTES];
-    if (config->token_file[0] == '\0')
-        return true;
-    int status = kedge_http_token_read(config->token_file, token, err);
-    explicit_bzero(token, sizeof token);
-    return status == 0;
+    struct kedge_errbuf why;
+    printf("kedge-agentd: the settings are right\n");
+    if (!start_check_token(config, &why))
+        printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
+    return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -362,15 +339,18 @@ int main(int argc, char **argv)
     if (optind < argc)
         return fail_for_good("it takes no arguments but its options: see kedge-agentd --help");
     agent.config_path = path;
-    if (agentd_configure(path, &agent.config, &err) != 0 || !has_token(&agent.config, &err))
+    if (agentd_configure(path, &agent.config, &err) != 0)
         return fail_for_good(err.text);
-    if (check) {
-        printf("kedge-agentd: the settings are right\n");
-        return EXIT_SUCCESS;
-    }
+    int status = start_check(&agent.config, &err);
+    if (status != 0)
+        return status == -EINVAL ? fail_for_good(err.text) : fail(err.text);
+    if (check)
+        return check_only(&agent.config);
     (void)kedge_log_parse_level(agent.config.log_level, &level);
     kedge_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
     kedge_notify_init();
+    if (!start_check_token(&agent.config, &err))
+        kedge_log(KEDGE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
     return serve_above_others(&agent);
 }

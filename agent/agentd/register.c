@@ -240,15 +240,19 @@ static void address(struct registration *r, const struct reader_peer *peer)
 
 static void lost(struct registration *r, const char *why)
 {
-    /* At once; then other reasons, now and then, until it is registered again. */
+    /* At once; then other reasons, a few a minute, until it is registered again. One that was held
+     * back is said when its turn comes, if it still holds. */
     const bool news = r->why[0] == '\0';
     uint32_t suppressed;
     if (news)
         r->log = (struct kedge_log_limit){0};
-    if ((news || strcmp(r->why, why) != 0) &&
-        kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S, 1, &suppressed))
+    r->unsaid = r->unsaid || news || strcmp(r->why, why) != 0;
+    if (r->unsaid && kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S,
+                                     LOSSES_LOGGED, &suppressed)) {
+        r->unsaid = false;
         kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\" suppressed=%u",
                   r->url, why, suppressed);
+    }
     if (r->offered != NULL)
         reader_withdraw(r->offered);
     r->offered = NULL;

@@ -96,6 +96,15 @@ static int explain(const struct kedge_http_server_config *config, const char *wh
     }
 }
 
+int kedge_http_listen_check(const char *listen, const char *setting, struct kedge_errbuf *err)
+{
+    const struct kedge_http_server_config config = {.setting = setting};
+    union address address;
+    socklen_t length;
+    return parse_address(listen, &address, &length) == 0 ? 0
+                                                         : explain(&config, listen, EINVAL, err);
+}
+
 int http_listen_tcp(const struct kedge_http_server_config *config, int *fd, uint16_t *port,
                     struct kedge_errbuf *err)
 {

@@ -8,6 +8,18 @@ agents=1 more_pool="max_sessions = 8"
 start
 agentd=$bin/kedge-agentd
 
+# What the settings and the host alone can tell: --check-config and the start must say the same, and end the same.
+refuses_before_start() { # as refuses
+    local first code=0
+    refuses "$@"
+    first=$(tail -n 1 "$work/err"); shift 3
+    timeout 300 "$@" "$agentd" --config "$work/x.conf" >/dev/null 2>&1 || code=$?
+    local checked=0
+    timeout 300 "$@" "$agentd" --config "$work/x.conf" --check-config >"$work/out" 2>"$work/err" || checked=$?
+    [[ $checked == "$code" && $(tail -n 1 "$work/err") == "$first" ]] ||
+        fail "the start ends with $code and says: $first; --check-config ends with $checked and says: $(cat "$work/err")"
+}
+
 # Runs it with one line of a.conf changed (sed's script); it must end by itself, not with 0, and say why.
 refuses() { # pattern sentence [sed script] [command to run it with...]
     local pattern=$1 sentence=$2 script=${3:-}; shift 3 || shift $#
@@ -28,13 +40,14 @@ grep -q '/nonexistent.conf' "$work/err" || fail "a missing configuration is not 
 if "$agentd" --config "$work" 2>"$work/err"; then fail "a directory is accepted as configuration"; fi
 grep -q "the configuration $work cannot be read: is it a file" "$work/err" || fail "not said: $(cat "$work/err")"
 ok "a configuration that cannot be read is named"
-refuses 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
-refuses 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
+refuses_before_start 'x.conf:[0-9]+: there is no setting dcs' "an unknown setting is named with its line" 's/^\[pool\]/&\ndcs = 3/'
+refuses_before_start 'x.conf:[0-9]+: dcis must be a number from 2 to 32' "a wrong value is named" 's/^\[pool\]/&\ndcis = many/'
 refuses 'mr_lease is too short' "a lease that the device cannot keep is refused" 's/^\[pool\]/&\nmr_lease = 5ms/'
-refuses 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'
-refuses 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
-refuses '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
-refuses '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
+refuses_before_start 'lane_cpu = 1000: this process may not run there' "a CPU that is not there is named" 's/^\[pool\]/&\nlane_cpu = 1000/'
+refuses_before_start 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
+refuses_before_start 'no fault "nonsense"|nonsense' "a fault that is none is named" 's/^\[fabric\]/&\nfault = nonsense/'
+refuses_before_start '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
+refuses_before_start '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
 refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"
 refuses 'another agent listens on' "a socket that is taken is named" "s#^socket = .*#socket = $work/a.sock#"
 refuses 'the state directory .*/state-a is in use by another agent' "a second agent with one state directory is refused" \
@@ -46,7 +59,7 @@ else
     skip "a GID that is in use ($provider cannot know)"
 fi
 refuses 'admin' "an admin socket that is taken is named" "s#^admin_socket = .*#admin_socket = $work/a.admin#"
-refuses 'raise LimitNOFILE' "too few open files are named" 's/^max_sessions.*/max_sessions = 512/' bash -c 'ulimit -n 256; exec "$@"' limited
+refuses_before_start 'raise LimitNOFILE' "too few open files are named" 's/^max_sessions.*/max_sessions = 512/' bash -c 'ulimit -n 256; exec "$@"' limited
 if [[ $(id -u) == 0 ]] && mkdir "$work/small" && mount -t tmpfs -o size=64k tmpfs "$work/small" 2>/dev/null; then
     dd if=/dev/zero of="$work/small/fill" bs=1k status=none 2>/dev/null || true
     refuses 'small' "a full disk under the state directory is named" "s#^state_dir = .*#state_dir = $work/small#"

@@ -12,6 +12,17 @@ refuses() { # pattern sentence arguments...
     ok "$sentence: $(tail -n 1 "$work/err")"
 }
 
+# What the settings and the host alone can tell: --check-config and the start must say the same, and end the same.
+refuses_before_start() { # as refuses
+    local first code=0 checked=0
+    refuses "$@"
+    first=$(tail -n 1 "$work/err"); shift 2
+    timeout 300 "$metad" "$@" >/dev/null 2>&1 || code=$?
+    timeout 300 "$metad" --check-config "$@" >/dev/null 2>"$work/err" || checked=$?
+    [[ $checked == "$code" && $(tail -n 1 "$work/err") == "$first" ]] ||
+        fail "the start ends with $code and says: $first; --check-config ends with $checked and says: $(cat "$work/err")"
+}
+
 "$metad" --version | grep -qE '^kedge-metad [0-9]+\.[0-9]+' || fail "--version"
 "$metad" --help | grep max_endpoints >/dev/null || fail "--help does not name the settings"
 ok "--version and --help answer"
@@ -35,21 +46,24 @@ configure
 "$metad" --check-config --config "$work/metad.conf" | grep -q "are right" || fail "--check-config"
 ok "--check-config accepts what is right"
 data_dir=$work/missing configure
-refuses "the directory .*/missing is missing: make it" "a missing data directory is named" --config "$work/metad.conf"
+refuses_before_start "the directory .*/missing is missing: make it" "a missing data directory is named" --config "$work/metad.conf"
 echo rubbish >"$work/file"
 data_dir=$work/file configure
-refuses "is missing: make it|cannot be written" "a file in the place of the data directory is named" --config "$work/metad.conf"
+refuses_before_start "cannot be used: Not a directory" "a file in the place of the data directory is named" --config "$work/metad.conf"
 mkdir "$work/damaged"
 head -c 8192 /dev/urandom >"$work/damaged/metad.db"
 data_dir=$work/damaged configure
 refuses "damaged or is no database" "a damaged database is named" --config "$work/metad.conf"
 configure
 sed -i 's/^provider = .*/provider = carrier-pigeon/' "$work/metad.conf"
-refuses "no fabric provider" "an unknown provider is named" --config "$work/metad.conf"
+refuses_before_start "no fabric provider" "an unknown provider is named" --config "$work/metad.conf"
 
 configure
+sed -i 's/^listen = .*/listen = nowhere:http/' "$work/metad.conf"
+refuses_before_start 'cannot listen on "nowhere:http": it must look like' "an address that is none is named" --config "$work/metad.conf"
+configure
 sed -i "s#^admin_socket = .*#admin_socket = $work/missing/metad.sock#" "$work/metad.conf"
-refuses "missing/metad.sock: its directory is missing .*admin_socket" "a missing directory of the admin socket is named" \
+refuses_before_start "socket.s directory .*/missing is missing: make it, or set admin_socket" "a missing directory of the admin socket is named" \
     --config "$work/metad.conf"
 
 configure

@@ -170,4 +170,8 @@ void kedge_http_problem(struct kedge_text *t, int status, const char *title, con
 
 #define KEDGE_HTTP_PROBLEM_TYPE "application/problem+json"
 
+/* Whether `listen` is written as an address can be. 0, or -EINVAL and a sentence that names the
+ * setting. Whether this host has it is found out by kedge_http_server_new() alone. */
+int kedge_http_listen_check(const char *listen, const char *setting, struct kedge_errbuf *err);
+
 #endif

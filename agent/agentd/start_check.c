@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "start_check.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/http/client.h"
+#include "base/place.h"
+#include "fabric/fault.h"
+#include "fabric/providers.h"
+#include "limits.h"
+
+static int check_lane_cpu(const struct agentd_config *c, struct kedge_errbuf *err)
+{
+    cpu_set_t cpus;
+    if (c->lane_cpu == AGENTD_ANY_CPU)
+        return 0;
+    CPU_ZERO(&cpus);
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_ISSET(c->lane_cpu, &cpus))
+        return 0;
+    return kedge_err(err, -EINVAL,
+                     "lane_cpu = %llu: this process may not run there (see nproc, and the unit's "
+                     "AllowedCPUs; or set lane_cpu = any)",
+                     (unsigned long long)c->lane_cpu);
+}
+
+static int check_fabric(const struct agentd_config *c, struct kedge_errbuf *err)
+{
+    struct kedge_fault_plan plan;
+    if (kedge_fab_provider_find(c->provider, err) == NULL)
+        return -EINVAL;
+    return c->fault[0] == '\0' ? 0 : kedge_fault_plan_parse(c->fault, &plan, err);
+}
+
+static int check_places(const struct agentd_config *c, struct kedge_errbuf *err)
+{
+    char setting[64];
+    int status = kedge_place_directory(c->state_dir, "the state directory", "state_dir", err);
+    if (status == 0)
+        status = kedge_place_socket(c->socket, "socket", err);
+    if (status == 0)
+        status = kedge_place_socket(c->admin_socket, "admin_socket", err);
+    for (uint32_t i = 0; i < c->tenants && status == 0; i++) {
+        snprintf(setting, sizeof setting, "the socket of [tenant %s]", c->tenant[i].name);
+        if (c->tenant[i].socket[0] != '\0')
+            status = kedge_place_socket(c->tenant[i].socket, setting, err);
+    }
+    return status;
+}
+
+/* As many descriptors as sessions need, as far as that is allowed. */
+static int raise_open_files(const struct agentd_config *c, struct kedge_errbuf *err)
+{
+    struct rlimit limit;
+    rlim_t wanted = c->max_sessions * FDS_PER_SESSION + FDS_BESIDE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return 0;
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
+        return kedge_err(
+            err, -EMFILE,
+            "%llu sessions need %llu open files but %llu are allowed: lower max_sessions, or raise "
+            "LimitNOFILE",
+            (unsigned long long)c->max_sessions, (unsigned long long)wanted,
+            (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    return 0;
+}
+
+int start_check(const struct agentd_config *config, struct kedge_errbuf *err)
+{
+    int status = check_fabric(config, err);
+    if (status == 0)
+        status = check_lane_cpu(config, err);
+    if (status == 0)
+        status = raise_open_files(config, err);
+    return status == 0 ? check_places(config, err) : status;
+}
+
+bool start_check_token(const struct agentd_config *config, struct kedge_errbuf *why)
+{
+    char token[KEDGE_HTTP_TOKEN_BYTES];
+    if (config->token_file[0] == '\0')
+        return true;
+    int status = kedge_http_token_read(config->token_file, token, why);
+    explicit_bzero(token, sizeof token);
+    return status == 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be known of the settings before the device is opened and anything is taken:
+ * `--check-config` and the start ask the same. The main thread's. */
+#ifndef AGENTD_START_CHECK_H
+#define AGENTD_START_CHECK_H
+
+#include <stdbool.h>
+
+#include "agentd/config.h"
+#include "base/error.h"
+
+/* 0; -EINVAL: the settings are wrong, and to begin again would change nothing; another -errno: the
+ * host lacks something that may come (a directory, a limit). A sentence with the way out in *err.
+ * Raises the limit of open files as far as it needs to. */
+int start_check(const struct agentd_config *config, struct kedge_errbuf *err);
+
+/* Whether token_file holds a token now, or is not set. Else *why says what is wrong with it. The
+ * agent begins all the same: the file is read again for each request, as one with a wrong token. */
+bool start_check_token(const struct agentd_config *config, struct kedge_errbuf *why);
+
+#endif
