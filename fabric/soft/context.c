@@ -102,6 +102,8 @@ void soft_reclaim(struct soft_fab *f, soft_owner dead)
     RECLAIM(mr, mr_high, {
         atomic_store(&s->mr[i].key, 0);
         atomic_fetch_add(&s->mr_retired, 1);
+        if (dead == 0) /* we open: a device gives who comes next the keys of who died, too */
+            soft_keys_give(&f->keys, i);
     })
     RECLAIM(cq, cq_high, atomic_store(&s->cq[i].armed, SOFT_NOT_ARMED))
     RECLAIM(rq, rq_high, (void)0) /* who claims it next empties it, under its lock */

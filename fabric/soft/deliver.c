@@ -63,7 +63,7 @@ static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft
         status = scatter(qp, &to, t, grh, SOFT_GRH);
     }
     for (int i = 0; i < m->wr->num_sge && status == SOFT_MR_OK; i++)
-        status = scatter(qp, &to, t, (const uint8_t *)(uintptr_t)m->wr->sg_list[i].addr,
+        status = scatter(qp, &to, t, soft_local_at(soft_of(qp->base.pd->fab), m->wr, i),
                          m->wr->sg_list[i].length);
     return status;
 }

@@ -270,6 +270,8 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     if (status != 0)
         (void)kedge_err(err, status, "soft device: %s (raise LimitNOFILE?)", strerror(-status));
     else
+        status = soft_keys_init(&f->keys, err);
+    if (status == 0)
         status = open_directory(f, attr->device, err);
     if (status == 0)
         status = open_file(f, err);

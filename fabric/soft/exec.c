@@ -136,7 +136,7 @@ static unsigned needed_access(enum ibv_wr_opcode opcode)
                                       : IBV_ACCESS_REMOTE_WRITE;
 }
 
-static void do_atomic(const struct kedge_fab_wr *wr, uint64_t *at)
+static void do_atomic(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint64_t *at)
 {
     uint64_t before = wr->compare_add;
     if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
@@ -144,19 +144,19 @@ static void do_atomic(const struct kedge_fab_wr *wr, uint64_t *at)
                                     __ATOMIC_SEQ_CST);
     else
         before = __atomic_fetch_add(at, wr->compare_add, __ATOMIC_SEQ_CST);
-    soft_copy((uint8_t *)(uintptr_t)wr->sg_list[0].addr, (const uint8_t *)&before, 8);
+    soft_copy(soft_local_at(f, wr, 0), (const uint8_t *)&before, 8);
 }
 
 /* Requests of one queue pair are seen in their order: hence the fences, of which x86 needs none. */
-static void move_data(const struct kedge_fab_wr *wr, uint8_t *remote)
+static void move_data(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote)
 {
     if (is_atomic(wr->opcode)) {
-        do_atomic(wr, (uint64_t *)(void *)remote);
+        do_atomic(f, wr, (uint64_t *)(void *)remote);
         return;
     }
     atomic_thread_fence(memory_order_release);
     for (int i = 0; i < wr->num_sge; i++) {
-        uint8_t *local = (uint8_t *)(uintptr_t)wr->sg_list[i].addr;
+        uint8_t *local = soft_local_at(f, wr, i);
         if (wr->opcode == IBV_WR_RDMA_READ)
             soft_copy(local, remote, wr->sg_list[i].length);
         else
@@ -192,7 +192,7 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
     switch (soft_mr_enter(qp, t->owner, atomic_load_explicit(&t->qp->pd, memory_order_relaxed),
                           wr->key.rkey, wr->remote_addr, length, access, &at)) {
     case SOFT_MR_OK:
-        move_data(wr, at);
+        move_data(soft_of(qp->base.pd->fab), wr, at);
         return SOFT_DONE;
     case SOFT_MR_DENIED:
         /* The key may be gone because we stood still since the clock was read: late, and no fault.

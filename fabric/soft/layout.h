@@ -16,7 +16,7 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 2
+#define SOFT_VERSION 3
 
 enum {
     SOFT_CONTEXTS = 1024,
@@ -102,22 +102,25 @@ static inline enum ibv_qp_state soft_state(uint64_t ident)
     return (enum ibv_qp_state)(uint32_t)ident;
 }
 
-/* One region, one line. The key is written last and cleared first; while a hazard holds it, nothing
- * else changes. */
+/* One region. The key is written last and cleared first; while a hazard holds it, nothing else
+ * changes. Keys may come back, as a device's do: the identity never does, and says what a mapping
+ * is of. Second line: what is looked at when a region is mapped. */
 struct soft_mr_shared {
     _Alignas(64) _Atomic soft_owner owner;
     _Atomic uint32_t key; /* salt << 16 | index; 0: not valid */
     uint32_t pd;
     uint16_t access;
     uint16_t salt;
-    int32_t pid;
+    _Atomic uint64_t identity; /* of soft_shared's count */
+    uint64_t addr, length;     /* addr: what peers and SGEs call its first byte */
+    uint64_t shift;            /* from that to where its owner's process has it */
+    _Alignas(64) int32_t pid;
     int32_t fd; /* the owner's number of the memfd, and the file that it must still be */
     uint32_t dev;
     uint64_t ino;
-    uint64_t offset; /* in the file, of addr */
-    uint64_t addr, length;
+    uint64_t offset; /* in the file, of the first byte */
 };
-_Static_assert(sizeof(struct soft_mr_shared) == 64, "one cache line");
+_Static_assert(sizeof(struct soft_mr_shared) == 128, "two cache lines");
 
 /* A receive's completion on its way. */
 struct soft_arrival {
@@ -176,8 +179,9 @@ struct soft_shared {
     uint32_t magic, version;
     uint64_t bytes;
     _Atomic uint32_t next_pd;
-    _Atomic uint32_t mr_hint;    /* where to look for a free region first */
-    _Atomic uint32_t mr_retired; /* grows with each region that goes: mappings may be stale */
+    _Atomic uint32_t mr_hint;     /* where to look for a free region first */
+    _Atomic uint32_t mr_retired;  /* grows with each region that goes: mappings may be stale */
+    _Atomic uint64_t mr_identity; /* regions so far */
     _Atomic uint32_t qp_high, mr_high, cq_high, rq_high; /* no slot at or above was ever used */
     struct soft_context_shared context[SOFT_CONTEXTS];
     struct soft_qp_shared qp[SOFT_QPS];

@@ -17,42 +17,70 @@
 #include "base/random.h"
 #include "soft/soft.h"
 
+/* Of memory and address, as uverbs compares them. */
+#define PAGE_BYTES    4096u
 #define NEEDS_WRITING (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-static uint32_t next_key(struct soft_mr_shared *s, uint32_t index)
+/* The key of the slot's next region, or once more the one of its last. */
+static uint32_t choose_key(struct soft_mr_shared *s, uint32_t index, bool again)
 {
+    if (again)
+        return (uint32_t)s->salt << 16 | index;
     if (s->salt == 0)
         (void)kedge_random_bytes(&s->salt, sizeof s->salt);
     s->salt = (uint16_t)(s->salt % (UINT16_MAX - 1) + 1); /* never 0, nor SOFT_ANY_KEY's */
     return (uint32_t)s->salt << 16 | index;
 }
 
+static bool is_sound(const struct kedge_fab_ctl *ctl)
+{
+    const struct kedge_fab_mem *mem = ctl->mr.mem;
+    const uint64_t at = (uintptr_t)mem->addr + ctl->mr.offset, iova = ctl->mr.iova;
+    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
+        ctl->mr.length > mem->size - ctl->mr.offset)
+        return false;
+    /* As verbs: a peer that writes makes us write. */
+    if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+        !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
+        return false;
+    return iova == 0 || ((iova ^ at) % PAGE_BYTES == 0 && iova <= UINT64_MAX - ctl->mr.length);
+}
+
+/* A slot of the table, and whether its next region has the keys of its last. -ENOSPC. */
+static int64_t claim_slot(struct soft_fab *f, bool *again)
+{
+    struct soft_shared *shared = f->shared;
+    const int64_t wanted = soft_keys_next(&f->keys);
+    const uint32_t from = wanted >= 0 ? (uint32_t)wanted : atomic_load(&shared->mr_hint) % SOFT_MRS;
+    int64_t index = soft_claim(f, shared->mr, sizeof shared->mr[0], sizeof shared->mr[0], SOFT_MRS,
+                               from, &shared->mr_high);
+    *again = wanted >= 0 && index == wanted;
+    if (index >= 0 && !*again)
+        atomic_store(&shared->mr_hint, (uint32_t)index + 1);
+    return index;
+}
+
 int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct soft_pd *pd = (struct soft_pd *)ctl->mr.pd;
     const struct kedge_fab_mem *mem = ctl->mr.mem;
-    struct soft_shared *shared = f->shared;
     struct stat st;
-    if (ctl->mr.length == 0 || ctl->mr.offset > mem->size ||
-        ctl->mr.length > mem->size - ctl->mr.offset)
-        return -EINVAL;
-    /* As verbs: a peer that writes makes us write. */
-    if ((ctl->mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(ctl->mr.access & IBV_ACCESS_LOCAL_WRITE))
+    bool again;
+    if (!is_sound(ctl))
         return -EINVAL;
     if (fstat(mem->fd, &st) != 0)
         return -errno;
     struct soft_mr *mr = calloc(1, sizeof *mr);
     if (mr == NULL)
         return -ENOMEM;
-    int64_t index = soft_claim(f, shared->mr, sizeof shared->mr[0], sizeof shared->mr[0], SOFT_MRS,
-                               atomic_load(&shared->mr_hint) % SOFT_MRS, &shared->mr_high);
+    int64_t index = claim_slot(f, &again);
     if (index < 0) {
         free(mr);
         return (int)index;
     }
-    atomic_store(&shared->mr_hint, (uint32_t)index + 1);
-    struct soft_mr_shared *s = &shared->mr[index];
+    const uint64_t at = (uintptr_t)mem->addr + ctl->mr.offset;
+    struct soft_mr_shared *s = &f->shared->mr[index];
+    atomic_store(&s->identity, atomic_fetch_add(&f->shared->mr_identity, 1) + 1);
     s->pd = pd->id;
     s->access = (uint16_t)ctl->mr.access;
     s->pid = getpid();
@@ -60,9 +88,10 @@ int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     s->dev = (uint32_t)st.st_dev;
     s->ino = st.st_ino;
     s->offset = ctl->mr.offset;
-    s->addr = (uintptr_t)mem->addr + ctl->mr.offset;
+    s->addr = ctl->mr.iova != 0 ? ctl->mr.iova : at;
+    s->shift = at - s->addr;
     s->length = ctl->mr.length;
-    uint32_t key = next_key(s, (uint32_t)index);
+    uint32_t key = choose_key(s, (uint32_t)index, again);
     atomic_store(&s->key, key);
     *mr = (struct soft_mr){
         .base = {.pd = ctl->mr.pd, .lkey = key, .rkey = key, .addr = s->addr, .length = s->length},
@@ -102,6 +131,7 @@ int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     atomic_thread_fence(memory_order_seq_cst);
     if (somebody_is_inside(f, mr->base.rkey))
         return -EINPROGRESS;
+    soft_keys_give(&f->keys, mr->base.rkey & (SOFT_MRS - 1));
     atomic_store(&mr->shared->owner, 0);
     atomic_fetch_add(&f->shared->mr_retired, 1);
     atomic_fetch_sub(&((struct soft_pd *)mr->base.pd)->users, 1);
@@ -221,19 +251,22 @@ static struct soft_map *map_region(struct soft_fab *f, const struct soft_mr_shar
                                   .ino = s->ino,
                                   .offset = s->offset,
                                   .addr = s->addr,
-                                  .length = s->length};
+                                  .length = s->length,
+                                  .shift = s->shift};
+    const uint64_t identity = atomic_load(&s->identity);
     *map = (struct soft_map){.key = key,
                              .pd = seen.pd,
+                             .identity = identity,
                              .owner = atomic_load(&s->owner),
                              .access = seen.access,
                              .addr = seen.addr,
                              .length = seen.length,
-                             .base = (uint8_t *)(uintptr_t)seen.addr};
+                             .base = (uint8_t *)(uintptr_t)(seen.addr + seen.shift)};
     if (seen.pid != atomic_load(&f->me->pid))
         *status = map_file(map, &seen);
     atomic_thread_fence(memory_order_seq_cst);
-    if (*status == 0 &&
-        atomic_load(&s->key) != key) { /* its process died, and the slot is reused */
+    if (*status == 0 && (atomic_load(&s->key) != key || atomic_load(&s->identity) != identity)) {
+        /* its process died, and the slot is reused */
         if (map->start != NULL)
             munmap(map->start, map->bytes);
         *status = -ESTALE;
@@ -266,7 +299,8 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
     if (atomic_load_explicit(&s->key, memory_order_acquire) != key)
         return soft_context_lives(f, owner) ? SOFT_MR_DENIED : SOFT_MR_GONE;
     struct soft_map *map = atomic_load_explicit(&f->map_of[index], memory_order_acquire);
-    if (map == NULL || map->key != key) {
+    /* The key is valid and held, so that the slot is this one region's for now. */
+    if (map == NULL || map->identity != atomic_load_explicit(&s->identity, memory_order_relaxed)) {
         map = map_region(f, s, key, &status);
         if (map == NULL) {
             qp->vendor_err = (uint32_t)-status;
@@ -290,7 +324,8 @@ static bool we_are_inside(const struct soft_fab *f, uint32_t key)
     return false;
 }
 
-/* A mapping may go when its key is no longer valid, and no thread of ours went in while it was. */
+/* A mapping may go when its region is gone, nobody finds it here any more, and no thread of ours
+ * went in while it was there. One that goes in now, its key having come back, finds none. */
 void soft_map_sweep(struct soft_fab *f, bool all)
 {
     struct soft_map *stale = NULL;
@@ -302,7 +337,11 @@ void soft_map_sweep(struct soft_fab *f, bool all)
     for (struct soft_map **link = &f->maps, *map; (map = *link) != NULL;) {
         uint32_t index = map->key & (SOFT_MRS - 1);
         bool gone = all;
-        if (!gone && atomic_load(&f->shared->mr[index].key) != map->key) {
+        struct soft_mr_shared *s = &f->shared->mr[index];
+        if (!gone &&
+            (atomic_load(&s->key) != map->key || atomic_load(&s->identity) != map->identity)) {
+            (void)atomic_compare_exchange_strong(&f->map_of[index], &(struct soft_map *){map},
+                                                 NULL);
             atomic_thread_fence(memory_order_seq_cst);
             gone = !we_are_inside(f, map->key);
             f->swept -= gone ? 0 : 1; /* look again */
@@ -312,7 +351,6 @@ void soft_map_sweep(struct soft_fab *f, bool all)
             continue;
         }
         *link = map->next;
-        (void)atomic_compare_exchange_strong(&f->map_of[index], &(struct soft_map *){map}, NULL);
         map->next = stale;
         stale = map;
     }

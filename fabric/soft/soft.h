@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "fabric/events.h"
 #include "fabric/provider.h"
 #include "soft/layout.h"
@@ -19,6 +20,7 @@
  * control thread unmaps it when it is stale and no queue pair is inside. */
 struct soft_map {
     uint32_t key, pd;
+    uint64_t identity;
     soft_owner owner;
     unsigned access;
     uint64_t addr, length;
@@ -26,6 +28,16 @@ struct soft_map {
     void *start;   /* of the mapping, or NULL in the owner's own process */
     size_t bytes;
     struct soft_map *next; /* in the list of all */
+};
+
+/* The control thread's: keys that were given back, for the next regions, where that was asked for.
+ */
+enum { SOFT_KEYS = 64 };
+struct soft_keys {
+    bool come_back, seeded;
+    struct kedge_prng prng;
+    uint32_t count;
+    uint16_t index[SOFT_KEYS]; /* the last one on top */
 };
 
 struct soft_fab {
@@ -46,6 +58,7 @@ struct soft_fab {
     struct kedge_fab_events events;
     struct soft_map *maps;
     uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
+    struct soft_keys keys;
     _Atomic(struct soft_map *) map_of[SOFT_MRS];
     _Atomic(struct soft_qp *) qp_of[SOFT_QPS];
     _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
@@ -215,6 +228,13 @@ void soft_watch_stop(struct soft_fab *f);
  * cannot be watched just now. */
 bool soft_watch_add(struct soft_fab *f, soft_owner owner);
 
+/* keys.c */
+/* Reads KEDGE_SOFT_KEYS (fabric.h). 0, or -EINVAL with a sentence. */
+int soft_keys_init(struct soft_keys *k, struct kedge_errbuf *err);
+/* The slot of a region that is gone, whose keys the next one has; -ENOENT: it has new ones. */
+int64_t soft_keys_next(struct soft_keys *k);
+void soft_keys_give(struct soft_keys *k, uint32_t index);
+
 /* mr.c */
 int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 /* 0, or -EINPROGRESS while some thread is inside. */
@@ -232,6 +252,15 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
                                   uint64_t addr, uint64_t length, unsigned access, uint8_t **at);
 /* Unmaps what is stale, or all. Control thread. */
 void soft_map_sweep(struct soft_fab *f, bool all);
+
+/* Where an SGE of a request is in our own process. It is of a region of ours that is held. */
+static inline uint8_t *soft_local_at(const struct soft_fab *f, const struct kedge_fab_wr *wr, int i)
+{
+    const struct ibv_sge *sge = &wr->sg_list[i];
+    uint64_t shift =
+        wr->send_flags & IBV_SEND_INLINE ? 0 : f->shared->mr[sge->lkey & (SOFT_MRS - 1)].shift;
+    return (uint8_t *)(uintptr_t)(sge->addr + shift);
+}
 
 /* Publishes which regions this thread is about to look at. Fenced: what is valid afterwards stays.
  */

@@ -58,9 +58,10 @@ int verbs_mr_register(struct kedge_fab_ctl *ctl)
     if (m == NULL)
         return -ENOMEM;
     uint8_t *at = (uint8_t *)mem->addr + ctl->mr.offset;
+    const uint64_t iova = ctl->mr.iova != 0 ? ctl->mr.iova : (uintptr_t)at;
     do { /* who is stopped and goes on while pages are pinned is told so */
         errno = 0;
-        m->mr = ibv_reg_mr(pd_of(ctl->mr.pd), at, ctl->mr.length, (int)ctl->mr.access);
+        m->mr = ibv_reg_mr_iova(pd_of(ctl->mr.pd), at, ctl->mr.length, iova, (int)ctl->mr.access);
     } while (m->mr == NULL && errno == EINTR);
     if (m->mr == NULL) {
         int status = failure();
@@ -70,7 +71,7 @@ int verbs_mr_register(struct kedge_fab_ctl *ctl)
     m->base = (struct kedge_fab_mr){.pd = ctl->mr.pd,
                                     .lkey = m->mr->lkey,
                                     .rkey = m->mr->rkey,
-                                    .addr = (uintptr_t)at,
+                                    .addr = iova,
                                     .length = ctl->mr.length};
     use_pd(ctl->mr.pd, true);
     ctl->mr.x = &m->base;

@@ -55,6 +55,9 @@ struct kedge_fab_chan *make_chan(struct kedge_fab *fab);
 struct kedge_fab_srq *make_srq(struct kedge_fab_pd *pd, uint32_t max_wr);
 struct kedge_fab_mr *make_mr(struct kedge_fab_pd *pd, const struct kedge_fab_mem *mem,
                              uint64_t offset, uint64_t length, unsigned access);
+/* The same at an address of its own, or -errno. */
+int make_mr_at(struct kedge_fab_pd *pd, const struct kedge_fab_mem *mem, uint64_t offset,
+               uint64_t length, unsigned access, uint64_t iova, struct kedge_fab_mr **out);
 struct kedge_fab_ah *make_ah(struct kedge_fab_pd *pd, const uint8_t gid[16]);
 struct kedge_fab_dct *make_dct(struct node *n, struct kedge_fab_srq *srq, uint64_t key);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which keys open which memory to whom: wrong keys, rights, bounds, PDs, on both sides. */
+#include <errno.h>
 #include <string.h>
 
+#include "fabric/iova.h"
 #include "harness.h"
 
 static const enum ibv_wr_opcode opcodes[] = {
@@ -177,6 +179,117 @@ START_TEST(a_queue_pair_allows_peers_what_it_was_told_to)
 }
 END_TEST
 
+/* ---- addresses of their own
+ * ----------------------------------------------------------------------- */
+
+/* A region of b's at an address where nothing was before. */
+static struct kedge_fab_mr *make_fresh(struct node *n, struct kedge_iova *iova, uint64_t offset)
+{
+    uint64_t at;
+    struct kedge_fab_mr *mr;
+    ck_assert_int_eq(kedge_iova_take(iova, KEDGE_IOVA_REGION, &n->mem, offset, 4096, &at), 0);
+    ck_assert_int_eq(make_mr_at(n->pd, &n->mem, offset, 4096, ALL_ACCESS, at, &mr), 0);
+    ck_assert_uint_eq(mr->addr, at);
+    return mr;
+}
+
+START_TEST(a_region_is_found_at_the_address_that_it_was_given_and_nowhere_else)
+{
+    struct pair p;
+    struct kedge_iova iova;
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
+    struct kedge_fab_mr *far = make_fresh(&p.b, &iova, WHERE),
+                        *near = make_fresh(&p.a, &iova, 3 * WHERE);
+    for (int o = 0; o < OPCODES; o++) {
+        struct ibv_sge sge = {.addr = near->addr + 128, .length = 8, .lkey = near->lkey};
+        memset(p.a.bytes + 3 * WHERE, 0x77, 256);
+        struct kedge_fab_wr wr = make_atomic(&p.l, 1, opcodes[o], &sge, 0, 0, 1);
+        wr.key.rkey = far->rkey;
+        wr.remote_addr = far->addr + 64;
+        ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
+        if (opcodes[o] == IBV_WR_RDMA_WRITE)
+            ck_assert_uint_eq(p.b.bytes[WHERE + 64], 0x77);
+        if (opcodes[o] == IBV_WR_RDMA_READ)
+            ck_assert_uint_eq(p.a.bytes[3 * WHERE + 128], 0);
+        memset(p.b.bytes + WHERE, 0, 4096);
+        /* Not where this process has it. */
+        ck_assert_int_eq(attempt(&p.l, opcodes[o], far->rkey, (uintptr_t)p.b.bytes + WHERE + 64, 8),
+                         IBV_WC_REM_ACCESS_ERR);
+        expect_untouched(&p.b);
+        link_repair(&p.l, NULL);
+    }
+    ck_assert_int_eq(free_mr(far), 0);
+    ck_assert_int_eq(free_mr(near), 0);
+    pair_close(&p);
+}
+END_TEST
+
+START_TEST(inline_bytes_are_where_the_process_has_them)
+{
+    struct pair p;
+    struct kedge_iova iova;
+    uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
+    struct kedge_fab_mr *near = make_fresh(&p.a, &iova, 0);
+    /* The key of an inline SGE says nothing. */
+    struct ibv_sge sge = {.addr = (uintptr_t)bytes, .length = 8, .lkey = near->lkey};
+    struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_WRITE, &sge, WHERE);
+    wr.send_flags |= IBV_SEND_INLINE;
+    if (p.l.qp->cap.inline_bytes >= 8) {
+        ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
+        ck_assert_mem_eq(p.b.bytes + WHERE, bytes, 8);
+    }
+    ck_assert_int_eq(free_mr(near), 0);
+    pair_close(&p);
+}
+END_TEST
+
+START_TEST(an_address_in_another_place_of_its_page_is_refused)
+{
+    struct node n;
+    struct kedge_fab_mr *mr;
+    node_open(&n);
+    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, (1ull << 48) + 128, &mr),
+                     -EINVAL);
+    ck_assert_int_eq(make_mr_at(n.pd, &n.mem, 64, 4096, ALL_ACCESS, (1ull << 48) + 64, &mr), 0);
+    ck_assert_int_eq(free_mr(mr), 0);
+    node_close(&n);
+}
+END_TEST
+
+START_TEST(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)
+{
+    struct pair p;
+    struct kedge_iova iova;
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    kedge_iova_init(&iova, 0x5eed5eed5eed5eed);
+    for (int round = 0; round < 20; round++) {
+        struct kedge_fab_mr *mr = make_fresh(&p.b, &iova, WHERE);
+        const struct kedge_fab_mr former = *mr;
+        ck_assert_int_eq(attempt(&p.l, IBV_WR_RDMA_WRITE, former.rkey, former.addr, 8),
+                         IBV_WC_SUCCESS);
+        ck_assert_uint_eq(p.b.bytes[WHERE], 0x77);
+        memset(p.b.bytes + WHERE, 0, 8);
+        ck_assert_int_eq(free_mr(mr), 0);
+        mr = make_fresh(&p.b, &iova, WHERE); /* its keys may be the same */
+        for (int o = 0; o < OPCODES; o++)
+            ck_assert_int_eq(attempt(&p.l, opcodes[o], former.rkey, former.addr, 8),
+                             IBV_WC_REM_ACCESS_ERR);
+        expect_untouched(&p.b);
+        ck_assert_int_eq(attempt(&p.l, IBV_WR_RDMA_WRITE, mr->rkey, mr->addr, 8), IBV_WC_SUCCESS);
+        ck_assert_uint_eq(p.b.bytes[WHERE], 0x77);
+        memset(p.b.bytes + WHERE, 0, 8);
+        ck_assert_int_eq(free_mr(mr), 0);
+    }
+    pair_close(&p);
+}
+END_TEST
+
 /* ---- the initiator's side
  * ------------------------------------------------------------------------ */
 
@@ -273,6 +386,12 @@ void add_keys(Suite *suite)
     tcase_add_loop_test(t, a_region_of_another_node_is_refused, 0, 2);
     tcase_add_loop_test(t, a_misaligned_atomic_is_refused, 0, 2);
     tcase_add_test(t, a_queue_pair_allows_peers_what_it_was_told_to);
+    tcase_add_loop_test(t, a_region_is_found_at_the_address_that_it_was_given_and_nowhere_else, 0,
+                        2);
+    tcase_add_loop_test(t, inline_bytes_are_where_the_process_has_them, 0, 2);
+    tcase_add_test(t, an_address_in_another_place_of_its_page_is_refused);
+    tcase_add_loop_test(t, who_has_a_former_record_does_not_reach_the_region_that_has_its_place, 0,
+                        2);
     tcase_add_loop_test(t, local_ranges_must_lie_in_a_region_of_the_queue_pairs_domain, 0, 2);
     tcase_add_loop_test(t, reading_into_a_region_without_local_write_is_a_local_error, 0, 2);
     tcase_add_loop_test(t, one_bad_sge_of_several_fails_the_whole_request, 0, 2);

@@ -51,6 +51,22 @@ struct kedge_fab_mr *make_mr(struct kedge_fab_pd *pd, const struct kedge_fab_mem
     return ctl.mr.x;
 }
 
+int make_mr_at(struct kedge_fab_pd *pd, const struct kedge_fab_mem *mem, uint64_t offset,
+               uint64_t length, unsigned access, uint64_t iova, struct kedge_fab_mr **out)
+{
+    struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_REG_MR,
+                                .mr = {.pd = pd,
+                                       .mem = mem,
+                                       .offset = offset,
+                                       .length = length,
+                                       .access = access,
+                                       .iova = iova}};
+    int status = kedge_fab_call(pd->fab, &ctl);
+    if (status == 0)
+        *out = ctl.mr.x;
+    return status;
+}
+
 struct kedge_fab_ah *make_ah(struct kedge_fab_pd *pd, const uint8_t gid[16])
 {
     struct kedge_fab_ctl ctl = {

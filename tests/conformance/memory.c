@@ -45,11 +45,10 @@ START_TEST(remote_writing_needs_local_writing)
 }
 END_TEST
 
-START_TEST(a_deregistered_key_is_refused_and_never_comes_back_soon)
+START_TEST(a_deregistered_key_is_refused)
 {
     enum { ROUNDS = 50 };
     struct pair p;
-    uint32_t old[ROUNDS];
     if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
         return;
     struct ibv_sge sge = sge_of(&p.a, 0, 8);
@@ -57,9 +56,7 @@ START_TEST(a_deregistered_key_is_refused_and_never_comes_back_soon)
     for (int i = 0; i < ROUNDS; i++) {
         struct kedge_fab_mr *mr = make_mr(p.b.pd, &p.b.mem, 4096, 64, ALL_ACCESS);
         struct kedge_fab_wr wr = make_wr(&p.l, 1, IBV_WR_RDMA_READ, &sge, 4096);
-        for (int k = 0; k < i; k++)
-            ck_assert_uint_ne(mr->rkey, old[k]);
-        old[i] = wr.key.rkey = mr->rkey;
+        wr.key.rkey = mr->rkey; /* perhaps the former one's: a device may do that */
         ck_assert_int_eq(do_one(&p.l, &wr), IBV_WC_SUCCESS);
         memset(p.a.bytes, 0xff, 8);
         ck_assert_int_eq(free_mr(mr), 0);
@@ -205,7 +202,7 @@ void add_memory(Suite *suite)
     TCase *t = conf_case(suite, "memory");
     tcase_add_test(t, ranges_outside_of_the_memory_are_not_registered);
     tcase_add_test(t, remote_writing_needs_local_writing);
-    tcase_add_loop_test(t, a_deregistered_key_is_refused_and_never_comes_back_soon, 0, 2);
+    tcase_add_loop_test(t, a_deregistered_key_is_refused, 0, 2);
     tcase_add_loop_test(t, regions_over_the_same_memory_live_apart, 0, 2);
     tcase_add_test(t, a_receive_into_a_deregistered_region_is_refused);
     tcase_add_loop_test(t, nothing_touches_memory_after_its_deregistration_is_done, 0, 2);

@@ -77,7 +77,7 @@ struct kedge_fab_pd {
 struct kedge_fab_mr {
     struct kedge_fab_pd *pd;
     uint32_t lkey, rkey;
-    uint64_t addr; /* what peers name: the address in the owner's process */
+    uint64_t addr; /* what peers and SGEs call its first byte: the I/O virtual address */
     uint64_t length;
 };
 
@@ -154,6 +154,9 @@ void kedge_fab_mem_free(struct kedge_fab_mem *mem);
 /* ---- opening ------------------------------------------------------------------------------------
  */
 
+/* KEDGE_SOFT_KEYS in the environment makes `soft` as unkind as a device may be: "return" or
+ * "return:SEED", the keys of a region that is gone are those of the next one, the last one's first;
+ * with a seed other than 0 now and then an earlier one's, or new ones. */
 struct kedge_fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */
@@ -219,9 +222,14 @@ struct kedge_fab_ctl {
             const struct kedge_fab_mem *mem; /* borrowed until the region is deregistered */
             uint64_t offset, length;         /* inside mem; any alignment, length > 0 */
             unsigned access;                 /* of enum ibv_access_flags */
-        } mr; /* DEREG_MR is done when no remote operation can touch it */
+            uint64_t iova; /* where peers and SGEs find its first byte (iova.h); 0: its address in
+                            * this process. As far from the beginning of a page as that: -EINVAL */
+        } mr; /* Its keys may be those of a region that is gone, as they may come back from it; with
+               * an address that was never used nothing but this region is reached under them.
+               * DEREG_MR is done when no remote operation can touch it */
         struct {
-            uint32_t rkey;  /* one that is gone by now is fenced */
+            uint32_t rkey;  /* one that is gone by now is fenced; one that is another region's by
+                             * now is waited for like that region's */
             void *progress; /* the provider's */
         } fence; /* FENCE_MR is done when what had begun in the region before it was submitted is
                   * over; on a device without `deadlines`, where nobody can tell, at once */
@@ -300,8 +308,8 @@ struct kedge_fab_key {
 struct kedge_fab_wr {
     uint64_t wr_id;
     struct kedge_fab_wr *next;
-    const struct ibv_sge
-        *sg_list; /* borrowed until posted; IBV_SEND_INLINE: addr is local memory */
+    const struct ibv_sge *sg_list; /* borrowed until posted; addr is in the region's own address
+                                    * space, and with IBV_SEND_INLINE in this process's */
     int num_sge;
     enum ibv_wr_opcode opcode; /* SEND, SEND_WITH_IMM, RDMA_READ, RDMA_WRITE, RDMA_WRITE_WITH_IMM,
                                 * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD */
