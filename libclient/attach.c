@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/text.h"
 #include "schema/peers.h"
 
 enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
@@ -246,6 +247,27 @@ static int fill(char *to, size_t size, const char *given, const char *variable, 
     return 0;
 }
 
+/* For how long a lane may stand still before that is said. */
+static int choose_patience(struct kedge_session *s, int given_ms)
+{
+    const char *text = getenv("KEDGE_AGENT_TIMEOUT_MS");
+    uint64_t ms = CLIENT_PATIENCE_MS;
+    if (given_ms > 0)
+        ms = (uint64_t)given_ms;
+    else if (given_ms == 0 && text != NULL && kedge_parse_u64(text, 0, INT32_MAX, &ms) != 0)
+        return client_fail(
+            -EINVAL,
+            "KEDGE_AGENT_TIMEOUT_MS is \"%.32s\": it is a number of milliseconds, or "
+            "0 for no limit",
+            text);
+    s->patience_ns = ms * KEDGE_NS_PER_MS;
+    if (given_ms < 0 || ms == 0)
+        s->patience_ns = UINT64_MAX;
+    else if (ms < CLIENT_PATIENCE_LEAST_MS)
+        s->patience_ns = CLIENT_PATIENCE_LEAST_MS * KEDGE_NS_PER_MS;
+    return 0;
+}
+
 int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
 {
     static const struct kedge_open_attr none;
@@ -258,7 +280,9 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         attr = &none;
     if (socket_path != NULL || getenv("KEDGE_SOCKET") != NULL)
         memset(path, 0, sizeof path);
-    int status = fill(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
+    int status = choose_patience(s, attr->agent_timeout_ms);
+    if (status == 0)
+        status = fill(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
     if (status == 0)
         status = fill(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
     if (status == 0)

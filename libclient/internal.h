@@ -17,8 +17,10 @@
 
 enum {
     CLIENT_MAX_ARENAS = 64,
-    CLIENT_TIMEOUT_MS = 5000, /* of an attach, and of a request to the lane */
-    CLIENT_SLICE_MS = 100,    /* of a sleep: then the socket is looked at */
+    CLIENT_TIMEOUT_MS = 5000,  /* of an attach, and of a request to the lane */
+    CLIENT_SLICE_MS = 100,     /* of a sleep at most: then the socket is looked at */
+    CLIENT_PATIENCE_MS = 3000, /* with an agent whose lane does not move, unless told otherwise */
+    CLIENT_PATIENCE_LEAST_MS = 20,
 };
 
 struct client_arena {
@@ -81,6 +83,13 @@ struct kedge_session {
     struct client_arena arenas[CLIENT_MAX_ARENAS];
     /* the rest */
     const void *peers;
+    uint64_t patience_ns; /* with a lane that does not move; UINT64_MAX: without end */
+    struct {
+        uint32_t beat;      /* its sign of life when it was last seen to change */
+        bool rung;          /* it was asked to wake since then */
+        uint64_t looked_ns; /* when this process last looked */
+        uint64_t silent_ns; /* how long it has seen the same sign */
+    } lane;
     uint64_t rw_bytes, ro_bytes, peers_bytes;
     int socket;
     uint32_t message_tag; /* of the last message on the socket */
@@ -114,9 +123,14 @@ int client_arena_add(struct kedge_session *s, uint32_t index, uint64_t bytes, in
 /* ---- ring.c */
 /* 0, -EPERM in a forked child, or why the session ended. Costs two loads. */
 int client_usable(struct kedge_session *s);
-/* The same, and looks at the socket: a system call. */
+/* -EHOSTDOWN while the lane has not moved for as long as the session's patience. It may sleep: it
+ * is rung once when half of that time is over. Called at least four times in that time by whoever
+ * waits; costs a load and a look at the clock. */
+int client_look_at_lane(struct kedge_session *s);
+/* As client_usable(), and looks at the socket, which is a system call, and at the lane. */
 int client_look_at_socket(struct kedge_session *s);
-/* Once in many calls that found nothing to do. */
+/* Of a call that found nothing to do: looks at the lane once in some of them, and at the socket
+ * once in many. */
 int client_idle(struct kedge_session *s);
 /* Whether so many slots are free. */
 bool client_ring_room(struct kedge_session *s, uint32_t slots);
@@ -127,7 +141,7 @@ void client_ring_publish(struct kedge_session *s);
 /* Says of VQPs that they are destroyed, as far as there is room. */
 void client_ring_bury(struct kedge_session *s);
 /* Sleeps on the session's word unless ready(s): until woken, until_ns or the end of a slice.
- * 0: look again. -ETIMEDOUT, or why the session ended. */
+ * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
 /* Asks the lane: sets the descriptor's tag (all have it at the same place). 0, with s->owed_tag

@@ -10,10 +10,13 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/futex.h"
+#include "schema/peers.h"
 
 enum {
     SPIN_NS = 20 * 1000,   /* before a wait for the lane sleeps */
     IDLE_CALLS = 1u << 16, /* some milliseconds of a worker that spins */
+    LANE_CALLS = 1u << 5,  /* calls for each look at the lane, so that the clock costs each of them
+                              little, and a worker that polls now and then looks soon enough */
 };
 
 static void relax(void)
@@ -37,6 +40,53 @@ int client_usable(struct kedge_session *s)
     return client_fail(s->ended, "the agent ended the session: %s", kedge_reason_str(reason));
 }
 
+static void ring_doorbell(struct kedge_session *s)
+{
+    uint64_t one = 1;
+    ssize_t n = write(s->doorbell, &one, sizeof one);
+    (void)n; /* EAGAIN: rung often enough; EINTR does not happen to an eventfd with room */
+}
+
+/* How much of the time between two looks counts: where the worker itself stood still for longer, so
+ * may have the whole machine. */
+static uint64_t slice_ns(const struct kedge_session *s)
+{
+    uint64_t most = CLIENT_SLICE_MS * KEDGE_NS_PER_MS;
+    return s->patience_ns / 4 < most ? s->patience_ns / 4 : most;
+}
+
+int client_look_at_lane(struct kedge_session *s)
+{
+    if (s->patience_ns == UINT64_MAX)
+        return 0;
+    uint32_t beat = kedge_peers_beat(s->peers);
+    uint64_t now = kedge_clock_ns(), since = now - s->lane.looked_ns, most = slice_ns(s);
+    s->lane.looked_ns = now;
+    if (beat != s->lane.beat) {
+        s->lane.beat = beat;
+        s->lane.silent_ns = 0;
+        s->lane.rung = false;
+        return 0;
+    }
+    s->lane.silent_ns += since < most ? since : most;
+    if (s->lane.silent_ns < s->patience_ns / 2)
+        return 0;
+    if (!s->lane.rung) { /* it may sleep, and has this much time to show that it does */
+        s->lane.rung = true;
+        s->lane.silent_ns = s->patience_ns / 2;
+        ring_doorbell(s);
+        return 0;
+    }
+    if (s->lane.silent_ns < s->patience_ns)
+        return 0;
+    return client_fail(
+        -EHOSTDOWN,
+        "the agent has not moved for %llu ms: it is stopped, or gets no processor (is "
+        "kedge-agentd under SIGSTOP, a debugger, or a frozen control group?); the "
+        "session goes on when it does",
+        (unsigned long long)(s->patience_ns / KEDGE_NS_PER_MS));
+}
+
 int client_look_at_socket(struct kedge_session *s)
 {
     int status = client_usable(s);
@@ -44,7 +94,7 @@ int client_look_at_socket(struct kedge_session *s)
         return status;
     struct pollfd p = {.fd = s->socket, .events = POLLRDHUP};
     if (poll(&p, 1, 0) <= 0 || (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0)
-        return 0;
+        return client_look_at_lane(s);
     status = client_usable(s); /* it can have said why before it closed */
     if (status != 0)
         return status;
@@ -55,7 +105,7 @@ int client_look_at_socket(struct kedge_session *s)
 int client_idle(struct kedge_session *s)
 {
     if (++s->idle < IDLE_CALLS)
-        return 0;
+        return s->idle % LANE_CALLS == 0 ? client_look_at_lane(s) : 0;
     s->idle = 0;
     return client_look_at_socket(s);
 }
@@ -84,11 +134,8 @@ void client_ring_publish(struct kedge_session *s)
 {
     atomic_store_explicit(&s->rw->sq_tail, s->sq_tail, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) != 0) {
-        uint64_t one = 1;
-        ssize_t n = write(s->doorbell, &one, sizeof one);
-        (void)n; /* EAGAIN: rung often enough; EINTR does not happen to an eventfd with room */
-    }
+    if (atomic_load_explicit(&s->ro->doorbell, memory_order_relaxed) != 0)
+        ring_doorbell(s);
 }
 
 void client_ring_bury(struct kedge_session *s)
@@ -113,9 +160,11 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
                  uint32_t argument, uint64_t until_ns)
 {
     _Atomic uint32_t *wake = (_Atomic uint32_t *)(uintptr_t)&s->ro->wake; /* is only read */
-    uint64_t now = kedge_clock_ns(), slice = CLIENT_SLICE_MS * KEDGE_NS_PER_MS;
-    if (now >= until_ns)
-        return -ETIMEDOUT;
+    uint64_t now = kedge_clock_ns(), slice = slice_ns(s);
+    if (now >= until_ns) {
+        int status = client_look_at_lane(s);
+        return status != 0 ? status : -ETIMEDOUT;
+    }
     if (until_ns - now < slice)
         slice = until_ns - now;
     uint32_t seen = atomic_load_explicit(wake, memory_order_acquire);
@@ -128,7 +177,8 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
 }
 
-/* Waits until ready(): 0, -ETIMEDOUT, or why the session ended. */
+/* Waits until ready(): 0, -ETIMEDOUT with its sentence, or why the session ended. A lane that does
+ * not move is waited for no longer than the session's patience. */
 static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                       uint32_t argument)
 {
@@ -146,8 +196,14 @@ static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_sessio
         int status = client_usable(s);
         if (status == 0)
             status = client_sleep(s, ready, argument, begin + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS);
-        if (status != 0)
-            return ready(s, argument) ? 0 : status;
+        if (status == 0)
+            continue;
+        if (ready(s, argument))
+            return 0;
+        if (status == -ETIMEDOUT)
+            return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
+                               CLIENT_TIMEOUT_MS / 1000);
+        return status == -EHOSTDOWN ? -ETIMEDOUT : status;
     }
 }
 
@@ -177,9 +233,6 @@ int client_request_again(struct kedge_session *s, struct client_reply *out)
 {
     const struct kedge_reply *r = &s->ro->reply;
     int status = wait_until(s, is_answered, s->owed_tag);
-    if (status == -ETIMEDOUT)
-        return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
-                           CLIENT_TIMEOUT_MS / 1000);
     if (status != 0)
         return status;
     s->owed_tag = 0;

@@ -159,6 +159,19 @@ int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, u
     return 0;
 }
 
+uint32_t kedge_peers_beat(const void *memory)
+{
+    const struct kedge_peers_header *h = memory;
+    return atomic_load_explicit(&h->beat, memory_order_relaxed);
+}
+
+void kedge_peers_live(void *memory)
+{
+    struct kedge_peers_header *h = memory;
+    uint32_t next = atomic_load_explicit(&h->beat, memory_order_relaxed) + 1;
+    atomic_store_explicit(&h->beat, next == 0 ? 1 : next, memory_order_relaxed);
+}
+
 static void write_peer(struct kedge_peer *p, const union body *b)
 {
     uint32_t seq = atomic_load_explicit(&p->seq, memory_order_relaxed);

@@ -393,6 +393,7 @@ static void housekeeping(struct kedge_lane *l)
         vqps_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        kedge_peers_live(l->res.peers);
         lookups_due(l);
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)

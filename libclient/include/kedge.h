@@ -45,6 +45,10 @@ struct kedge_open_attr {
     const char *socket; /* NULL: $KEDGE_SOCKET, else KEDGE_DEFAULT_SOCKET */
     const char *pool;   /* NULL: the tenant's */
     const char *token;  /* NULL: $KEDGE_TOKEN; "" or neither: whose the socket is, else by uid */
+    /* How long the agent may stand still before kedge_wait(), kedge_poll() and the others say so,
+     * in milliseconds; 0: $KEDGE_AGENT_TIMEOUT_MS (where 0 is no limit), else 3000; negative: no
+     * limit. Less than 20 is 20. */
+    int agent_timeout_ms;
 };
 
 /* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
@@ -68,6 +72,8 @@ struct kedge_session_info {
 KEDGE_API void kedge_session_query(const struct kedge_session *s, struct kedge_session_info *out);
 /* 0 while the agent serves the session; else why it ended, as -errno (-EPIPE: the agent is gone or
  * restarted: open again; -EPROTO: the agent found the rings damaged; -EACCES: too many wrong keys).
+ * -EHOSTDOWN: it has not ended, but the agent has stood still for agent_timeout_ms or longer: it is
+ * stopped, or gets no processor. When it goes on, so does the session, with all that is in flight.
  */
 KEDGE_API int kedge_session_status(const struct kedge_session *s);
 /* The sentence of this thread's last failure. Borrowed until its next call. Never NULL. */
@@ -167,11 +173,13 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
 /* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each. A
- * count, or as kedge_session_status() when nothing is left and the session has ended. No system
- * call, but for a look at the socket once in 65536 calls in a row that found nothing. */
+ * count, or as kedge_session_status() when nothing is left and the session has ended, or the agent
+ * stands still (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a
+ * row that found nothing. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
 /* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as
- * kedge_session_status(). */
+ * kedge_session_status(). While the agent stands still, for agent_timeout_ms or longer, it is
+ * -EHOSTDOWN, after a tenth of a second at most. */
 KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
 
 /* ---- odds

@@ -14,9 +14,11 @@
  *                        it, their tokens, a line for each
  *   back | fenced-back   registers a region and gives it back: "back", or why not
  *   arenas N             likewise of arenas, beside its first one
+ *   quiet N              waits N ms for a completion, with nothing out: "quiet", or why not
  *   huge                 asks for 1 TiB, and prints what it was told
  *   reader TOKEN TEXT    reads the region again and again, which must hold the text, connecting
- * again after each failure, until its key is refused; a line for each change of what came */
+ * again after each failure, until its key is refused; a line for each change of what came, and when
+ * the agent stands still and goes on */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -193,6 +195,15 @@ static int arenas(struct kedge_session *s, unsigned wanted)
     return 0;
 }
 
+static int quiet(struct kedge_session *s, unsigned ms)
+{
+    int status = kedge_wait(s, (int)ms);
+    if (status != 0)
+        return fail("not quiet", status > 0 ? "a completion" : kedge_last_error());
+    puts("quiet");
+    return 0;
+}
+
 static int huge(struct kedge_session *s)
 {
     uint32_t lkey;
@@ -240,8 +251,29 @@ static const char *name_of(enum ibv_wc_status status)
     }
 }
 
+static unsigned long long since_ms(uint64_t begin)
+{
+    return (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
+}
+
+/* For a completion, over the time for which the agent stands still. */
+static int wait_patiently(struct kedge_session *s, uint64_t begin)
+{
+    bool still = false;
+    int status;
+    while ((status = kedge_wait(s, PATIENCE_MS)) == -EHOSTDOWN) {
+        if (!still)
+            printf("%llu ms: %s\n", since_ms(begin), kedge_last_error());
+        fflush(stdout);
+        still = true;
+    }
+    if (still)
+        printf("%llu ms: the agent goes on\n", since_ms(begin));
+    return status;
+}
+
 static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct kedge_remote *from,
-                     struct ibv_sge *to, struct ibv_wc *wc)
+                     struct ibv_sge *to, struct ibv_wc *wc, uint64_t begin)
 {
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
                              .send_flags = IBV_SEND_SIGNALED,
@@ -251,13 +283,8 @@ static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct 
     struct ibv_send_wr *bad;
     int status = kedge_post_send(q, &wr, &bad);
     if (status == 0)
-        status = kedge_wait(s, PATIENCE_MS);
+        status = wait_patiently(s, begin);
     return status < 0 ? status : kedge_poll(s, 1, wc) == 1 ? 0 : -ETIMEDOUT;
-}
-
-static unsigned long long since_ms(uint64_t begin)
-{
-    return (kedge_clock_ns() - begin) / KEDGE_NS_PER_MS;
 }
 
 /* Until the endpoint is there, or the session is over. */
@@ -288,7 +315,7 @@ static int reader(struct kedge_session *s, const char *token, const char *text)
         memset(memory, 0, MOST + 1);
         if (last.status != IBV_WC_SUCCESS)
             connect_patiently(s, q, from.gid, begin);
-        if (read_once(s, q, &from, &to, &wc) != 0)
+        if (read_once(s, q, &from, &to, &wc, begin) != 0)
             return fail("ended", kedge_last_error());
         if (wc.status == IBV_WC_SUCCESS && strcmp(memory, text) != 0)
             return fail("OTHER BYTES", memory);
@@ -333,6 +360,8 @@ int main(int argc, char **argv)
         status = huge(s);
     else if (strcmp(what, "back") == 0 || strcmp(what, "fenced-back") == 0)
         status = back(s, strcmp(what, "back") == 0 ? 0 : KEDGE_MR_FENCED);
+    else if (counted && strcmp(what, "quiet") == 0)
+        status = quiet(s, (unsigned)n);
     else if (counted && strcmp(what, "vqps") == 0)
         status = vqps(s, (unsigned)n);
     else if (counted)

@@ -35,6 +35,10 @@ struct kedge_peers_header {
     uint64_t seed;
     uint64_t index_offset, peers_offset; /* from the header, bytes */
     uint64_t bytes;                      /* of the whole */
+    /* The lane's sign of life, on a line of its own: 0 before its first pass, and never again.
+     * While the lane is awake it changes every few milliseconds, and once a second at least while
+     * the lane sleeps; a doorbell wakes it. */
+    _Alignas(64) _Atomic uint32_t beat;
 };
 
 /* What the mapping takes for max_peers (1..2^24). */
@@ -48,7 +52,13 @@ int kedge_peers_check(const void *memory, uint64_t bytes);
 int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, uint32_t *slot,
                      uint32_t *gen);
 
-/* Writer (one thread). Adds or updates (gid, pool), returning its slot; the generation changes when
+/* The lane's sign of life as it is now: one that stays the same is no life. Any thread of any
+ * process. */
+uint32_t kedge_peers_beat(const void *memory);
+
+/* Writer (one thread). Shows that it lives. */
+void kedge_peers_live(void *memory);
+/* Writer. Adds or updates (gid, pool), returning its slot; the generation changes when
  * the slot gets another key or a newer incarnation. -ENOSPC: no slot or no index entry within
  * PROBES. */
 int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16], uint16_t pool,

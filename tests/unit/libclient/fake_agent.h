@@ -40,6 +40,7 @@ struct agent {
     struct kedge_sq_desc asked; /* by agent_answer(): the request */
     struct kedge_reply reply;   /* and its answer */
     int delay_us;
+    int timeout_ms; /* agent_timeout_ms of who opens a session */
 };
 
 static inline void agent_start(struct agent *a)
@@ -118,7 +119,7 @@ static inline void *agent_serve_attach(void *argument)
 
 static inline int agent_try_open(struct agent *a, struct kedge_session **out)
 {
-    struct kedge_open_attr attr = {.socket = a->path};
+    struct kedge_open_attr attr = {.socket = a->path, .agent_timeout_ms = a->timeout_ms};
     ck_assert_int_eq(pthread_create(&a->thread, NULL, agent_serve_attach, a), 0);
     int status = kedge_open(&attr, out);
     pthread_join(a->thread, NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "schema/peers.h"
 #include "world.h"
 
 enum { TENANT = 7, OTHER = 8 };
@@ -392,6 +393,27 @@ START_TEST(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)
 }
 END_TEST
 
+START_TEST(a_lane_shows_that_it_lives_in_each_millisecond_in_which_it_is_stepped_and_no_oftener)
+{
+    world_open(w);
+    struct kedge_lane *lane = w->node[0].lane;
+    for (int i = 0; i < 5; i++) {
+        const uint32_t before = kedge_peers_beat(w->node[0].peers);
+        w->now_ns += 1000000000; /* from a sleep */
+        kedge_lane_step(lane, w->now_ns);
+        const uint32_t after = kedge_peers_beat(w->node[0].peers);
+        ck_assert_uint_ne(after, before);
+        ck_assert_uint_ne(after, 0);
+        for (int pass = 0; pass < 99; pass++)
+            kedge_lane_step(lane, w->now_ns += 10000);
+        ck_assert_uint_eq(kedge_peers_beat(w->node[0].peers), after);
+        kedge_lane_step(lane, w->now_ns += 10000);
+        ck_assert_uint_ne(kedge_peers_beat(w->node[0].peers), after);
+    }
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_worker_reads_writes_and_adds_in_the_memory_of_another_node)                                \
     T(connecting_to_an_unknown_endpoint_costs_one_read_and_to_a_known_one_none)                    \
@@ -405,5 +427,6 @@ END_TEST
     T(random_bytes_in_every_ring_never_harm_another_session)                                       \
     T(a_broken_queue_pair_is_replaced_and_innocent_reads_are_posted_again)                         \
     T(without_a_metaserver_unknown_names_fail_soon_and_known_ones_work)                            \
-    T(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)
+    T(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)                        \
+    T(a_lane_shows_that_it_lives_in_each_millisecond_in_which_it_is_stepped_and_no_oftener)
 KEDGE_CHECK_MAIN("lane", TESTS)
