@@ -5,9 +5,43 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "fabric/provider.h"
+
+enum { HOP_LIMIT = 64, FLOW_LABEL_LOW_BITS = 14 };
+#define FLOW_LABEL_LOW ((1u << FLOW_LABEL_LOW_BITS) - 1)
+
+uint32_t kedge_fab_flow_label(uint16_t udp_source_port)
+{
+    /* IBTA annex A17's entropy: port = 0xc000 | (low 14 bits ^ the 6 above them). */
+    uint32_t low = udp_source_port & FLOW_LABEL_LOW;
+    return low != 0 ? low : 1u << FLOW_LABEL_LOW_BITS | 1; /* a label of 0 is none */
+}
+
+struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
+                                     uint16_t lid)
+{
+    const struct kedge_fab_caps *caps = &fab->caps;
+    struct ibv_ah_attr attr = {.is_global = 1,
+                               .port_num = caps->port_num,
+                               .dlid = lid,
+                               .sl = caps->service.service_level,
+                               .grh = {.hop_limit = HOP_LIMIT,
+                                       .sgid_index = caps->sgid_index,
+                                       .traffic_class = caps->service.traffic_class,
+                                       .flow_label = caps->service.flow_label}};
+    memcpy(attr.grh.dgid.raw, gid, sizeof attr.grh.dgid.raw);
+    return attr;
+}
+
+struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab)
+{
+    return (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+                                .port_num = fab->caps.port_num,
+                                .pkey_index = fab->caps.service.pkey_index};
+}
 
 int kedge_fab_close(struct kedge_fab *fab)
 {

@@ -10,7 +10,7 @@
 #include "base/ini.h"
 #include "base/text.h"
 
-enum type { TEXT, LEVEL, ACCESS, COUNT, DURATION, GID };
+enum type { TEXT, LEVEL, ACCESS, COUNT, DURATION, GID, SERVICE };
 
 struct option {
     const char *section, *key;
@@ -60,7 +60,8 @@ static const struct option options[] = {
     {"fabric", "port", COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
     {"fabric", "gid", GID, AT(gid), 0, 0,
      "::", "GID of this metaserver; :: lets the provider choose"},
-};
+#define ROW(key, initial, help) {"fabric", key, SERVICE, AT(service), 0, 0, initial, help},
+    KEDGE_FAB_SERVICE_SETTINGS(ROW)};
 #define OPTIONS (sizeof options / sizeof options[0])
 
 /* While the file is read. */
@@ -129,6 +130,8 @@ static int set(struct kedge_metad_config *config, const struct option *o, const 
         memcpy(at, &ns, sizeof ns);
         return 0;
     }
+    case SERVICE:
+        return kedge_fab_service_set(at, o->key, value, must);
     case GID:
         if (kedge_gid_parse(value, at) != 0)
             return kedge_err(must, -EINVAL, "must be an IPv6 address");

@@ -15,8 +15,7 @@
 #define NONE      READER_NONE
 #define RD_ATOMIC 16 /* READs of one agent at a time */
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
-#define HOP_LIMIT 64
-#define CQ_ROOM   4 /* nothing is posted, so nothing completes */
+#define CQ_ROOM   4  /* nothing is posted, so nothing completes */
 #define STOPS     "this metaserver stops: ask another one"
 
 enum state {
@@ -176,14 +175,13 @@ static void made(struct responder *p)
             return;
         }
         p->qp = p->ctl.qp.x;
-        submit(p, (struct kedge_fab_ctl){
-                      .kind = KEDGE_FAB_MODIFY_QP,
-                      .modify = {.x = p->qp,
-                                 .attr = {.qp_state = IBV_QPS_INIT,
-                                          .port_num = r->pd->fab->caps.port_num,
-                                          .qp_access_flags = IBV_ACCESS_REMOTE_READ},
-                                 .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                         IBV_QP_ACCESS_FLAGS}});
+        struct ibv_qp_attr init = kedge_fab_init_attr(r->pd->fab);
+        init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+        submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                         .modify = {.x = p->qp,
+                                                    .attr = init,
+                                                    .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                                            IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
         return;
     }
     r->make_error = status;
@@ -289,13 +287,9 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
         .rq_psn = peer->psn,
         .max_dest_rd_atomic = ask->reads,
         .min_rnr_timer = RNR_TIMER,
-        .ah_attr = {.is_global = 1,
-                    .port_num = caps->port_num,
-                    .dlid = peer->lid,
-                    .grh = {.sgid_index = caps->sgid_index, .hop_limit = HOP_LIMIT}},
+        .ah_attr = kedge_fab_address(r->pd->fab, peer->gid, peer->lid),
     };
     struct responder *p = pop(r, &r->spare);
-    memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof peer->gid);
     ask->responder = number_of(p);
     p->ask = ask;
     TAILQ_INSERT_TAIL(&r->connecting, ask, link);

@@ -13,7 +13,8 @@ static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_
                        struct kedge_errbuf *err)
 {
     struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL,
-                                       .port = (uint8_t)config->port};
+                                       .port = (uint8_t)config->port,
+                                       .service = config->service};
     const struct kedge_fab_provider *provider = kedge_fab_provider_find(config->provider, err);
     memcpy(attr.gid, config->gid, sizeof attr.gid);
     return provider != NULL ? provider->open(&attr, &e->fab, err) : -EINVAL;

@@ -3,6 +3,8 @@
 # tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, $agents (how many), and $access: open (as most
 # tests have it), or tokens, which the agents are given then.
 #
+# May set: $service, lines of [fabric] of all daemons.
+#
 # Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, $admin (the metaserver's admin
 # socket, as rdmactl's --server), ${pids[metad|a|b|...]}.
 #
@@ -35,7 +37,7 @@ daemon_start() { # name program
 
 # The lines of [fabric]. The number says which of the GIDs: 0 is the metaserver's, agents follow.
 fabric_settings() { # number
-    printf '%s\n' "[fabric]" "provider = $provider" "device = $device"
+    printf '%s\n' "[fabric]" "provider = $provider" "device = $device" ${service:+"${service[@]}"}
     [[ $provider != soft || -n ${gids[$1]-} ]] || return 0
     [[ -n ${gids[$1]-} ]] || { echo "KEDGE_TEST_GIDS has no GID number $1" >&2; return 1; }
     echo "gid = ${gids[$1]}"

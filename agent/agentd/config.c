@@ -48,8 +48,10 @@ static const struct option options[] = {
      "soft: its directory on tmpfs; verbs: as rdma link names it; empty: the first that does"},
     {"fabric", "port", A_COUNT, AT(port), 0, 255, "0", "of the device; 0: the first that is up"},
     {"fabric", "gid", A_GID, AT(gid), 0, 0, "::", "GID of this node; :: lets the provider choose"},
-    {"fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
-     "dc, rc, or auto: dc where the device has it; the same on every node"},
+#define SERVICE(key, initial, help) {"fabric", key, A_SERVICE, AT(service), 0, 0, initial, help},
+    KEDGE_FAB_SERVICE_SETTINGS(SERVICE){
+        "fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
+        "dc, rc, or auto: dc where the device has it; the same on every node"},
     {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
      "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
     {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",
@@ -127,6 +129,8 @@ static int set(struct agentd_config *config, struct agentd_tenant_config *tenant
 {
     if (o->type == A_URLS)
         return agentd_set_urls(config, value, must);
+    if (o->type == A_SERVICE)
+        return kedge_fab_service_set(&config->service, o->key, value, must);
     if (o->type == A_UIDS)
         return agentd_set_uids(tenant, value, must);
     if (o->type == A_HASHES)

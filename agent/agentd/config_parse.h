@@ -24,7 +24,8 @@ enum agentd_type {
     A_URLS,
     A_UIDS,
     A_MODE, /* of a file */
-    A_HASHES
+    A_HASHES,
+    A_SERVICE /* one of kedge_fab_service_settings */
 };
 
 /* One setting; at: where it goes. 0, or -EINVAL and what the value must be. */

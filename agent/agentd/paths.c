@@ -83,18 +83,14 @@ static void on_address(struct kedge_fab_ctl *ctl)
 
 static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
 {
-    const struct kedge_fab_caps *caps = &p->device.fab->caps;
     struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_PATH_READY,
                                         .path.flow = wanted->want_path.flow};
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
-               .attr = {.is_global = 1,
-                        .port_num = caps->port_num,
-                        .dlid = wanted->want_path.lid,
-                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
-    memcpy(e->ctl.ah.attr.grh.dgid.raw, wanted->want_path.gid, 16);
+               .attr =
+                   kedge_fab_address(p->device.fab, wanted->want_path.gid, wanted->want_path.lid)}};
     submit(e, on_address);
 }
 

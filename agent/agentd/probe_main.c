@@ -111,7 +111,9 @@ static void settings_from(const struct options *o, struct agentd_config *config,
     const uint64_t rc = config->connections + config->queue_pairs_ahead + 2 * config->metaservers;
     *s = (struct probe_settings){
         .provider = provider,
-        .attr = {.device = device[0] != '\0' ? device : NULL, .port = (uint8_t)config->port},
+        .attr = {.device = device[0] != '\0' ? device : NULL,
+                 .port = (uint8_t)config->port,
+                 .service = config->service},
         .mr_lease_ns = config->mr_lease_ns,
         .ack_timeout = (uint8_t)config->ack_timeout,
         .ack_retries = ACK_RETRIES,

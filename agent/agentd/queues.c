@@ -36,13 +36,14 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
         return false;
     ctl->kind = KEDGE_FAB_MODIFY_QP;
     ctl->modify.x = qp;
-    ctl->modify.attr = (struct ibv_qp_attr){.qp_state = steps[step].state,
-                                            .port_num = p->device.fab->caps.port_num,
-                                            .path_mtu = p->device.fab->caps.mtu,
-                                            .timeout = (uint8_t)p->config->ack_timeout,
-                                            .retry_cnt = ACK_RETRIES,
-                                            .rnr_retry = RNR_RETRIES,
-                                            .max_rd_atomic = reads < 16 ? (uint8_t)reads : 16};
+    struct ibv_qp_attr *attr = &ctl->modify.attr;
+    *attr = kedge_fab_init_attr(p->device.fab);
+    attr->qp_state = steps[step].state;
+    attr->path_mtu = p->device.fab->caps.mtu;
+    attr->timeout = (uint8_t)p->config->ack_timeout;
+    attr->retry_cnt = ACK_RETRIES;
+    attr->rnr_retry = RNR_RETRIES;
+    attr->max_rd_atomic = reads < 16 ? (uint8_t)reads : 16;
     ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
     return true;
 }

@@ -35,7 +35,7 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = over(ctl);
     struct pool *p = reader->registration->pool;
-    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = p->device.fab->caps.port_num};
+    const struct ibv_qp_attr init = kedge_fab_init_attr(p->device.fab);
     if (p->stopping)
         return;
     if (ctl->status != 0) {
@@ -143,22 +143,18 @@ static void on_raised(struct kedge_fab_ctl *ctl)
 
 void reader_raise(struct reader *reader, const struct reader_peer *peer)
 {
-    const struct kedge_fab_caps *caps = &reader->registration->pool->device.fab->caps;
+    const struct kedge_fab *fab = reader->registration->pool->device.fab;
+    const struct kedge_fab_caps *caps = &fab->caps;
     reader->state = READER_RAISING;
     reader->step = 0;
     reader->reads = caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
-    reader->rtr =
-        (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                             .path_mtu = peer->mtu,
-                             .dest_qp_num = peer->qpn,
-                             .rq_psn = peer->psn,
-                             .max_dest_rd_atomic = 1, /* nobody reads here */
-                             .min_rnr_timer = 12,
-                             .ah_attr = {.is_global = 1,
-                                         .port_num = caps->port_num,
-                                         .dlid = peer->lid,
-                                         .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    memcpy(reader->rtr.ah_attr.grh.dgid.raw, peer->gid, 16);
+    reader->rtr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                       .path_mtu = peer->mtu,
+                                       .dest_qp_num = peer->qpn,
+                                       .rq_psn = peer->psn,
+                                       .max_dest_rd_atomic = 1, /* nobody reads here */
+                                       .min_rnr_timer = 12,
+                                       .ah_attr = kedge_fab_address(fab, peer->gid, peer->lid)};
     modify(reader, &reader->rtr,
            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,

@@ -218,7 +218,6 @@ static void on_address(struct kedge_fab_ctl *ctl)
 static void address(struct registration *r, const struct reader_peer *peer)
 {
     struct pool *p = r->pool;
-    const struct kedge_fab_caps *caps = &p->device.fab->caps;
     if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
         complete(r);
         return;
@@ -228,11 +227,7 @@ static void address(struct registration *r, const struct reader_peer *peer)
         .done = on_address,
         .user = r,
         .ah = {.pd = p->device.system_pd,
-               .attr = {.is_global = 1,
-                        .port_num = caps->port_num,
-                        .dlid = peer->lid,
-                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
-    memcpy(r->resolve.ah.attr.grh.dgid.raw, peer->gid, 16);
+               .attr = kedge_fab_address(p->device.fab, peer->gid, peer->lid)}};
     r->resolving = true;
     p->fab_ops++;
     kedge_fab_submit(p->device.fab, &r->resolve);

@@ -91,7 +91,6 @@ static void on_resolved(struct kedge_fab_ctl *ctl)
 
 static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
 {
-    const struct kedge_fab_caps *caps = &c->res.fab->caps;
     struct address *a = free_address(c);
     if (a == NULL)
         return NULL;
@@ -99,12 +98,7 @@ static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16],
     memcpy(a->gid, gid, 16);
     a->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = c->res.system_pd,
-               .attr = {.is_global = 1,
-                        .port_num = caps->port_num,
-                        .dlid = lid,
-                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
-    memcpy(a->ctl.ah.attr.grh.dgid.raw, gid, 16);
+        .ah = {.pd = c->res.system_pd, .attr = kedge_fab_address(c->res.fab, gid, lid)}};
     connector_submit(c, &a->ctl, on_resolved, a);
     return a;
 }
@@ -238,8 +232,9 @@ static int step_attr(const struct kedge_connector *c, int step, struct ibv_qp_at
     static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
                                                IBV_QPS_RTS};
     static const int masks[] = {0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
-    *attr = (struct ibv_qp_attr){
-        .qp_state = states[step], .port_num = c->res.fab->caps.port_num, .qkey = c->ud.qkey};
+    *attr = kedge_fab_init_attr(c->res.fab);
+    attr->qp_state = states[step];
+    attr->qkey = c->ud.qkey;
     return IBV_QP_STATE | masks[step];
 }
 

@@ -76,9 +76,8 @@ static void on_init(struct kedge_fab_ctl *ctl)
 
 static void to_init(struct slot *s)
 {
-    const struct kedge_fab_caps *caps = &s->c->res.fab->caps;
     s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = s->qp}};
-    s->ctl.modify.attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = caps->port_num};
+    s->ctl.modify.attr = kedge_fab_init_attr(s->c->res.fab);
     if (!s->all->initiators)
         s->ctl.modify.attr.qp_access_flags =
             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -197,11 +196,7 @@ struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_
         .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic
                                                                       : CONNECT_RD_ATOMIC,
         .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
-        .ah_attr = {.is_global = 1,
-                    .port_num = caps->port_num,
-                    .dlid = h->lid,
-                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    memcpy(rtr.attr.ah_attr.grh.dgid.raw, h->from_gid, 16);
+        .ah_attr = kedge_fab_address(c->res.fab, h->from_gid, h->lid)};
     return rtr;
 }
 

@@ -106,20 +106,15 @@ int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq 
     return status;
 }
 
-static void address_self(const struct bed *b, struct ibv_ah_attr *attr)
+static struct ibv_ah_attr address_self(const struct bed *b)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
-    *attr = (struct ibv_ah_attr){.is_global = 1,
-                                 .port_num = caps->port_num,
-                                 .dlid = caps->lid,
-                                 .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}};
-    memcpy(attr->grh.dgid.raw, caps->gid, 16);
+    return kedge_fab_address(b->fab, b->fab->caps.gid, b->fab->caps.lid);
 }
 
 int bed_ah_new(struct bed *b, struct kedge_fab_ah **out)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH, .ah = {.pd = b->pd}};
-    address_self(b, &c.ah.attr);
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_AH,
+                              .ah = {.pd = b->pd, .attr = address_self(b)}};
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.ah.x;
@@ -175,6 +170,8 @@ int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp 
                        .mask = mask_of(qp->type, path[i]),
                        .attr = {.qp_state = path[i],
                                 .port_num = caps->port_num,
+                                .pkey_index = caps->service.pkey_index,
+                                .ah_attr = address_self(b),
                                 .qp_access_flags = BED_ALL_ACCESS,
                                 .qkey = BED_QKEY,
                                 .path_mtu = caps->mtu,
@@ -185,7 +182,6 @@ int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp 
                                 .timeout = hasty ? s->ack_timeout : PATIENT_TIMEOUT,
                                 .retry_cnt = hasty ? s->ack_retries : PATIENT_RETRIES,
                                 .rnr_retry = 7}}};
-        address_self(b, &c.modify.attr.ah_attr);
         uint64_t start = kedge_clock_ns();
         steps->now = path[i];
         int status = bed_call(b, &c);

@@ -28,10 +28,18 @@ int soft_pd_free(struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-int soft_ah_create(struct kedge_fab_ctl *ctl)
+bool soft_serves(const struct soft_fab *f, const struct ibv_ah_attr *a)
 {
-    if (!ctl->ah.attr.is_global)
-        return -EINVAL; /* Ethernet: the GID is the address */
+    const struct kedge_fab_service *s = &f->base.caps.service;
+    return a->is_global && /* Ethernet: the GID is the address */
+           a->sl == s->service_level && a->grh.traffic_class == s->traffic_class &&
+           a->grh.flow_label == s->flow_label;
+}
+
+int soft_ah_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+{
+    if (!soft_serves(f, &ctl->ah.attr))
+        return -EINVAL;
     struct soft_ah *ah = calloc(1, sizeof *ah);
     if (ah == NULL)
         return -ENOMEM;

@@ -262,6 +262,9 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     if (f == NULL)
         return kedge_err(err, -ENOMEM, "soft device: out of memory");
     f->base = (struct kedge_fab){.ops = &soft_ops, .caps = soft_caps};
+    f->base.caps.service = attr->service;
+    if (attr->service.mtu != 0 && attr->service.mtu < f->base.caps.mtu)
+        f->base.caps.mtu = attr->service.mtu;
     f->fd = f->dir_fd = f->ctl_efd = f->ctl_tfd = f->ctl_epfd = -1;
     f->submitted_tail = &f->submitted;
     pthread_mutex_init(&f->lock, NULL);

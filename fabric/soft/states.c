@@ -117,6 +117,8 @@ bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type 
 static bool values_are_sound(const struct soft_fab *f, const struct ibv_qp_attr *attr, int mask)
 {
     return (!(mask & IBV_QP_PORT) || attr->port_num == f->base.caps.port_num) &&
+           (!(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == f->base.caps.service.pkey_index) &&
+           (!(mask & IBV_QP_AV) || soft_serves(f, &attr->ah_attr)) &&
            (!(mask & IBV_QP_TIMEOUT) || attr->timeout <= 31) &&
            (!(mask & IBV_QP_RETRY_CNT) || attr->retry_cnt <= 7) &&
            (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&

@@ -46,18 +46,14 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 static int bring_up(struct verbs_fab *f, struct ibv_qp *dct, unsigned access)
 {
     const struct kedge_fab_caps *caps = &f->base.caps;
-    struct ibv_qp_attr init = {
-        .qp_state = IBV_QPS_INIT, .port_num = caps->port_num, .qp_access_flags = access};
-    /* The peer of the address is itself: it says from which GID and port it answers. */
-    struct ibv_qp_attr rtr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = caps->mtu,
-        .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
-        .ah_attr = {.is_global = 1,
-                    .dlid = caps->lid,
-                    .port_num = caps->port_num,
-                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    memcpy(rtr.ah_attr.grh.dgid.raw, caps->gid, 16);
+    struct ibv_qp_attr init = kedge_fab_init_attr(&f->base);
+    init.qp_access_flags = access;
+    /* The peer of the address is itself: it says from which GID and port it answers, and in which
+     * priority: READ responses go by what the target has, not by what their requests have. */
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = caps->mtu,
+                              .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
+                              .ah_attr = kedge_fab_address(&f->base, caps->gid, caps->lid)};
     int status = f->dc.calls.modify_qp(
         dct, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (status == 0)
@@ -87,6 +83,15 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
     (void)f->dc.calls.destroy_qp(made);
     errno = status;
     return NULL;
+}
+
+int verbs_dci_modify(struct verbs_fab *f, struct ibv_qp *dci, struct ibv_qp_attr *attr, int mask)
+{
+    if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && f->dc.dci_av) {
+        attr->ah_attr = kedge_fab_address(&f->base, f->base.caps.gid, f->base.caps.lid);
+        mask |= IBV_QP_AV;
+    }
+    return f->dc.calls.modify_qp(dci, attr, mask);
 }
 
 static void use_all(struct verbs_dct *d, bool use)

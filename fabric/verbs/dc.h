@@ -54,6 +54,7 @@ struct verbs_dc {
     struct verbs_calls calls;
     void *library;       /* of dlopen(), or NULL */
     uint8_t log_streams; /* of every DCI; 0: none */
+    bool dci_av; /* the kernel takes an address at a DCI's RTR, which says its service level */
 };
 
 /* dc_calls.c */
@@ -72,6 +73,9 @@ void verbs_dc_probe(struct verbs_fab *f);
 /* A DCI of at least attr's sizes, which become what it has; NULL and errno. Blocks. */
 struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd,
                               struct ibv_qp_init_attr *attr);
+/* A DCI's change of state, at RTR with the service level that it is to have, as UCX does it: 0 or
+ * an errno. Blocks. */
+int verbs_dci_modify(struct verbs_fab *f, struct ibv_qp *dci, struct ibv_qp_attr *attr, int mask);
 /* A DCT that can be sent to, with its number; NULL and errno. Blocks. */
 struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv_cq *cq,
                               struct ibv_srq *srq, uint64_t key, unsigned access);

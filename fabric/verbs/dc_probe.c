@@ -84,21 +84,36 @@ static int make_dci(struct verbs_fab *f, struct probe *p)
     }
 }
 
-/* As rdma-core's tests/mlx5_base.py and pyverbs' Mlx5QP move one: a DCI has no access flags, and no
- * address before a request names one. */
+/* With an address, whose service level is the DCI's own, as UCX does it; without, on kernels that
+ * refuse that, where there is no service level to be lost. */
+static int bring_dci_to_rtr(struct verbs_fab *f, struct probe *p)
+{
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = f->base.caps.mtu};
+    f->dc.dci_av = true;
+    int status = verbs_dci_modify(f, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
+    if (status != EINVAL || f->base.caps.service.service_level != 0)
+        return status;
+    f->dc.dci_av = false;
+    return verbs_dci_modify(f, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
+}
+
+/* As rdma-core's tests/mlx5_base.py and pyverbs' Mlx5QP move one: a DCI has no access flags. */
 static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 {
     const struct verbs_calls *c = &f->dc.calls;
-    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = f->base.caps.port_num};
-    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = f->base.caps.mtu};
+    struct ibv_qp_attr init = kedge_fab_init_attr(&f->base);
     struct ibv_qp_attr rts = {
         .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
     int status = c->modify_qp(p->dci, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
     if (status != 0)
         return refuse(f, "to move a DCI to INIT", status);
-    status = c->modify_qp(p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
+    status = bring_dci_to_rtr(f, p);
     if (status != 0)
-        return refuse(f, "to move a DCI to RTR", status);
+        return refuse(f,
+                      f->base.caps.service.service_level != 0
+                          ? "to move a DCI to RTR with a service level"
+                          : "to move a DCI to RTR",
+                      status);
     for (; p->max_rd_atomic > 0; p->max_rd_atomic /= 2) {
         rts.max_rd_atomic = (uint8_t)p->max_rd_atomic;
         status = c->modify_qp(p->dci, &rts,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing the device, and what it can do. */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "verbs/verbs.h"
+
+enum { MOST_PRIORITY = 7 };
 
 static uint32_t least(uint64_t a, uint64_t b)
 {
@@ -24,7 +27,8 @@ static uint32_t positive(int value)
 }
 
 static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
-                      const struct ibv_device_attr *d, uint32_t max_inline)
+                      const struct ibv_device_attr *d, uint32_t max_inline,
+                      const struct kedge_fab_service *service)
 {
     const struct ibv_port_attr *p = &c->port_attr;
     uint32_t sge_rd = positive(d->max_sge_rd);
@@ -45,13 +49,14 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .sgid_index = c->sgid_index,
         .port_num = c->port,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
-        .mtu = p->active_mtu,
+        .mtu = service->mtu != 0 && service->mtu < p->active_mtu ? service->mtu : p->active_mtu,
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
         .posts_in_time = true,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
         .timeout_stretch = 4,
         .slack_ns = 10 * KEDGE_NS_PER_MS,
+        .service = *service,
     };
     memcpy(caps->gid, c->gid, 16);
 }
@@ -136,12 +141,41 @@ static const struct kedge_fab_ops verbs_ops = {
     .get_event = verbs_get_event,
 };
 
-static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge_errbuf *err)
+/* What drivers would take and send into nowhere, or refuse for each queue pair without a word. */
+static int check_service(const struct verbs_choice *c, const struct kedge_fab_service *s,
+                         const char *name, struct kedge_errbuf *err)
+{
+    const bool ethernet = c->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+    __be16 pkey = 0;
+    if (ethernet && s->service_level > MOST_PRIORITY)
+        return kedge_err(err, -EINVAL,
+                         "%s: on Ethernet the service level is a priority, 0 to %d: lower "
+                         "service_level in [fabric]",
+                         name, MOST_PRIORITY);
+    if (s->pkey_index >= c->port_attr.pkey_tbl_len)
+        return kedge_err(err, -EINVAL,
+                         "%s: port %u has %u P_Keys, and none with index %u: set pkey_index in "
+                         "[fabric] to one of /sys/class/infiniband/%s/ports/%u/pkeys/",
+                         name, c->port, c->port_attr.pkey_tbl_len, s->pkey_index, name, c->port);
+    if (ibv_query_pkey(c->context, c->port, s->pkey_index, &pkey) == 0 && be16toh(pkey) == 0)
+        return kedge_err(err, -EINVAL,
+                         "%s: the P_Key with index %u of port %u is empty: have the subnet manager "
+                         "put this port into the partition, or set pkey_index in [fabric] to one "
+                         "of /sys/class/infiniband/%s/ports/%u/pkeys/ that is not 0x0000",
+                         name, s->pkey_index, c->port, name, c->port);
+    return 0;
+}
+
+static int start(struct verbs_fab *f, const struct verbs_choice *c,
+                 const struct kedge_fab_service *service, struct kedge_errbuf *err)
 {
     const char *name = ibv_get_device_name(c->context->device);
     struct ibv_device_attr device;
     uint32_t max_inline;
-    int status = -ibv_query_device(c->context, &device);
+    int status = check_service(c, service, name, err);
+    if (status != 0)
+        return status;
+    status = -ibv_query_device(c->context, &device);
     if (status != 0)
         return kedge_err(err, status, "%s does not say what it can do: %s", name,
                          strerror(-status));
@@ -152,7 +186,7 @@ static int start(struct verbs_fab *f, const struct verbs_choice *c, struct kedge
                          "program taken them all? see `rdma resource`)",
                          name, strerror(-status));
     f->rxe = device.vendor_id == VERBS_RXE_VENDOR;
-    read_caps(&f->base.caps, c, &device, max_inline);
+    read_caps(&f->base.caps, c, &device, max_inline, service);
     if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
         verbs_dc_probe(f);
     f->node = verbs_events_node(c->context);
@@ -182,7 +216,7 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
         status = verbs_select(attr, &choice, err);
     if (status == 0) {
         f->context = choice.context;
-        status = start(f, &choice, err);
+        status = start(f, &choice, &attr->service, err);
     }
     if (status != 0) {
         tear_down(f);

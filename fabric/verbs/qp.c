@@ -5,7 +5,7 @@
 
 #include "verbs/verbs.h"
 
-enum { MOST_TIMEOUT = 31 };
+enum { MOST_TIMEOUT = 31, FLOW_LABEL_MASK = 0xfffff };
 
 /* The page of a number's entry exists from now on. 0 or -ENOMEM. */
 static int make_qpn(struct verbs_fab *f, uint32_t qpn)
@@ -165,6 +165,27 @@ static void suit_rxe(struct ibv_qp_attr *attr, int mask)
         attr->timeout += 2;
 }
 
+/* Drivers send all connections without a flow label from one UDP port, or from ports of their own
+ * choice. One for each connection, of both ends' numbers, has the network spread them over equal
+ * paths, and those of one connection over one (as librdmacm and rdma_calc_flow_label() do). */
+static void choose_flow_label(struct ibv_ah_attr *address, uint32_t own, uint32_t peer)
+{
+    uint64_t label = (uint64_t)own * peer;
+    label ^= label >> 20;
+    label ^= label >> 40;
+    if (address->grh.flow_label == 0)
+        address->grh.flow_label = (uint32_t)label & FLOW_LABEL_MASK;
+}
+
+static int change(struct verbs_fab *f, struct verbs_qp *q, struct ibv_qp_attr *attr, int mask)
+{
+    if (q->base.type == KEDGE_FAB_QP_DCI)
+        return -verbs_dci_modify(f, q->qp, attr, mask);
+    if ((mask & IBV_QP_AV) && f->base.caps.is_ethernet)
+        choose_flow_label(&attr->ah_attr, q->base.qpn, attr->dest_qp_num);
+    return -f->dc.calls.modify_qp(q->qp, attr, mask);
+}
+
 int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_qp *q = (struct verbs_qp *)ctl->modify.x;
@@ -173,7 +194,7 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return -EINVAL;
     if (f->rxe)
         suit_rxe(&attr, ctl->modify.mask);
-    int status = -f->dc.calls.modify_qp(q->qp, &attr, ctl->modify.mask);
+    int status = change(f, q, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {

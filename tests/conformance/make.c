@@ -71,12 +71,7 @@ struct kedge_fab_ah *make_ah(struct kedge_fab_pd *pd, const uint8_t gid[16])
 {
     struct kedge_fab_ctl ctl = {
         .kind = KEDGE_FAB_CREATE_AH,
-        .ah = {.pd = pd,
-               .attr = {.is_global = 1,
-                        .port_num = pd->fab->caps.port_num,
-                        .dlid = pd->fab->caps.lid,
-                        .grh = {.hop_limit = 64, .sgid_index = pd->fab->caps.sgid_index}}}};
-    memcpy(ctl.ah.attr.grh.dgid.raw, gid, 16);
+        .ah = {.pd = pd, .attr = kedge_fab_address(pd->fab, gid, pd->fab->caps.lid)}};
     MUST(pd->fab, &ctl);
     ck_assert_mem_eq(ctl.ah.x->dgid, gid, 16);
     return ctl.ah.x;
@@ -146,10 +141,9 @@ FREE(free_dct, kedge_fab_dct, KEDGE_FAB_DESTROY_DCT, dct)
 
 int attr_init(const struct kedge_fab_qp *qp, unsigned access, struct ibv_qp_attr *attr)
 {
-    *attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
-                                 .port_num = qp->pd->fab->caps.port_num,
-                                 .qp_access_flags = access,
-                                 .qkey = 0x1234};
+    *attr = kedge_fab_init_attr(qp->pd->fab);
+    attr->qp_access_flags = access;
+    attr->qkey = 0x1234;
     int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     if (qp->type == KEDGE_FAB_QP_RC)
         mask |= IBV_QP_ACCESS_FLAGS;
@@ -157,6 +151,8 @@ int attr_init(const struct kedge_fab_qp *qp, unsigned access, struct ibv_qp_attr
         mask |= IBV_QP_QKEY;
     return mask;
 }
+
+static const uint8_t nobody[16];
 
 int attr_rtr(const struct kedge_fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
              const struct rc_options *options, struct ibv_qp_attr *attr)
@@ -169,12 +165,7 @@ int attr_rtr(const struct kedge_fab_qp *qp, const uint8_t gid[16], uint32_t qpn,
         .dest_qp_num = qpn,
         .max_dest_rd_atomic = caps->max_rd_atomic < 16 ? (uint8_t)caps->max_rd_atomic : 16,
         .min_rnr_timer = timer,
-        .ah_attr = {.is_global = 1,
-                    .port_num = caps->port_num,
-                    .dlid = caps->lid,
-                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    if (gid != NULL)
-        memcpy(attr->ah_attr.grh.dgid.raw, gid, 16);
+        .ah_attr = kedge_fab_address(qp->pd->fab, gid != NULL ? gid : nobody, caps->lid)};
     switch (qp->type) {
     case KEDGE_FAB_QP_RC:
         return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

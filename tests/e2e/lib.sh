@@ -15,6 +15,9 @@ for tool in jq curl; do
     command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
 done
 source "$(dirname "${BASH_SOURCE[0]}")/../../ops/cluster.sh"
+# Whatever sends or receives bears these: soft takes no address and no queue pair that does not.
+service=("service_level = 3" "traffic_class = 104")
+[[ $provider != soft ]] || service+=("flow_label = 74565" "pkey_index = 2")
 worker_pids=()
 end_workers() {
     local pid

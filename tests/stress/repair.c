@@ -113,15 +113,10 @@ static void deregister(struct end *e)
 
 static void resolve(struct end *e, const struct end *to)
 {
-    const struct kedge_fab_caps *caps = &e->fab->caps;
     struct kedge_fab_ctl c = {
         .kind = KEDGE_FAB_CREATE_AH,
         .ah = {.pd = e->pd,
-               .attr = {.is_global = 1,
-                        .port_num = caps->port_num,
-                        .dlid = to->fab->caps.lid,
-                        .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}}};
-    memcpy(c.ah.attr.grh.dgid.raw, to->fab->caps.gid, 16);
+               .attr = kedge_fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)}};
     call(e, &c, "an address handle");
     struct kedge_fab_ctl d = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = c.ah.x}};
     call(e, &d, "destroying an address handle");
@@ -138,24 +133,18 @@ static void move(struct end *e, struct ibv_qp_attr attr, int mask, const char *w
 static void repair(struct end *e, const struct end *to, uint32_t psn)
 {
     const struct kedge_fab_caps *caps = &e->fab->caps;
-    struct ibv_qp_attr rtr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = caps->mtu,
-        .dest_qp_num = to->qp->qpn,
-        .rq_psn = psn,
-        .max_dest_rd_atomic = 4,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1,
-                    .port_num = caps->port_num,
-                    .dlid = to->fab->caps.lid,
-                    .grh = {.hop_limit = 64, .sgid_index = caps->sgid_index}}};
-    memcpy(rtr.ah_attr.grh.dgid.raw, to->fab->caps.gid, 16);
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .path_mtu = caps->mtu,
+                              .dest_qp_num = to->qp->qpn,
+                              .rq_psn = psn,
+                              .max_dest_rd_atomic = 4,
+                              .min_rnr_timer = 12,
+                              .ah_attr =
+                                  kedge_fab_address(e->fab, to->fab->caps.gid, to->fab->caps.lid)};
+    struct ibv_qp_attr init = kedge_fab_init_attr(e->fab);
+    init.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     move(e, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0, "to RESET");
-    move(e,
-         (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
-                              .port_num = caps->port_num,
-                              .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE},
-         IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "to INIT");
+    move(e, init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "to INIT");
     move(e, rtr,
          IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
              IBV_QP_MIN_RNR_TIMER,

@@ -33,6 +33,21 @@ enum kedge_fab_transport {
     KEDGE_FAB_DC = 1 << 2, /* DCIs and DC targets */
 };
 
+/* How the fabric is to treat what we send: part of every address of ours, and of every queue pair
+ * and DC target. The same on all nodes that reach each other, but for the flow label. */
+struct kedge_fab_service {
+    uint8_t service_level; /* 0..15; on Ethernet the priority, 0..7 */
+    uint8_t traffic_class; /* 0..255; of RoCE v2 the DSCP << 2, and the two bits of ECN */
+    uint32_t flow_label;   /* 20 bits. RoCE v2: the UDP source port follows from it
+                            * (kedge_fab_flow_label). 0: chosen for each connection and handle, so
+                            * that equal paths through the network share the load */
+    uint16_t pkey_index;   /* of the port's table: the partition, on InfiniBand */
+    enum ibv_mtu mtu;      /* the most, where the port has more; 0: what the port has */
+};
+
+/* The flow label from which drivers make that UDP source port, 49152..65535, on RoCE v2. */
+uint32_t kedge_fab_flow_label(uint16_t udp_source_port);
+
 /* What the open device can do. Fixed while it is open. */
 struct kedge_fab_caps {
     uint32_t transports; /* of enum kedge_fab_transport */
@@ -59,8 +74,9 @@ struct kedge_fab_caps {
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
-    char dc_why[128];  /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
-                        * the provider has no such notion */
+    struct kedge_fab_service service; /* as it was opened with */
+    char dc_why[128]; /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
+                       * the provider has no such notion */
 };
 
 /* An open device: one endpoint (port and GID). Base of every provider's own struct. */
@@ -161,6 +177,7 @@ struct kedge_fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */
     uint8_t gid[16];    /* soft: the GID to take; verbs: which of the port's; zero: choose */
+    struct kedge_fab_service service;
 };
 
 struct kedge_fab_provider {
@@ -178,6 +195,13 @@ extern const struct kedge_fab_provider kedge_fab_verbs;
 /* Closes; every object must have been freed before (-EBUSY otherwise, and nothing happens). Pending
  * control operations complete with -ECANCELED first. */
 int kedge_fab_close(struct kedge_fab *fab);
+
+/* Where to, as an address handle or a connected queue pair says it: the port and GID that we send
+ * from, and the service, are the open device's. lid: the peer's, 0 on Ethernet. */
+struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
+                                     uint16_t lid);
+/* What every queue pair is given in INIT: state, port and P_Key index; add what its type needs. */
+struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab);
 
 /* ---- control operations
  * -------------------------------------------------------------------------- */
@@ -258,8 +282,9 @@ struct kedge_fab_ctl {
         } qp; /* a new queue pair is in RESET */
         struct {
             struct kedge_fab_qp *x;
-            struct ibv_qp_attr attr; /* ah_attr.grh.dgid names the peer, and on InfiniBand (not
-                                      * is_ethernet) dlid, never 0; masks as for verbs */
+            struct ibv_qp_attr attr; /* ah_attr of kedge_fab_address(): on InfiniBand (not
+                                      * is_ethernet) with a dlid that is never 0; INIT of
+                                      * kedge_fab_init_attr(); masks as for verbs */
             int mask;                /* of enum ibv_qp_attr_mask; -EINVAL where verbs refuses it */
         } modify;                    /* to RESET: drops what is queued, without completions */
         struct {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "fabric/service.h"
 
 #define KEDGE_METAD_TEXT 256 /* bytes of a text setting, with the NUL */
 
@@ -27,6 +28,7 @@ struct kedge_metad_config {
     char device[KEDGE_METAD_TEXT];
     uint64_t port;   /* 0: the first that is up */
     uint8_t gid[16]; /* zero: the provider chooses */
+    struct kedge_fab_service service;
 };
 
 /* The defaults, then what the file says (path NULL: no file). -errno and a sentence that names the

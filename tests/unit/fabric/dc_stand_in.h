@@ -11,13 +11,15 @@
  *   states      pyverbs/providers/mlx5/mlx5dv.pyx: Mlx5QP._get_comp_mask: the masks, exactly;
  *               tests/mlx5_base.py: create_qp_attr (the address of a DCT is its own),
  *               Mlx5DcStreamsRes.reset_qp (repair: RESET, and up again)
- *   number      providers/mlx5/verbs.c: modify_dct (a DCT has one from RTR on)
- *   posting     tests/utils.py: post_send_ex (start, builder, DC address, data, complete);
- *               man ibv_wr_post(3): wr_id and wr_flags before the builder, a refusal aborts all;
- *               man mlx5dv_wr_post(3): the DC address of every request; streams
- *   overflow    providers/mlx5/qp.c: _common_wqe_init_op (the error comes from complete)
- *   errors      tests/test_mlx5_dc.py: test_dc_stream_qp_recovery; man
- * mlx5dv_dci_stream_id_reset(3): 2^log_num_errored streams in error, and the DCI is */
+ *   address     UCX's uct_dc_mlx5_iface_dci_connect (a DCI has one at RTR, for its service level);
+ * the kernel's modify_dci_qp_is_ok and rdma_check_ah_attr (optional; refused by old kernels; of a
+ * port that there is, and global on RoCE) number      providers/mlx5/verbs.c: modify_dct (a DCT has
+ * one from RTR on) posting     tests/utils.py: post_send_ex (start, builder, DC address, data,
+ * complete); man ibv_wr_post(3): wr_id and wr_flags before the builder, a refusal aborts all; man
+ * mlx5dv_wr_post(3): the DC address of every request; streams overflow    providers/mlx5/qp.c:
+ * _common_wqe_init_op (the error comes from complete) errors      tests/test_mlx5_dc.py:
+ * test_dc_stream_qp_recovery; man mlx5dv_dci_stream_id_reset(3): 2^log_num_errored streams in
+ * error, and the DCI is */
 #ifndef TESTS_UNIT_FABRIC_DC_STAND_IN_H
 #define TESTS_UNIT_FABRIC_DC_STAND_IN_H
 
@@ -54,6 +56,7 @@ static struct fake_device {
     bool mlx5;
     uint8_t log_streams;
     uint32_t max_inline, max_rd_atomic;
+    bool old_kernel;     /* which takes no address of a DCI */
     const char *refused; /* the call that fails: a beginning of its line */
     int refused_errno;
     int live; /* objects */
@@ -477,7 +480,7 @@ static int mask_of(const struct fake_qp *q, enum ibv_qp_state to)
     return -1;
 }
 
-static bool say_move(const struct fake_qp *q, const struct ibv_qp_attr *a)
+static bool say_move(const struct fake_qp *q, const struct ibv_qp_attr *a, int mask)
 {
     const char *name = q->dc == MLX5DV_DCTYPE_DCT ? "dct" : "dci";
     const struct ibv_ah_attr *ah = &a->ah_attr;
@@ -486,12 +489,16 @@ static bool say_move(const struct fake_qp *q, const struct ibv_qp_attr *a)
         return say("%s INIT port=%u pkey=%u access=%x", name, a->port_num, a->pkey_index,
                    a->qp_access_flags);
     case IBV_QPS_RTR:
-        if (q->dc == MLX5DV_DCTYPE_DCI)
+        if (q->dc == MLX5DV_DCTYPE_DCI && !(mask & IBV_QP_AV))
             return say("dci RTR mtu=%d", a->path_mtu);
-        return say(
-            "dct RTR mtu=%d rnr=%u global=%u port=%u dlid=%u sgid=%u hops=%u dgid=%02x..%02x",
-            a->path_mtu, a->min_rnr_timer, ah->is_global, ah->port_num, ah->dlid,
-            ah->grh.sgid_index, ah->grh.hop_limit, ah->grh.dgid.raw[0], ah->grh.dgid.raw[15]);
+        if (q->dc == MLX5DV_DCTYPE_DCI)
+            return say("dci RTR mtu=%d sl=%u tclass=%u label=%u", a->path_mtu, ah->sl,
+                       ah->grh.traffic_class, ah->grh.flow_label);
+        return say("dct RTR mtu=%d rnr=%u global=%u port=%u dlid=%u sgid=%u hops=%u dgid=%02x..%02x"
+                   " sl=%u tclass=%u label=%u",
+                   a->path_mtu, a->min_rnr_timer, ah->is_global, ah->port_num, ah->dlid,
+                   ah->grh.sgid_index, ah->grh.hop_limit, ah->grh.dgid.raw[0], ah->grh.dgid.raw[15],
+                   ah->sl, ah->grh.traffic_class, ah->grh.flow_label);
     case IBV_QPS_RTS:
         return say("%s RTS timeout=%u retry=%u rnr=%u reads=%u", name, a->timeout, a->retry_cnt,
                    a->rnr_retry, a->max_rd_atomic);
@@ -510,9 +517,16 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         qp->state = attr->qp_state;
         return 0;
     }
-    if (say_move(q, attr))
+    if (say_move(q, attr, mask))
         return fake.refused_errno;
     int expected = mask_of(q, attr->qp_state);
+    if (q->dc == MLX5DV_DCTYPE_DCI && attr->qp_state == IBV_QPS_RTR && (mask & IBV_QP_AV)) {
+        if (fake.old_kernel)
+            return EINVAL;
+        if (!attr->ah_attr.is_global || attr->ah_attr.port_num == 0)
+            return wrong("an address of no port, or not a global one");
+        mask &= ~IBV_QP_AV;
+    }
     if (expected < 0 || mask != (expected | IBV_QP_STATE))
         return wrong("a move that there is not, or not with these attributes");
     if (attr->qp_state == IBV_QPS_RTS && attr->max_rd_atomic > fake.max_rd_atomic)

@@ -8,10 +8,11 @@
 #define OPS "ops=7f"
 #define DCI_UP                                                                                     \
     "dci INIT port=2 pkey=0 access=0\n"                                                            \
-    "dci RTR mtu=5\n"
+    "dci RTR mtu=5 sl=0 tclass=0 label=0\n"
 #define DCT_UP(access)                                                                             \
     "dct INIT port=2 pkey=0 access=" access "\n"                                                   \
-    "dct RTR mtu=5 rnr=12 global=1 port=2 dlid=0 sgid=3 hops=64 dgid=fd..17\n"
+    "dct RTR mtu=5 rnr=12 global=1 port=2 dlid=0 sgid=3 hops=64 dgid=fd..17 "                      \
+    "sl=0 tclass=0 label=0\n"
 
 /* ---- the probe ---- */
 
@@ -74,6 +75,92 @@ START_TEST(fewer_outstanding_reads_than_rc_has_are_found_out)
                                              "dci RTS timeout=14 retry=7 rnr=7 reads=4\ncreate"));
     ck_assert_uint_eq(b.f->base.caps.max_rd_atomic, 4);
     dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(the_service_is_in_every_address_and_queue_pair_and_in_the_target)
+{
+    struct dc_bed b;
+    struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC, .qpn = 0x1234},
+                         .qp = &rc.ex.qp_base};
+    const uint8_t gid[16] = {0xfd, [15] = 1};
+    dc_bed_open(&b);
+    b.f->base.caps.service = (struct kedge_fab_service){
+        .service_level = 3, .traffic_class = 104, .flow_label = 77, .pkey_index = 2};
+    verbs_dc_probe(b.f);
+    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dci INIT port=2 pkey=2 access=0\n"
+                                             "dci RTR mtu=5 sl=3 tclass=104 label=77\n"));
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dct INIT port=2 pkey=2 access=4\n"));
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dgid=fd..17 sl=3 tclass=104 label=77\n"));
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .dest_qp_num = 0x4321,
+                              .ah_attr = kedge_fab_address(&b.f->base, gid, 0)};
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+    ck_assert_uint_eq(fake.last.ah_attr.sl, 3);
+    ck_assert_uint_eq(fake.last.ah_attr.grh.traffic_class, 104);
+    ck_assert_uint_eq(fake.last.ah_attr.grh.flow_label, 77);
+    ck_assert_int_eq(fake.wrong, 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(connections_without_a_flow_label_get_one_each_on_ethernet_alone)
+{
+    struct dc_bed b;
+    struct fake_qp rc = {.ex.qp_base.state = IBV_QPS_INIT};
+    struct verbs_qp q = {.base = {.pd = &b.vpd.base, .type = KEDGE_FAB_QP_RC, .qpn = 0x1234},
+                         .qp = &rc.ex.qp_base};
+    const uint8_t gid[16] = {0xfd, [15] = 1};
+    dc_bed_open(&b);
+    struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+                              .dest_qp_num = 0x4321,
+                              .ah_attr = kedge_fab_address(&b.f->base, gid, 9)};
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+    uint32_t first = fake.last.ah_attr.grh.flow_label;
+    ck_assert(first != 0 && first <= 0xfffff);
+    rtr.dest_qp_num++;
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+    ck_assert_uint_ne(fake.last.ah_attr.grh.flow_label, first);
+    b.f->base.caps.is_ethernet = false;
+    ck_assert_int_eq(dc_bed_move(&b, &q.base, rtr, IBV_QP_AV | IBV_QP_DEST_QPN), 0);
+    ck_assert_uint_eq(fake.last.ah_attr.grh.flow_label, 0);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_then)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    fake.old_kernel = true;
+    verbs_dc_probe(b.f);
+    ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dci RTR mtu=5\n"));
+    struct kedge_fab_qp *qp = dc_bed_dci(&b, 4);
+    dc_bed_bring_up(&b, qp);
+    dc_bed_free_dci(&b, qp);
+    dc_bed_close(&b);
+    dc_bed_open(&b);
+    fake.old_kernel = true;
+    b.f->base.caps.service.service_level = 3;
+    verbs_dc_probe(b.f);
+    ck_assert(!(b.f->base.caps.transports & KEDGE_FAB_DC));
+    ck_assert_str_eq(b.f->base.caps.dc_why, "the device refuses to move a DCI to RTR with a "
+                                            "service level: Invalid argument");
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(a_flow_label_leads_to_the_udp_port_that_was_asked_for)
+{
+    for (uint32_t port = 0xc000; port <= 0xffff; port++) {
+        uint32_t label = kedge_fab_flow_label((uint16_t)port);
+        ck_assert(label != 0 && label <= 0xfffff);
+        /* As rdma-core's and the kernel's rdma_flow_label_to_udp_sport() make it. */
+        ck_assert_uint_eq(0xc000 | ((label & 0x3fff) ^ (label >> 14)), port);
+    }
 }
 END_TEST
 
@@ -367,6 +454,10 @@ END_TEST
     T(streams_are_used_where_they_are_offered_and_one_error_still_breaks_the_dci)                  \
     T(streams_that_are_offered_but_refused_are_done_without)                                       \
     T(fewer_outstanding_reads_than_rc_has_are_found_out)                                           \
+    T(the_service_is_in_every_address_and_queue_pair_and_in_the_target)                            \
+    T(connections_without_a_flow_label_get_one_each_on_ethernet_alone)                             \
+    T(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_then)                     \
+    T(a_flow_label_leads_to_the_udp_port_that_was_asked_for)                                       \
     T(a_device_that_is_no_mlx5_has_no_dc_and_says_so)                                              \
     T(whatever_step_is_refused_there_is_no_dc_and_the_step_is_named)                               \
     T(without_dc_neither_a_dci_nor_a_dct_is_made)                                                  \

@@ -273,7 +273,7 @@ START_TEST(an_error_breaks_the_dci_and_a_repair_empties_it)
         dc_bed_bring_up(&x.b, x.qp);
         expect_trace("dci RESET\n"
                      "dci INIT port=2 pkey=0 access=0\n"
-                     "dci RTR mtu=5\n"
+                     "dci RTR mtu=5 sl=0 tclass=0 label=0\n"
                      "dci RTS timeout=14 retry=7 rnr=7 reads=8\n");
         ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_RTS);
     }

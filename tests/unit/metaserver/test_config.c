@@ -30,12 +30,13 @@ START_TEST(settings_have_defaults_and_are_read)
     ck_assert_uint_eq(c.node_lease_ns, 10000000000ull);
     ck_assert_int_eq(
         configure("# a comment\n[metaserver]\nlisten = [::1]:0\nnode_lease=250ms ; short\n"
-                  "\n[fabric]\ngid = fd00::7\n",
+                  "\n[fabric]\ngid = fd00::7\ntraffic_class = 104\n",
                   &c, &err),
         0);
     ck_assert_str_eq(c.listen, "[::1]:0");
     ck_assert_uint_eq(c.node_lease_ns, 250000000);
     ck_assert_uint_eq(c.gid[15], 7);
+    ck_assert_uint_eq(c.service.traffic_class, 104);
 }
 END_TEST
 
@@ -55,6 +56,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
         {"[metaserver]\n\n\nlog_level = loud\n",
          ":4: log_level must be error, warn, info or debug"},
         {"[metaserver]\nlisten=a\nlisten=b\n", ":3: listen is set a second time"},
+        {"[fabric]\nservice_level = 16\n", ":2: service_level must be a number from 0 to 15"},
         {"[fabric]\ngid = x\n", ":2: gid must be an IPv6 address"},
         {"[metaserver]\nrubbish\n", ":2: "},
         {"[metaserver\n", ":1: "},

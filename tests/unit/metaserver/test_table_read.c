@@ -105,8 +105,7 @@ static void open_agent(struct agent *a, const char *device, const uint8_t metase
                                                         .recv_cq = a->cq,
                                                         .cap = {.send_wr = 4, .send_sge = 1}}})
                  .qp.x;
-    modify(a, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = a->fab->caps.port_num},
-           IBV_QP_PKEY_INDEX | IBV_QP_PORT);
+    modify(a, kedge_fab_init_attr(a->fab), IBV_QP_PKEY_INDEX | IBV_QP_PORT);
     modify(a, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = a->fab->caps.mtu},
            IBV_QP_PATH_MTU);
     modify(a,
@@ -114,8 +113,7 @@ static void open_agent(struct agent *a, const char *device, const uint8_t metase
                .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 1, .max_rd_atomic = 1},
            IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                IBV_QP_MAX_QP_RD_ATOMIC);
-    struct ibv_ah_attr ah = {.is_global = 1, .port_num = a->fab->caps.port_num};
-    memcpy(ah.grh.dgid.raw, metaserver_gid, 16);
+    struct ibv_ah_attr ah = kedge_fab_address(a->fab, metaserver_gid, 0);
     a->ah = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_AH,
                                                 .ah = {.pd = a->pd, .attr = ah}})
                 .ah.x;

@@ -46,6 +46,9 @@ static struct kedge_fab *open_device(const char *directory, uint8_t number)
     const struct kedge_fab_provider *provider =
         kedge_fab_provider_find(rxe != NULL ? "verbs" : "soft", &err);
     device_gid(attr.gid, number);
+    if (rxe == NULL) /* soft takes no address and no queue pair without it */
+        attr.service = (struct kedge_fab_service){
+            .service_level = 3, .traffic_class = 104, .flow_label = 0x12345, .pkey_index = 2};
     ck_assert_msg(provider != NULL && provider->open(&attr, &fab, &err) == 0, "%s", err.text);
     return fab;
 }
@@ -171,8 +174,7 @@ static void make_qp(struct reader *a)
                                                        .cap = {.send_wr = 4, .send_sge = 1}}})
                 .qp.x;
     a->psn = a->qp->qpn & 0xffff;
-    modify(a, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = a->fab->caps.port_num},
-           IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    modify(a, kedge_fab_init_attr(a->fab), IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 void reader_open(struct reader *a, const struct world *w, uint8_t number)
@@ -232,19 +234,17 @@ void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, s
 
 void reader_connect(struct reader *a, const struct reply *reply)
 {
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .min_rnr_timer = 12,
-        .ah_attr = {.is_global = 1,
-                    .port_num = a->fab->caps.port_num,
-                    .grh = {.sgid_index = a->fab->caps.sgid_index, .hop_limit = 64}}};
+    uint8_t gid[16];
+    device_gid(gid, METASERVER);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+                               .path_mtu = IBV_MTU_1024,
+                               .min_rnr_timer = 12,
+                               .ah_attr = kedge_fab_address(a->fab, gid, 0)};
     const char *rc = strstr(reply->body, "\"rc\":{");
     ck_assert_msg(rc != NULL, "%s", reply->body);
     ck_assert_int_eq(sscanf(rc, "\"rc\":{\"qpn\":%u,\"psn\":%u}", &attr.dest_qp_num, &attr.rq_psn),
                      2);
     ck_assert_uint_le(attr.rq_psn, 0xffffff);
-    device_gid(attr.ah_attr.grh.dgid.raw, METASERVER);
     modify(a, attr,
            IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);

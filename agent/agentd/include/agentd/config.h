@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "fabric/service.h"
 
 #define AGENTD_ANY_CPU UINT64_MAX
 
@@ -79,8 +80,9 @@ struct agentd_config {
     char log_level[AGENTD_TEXT];
     /* [fabric] */
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];
-    uint64_t port;               /* 0: the first that is up */
-    uint8_t gid[16];             /* zero: the provider chooses */
+    uint64_t port;   /* 0: the first that is up */
+    uint8_t gid[16]; /* zero: the provider chooses */
+    struct kedge_fab_service service;
     char transport[AGENTD_TEXT]; /* auto, dc or rc */
     char fault[AGENTD_TEXT];     /* a kedge_fault_plan's text; empty: none */
     uint64_t ack_timeout;        /* as verbs count it */

@@ -71,6 +71,36 @@ START_TEST(a_wrong_value_says_what_it_must_be)
 }
 END_TEST
 
+START_TEST(the_service_of_the_device_is_read_and_bounded)
+{
+    ck_assert_int_eq(configure("[agent]\nnode = n\n"), 0);
+    ck_assert(config.service.service_level == 0 && config.service.traffic_class == 0 &&
+              config.service.flow_label == 0 && config.service.pkey_index == 0 &&
+              config.service.mtu == 0);
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[fabric]\nservice_level = 3\n"
+                               "traffic_class = 106\nflow_label = 1048575\npkey_index = 127\n"
+                               "mtu = 1024\nudp_source_port = auto\n"),
+                     0);
+    ck_assert_uint_eq(config.service.service_level, 3);
+    ck_assert_uint_eq(config.service.traffic_class, 106);
+    ck_assert_uint_eq(config.service.flow_label, 0xfffff);
+    ck_assert_uint_eq(config.service.pkey_index, 127);
+    ck_assert_int_eq(config.service.mtu, IBV_MTU_1024);
+    ck_assert_int_eq(configure("[agent]\nnode = n\n[fabric]\nudp_source_port = 50000\n"), 0);
+    ck_assert_uint_eq(config.service.flow_label, 50000 - 0xc000);
+    refused("[fabric]\nservice_level = 16\n", "service_level must be a number from 0 to 15");
+    refused("[fabric]\ntraffic_class = 256\n", "traffic_class must be a number from 0 to 255");
+    refused("[fabric]\nflow_label = 1048576\n", "must be auto or a number from 1 to 1048575");
+    refused("[fabric]\nflow_label = 0\n", "must be auto or a number from 1 to 1048575");
+    refused("[fabric]\nudp_source_port = 4791\n", "must be auto or a number from 49152 to 65535");
+    refused("[fabric]\npkey_index = 0x1\n", "pkey_index must be a number from 0 to 65535");
+    refused("[fabric]\nmtu = 1500\n", ":2: mtu must be auto, 256, 512, 1024, 2048 or 4096");
+    refused("[fabric]\nflow_label = 5\nudp_source_port = 50000\n",
+            ":3: udp_source_port must not be set beside the other of flow_label and "
+            "udp_source_port");
+}
+END_TEST
+
 START_TEST(a_key_that_is_set_twice_is_refused)
 {
     refused("[pool]\ndcis = 4\ndcis = 5\n", ":3: dcis is set a second time");
@@ -267,6 +297,7 @@ END_TEST
     T(an_empty_file_means_the_defaults)                                                            \
     T(an_unknown_key_is_named_with_its_line)                                                       \
     T(a_wrong_value_says_what_it_must_be)                                                          \
+    T(the_service_of_the_device_is_read_and_bounded)                                               \
     T(a_key_that_is_set_twice_is_refused)                                                          \
     T(what_is_no_setting_at_all_is_refused)                                                        \
     T(settings_that_contradict_each_other_are_refused)                                             \

@@ -36,7 +36,12 @@ static struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
 
 static void open_fab(struct world *w, struct node *n, uint8_t last)
 {
-    struct kedge_fab_open_attr attr = {.device = w->dir, .gid = {0xfd, [15] = last}};
+    /* soft takes no address and no queue pair without it. */
+    struct kedge_fab_open_attr attr = {
+        .device = w->dir,
+        .gid = {0xfd, [15] = last},
+        .service = {
+            .service_level = 3, .traffic_class = 104, .flow_label = 0x12345, .pkey_index = 2}};
     struct kedge_fault_plan plan = {.seed = last, .loss_ppm = w->loss_ppm};
     struct kedge_errbuf err = {""};
     struct kedge_fab *soft = NULL;

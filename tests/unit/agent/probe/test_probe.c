@@ -41,7 +41,11 @@ static struct probe_settings usual(void)
     return (struct probe_settings){.source = "a test",
                                    .wrong = "",
                                    .provider = "soft",
-                                   .attr = {.device = dir},
+                                   .attr = {.device = dir, /* soft takes nothing without: */
+                                            .service = {.service_level = 3,
+                                                        .traffic_class = 104,
+                                                        .flow_label = 0x12345,
+                                                        .pkey_index = 2}},
                                    .mr_lease_ns = 100000000,
                                    .ack_timeout = 8,
                                    .ack_retries = 7,

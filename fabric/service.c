@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fabric/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/text.h"
+
+enum {
+    MOST_LEVEL = 15,
+    MOST_CLASS = 255,
+    MOST_LABEL = 0xfffff,
+    LEAST_PORT = 0xc000,
+    MOST_PORT = 0xffff,
+    MOST_PKEY = 0xffff,
+};
+
+static int set_mtu(struct kedge_fab_service *s, const char *value, struct kedge_errbuf *must)
+{
+    if (strcmp(value, "auto") == 0)
+        return 0;
+    for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; mtu++) {
+        char text[8];
+        snprintf(text, sizeof text, "%d", 128 << mtu);
+        if (strcmp(value, text) == 0) {
+            s->mtu = (enum ibv_mtu)mtu;
+            return 0;
+        }
+    }
+    return kedge_err(must, -EINVAL, "must be auto, 256, 512, 1024, 2048 or 4096");
+}
+
+/* A number within its bounds; 0 is `auto` where 0 is not one of them. */
+static int read_number(const char *value, uint64_t min, uint64_t max, uint64_t *out,
+                       struct kedge_errbuf *must)
+{
+    *out = 0;
+    if ((min > 0 && strcmp(value, "auto") == 0) || kedge_parse_u64(value, min, max, out) == 0)
+        return 0;
+    return kedge_err(must, -EINVAL, "must be %sa number from %llu to %llu",
+                     min > 0 ? "auto or " : "", (unsigned long long)min, (unsigned long long)max);
+}
+
+/* Both say where packets go among equal paths, and there is one field for it. */
+static int set_label(struct kedge_fab_service *s, uint32_t label, struct kedge_errbuf *must)
+{
+    if (label != 0 && s->flow_label != 0)
+        return kedge_err(must, -EINVAL,
+                         "must not be set beside the other of flow_label and udp_source_port: they "
+                         "say the same");
+    s->flow_label |= label;
+    return 0;
+}
+
+int kedge_fab_service_set(struct kedge_fab_service *s, const char *key, const char *value,
+                          struct kedge_errbuf *must)
+{
+    uint64_t n = 0;
+    int status = 0;
+    if (strcmp(key, "service_level") == 0) {
+        status = read_number(value, 0, MOST_LEVEL, &n, must);
+        s->service_level = (uint8_t)n;
+    } else if (strcmp(key, "traffic_class") == 0) {
+        status = read_number(value, 0, MOST_CLASS, &n, must);
+        s->traffic_class = (uint8_t)n;
+    } else if (strcmp(key, "flow_label") == 0) {
+        status = read_number(value, 1, MOST_LABEL, &n, must);
+        status = status == 0 ? set_label(s, (uint32_t)n, must) : status;
+    } else if (strcmp(key, "udp_source_port") == 0) {
+        status = read_number(value, LEAST_PORT, MOST_PORT, &n, must);
+        if (status == 0)
+            status = set_label(s, n != 0 ? kedge_fab_flow_label((uint16_t)n) : 0, must);
+    } else if (strcmp(key, "pkey_index") == 0) {
+        status = read_number(value, 0, MOST_PKEY, &n, must);
+        s->pkey_index = (uint16_t)n;
+    } else {
+        KEDGE_ASSERT(strcmp(key, "mtu") == 0);
+        status = set_mtu(s, value, must);
+    }
+    return status;
+}
+
+const char *kedge_fab_service_format(const struct kedge_fab_service *s,
+                                     char out[KEDGE_FAB_SERVICE_TEXT])
+{
+    char label[16] = "auto", mtu[16] = "auto";
+    if (s->flow_label != 0)
+        snprintf(label, sizeof label, "%u", s->flow_label);
+    if (s->mtu != 0)
+        snprintf(mtu, sizeof mtu, "%u", 128u << s->mtu);
+    snprintf(out, KEDGE_FAB_SERVICE_TEXT,
+             "service level %u, traffic class %u, flow label %s, P_Key index %u, MTU %s",
+             s->service_level, s->traffic_class, label, s->pkey_index, mtu);
+    return out;
+}
