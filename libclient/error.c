@@ -77,6 +77,10 @@ static const struct {
                                               "register without KEDGE_MR_FENCED)"},
     [KEDGE_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
                                         "has the limit (or register without KEDGE_MR_FENCED)"},
+    [KEDGE_REASON_UNDER_WAY] = {-EPIPE, "the connection broke while it was under way: it may have "
+                                        "been carried out, or not, or in part"},
+    [KEDGE_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
+                                     "request, until it is connected again"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -299,8 +299,9 @@ static const char *breaks(const struct revocation *r)
         return "nothing: requests to these leases are refused before they reach a connection";
     if (r->pool->device.rc)
         return "requests to these leases that nodes had begun, or begin until their period is "
-               "over, end with IBV_WC_REM_ACCESS_ERR; connections that carried one are made anew, "
-               "and what other workers had behind it goes again";
+               "over, end with IBV_WC_REM_ACCESS_ERR; connections that carried one are made anew; "
+               "what other workers had behind it goes again, but for WRITEs and atomics behind a "
+               "READ or an atomic, which end with IBV_WC_WR_FLUSH_ERR";
     return "requests to these leases that nodes had begun, or begin until their period is over, "
            "end with IBV_WC_REM_ACCESS_ERR; DC initiators that carried one are replaced; what "
            "other workers had behind it goes again, but for WRITEs and atomics to this node, which "

@@ -52,7 +52,7 @@ static void fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_
 
 void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
 {
-    fail(l, q, w, status, 0);
+    fail(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? KEDGE_REASON_UNDER_WAY : 0);
     if (q->queue.head != NULL)
         vqp_wake(l, q);
 }
@@ -164,7 +164,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
         if (q->outstanding > 0)
             return TRIED_PARK;
         windows_desert(l, q);
-        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, 0);
+        session_complete(l, w, IBV_WC_WR_FLUSH_ERR, KEDGE_REASON_BEHIND);
         return TRIED_DONE;
     }
     if (reason == 0)

@@ -138,12 +138,24 @@ static bool has_culprit(const struct kedge_lane *l, enum ibv_wc_status status)
     return !is_late(l, status) && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* The peer has refused a request, and with it, since a connection keeps the order, all behind it.
- */
+/* The peer has refused a request. */
 static bool is_refusal(enum ibv_wc_status status)
 {
     return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
            status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
+}
+
+static bool is_read(const struct wr *w)
+{
+    return w->fab.opcode == IBV_WR_RDMA_READ;
+}
+
+/* A WRITE or a SEND that is not executed keeps what is behind it from being executed. A READ or an
+ * atomic does not: it may be overtaken, before the peer refuses it, by all but READs (IBTA 9.5). */
+static bool keeps_order(const struct wr *w)
+{
+    return !is_read(w) && w->fab.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+           w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 /* Of what was flushed behind the failed request (NULL: none is to blame): whether it must end with
@@ -157,14 +169,14 @@ static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ib
     if (is_late(l, status))
         return false;
     if (failed == NULL)
-        return w->fab.opcode != IBV_WR_RDMA_READ;
+        return !is_read(w);
     if (vqp_of(w) == vqp_of(failed))
         return true;             /* a reliable connection ends with its first error */
     if (w->flow != failed->flow) /* with streams several targets are served at a time */
-        return l->config.streams && w->fab.opcode != IBV_WR_RDMA_READ;
-    if (l->config.rc && is_refusal(status))
+        return l->config.streams && !is_read(w);
+    if (l->config.rc && is_refusal(status) && keeps_order(failed))
         return false;
-    return status == IBV_WC_RETRY_EXC_ERR || w->fab.opcode != IBV_WR_RDMA_READ;
+    return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
 }
 
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */

@@ -275,6 +275,8 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     else
         status = soft_keys_init(&f->keys, err);
     if (status == 0)
+        status = soft_order_init(&f->order, err);
+    if (status == 0)
         status = open_directory(f, attr->device, err);
     if (status == 0)
         status = open_file(f, err);

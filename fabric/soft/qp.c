@@ -118,6 +118,7 @@ int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     attach(qp->shared, (enum soft_qp_kind)ctl->qp.type, ctl->qp.pd, cq_number(f, ctl->qp.send_cq),
            cq_number(f, ctl->qp.recv_cq),
            ctl->qp.srq != NULL ? srq_number(f, ctl->qp.srq) : (uint32_t)rq);
+    soft_order_begin(f, qp);
     hold_objects(qp, 1);
     atomic_store(&f->qp_of[qp->shared - f->shared->qp], qp);
     atomic_store(&qp->shared->ident, soft_ident(qpn, IBV_QPS_RESET));

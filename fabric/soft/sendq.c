@@ -7,19 +7,15 @@
 #include "base/clock.h"
 #include "soft/soft.h"
 
-static struct soft_pending *pending_at(struct soft_qp *qp, uint32_t index)
-{
-    return &qp->pending[index & (qp->pending_room - 1)];
-}
-
 /* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
  */
 static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now)
 {
-    struct soft_pending *p = pending_at(qp, qp->pending_tail++);
+    struct soft_pending *p = soft_pending_at(qp, qp->pending_tail++);
     p->wr = *wr;
     p->wr.next = NULL;
     p->kept_ns = now;
+    p->executed = p->late = p->overtaken = false;
     if (qp->base.type != KEDGE_FAB_QP_RC)
         soft_gid_words(wr->ah->dgid, p->dgid);
     if (wr->num_sge > 0)
@@ -150,7 +146,7 @@ void soft_qp_flush(struct soft_qp *qp)
     stop_waiting(qp);
     head_is_over(qp);
     for (; qp->pending_head != qp->pending_tail; qp->pending_head++)
-        soft_cq_push(qp, &pending_at(qp, qp->pending_head)->wr, IBV_WC_WR_FLUSH_ERR,
+        soft_cq_push(qp, &soft_pending_at(qp, qp->pending_head)->wr, IBV_WC_WR_FLUSH_ERR,
                      slot_of(qp, qp->pending_head));
     qp->flushed = soft_rq_flush(f, qp);
     if (!qp->flushed)
@@ -168,24 +164,44 @@ static void break_own(struct soft_qp *qp)
     soft_qp_flush(qp);
 }
 
+/* Executes the head now, or says what became of it before. False: it goes on waiting. */
+static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_status *status)
+{
+    uint64_t now = kedge_clock_ns();
+    if (p->executed) {
+        *status = p->status;
+        return true;
+    }
+    if (qp->rnr_tries > 0 && now < qp->next_try_ns)
+        return false;
+    *status = IBV_WC_RETRY_EXC_ERR;
+    if (is_late(qp, p, now))
+        return true;
+    bool was_rnr = qp->rnr_tries > 0;
+    enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, status);
+    if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, status))
+        return false;
+    if (was_rnr)
+        qp->resumed_ns = now;
+    /* "Not executed, nor what is behind it" would be wrong of one that was overtaken. */
+    if (*status == IBV_WC_RESP_TIMEOUT_ERR && p->overtaken)
+        *status = IBV_WC_RETRY_EXC_ERR;
+    return true;
+}
+
 /* Goes on from the head until something waits. */
 void soft_qp_progress(struct soft_qp *qp)
 {
     while (soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_RTS &&
            qp->pending_head != qp->pending_tail) {
-        struct soft_pending *p = pending_at(qp, qp->pending_head);
-        enum ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
-        uint64_t now = kedge_clock_ns();
-        if (qp->rnr_tries > 0 && now < qp->next_try_ns)
+        struct soft_pending *p = soft_pending_at(qp, qp->pending_head);
+        enum ibv_wc_status status;
+        if (p->late && qp->held_polls > 0) {
+            qp->held_polls--;
             break;
-        if (!is_late(qp, p, now)) {
-            bool was_rnr = qp->rnr_tries > 0;
-            enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, &status);
-            if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, &status))
-                break;
-            if (was_rnr)
-                qp->resumed_ns = now;
         }
+        if (!try_head(qp, p, &status))
+            break;
         head_is_over(qp);
         uint32_t freed = slot_of(qp, qp->pending_head++);
         soft_cq_push(qp, &p->wr, status, freed);
@@ -197,6 +213,16 @@ void soft_qp_progress(struct soft_qp *qp)
     soft_mr_leave(qp);
     if (qp->pending_head == qp->pending_tail)
         stop_waiting(qp);
+}
+
+/* Held back, with nothing before it, so that what comes next may overtake it. */
+static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    keep(qp, wr, kedge_clock_ns());
+    soft_pending_at(qp, qp->pending_tail - 1)->late = true;
+    qp->next_try_ns = 0;
+    start_waiting(qp);
+    soft_cq_timer(qp->send_cq);
 }
 
 /* At the doorbell, with nothing before it. */
@@ -243,6 +269,10 @@ int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct ke
             soft_qp_flush(qp);
         } else if (qp->pending_head != qp->pending_tail) {
             keep(qp, wr, kedge_clock_ns());
+            if (qp->late_order)
+                soft_order_overtake(qp);
+        } else if (qp->late_order && soft_order_holds_back(qp, wr)) {
+            hold_back(qp, wr);
         } else {
             execute_now(qp, wr);
         }

@@ -40,6 +40,13 @@ struct soft_keys {
     uint16_t index[SOFT_KEYS]; /* the last one on top */
 };
 
+/* The control thread's: how unkind the order is (order.c). */
+struct soft_order {
+    bool late;
+    uint64_t seed;
+    uint32_t queue_pairs; /* so far: each draws from numbers of its own */
+};
+
 struct soft_fab {
     struct kedge_fab base;
     struct soft_shared *shared;
@@ -59,6 +66,7 @@ struct soft_fab {
     struct soft_map *maps;
     uint32_t swept; /* control thread: shared->mr_retired at the last sweep */
     struct soft_keys keys;
+    struct soft_order order;
     _Atomic(struct soft_map *) map_of[SOFT_MRS];
     _Atomic(struct soft_qp *) qp_of[SOFT_QPS];
     _Atomic uint32_t objects; /* PDs, regions, ...: close() refuses while there are any */
@@ -127,6 +135,10 @@ struct soft_ah {
 struct soft_pending {
     struct kedge_fab_wr wr;
     uint64_t kept_ns;
+    enum ibv_wc_status status; /* executed: its completion's, when its turn comes */
+    bool executed;             /* before what stands before it */
+    bool late;                 /* held back, so that others may come before it */
+    bool overtaken;            /* and one did */
     struct ibv_sge sge[SOFT_SGE];
     uint64_t dgid[2];
     uint8_t inline_data[SOFT_INLINE];
@@ -163,6 +175,9 @@ struct soft_qp {
     uint64_t held_ns;          /* a time since when they have been held; 0: not looked at */
     uint32_t vendor_err;       /* of the next completion with an error */
     struct soft_target targets[8]; /* by number; an RC queue pair uses the first */
+    bool late_order;               /* READs and atomics may be overtaken (order.c) */
+    uint32_t held_polls;           /* for so many more the head is held back for that */
+    struct kedge_prng order;
     /* From MODIFY. */
     uint8_t timeout, retry_cnt, rnr_retry;
 };
@@ -312,6 +327,20 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
                                  enum ibv_wc_status *status);
 /* Breaks the peer's RC queue pair, whose owner learns of it at its next poll. */
 void soft_break_peer(struct soft_qp *qp, const struct soft_target *t, enum ibv_event_type cause);
+
+/* order.c */
+static inline struct soft_pending *soft_pending_at(const struct soft_qp *qp, uint32_t index)
+{
+    return &qp->pending[index & (qp->pending_room - 1)];
+}
+/* Reads KEDGE_SOFT_ORDER. 0, or -EINVAL with a sentence. */
+int soft_order_init(struct soft_order *order, struct kedge_errbuf *err);
+/* Of a new queue pair. */
+void soft_order_begin(struct soft_fab *f, struct soft_qp *qp);
+/* Whether a request that could be executed at once waits for others to overtake it. */
+bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr);
+/* Executes the last of those that wait, if it may overtake all of them. */
+void soft_order_overtake(struct soft_qp *qp);
 
 /* sendq.c */
 int soft_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);

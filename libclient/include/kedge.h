@@ -99,7 +99,7 @@ KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
  * agent's limits (fenced_regions, locked memory); the session's later requests wait for it. Any
  * address and length will do. Tell peers before it is deregistered, or before the session ends: one
  * that still uses it then gets IBV_WC_REM_ACCESS_ERR, and its agent has a broken connection to make
- * anew, which on DC costs others on it the WRITEs and atomics that stood behind. */
+ * anew, which may cost others on it the WRITEs and atomics that stood behind. */
 #define KEDGE_MR_FENCED (1 << 16)
 
 /* Makes [addr, addr + length), inside memory from kedge_alloc(), a region that peers may use.
@@ -172,10 +172,12 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
  * -EPIPE and others: as kedge_session_status(). No system call while the agent's lane is awake. */
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
-/* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each. A
- * count, or as kedge_session_status() when nothing is left and the session has ended, or the agent
- * stands still (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a
- * row that found nothing. */
+/* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each.
+ * IBV_WC_WR_FLUSH_ERR and IBV_WC_RETRY_EXC_ERR: a WRITE or an atomic may have been carried out, a
+ * WRITE in part, unless vendor_err says that it was never sent. A count, or as
+ * kedge_session_status() when nothing is left and the session has ended, or the agent stands still
+ * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
+ * found nothing. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
 /* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as
  * kedge_session_status(). While the agent stands still, for agent_timeout_ms or longer, it is

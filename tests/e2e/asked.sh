@@ -193,5 +193,5 @@ cluster_stop || fail "the cluster did not stop"
 more_pool=$long # what is over before that is so by force
 start
 until_asked node-b
-under_load --forced "${writes[@]}"
+under_load --forced
 stop

@@ -146,5 +146,5 @@ under_load stops "${writes[@]}"
 cluster_stop || fail "the cluster did not stop"
 more_pool=$long # what is over before that is so by force
 start
-under_load goes-on --forced "${writes[@]}"
+under_load goes-on --forced
 stop

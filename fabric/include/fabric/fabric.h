@@ -172,7 +172,10 @@ void kedge_fab_mem_free(struct kedge_fab_mem *mem);
 
 /* KEDGE_SOFT_KEYS in the environment makes `soft` as unkind as a device may be: "return" or
  * "return:SEED", the keys of a region that is gone are those of the next one, the last one's first;
- * with a seed other than 0 now and then an earlier one's, or new ones. */
+ * with a seed other than 0 now and then an earlier one's, or new ones.
+ * KEDGE_SOFT_ORDER=late:SEED in the environment makes `soft` execute requests in an order as unkind
+ * as a responder may take: half of the READs and atomics are held back for a moment, and WRITEs,
+ * SENDs and atomics without a fence that come behind them are executed first. */
 struct kedge_fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */
@@ -325,8 +328,9 @@ int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
 struct kedge_fab_key {
     uint64_t not_after_ns; /* of kedge_clock_ns(); 0: none. One-sided, on a device with `deadlines`:
                             * not begun later, also when our thread stands still between posting
-                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, not executed.
-                            * With `posts_in_time`: not posted later */
+                            * and that; it completes with IBV_WC_RESP_TIMEOUT_ERR, and neither it
+                            * nor what is behind it was executed. With `posts_in_time`: not posted
+                            * later */
     uint32_t rkey;
 };
 

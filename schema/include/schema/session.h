@@ -172,6 +172,9 @@ enum kedge_reason {
     KEDGE_REASON_FENCED_REGIONS = 26, /* the agent has as many regions with registrations of their
                                        * own as it may */
     KEDGE_REASON_REGISTER = 27,       /* the device took no further registration */
+    KEDGE_REASON_UNDER_WAY = 28, /* flushed when its physical queue pair broke: it may have been
+                                  * executed */
+    KEDGE_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
 };
 
 /* ---- the two mappings

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order that a responder may take. A READ or an atomic may be overtaken by what was posted
+ * behind it, unless that is a READ or has a fence (IBTA 9.5, table 79); completions keep their
+ * order. So when a READ is refused, what is flushed behind it may have been executed. Asked for by
+ * KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "soft/soft.h"
+
+enum { MOST_POLLS = 4 /* that a READ or an atomic is held back for */ };
+
+int soft_order_init(struct soft_order *order, struct kedge_errbuf *err)
+{
+    const char *text = getenv("KEDGE_SOFT_ORDER");
+    if (text == NULL || *text == '\0')
+        return 0;
+    if (strncmp(text, "late:", 5) != 0 ||
+        kedge_parse_u64(text + 5, 0, UINT64_MAX, &order->seed) != 0)
+        return kedge_err(err, -EINVAL, "KEDGE_SOFT_ORDER = %s: must be late:SEED, such as late:7",
+                         text);
+    order->late = true;
+    return 0;
+}
+
+void soft_order_begin(struct soft_fab *f, struct soft_qp *qp)
+{
+    struct kedge_prng mix;
+    qp->late_order = f->order.late && qp->base.type != KEDGE_FAB_QP_UD;
+    kedge_prng_seed(&mix, f->order.seed);
+    kedge_prng_seed(&qp->order, kedge_prng_next(&mix) ^ (uint64_t)++f->order.queue_pairs << 32);
+}
+
+static bool can_be_late(const struct kedge_fab_wr *wr)
+{
+    return wr->opcode >= IBV_WR_RDMA_READ; /* the atomics' numbers come after */
+}
+
+bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    if (!can_be_late(wr) || kedge_prng_below(&qp->order, 2) == 0)
+        return false;
+    qp->held_polls = (uint32_t)kedge_prng_below(&qp->order, MOST_POLLS);
+    return true;
+}
+
+/* A DCI begins with a target when it is done with the one before. */
+static bool is_one_target(const struct soft_qp *qp, const struct soft_pending *a,
+                          const struct soft_pending *b)
+{
+    return qp->base.type == KEDGE_FAB_QP_RC ||
+           (a->wr.dest_qpn == b->wr.dest_qpn && memcmp(a->dgid, b->dgid, sizeof a->dgid) == 0);
+}
+
+void soft_order_overtake(struct soft_qp *qp)
+{
+    struct soft_pending *last = soft_pending_at(qp, qp->pending_tail - 1);
+    if (last->wr.opcode == IBV_WR_RDMA_READ || (last->wr.send_flags & IBV_SEND_FENCE) ||
+        kedge_prng_below(&qp->order, 4) == 0)
+        return;
+    for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++) {
+        const struct soft_pending *p = soft_pending_at(qp, i);
+        if (!p->executed && (!p->late || !is_one_target(qp, p, last)))
+            return;
+    }
+    if (soft_execute(qp, &last->wr, last->dgid, &last->status) != SOFT_DONE)
+        return;
+    last->executed = true;
+    for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++)
+        soft_pending_at(qp, i)->overtaken = true;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device that takes its time with READs and atomics, as it may, and refuses one: what may have
+ * been executed behind it is not executed again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../check_main.h"
+#include "base/random.h"
+#include "world.h"
+
+enum {
+    TENANT = 7,
+    SEEDS = 48,
+    REQUESTS = 6,
+    LONG = 20000, /* passes */
+    GONE = 0,     /* numbers of the owners' and the workers' sessions */
+    STAYS = 1,
+};
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+
+struct scene {
+    struct world_worker gone, stays, guilty, other;
+    uint32_t gone_key, key;
+    struct kedge_prng prng;
+};
+
+static void set_order(uint32_t seed)
+{
+    char text[32];
+    snprintf(text, sizeof text, "late:%u", seed);
+    setenv("KEDGE_SOFT_ORDER", text, 1);
+}
+
+static struct kedge_cqe done(struct world_worker *k)
+{
+    struct kedge_cqe e;
+    ck_assert(world_poll(w, k, &e, LONG));
+    return e;
+}
+
+/* Two owners on node 1, of whom the one that leaves keeps its record; two workers on node 0 that
+ * know both. */
+static void scene_open(struct scene *s, uint32_t seed)
+{
+    set_order(seed);
+    kedge_prng_seed(&s->prng, seed);
+    world_open(w);
+    world_attach(w, &s->gone, 1, GONE, TENANT);
+    world_attach(w, &s->stays, 1, STAYS, TENANT);
+    world_attach(w, &s->guilty, 0, 0, TENANT);
+    world_attach(w, &s->other, 0, 1, TENANT);
+    s->gone_key = world_register(w, &s->gone, 0, 4096, ALL);
+    s->key = world_register(w, &s->stays, 0, 4096, ALL);
+    ck_assert_int_eq(world_connect(w, &s->guilty, 0, 1), 0);
+    ck_assert_int_eq(world_connect(w, &s->other, 0, 1), 0);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s->gone_key, 0);
+    world_post(&s->guilty, &d);
+    ck_assert_uint_eq(done(&s->guilty).status, IBV_WC_SUCCESS);
+    d.post.vkey = s->key;
+    world_post(&s->other, &d);
+    ck_assert_uint_eq(done(&s->other).status, IBV_WC_SUCCESS);
+}
+
+static void scene_close(struct scene *s)
+{
+    world_detach(w, &s->guilty);
+    world_detach(w, &s->other);
+    world_detach(w, &s->stays);
+    world_detach(w, &s->gone);
+    world_close(w);
+    unsetenv("KEDGE_SOFT_ORDER");
+}
+
+/* The device takes the registration away while the record of it is still believed. */
+static void take_registration(struct scene *s)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = s->gone.arena_mr}};
+    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
+    s->gone.arena_mr = NULL;
+}
+
+static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
+    d.post.compare_add = 1;
+    return d;
+}
+
+/* A READ is refused with additions of another worker's behind it: each that ended well was carried
+ * out once, and each that failed once at most. */
+static void adds_are_done_once(uint32_t seed, uint8_t refused_op)
+{
+    struct scene s;
+    uint64_t good = 0, failed = 0;
+    scene_open(&s, seed);
+    const _Atomic uint64_t *counter = s.stays.arena.addr;
+    take_registration(&s);
+    struct kedge_sq_desc d = world_rw(refused_op, 2, 0, 8, s.gone_key, 0);
+    world_post(&s.guilty, &d);
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        d = add_one(&s, 10 + i);
+        if (kedge_prng_below(&s.prng, 3) == 0)
+            d = world_rw(KEDGE_OP_READ, 10 + i, 128, 8, s.key, 0);
+        world_post(&s.other, &d);
+    }
+    const uint32_t fetch_add = IBV_WC_FETCH_ADD;
+    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct kedge_cqe e = done(&s.other);
+        ck_assert_uint_eq(e.wr_id, 10 + i);
+        good += e.status == IBV_WC_SUCCESS && e.opcode == fetch_add;
+        failed += e.status != IBV_WC_SUCCESS;
+    }
+    ck_assert_msg(*counter >= good && *counter <= good + failed,
+                  "seed %u: %lu additions for %lu that ended well and %lu requests that failed",
+                  seed, (unsigned long)*counter, (unsigned long)good, (unsigned long)failed);
+    scene_close(&s);
+}
+
+START_TEST(what_may_have_been_done_behind_a_refused_read_is_not_done_again)
+{
+    for (uint32_t seed = 1; seed <= SEEDS; seed++)
+        adds_are_done_once(seed, KEDGE_OP_READ);
+}
+END_TEST
+
+START_TEST(what_may_have_been_done_behind_a_refused_atomic_is_not_done_again)
+{
+    for (uint32_t seed = 1; seed <= SEEDS; seed++)
+        adds_are_done_once(seed, KEDGE_OP_FAA);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(what_may_have_been_done_behind_a_refused_read_is_not_done_again)                             \
+    T(what_may_have_been_done_behind_a_refused_atomic_is_not_done_again)
+KEDGE_CHECK_MAIN("order", TESTS)
