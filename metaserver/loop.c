@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/http/server.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "metaserver/access.h"
 #include "metaserver/json.h"
 
 #define TICK_MS     100
@@ -21,6 +23,7 @@
 #define BODIES_MAX  (16u << 20)
 #define HEADERS_MAX (16u << 10)
 #define BURST_S     2 /* so much of a client's rate may come at once */
+#define STRANGERS   4 /* of connections one in so many is for who shows no token */
 
 struct metad {
     uv_loop_t loop;
@@ -100,11 +103,36 @@ static void count_refusals(struct metad *m)
     m->service->count.http_refused = stats.refused;
     m->service->count.http_rejected = stats.rejected;
     m->service->count.http_limited = stats.limited;
+    m->service->count.http_dropped = stats.dropped;
+    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+        m->service->count.http_connections[rank] = stats.ranked[rank];
 }
 
 static void add_query(void *user, const char *name, const char *value)
 {
     kedge_service_query(user, name, value);
+}
+
+static bool is_local(const struct kedge_http_request *request)
+{
+    return request->local && (request->peer_uid == 0 || request->peer_uid == geteuid());
+}
+
+/* Agents, and who may change something, come first. */
+static struct kedge_http_who identify(void *user, const struct kedge_http_request *request)
+{
+    const struct metad *m = user;
+    const struct kedge_caller caller =
+        kedge_access_caller(m->service->settings, kedge_http_header(request, "Authorization"),
+                            is_local(request), kedge_clock_wall_ms());
+    if (caller.kind == KEDGE_CALLER_LOCAL)
+        return (struct kedge_http_who){.rank = KEDGE_HTTP_TRUSTED};
+    if (caller.kind != KEDGE_CALLER_TOKEN)
+        return (struct kedge_http_who){.rank = KEDGE_HTTP_STRANGER};
+    const enum kedge_scope scope = caller.token->token.scope;
+    const bool reads = scope == KEDGE_SCOPE_READER || scope == KEDGE_SCOPE_WORKER;
+    return (struct kedge_http_who){.rank = reads ? KEDGE_HTTP_KNOWN : KEDGE_HTTP_TRUSTED,
+                                   .id = caller.token->revision};
 }
 
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
@@ -123,7 +151,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         .if_match = kedge_http_header(request, "If-Match"),
         .if_none_match = kedge_http_header(request, "If-None-Match"),
         .authorization = kedge_http_header(request, "Authorization"),
-        .local = request->local && (request->peer_uid == 0 || request->peer_uid == geteuid()),
+        .local = is_local(request),
         .wall_ms = kedge_clock_wall_ms(),
         .who = who,
         .body = request->body,
@@ -305,10 +333,24 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
     kedge_notify_ready(status);
 }
 
+/* Beside what is configured, this host's own name, which Debian resolves to 127.0.1.1: no page is
+ * served by a name that is ours. */
+static void list_hosts(const struct kedge_metad_config *config, char *out, size_t size)
+{
+    char name[HOST_NAME_MAX + 1] = "";
+    if (gethostname(name, sizeof name - 1) != 0)
+        name[0] = '\0';
+    snprintf(out, size, "%s %s %.*s", config->hosts, name, (int)strcspn(name, "."), name);
+}
+
 static int listen_http(struct metad *m, const struct kedge_metad_config *config,
                        const char *config_path, struct kedge_errbuf *err)
 {
-    char setting[512];
+    char setting[512], hosts[KEDGE_METAD_TEXT + 2 * HOST_NAME_MAX + 4];
+    /* Where nobody needs a token, agents are strangers too. */
+    const unsigned all = (unsigned)config->connections;
+    const unsigned strangers = config->tokens_needed ? (all + STRANGERS - 1) / STRANGERS : all;
+    list_hosts(config, hosts, sizeof hosts);
     snprintf(setting, sizeof setting, "listen or admin_socket in %.460s",
              config_path == NULL ? "the configuration" : config_path);
     struct kedge_http_server_config http = {
@@ -316,7 +358,12 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
         .unix_path = config->admin_socket[0] != '\0' ? config->admin_socket : NULL,
         .program = "kedge-metad",
         .setting = setting,
-        .connections = (unsigned)config->connections,
+        .connections = all,
+        .strangers = strangers,
+        .connections_per_id = (unsigned)config->token_connections,
+        .strangers_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
+        .hosts = hosts,
+        .identify = identify,
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,

@@ -283,6 +283,13 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
                      c->http_rejected);
     kedge_metric_one(out, "kedge_metad_http_limited_total", KEDGE_METRIC_COUNTER,
                      "Connections and requests above a bound of their client.", c->http_limited);
+    kedge_metric_one(out, "kedge_metad_http_dropped_connections_total", KEDGE_METRIC_COUNTER,
+                     "Connections without a token that made room for others.", c->http_dropped);
+    kedge_metric_head(out, "kedge_metad_http_connections", KEDGE_METRIC_GAUGE,
+                      "Open connections, by what their last request has shown.");
+    static const char *const shown[] = {"nothing", "reader", "more"};
+    for (int i = 0; i < 3; i++)
+        labelled(out, "kedge_metad_http_connections", "shown", shown[i], c->http_connections[i]);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
                       "Requests answered, by status.");
     for (int status = 0; status < 600; status++) {

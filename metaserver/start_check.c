@@ -8,7 +8,7 @@
 #include "base/place.h"
 #include "fabric/providers.h"
 
-#define SPARE_FDS 64 /* beside the connections */
+#define SPARE_FDS 128 /* beside the connections: those that are being closed, too */
 
 /* As many descriptors as connections need, as far as that is allowed. */
 static int raise_open_files(const struct kedge_metad_config *config, struct kedge_errbuf *err)

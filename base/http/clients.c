@@ -39,42 +39,40 @@ void http_clients_fini(struct http_clients *c)
     c->buckets = NULL;
 }
 
-static bool address_of(const struct sockaddr_storage *from, uint8_t out[16])
+bool http_client_key(const struct sockaddr_storage *from, uint8_t key[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    memset(key, 0, 16);
     if (from->ss_family == AF_INET6) {
-        memcpy(out, &((const struct sockaddr_in6 *)from)->sin6_addr, 16);
+        const uint8_t *address = ((const struct sockaddr_in6 *)from)->sin6_addr.s6_addr;
+        memcpy(key, address, memcmp(address, mapped, sizeof mapped) == 0 ? 16 : 8);
         return true;
     }
     if (from->ss_family != AF_INET)
         return false;
-    memcpy(out, mapped, sizeof mapped);
-    memcpy(out + 12, &((const struct sockaddr_in *)from)->sin_addr, 4);
+    memcpy(key, mapped, sizeof mapped);
+    memcpy(key + 12, &((const struct sockaddr_in *)from)->sin_addr, 4);
     return true;
 }
 
-static struct http_client_bucket *bucket_of(const struct http_clients *c, const uint8_t address[16])
+static struct http_client_bucket *bucket_of(const struct http_clients *c, const uint8_t key[16])
 {
-    return &c->buckets[kedge_hash_gid(address, 0, c->seed) >> (64 - c->log2_buckets)];
+    return &c->buckets[kedge_hash_gid(key, 0, c->seed) >> (64 - c->log2_buckets)];
 }
 
-static struct http_client_entry *find(const struct http_clients *c, const uint8_t address[16])
+struct http_client_entry *http_clients_find(const struct http_clients *c, const uint8_t key[16])
 {
     struct http_client_entry *e;
-    LIST_FOREACH(e, bucket_of(c, address), bucket) {
-        if (memcmp(e->address, address, sizeof e->address) == 0)
+    LIST_FOREACH(e, bucket_of(c, key), bucket) {
+        if (memcmp(e->key, key, sizeof e->key) == 0)
             return e;
     }
     return NULL;
 }
 
-bool http_clients_has_room(const struct http_clients *c, const struct sockaddr_storage *from)
+bool http_clients_has_room(const struct http_clients *c, const struct http_client_entry *client)
 {
-    uint8_t address[16];
-    if (c->max_connections == 0 || !address_of(from, address))
-        return true;
-    const struct http_client_entry *e = find(c, address);
-    return e == NULL || e->connections < c->max_connections;
+    return c->max_connections == 0 || client == NULL || client->connections < c->max_connections;
 }
 
 /* One that is not used, or whose client has been silent for longest. */
@@ -89,18 +87,15 @@ static struct http_client_entry *take_entry(struct http_clients *c)
     return e;
 }
 
-struct http_client_entry *http_clients_connect(struct http_clients *c,
-                                               const struct sockaddr_storage *from)
+struct http_client_entry *http_clients_connect(struct http_clients *c, const uint8_t key[16])
 {
-    uint8_t address[16];
-    if (!address_of(from, address))
-        return NULL;
-    struct http_client_entry *e = find(c, address);
+    struct http_client_entry *e = http_clients_find(c, key);
     if (e == NULL) {
         e = take_entry(c);
         *e = (struct http_client_entry){.connections = 0};
-        memcpy(e->address, address, sizeof e->address);
-        LIST_INSERT_HEAD(bucket_of(c, address), e, bucket);
+        memcpy(e->key, key, sizeof e->key);
+        TAILQ_INIT(&e->own);
+        LIST_INSERT_HEAD(bucket_of(c, key), e, bucket);
     } else if (e->connections == 0) {
         TAILQ_REMOVE(&c->idle, e, age);
     }
@@ -117,15 +112,20 @@ void http_clients_disconnect(struct http_clients *c, struct http_client_entry *c
     TAILQ_INSERT_TAIL(&c->idle, client, age);
 }
 
+unsigned http_allow(uint64_t *whole_ns, unsigned per_second, unsigned burst, uint64_t now_ns)
+{
+    if (per_second == 0)
+        return 0;
+    uint64_t share = KEDGE_NS_PER_S / per_second, ahead = share * burst;
+    uint64_t whole = *whole_ns > now_ns ? *whole_ns : now_ns;
+    if (whole + share > now_ns + ahead)
+        return 1 + (unsigned)((whole + share - now_ns - ahead) / KEDGE_NS_PER_S);
+    *whole_ns = whole + share;
+    return 0;
+}
+
 unsigned http_clients_request(struct http_clients *c, struct http_client_entry *client,
                               uint64_t now_ns)
 {
-    if (client == NULL || c->per_second == 0)
-        return 0;
-    uint64_t share = KEDGE_NS_PER_S / c->per_second, ahead = share * c->burst;
-    uint64_t whole = client->whole_ns > now_ns ? client->whole_ns : now_ns;
-    if (whole + share > now_ns + ahead)
-        return 1 + (unsigned)((whole + share - now_ns - ahead) / KEDGE_NS_PER_S);
-    client->whole_ns = whole + share;
-    return 0;
+    return client == NULL ? 0 : http_allow(&client->whole_ns, c->per_second, c->burst, now_ns);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the clients of a server take of it, by their addresses, and whether that is too much.
+/* What the clients of a server take of it, and whether that is too much: a table of those that have
+ * shown who they are, by that, and one of all others, by their addresses.
  *
  * Memory is taken once: whoever has no connection is forgotten first, the one that was silent for
  * longest before others. One thread. */
@@ -12,13 +13,15 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+struct http_connection;
+TAILQ_HEAD(http_connections, http_connection);
+
 struct http_client_entry {
-    uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
+    uint8_t key[16];
     unsigned connections;
-    size_t bodies_bytes; /* of its requests that are coming in: the server's */
-    /* When its allowance is whole again: a request moves that by its share of a second, and may be
-     * ahead of now by the burst (the generic cell rate algorithm). */
-    uint64_t whole_ns;
+    struct http_connections own; /* those, for the server: that it has for longest first */
+    size_t bodies_bytes;         /* of its requests that are coming in: the server's */
+    uint64_t whole_ns;           /* when its allowance is whole again: see http_allow() */
     LIST_ENTRY(http_client_entry) bucket;
     TAILQ_ENTRY(http_client_entry) age; /* the one that came last is last */
 };
@@ -38,14 +41,22 @@ struct http_clients {
 int http_clients_init(struct http_clients *c, uint32_t room);
 void http_clients_fini(struct http_clients *c);
 
-/* Whether one more connection from there is within the bound. */
-bool http_clients_has_room(const struct http_clients *c, const struct sockaddr_storage *from);
-/* Counts it. NULL: that is no address of a network, and has no bounds. */
-struct http_client_entry *http_clients_connect(struct http_clients *c,
-                                               const struct sockaddr_storage *from);
+/* The key of an address: IPv4 as ::ffff:a.b.c.d; of IPv6 the network alone (/64), since a host has
+ * as many addresses there as it likes. False: that is no address of a network. */
+bool http_client_key(const struct sockaddr_storage *from, uint8_t key[16]);
+/* NULL: nothing is known of it. */
+struct http_client_entry *http_clients_find(const struct http_clients *c, const uint8_t key[16]);
+/* Whether one more connection of it (NULL: nothing is known of it) is within the bound. */
+bool http_clients_has_room(const struct http_clients *c, const struct http_client_entry *client);
+/* Counts a connection. */
+struct http_client_entry *http_clients_connect(struct http_clients *c, const uint8_t key[16]);
 void http_clients_disconnect(struct http_clients *c, struct http_client_entry *client);
 
-/* Counts a request. 0; or how many seconds to wait before another one, at least 1. */
+/* Counts a request against an allowance (the generic cell rate algorithm): *whole_ns is when that
+ * is whole again. per_second 0: no bound. 0; or how many seconds to wait before another one. */
+unsigned http_allow(uint64_t *whole_ns, unsigned per_second, unsigned burst, uint64_t now_ns);
+/* Counts a request of a client (NULL: it has no bound). 0; or how many seconds to wait before
+ * another one, at least 1. */
 unsigned http_clients_request(struct http_clients *c, struct http_client_entry *client,
                               uint64_t now_ns);
 

@@ -28,35 +28,47 @@ static struct http_request *request_of(const struct kedge_http_request *public)
     return (struct http_request *)public;
 }
 
-/* What comes after "urn:kedge:problem:": as the metaserver's own problems of that status have it,
- * where they have one alone. */
+/* What comes after "urn:kedge:problem:", as the metaserver's own problems of that status have it,
+ * where they have one alone; and the title, where the table of errors has none. */
+static const struct status_text {
+    int status;
+    const char *type, *title;
+} texts[] = {
+    {400, "malformed", NULL},
+    {401, "no-valid-token", NULL},
+    {403, "forbidden", NULL},
+    {404, "not-found", NULL},
+    {405, "method-not-allowed", NULL},
+    {408, "request-timeout", "request timed out"},
+    {409, "conflict", NULL},
+    {410, "gone", NULL},
+    {411, "length-required", "a body needs its Content-Length"},
+    {412, "changed", NULL},
+    {413, "too-large", NULL},
+    {414, "uri-too-long", "the URI is too long"},
+    {415, "unsupported-media-type", NULL},
+    {417, "expectation-failed", "the expectation is not known"},
+    {429, "too-many-requests", "too many requests"},
+    {501, "not-implemented", "the request uses what is not implemented"},
+    {502, "senseless-answer", NULL},
+    {503, "unavailable", NULL},
+    {504, "late", NULL},
+    {505, "version-not-supported", "the version of HTTP is not supported"},
+    {507, "full", NULL},
+};
+
+static const struct status_text *find_text(int status)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].status == status)
+            return &texts[i];
+    return NULL;
+}
+
 static const char *type_of(int status)
 {
-    static const struct {
-        int status;
-        const char *type;
-    } types[] = {
-        {400, "malformed"},
-        {401, "no-valid-token"},
-        {403, "forbidden"},
-        {404, "not-found"},
-        {405, "method-not-allowed"},
-        {408, "request-timeout"},
-        {409, "conflict"},
-        {410, "gone"},
-        {412, "changed"},
-        {413, "too-large"},
-        {429, "too-many-requests"},
-        {415, "unsupported-media-type"},
-        {502, "senseless-answer"},
-        {503, "unavailable"},
-        {504, "late"},
-        {507, "full"},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].status == status)
-            return types[i].type;
-    return "internal-error";
+    const struct status_text *t = find_text(status);
+    return t != NULL ? t->type : "internal-error";
 }
 
 void kedge_http_problem(struct kedge_text *t, int status, const char *title, const char *detail)
@@ -73,9 +85,8 @@ void kedge_http_problem(struct kedge_text *t, int status, const char *title, con
 
 static const char *title_of(int status)
 {
-    return status == 408   ? "request timed out"
-           : status == 429 ? "too many requests"
-                           : kedge_error_of_http(status)->title;
+    const struct status_text *t = find_text(status);
+    return t != NULL && t->title != NULL ? t->title : kedge_error_of_http(status)->title;
 }
 
 /* detail is ours and needs no escape. */
@@ -107,7 +118,7 @@ static bool uri_is_sound(const char *uri)
         unsigned value;
         char digits[3] = {0};
         query |= *p == '?';
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+        if ((unsigned char)*p <= 0x20 || *p == 0x7f)
             return false;
         if (*p != '%')
             continue;
@@ -137,22 +148,21 @@ void *http_on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     c->request = r;
     r->connection = c;
     r->mhd = mhd;
-    r->reject = uri_is_sound(uri) ? 0 : 400;
+    if (!uri_is_sound(uri)) {
+        r->reject = 400;
+        r->why = "the URI is malformed";
+        r->closes = true;
+    }
     r->public.body = "";
     r->public.local = c->local;
     r->public.peer_uid = c->uid;
     memcpy(r->public.peer, c->peer, sizeof r->public.peer);
     http_connection_wait(c, HTTP_WAIT_REQUEST, false);
+    const char *why;
+    const int status = http_head_look_at_uri(r, uri, &why);
+    if (status != 0)
+        http_connection_refuse(c, status, why);
     return r;
-}
-
-/* The memory of its body is so large now. */
-static void count_body(struct http_request *r, size_t capacity)
-{
-    r->connection->server->bodies_bytes += capacity - r->capacity;
-    if (r->connection->client != NULL)
-        r->connection->client->bodies_bytes += capacity - r->capacity;
-    r->capacity = capacity;
 }
 
 void http_request_free(struct http_request *r)
@@ -169,7 +179,7 @@ void http_request_free(struct http_request *r)
     http_stream_forget(r);
     if (r->response != NULL)
         MHD_destroy_response(r->response);
-    count_body(r, 0);
+    http_admission_count_body(r, 0);
     free(r->body);
     r->connection->request = NULL;
     free(r);
@@ -198,17 +208,6 @@ void http_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
         http_connection_hang_up(c);
 }
 
-/* One address has a quarter, or one body, so that it cannot keep all others' requests out. */
-static bool has_room(const struct http_request *r, size_t more)
-{
-    const struct kedge_http_server *s = r->connection->server;
-    const struct http_client_entry *client = r->connection->client;
-    const size_t whole = s->config.body_bytes + 1;
-    const size_t quarter = s->config.bodies_bytes / 4;
-    return more <= s->config.bodies_bytes - s->bodies_bytes &&
-           (client == NULL || client->bodies_bytes + more <= (quarter > whole ? quarter : whole));
-}
-
 /* Appends to the body, or sets reject. */
 static void take_body(struct http_request *r, const char *bytes, size_t length)
 {
@@ -221,12 +220,13 @@ static void take_body(struct http_request *r, const char *bytes, size_t length)
         while (capacity < needed)
             capacity *= 2;
         capacity = capacity > s->config.body_bytes + 1 ? s->config.body_bytes + 1 : capacity;
-        char *body = has_room(r, capacity - r->capacity) ? realloc(r->body, capacity) : NULL;
+        char *body =
+            http_admission_has_room(r, capacity - r->capacity) ? realloc(r->body, capacity) : NULL;
         if (body == NULL) {
             r->reject = 503;
         } else {
             r->body = body;
-            count_body(r, capacity);
+            http_admission_count_body(r, capacity);
         }
     }
     if (r->reject != 0) {
@@ -358,20 +358,20 @@ static enum MHD_Result send_answer(struct http_request *r)
 
 static enum MHD_Result reject(struct http_request *r)
 {
-    char detail[128];
+    char detail[160];
     struct kedge_http_server *s = r->connection->server;
     s->stats.rejected++;
-    if (r->reject == 413)
+    if (r->why != NULL)
+        snprintf(detail, sizeof detail, "%s", r->why);
+    else if (r->reject == 413)
         snprintf(detail, sizeof detail, "a request's body has at most %zu bytes",
                  s->config.body_bytes);
     else if (r->reject == 429)
         snprintf(detail, sizeof detail,
-                 "one address may make %u requests a second; try again in %u s",
+                 "one client may make %u requests a second; try again in %u s",
                  s->config.requests_per_second, r->retry_s);
     else
-        snprintf(detail, sizeof detail, "%s",
-                 r->reject == 400 ? "the URI is malformed"
-                                  : "too many large requests at once; try again soon");
+        snprintf(detail, sizeof detail, "too many large requests at once; try again soon");
     r->stage = HTTP_ANSWERED;
     if (r->reject == 503)
         r->retry_s = 1;
@@ -380,13 +380,15 @@ static enum MHD_Result reject(struct http_request *r)
 }
 
 /* libmicrohttpd answers no request before its end, or closes with bytes unread, which would discard
- * the answer on its way. So that of a body that is by far too large goes straight out, and nothing
- * after it; a part of the body is still read, so that its sender gets to read that. */
+ * the answer on its way. So that of a body that is by far too large, or whose length nobody knows,
+ * goes straight out, and nothing after it; a part of the body is still read, so that its sender
+ * gets to read that. */
 static void cut_short(struct http_request *r)
 {
     char answer[HTTP_RAW_BYTES];
     r->cut_short = true;
-    http_raw_problem(413, "the body is too large", answer, sizeof answer);
+    http_raw_problem(r->reject, r->why != NULL ? r->why : "the body is too large", answer,
+                     sizeof answer);
     send(r->connection->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(r->connection->fd, SHUT_WR);
     r->connection->server->stats.rejected++;
@@ -403,22 +405,16 @@ static bool rejected_early(struct http_request *r)
         length = UINT64_MAX;
     if (length > most && r->reject == 0)
         r->reject = 413;
-    if (r->reject != 0 && kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL)
-        return true;
+    const bool waits = kedge_http_header(&r->public, MHD_HTTP_HEADER_EXPECT) != NULL;
+    if (r->reject == 411 && !waits) {
+        cut_short(r);
+        return false;
+    }
+    if (r->closes || (r->reject != 0 && waits))
+        return true; /* and libmicrohttpd closes after an answer that comes so early */
     if (r->reject == 413 && length > DISCARDED_BYTES_MAX)
         cut_short(r);
     return false;
-}
-
-/* Whether its client is within its rate; else it will be rejected. */
-static void count_request(struct http_request *r)
-{
-    struct kedge_http_server *s = r->connection->server;
-    r->retry_s = http_clients_request(&s->clients, r->connection->client, kedge_clock_ns());
-    if (r->retry_s == 0)
-        return;
-    r->reject = 429;
-    s->stats.limited++;
 }
 
 static enum MHD_Result give_to_handler(struct http_request *r)
@@ -446,15 +442,16 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
                                 const char *method, const char *version, const char *upload,
                                 size_t *upload_bytes, void **context)
 {
-    (void)cls, (void)mhd, (void)version;
+    (void)cls, (void)mhd;
     struct http_request *r = *context;
-    if (r == NULL)
+    if (r == NULL || r->connection->ending)
         return MHD_NO;
     if (!r->begun) {
         r->begun = true;
         r->public.method = method;
         r->public.path = url;
-        count_request(r);
+        http_head_look(r, method, version);
+        http_admission_look(r);
         return rejected_early(r) ? reject(r) : MHD_YES;
     }
     if (*upload_bytes > 0) {

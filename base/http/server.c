@@ -22,13 +22,12 @@
 #include "server_private.h"
 
 enum {
-    ACCEPTS_PER_RUN = 64,
+    ACCEPTS_PER_RUN = 4,   /* so that those who connect keep nobody waiting who is connected */
     ROUNDS_PER_RUN = 8,    /* of libmicrohttpd, while it has more to do */
     SILENT_CLIENTS = 1024, /* addresses without a connection that are remembered */
+    ENDING_MAX = 64,       /* connections that were hung up on and are not closed yet */
     SPARED_IDLE_MS = 1000, /* a connection that became idle less long ago is not sacrificed */
 };
-
-#define TOO_MANY "too many connections; try again soon"
 
 static uint64_t timeout_ns(const struct kedge_http_server *s, enum http_wait wait)
 {
@@ -54,20 +53,41 @@ void http_connection_wait(struct http_connection *c, enum http_wait wait, bool i
 void http_connection_hang_up(struct http_connection *c)
 {
     http_connection_wait(c, HTTP_WAIT_NOTHING, false);
+    http_admission_leave(c);
     shutdown(c->fd, SHUT_RDWR);
+}
+
+void http_connection_refuse(struct http_connection *c, int status, const char *why)
+{
+    char answer[HTTP_RAW_BYTES];
+    http_raw_problem(status, why, answer, sizeof answer);
+    send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    c->server->stats.rejected++;
+    http_connection_hang_up(c);
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)a)->sin6_addr;
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    return a->ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
 }
 
 static void name_peer(struct http_connection *c)
 {
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
+    struct sockaddr_storage address, own;
+    socklen_t length = sizeof address, own_length = sizeof own;
     char host[INET6_ADDRSTRLEN];
     struct ucred cred;
     socklen_t cred_length = sizeof cred;
     snprintf(c->peer, sizeof c->peer, "unknown");
     if (getpeername(c->fd, (struct sockaddr *)&address, &length) != 0)
         return;
-    c->client = http_clients_connect(&c->server->clients, &address);
+    c->has_key = http_client_key(&address, c->key);
+    c->on_loopback =
+        getsockname(c->fd, (struct sockaddr *)&own, &own_length) == 0 && is_loopback(&own);
     if (address.ss_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
         inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
@@ -93,7 +113,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
             return;
         http_connection_wait(c, HTTP_WAIT_NOTHING, false);
         http_request_free(c->request);
-        http_clients_disconnect(&s->clients, c->client);
+        http_admission_leave(c);
         free(c);
         s->stats.open--;
         return;
@@ -110,6 +130,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
     c->uid = (uid_t)-1;
     c->wait = HTTP_WAIT_NOTHING;
     name_peer(c);
+    http_admission_join(c);
     s->stats.open++;
     http_connection_wait(c, HTTP_WAIT_IDLE, true);
 }
@@ -128,7 +149,7 @@ static void turn_away(struct kedge_http_server *s, int fd, int status, const cha
             ;
     }
     close(fd);
-    if (status != 503)
+    if (status != 503 || s->config.identify != NULL)
         return;
     struct http_connection *oldest = TAILQ_FIRST(&s->waiting[HTTP_WAIT_IDLE]);
     if (oldest != NULL && oldest->idle &&
@@ -142,7 +163,7 @@ static void accept_and_drop(struct kedge_http_server *s, int listener)
     close(s->spare);
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
-        turn_away(s, fd, 503, TOO_MANY);
+        turn_away(s, fd, 503, "too many connections; try again soon");
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -161,11 +182,11 @@ static void accept_some(struct kedge_http_server *s, int listener)
             continue;
         if (fd < 0)
             return;
+        const char *why;
+        const int status = http_admit(s, &address, &why);
         s->stats.accepted++;
-        if (s->stats.open >= s->config.connections)
-            turn_away(s, fd, 503, TOO_MANY);
-        else if (!http_clients_has_room(&s->clients, &address))
-            turn_away(s, fd, 429, "too many connections from this address; close some");
+        if (status != 0)
+            turn_away(s, fd, status, why);
         else if (MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, length) != MHD_YES)
             s->stats.refused++; /* no memory; closed already */
     }
@@ -179,14 +200,10 @@ static void expire(struct kedge_http_server *s)
         struct http_connection *c;
         while ((c = TAILQ_FIRST(&s->waiting[wait])) != NULL &&
                now - c->since_ns >= timeout_ns(s, (enum http_wait)wait)) {
-            if (wait == HTTP_WAIT_REQUEST) {
-                char answer[HTTP_RAW_BYTES];
-                http_raw_problem(408, "the request did not arrive whole in time", answer,
-                                 sizeof answer);
-                send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
-                s->stats.rejected++;
-            }
-            http_connection_hang_up(c);
+            if (wait == HTTP_WAIT_REQUEST)
+                http_connection_refuse(c, 408, "the request did not arrive whole in time");
+            else
+                http_connection_hang_up(c);
         }
     }
 }
@@ -246,6 +263,8 @@ void kedge_http_server_run(struct kedge_http_server *s)
 static void set_defaults(struct kedge_http_server_config *c)
 {
     c->connections = c->connections != 0 ? c->connections : 1024;
+    c->strangers = c->strangers != 0 ? c->strangers : c->connections;
+    c->connections_per_id = c->connections_per_id != 0 ? c->connections_per_id : c->connections;
     c->connections_per_ip = c->connections_per_ip != 0 ? c->connections_per_ip : c->connections;
     c->requests_burst = c->requests_burst != 0 ? c->requests_burst : c->requests_per_second;
     c->body_bytes = c->body_bytes != 0 ? c->body_bytes : 1 << 20;
@@ -254,7 +273,8 @@ static void set_defaults(struct kedge_http_server_config *c)
     c->idle_timeout_ms = c->idle_timeout_ms != 0 ? c->idle_timeout_ms : 60000;
     c->request_timeout_ms = c->request_timeout_ms != 0 ? c->request_timeout_ms : 10000;
     c->stream_timeout_ms = c->stream_timeout_ms != 0 ? c->stream_timeout_ms : 10000;
-    c->listen = c->unix_path = c->program = c->setting = NULL; /* borrowed for new() alone */
+    c->listen = c->unix_path = c->program = c->setting = c->hosts =
+        NULL; /* borrowed for new() alone */
 }
 
 static int watch(int epoll, int fd)
@@ -267,11 +287,12 @@ static int start_daemon(struct kedge_http_server *s)
 {
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-        http_on_request, s, MHD_OPTION_CONNECTION_LIMIT, s->config.connections,
+        http_on_request, s, MHD_OPTION_CONNECTION_LIMIT, s->config.connections + ENDING_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->config.header_bytes, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s,
-        MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, s,
+        /* What it would be strict with it closes upon or answers with HTML: head.c is stricter. */
+        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
     if (s->daemon == NULL)
         return -ENOMEM;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -334,7 +355,15 @@ int kedge_http_server_new(const struct kedge_http_server_config *config,
     s->clients.max_connections = s->config.connections_per_ip;
     s->clients.per_second = s->config.requests_per_second;
     s->clients.burst = s->config.requests_burst;
-    int status = http_clients_init(&s->clients, s->config.connections + SILENT_CLIENTS);
+    TAILQ_INIT(&s->strangers);
+    s->known.per_second = s->config.requests_per_second;
+    s->known.burst = s->config.requests_burst;
+    const uint32_t room = s->config.connections + ENDING_MAX + SILENT_CLIENTS;
+    int status = http_clients_init(&s->clients, room);
+    if (status == 0)
+        status = http_clients_init(&s->known, room);
+    if (status == 0 && config->hosts != NULL && (s->hosts = strdup(config->hosts)) == NULL)
+        status = -ENOMEM;
     if (status == 0)
         status = make_descriptors(s);
     if (status == 0)
@@ -378,8 +407,10 @@ void kedge_http_server_free(struct kedge_http_server *s)
         MHD_stop_daemon(s->daemon);
     }
     http_clients_fini(&s->clients);
+    http_clients_fini(&s->known);
     close_all((const int[]){s->tcp, s->local, s->timer, s->spare, s->epoll}, 5);
     free(s->unix_path);
+    free(s->hosts);
     free(s);
 }
 
@@ -396,4 +427,6 @@ uint16_t kedge_http_server_port(const struct kedge_http_server *s)
 void kedge_http_server_stats(const struct kedge_http_server *s, struct kedge_http_server_stats *out)
 {
     *out = s->stats;
+    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+        out->ranked[rank] = s->ranked[rank];
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What server.c (sockets, deadlines) and exchange.c (requests, answers) share. */
+/* What server.c (sockets, deadlines), admission.c (who is let in), exchange.c (requests, answers),
+ * head.c (what a request may look like) and stream.c share. */
 #ifndef BASE_HTTP_SERVER_PRIVATE_H
 #define BASE_HTTP_SERVER_PRIVATE_H
 
@@ -29,12 +30,21 @@ struct http_connection {
     bool idle; /* between requests: nothing is lost when it is closed */
     uint64_t since_ns;
     TAILQ_ENTRY(http_connection) link; /* in waiting[wait], oldest first */
-    struct http_client_entry *client;  /* whose it is; NULL: it has no bounds */
+    /* Whose it is, by its last request: of server->known, or of server->clients as long as it is a
+     * stranger's; NULL: it has no bound of its own. */
+    struct http_client_entry *owner;
+    enum kedge_http_rank rank;
+    TAILQ_ENTRY(http_connection) of_owner; /* in owner->own */
+    TAILQ_ENTRY(http_connection) of_rank;  /* in server->strangers, as long as it is one */
+    uint8_t key[16];                       /* of its address */
+    bool has_key;
+    bool on_loopback;
+    bool ending;      /* it was hung up */
+    unsigned limited; /* requests of it that were told 429 */
     char peer[56];
     bool local;
     uid_t uid;
 };
-TAILQ_HEAD(http_connections, http_connection);
 
 enum http_stage { HTTP_RECEIVING, HTTP_HANDLING, HTTP_DEFERRED, HTTP_ANSWERED };
 
@@ -53,8 +63,12 @@ struct http_request {
     struct http_connection *connection;
     struct MHD_Connection *mhd;
     enum http_stage stage;
+    const char *uri; /* as it came, and as long: libmicrohttpd's, decoded in place since */
+    size_t uri_length;
     bool begun;       /* its headers were looked at */
     int reject;       /* an HTTP status that the server answers itself, or 0 */
+    const char *why;  /* with `reject`: a sentence; NULL: the status' own */
+    bool closes;      /* and its connection is closed then, whatever follows */
     unsigned retry_s; /* with 429 and 503: when to come back */
     bool cut_short;   /* its client was told 413 while it went on sending */
     char *body;       /* owned */
@@ -71,14 +85,18 @@ struct kedge_http_server {
     struct kedge_http_server_config config; /* without its strings */
     struct MHD_Daemon *daemon;
     char *unix_path; /* owned */
+    char *hosts;     /* owned: names that a Host may have on loopback; NULL: any */
     uint64_t unix_inode, unix_device;
     uint16_t port;
-    int epoll, timer, tcp, local; /* -1: none */
-    int spare;                    /* given up for a moment when descriptors run out */
-    struct http_clients clients;
+    int epoll, timer, tcp, local;       /* -1: none */
+    int spare;                          /* given up for a moment when descriptors run out */
+    struct http_clients clients, known; /* strangers by their addresses; others by who they are */
+    struct http_connections strangers;  /* that is one for longest first */
+    unsigned ranked[KEDGE_HTTP_RANKS];  /* connections, without those that end */
+    uint64_t strangers_whole_ns;        /* of the allowance of all strangers */
     struct http_connections waiting[HTTP_WAITS_TIMED];
     struct http_requests deferred, streams;
-    size_t bodies_bytes;
+    size_t bodies_bytes[KEDGE_HTTP_RANKS]; /* of requests that are coming in */
     bool resumed; /* libmicrohttpd does not say by itself that it has to run for this */
     struct kedge_http_server_stats stats;
 };
@@ -89,8 +107,35 @@ void http_connection_wait(struct http_connection *c, enum http_wait wait, bool i
 /* Ends it: libmicrohttpd notices, completes the request and closes. */
 void http_connection_hang_up(struct http_connection *c);
 
+/* Tells it that first, past libmicrohttpd: nothing else is being sent to it. */
+void http_connection_refuse(struct http_connection *c, int status, const char *why);
+
 /* Has run() called soon: a deferred request was resumed. */
 void http_server_kick(struct kedge_http_server *s);
+
+/* ---- admission.c: who has connections, and who makes room ------------------------------------ */
+
+/* Before there is a connection from there: makes room for it if need be. 0; or the status that it
+ * is told, and why. */
+int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from, const char **why);
+/* It is a stranger's, until it shows something. */
+void http_admission_join(struct http_connection *c);
+void http_admission_leave(struct http_connection *c);
+/* Whose this request is, whether that has a connection too many or asks too often: then it is to be
+ * rejected. Before its body is taken. */
+void http_admission_look(struct http_request *r);
+/* Whether so much more of a body may be kept. */
+bool http_admission_has_room(const struct http_request *r, size_t more);
+/* The memory of its body is so large now. */
+void http_admission_count_body(struct http_request *r, size_t capacity);
+
+/* ---- head.c: what is no proper head of a request --------------------------------------------- */
+
+/* As soon as its first line is there. Not 0: it is refused at once, with that. */
+int http_head_look_at_uri(struct http_request *r, const char *uri, const char **why);
+/* Once all of it is there, before a body is taken: sets r->reject, if there is nothing there yet.
+ */
+void http_head_look(struct http_request *r, const char *method, const char *version);
 
 /* A whole answer, head included, that does not go through libmicrohttpd: of so many bytes at most.
  * Returns out. */

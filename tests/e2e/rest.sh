@@ -114,7 +114,7 @@ send PUT /v1/nodes/n2 "@$work/large"
 expect 413 "a body that is too large is 413"
 ask -X PUT -H 'Content-Type: application/json' -H 'Transfer-Encoding: chunked' --data-binary "@$work/large" \
     /v1/nodes/n2
-expect 413 "a chunked body that is too large is 413"
+expect 411 "a body in chunks is 411"
 send PUT /v1/nodes/n1 "$(node 4 1)"
 expect 409 "an older incarnation is 409"
 [[ $(jq -r .known_incarnation "$work/body") == 6 ]] || fail "the known incarnation is not said"

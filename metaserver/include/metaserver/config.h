@@ -21,7 +21,9 @@ struct kedge_metad_config {
     char data_dir[KEDGE_METAD_TEXT];
     char log_level[KEDGE_METAD_TEXT];
     uint64_t max_nodes, max_endpoints, connections, max_watches, events;
-    uint64_t client_connections, client_rate; /* of one address; requests a second, 0: no bound */
+    uint64_t client_connections, token_connections; /* of one address, of one token */
+    uint64_t client_rate;                           /* requests a second of either; 0: no bound */
+    char hosts[KEDGE_METAD_TEXT];                   /* as base/http/server.h has them */
     uint64_t node_lease_ns, forget_after_ns;
     /* [fabric] */
     char provider[KEDGE_METAD_TEXT];

@@ -42,6 +42,9 @@ struct kedge_service_counters {
     /* What the HTTP server did not let in: connections; requests; either, for their client's bound.
      */
     uint64_t http_refused, http_rejected, http_limited;
+    uint64_t http_dropped; /* connections that made room for others */
+    /* Which there are now: without a token, with one that only reads, with another one. */
+    uint64_t http_connections[3];
 };
 
 struct kedge_service_answer;

@@ -30,6 +30,19 @@ static struct sockaddr_storage number(uint32_t n)
     return out;
 }
 
+/* As the server does it. */
+static struct http_client_entry *join(const struct sockaddr_storage *from)
+{
+    uint8_t key[16];
+    return http_client_key(from, key) ? http_clients_connect(&c, key) : NULL;
+}
+
+static bool has_room(const struct sockaddr_storage *from)
+{
+    uint8_t key[16];
+    return !http_client_key(from, key) || http_clients_has_room(&c, http_clients_find(&c, key));
+}
+
 static void begin(unsigned connections, unsigned per_second, unsigned burst, uint32_t room)
 {
     c = (struct http_clients){
@@ -43,18 +56,32 @@ START_TEST(each_address_has_as_many_connections_as_are_allowed)
     struct sockaddr_storage a = address("10.0.0.1"), b = address("fd00::1"),
                             mapped = address("::ffff:10.0.0.1");
     struct sockaddr_storage local = {.ss_family = AF_UNIX};
-    struct http_client_entry *one = http_clients_connect(&c, &a);
-    ck_assert(http_clients_has_room(&c, &a));
-    ck_assert_ptr_eq(http_clients_connect(&c, &mapped), one);
-    ck_assert(!http_clients_has_room(&c, &a) && !http_clients_has_room(&c, &mapped));
-    ck_assert(http_clients_has_room(&c, &b));
-    ck_assert_ptr_ne(http_clients_connect(&c, &b), one);
+    struct http_client_entry *one = join(&a);
+    ck_assert(has_room(&a));
+    ck_assert_ptr_eq(join(&mapped), one);
+    ck_assert(!has_room(&a) && !has_room(&mapped));
+    ck_assert(has_room(&b));
+    ck_assert_ptr_ne(join(&b), one);
     http_clients_disconnect(&c, one);
-    ck_assert(http_clients_has_room(&c, &a));
-    ck_assert(http_clients_has_room(&c, &local));
-    ck_assert_ptr_null(http_clients_connect(&c, &local));
+    ck_assert(has_room(&a));
+    ck_assert(has_room(&local));
+    ck_assert_ptr_null(join(&local));
     http_clients_disconnect(&c, NULL);
     ck_assert_uint_eq(http_clients_request(&c, NULL, 0), 0);
+    http_clients_fini(&c);
+}
+END_TEST
+
+START_TEST(the_addresses_of_one_network_of_ipv6_are_one_client)
+{
+    begin(2, 0, 0, 16);
+    struct sockaddr_storage a = address("2001:db8::1"), b = address("2001:db8::ffff:1:2"),
+                            other = address("2001:db8:0:1::1"), v4 = address("10.0.0.1"),
+                            v4_too = address("10.0.0.2");
+    struct http_client_entry *one = join(&a);
+    ck_assert_ptr_eq(join(&b), one);
+    ck_assert_ptr_ne(join(&other), one);
+    ck_assert_ptr_ne(join(&v4), join(&v4_too));
     http_clients_fini(&c);
 }
 END_TEST
@@ -63,8 +90,7 @@ START_TEST(a_rate_is_held_after_a_burst)
 {
     begin(0, 10, 5, 16);
     struct sockaddr_storage a = address("10.0.0.1"), b = address("10.0.0.2");
-    struct http_client_entry *one = http_clients_connect(&c, &a),
-                             *other = http_clients_connect(&c, &b);
+    struct http_client_entry *one = join(&a), *other = join(&b);
     uint64_t now = 1000 * KEDGE_NS_PER_S;
     for (int i = 0; i < 5; i++)
         ck_assert_uint_eq(http_clients_request(&c, one, now), 0);
@@ -76,7 +102,7 @@ START_TEST(a_rate_is_held_after_a_burst)
     ck_assert_uint_eq(let_in, 99); /* ten seconds' worth */
     /* Who has no connection for a while is still known, and keeps what it owes. */
     http_clients_disconnect(&c, one);
-    ck_assert_ptr_eq(http_clients_connect(&c, &a), one);
+    ck_assert_ptr_eq(join(&a), one);
     ck_assert_uint_eq(http_clients_request(&c, one, now + 9999 * KEDGE_NS_PER_MS), 1);
     for (int i = 0; i < 5; i++)
         ck_assert_uint_eq(http_clients_request(&c, one, now + 60 * KEDGE_NS_PER_S), 0);
@@ -89,7 +115,7 @@ START_TEST(who_may_ask_once_in_long_is_told_for_how_long)
 {
     begin(0, 1, 3, 16);
     struct sockaddr_storage a = address("10.0.0.1");
-    struct http_client_entry *one = http_clients_connect(&c, &a);
+    struct http_client_entry *one = join(&a);
     for (int i = 0; i < 3; i++)
         ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 0);
     ck_assert_uint_eq(http_clients_request(&c, one, KEDGE_NS_PER_S), 2);
@@ -106,11 +132,11 @@ START_TEST(many_addresses_take_no_more_memory)
     begin(1, 10, 1, ROOM);
     for (uint32_t i = 0; i < CONNECTED; i++) {
         struct sockaddr_storage from = number(i);
-        held[i] = http_clients_connect(&c, &from);
+        held[i] = join(&from);
     }
     for (uint32_t i = 1000; i < 100000; i++) {
         struct sockaddr_storage from = number(i);
-        struct http_client_entry *e = http_clients_connect(&c, &from);
+        struct http_client_entry *e = join(&from);
         ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 0);
         ck_assert_uint_eq(http_clients_request(&c, e, KEDGE_NS_PER_S), 1);
         http_clients_disconnect(&c, e);
@@ -118,10 +144,10 @@ START_TEST(many_addresses_take_no_more_memory)
     ck_assert_uint_eq(c.used, ROOM);
     for (uint32_t i = 0; i < CONNECTED; i++) { /* none of them was forgotten */
         struct sockaddr_storage from = number(i);
-        ck_assert(!http_clients_has_room(&c, &from));
+        ck_assert(!has_room(&from));
         ck_assert_uint_eq(held[i]->connections, 1);
         http_clients_disconnect(&c, held[i]);
-        ck_assert(http_clients_has_room(&c, &from));
+        ck_assert(has_room(&from));
     }
     http_clients_fini(&c);
 }
@@ -129,6 +155,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(each_address_has_as_many_connections_as_are_allowed)                                         \
+    T(the_addresses_of_one_network_of_ipv6_are_one_client)                                         \
     T(a_rate_is_held_after_a_burst)                                                                \
     T(who_may_ask_once_in_long_is_told_for_how_long)                                               \
     T(many_addresses_take_no_more_memory)

@@ -267,6 +267,217 @@ START_TEST(running_out_of_descriptors_refuses_and_does_not_spin)
 }
 END_TEST
 
+/* ---- strangers, and those who are known -------------------------------------------------------
+ */
+
+/* "Authorization: ID" is one who is known; one with a '!' is trusted. */
+static struct kedge_http_who identify(void *user, const struct kedge_http_request *request)
+{
+    const char *text = kedge_http_header(request, "Authorization");
+    (void)user;
+    if (text == NULL || strcmp(text, "wrong") == 0)
+        return (struct kedge_http_who){.rank = KEDGE_HTTP_STRANGER};
+    return (struct kedge_http_who){.rank = text[0] == '!' ? KEDGE_HTTP_TRUSTED : KEDGE_HTTP_KNOWN,
+                                   .id = (uint64_t)(unsigned char)text[strlen(text) - 1]};
+}
+
+static int ask_as(int fd, const char *who)
+{
+    char request[128];
+    size_t length;
+    int status = 0;
+    snprintf(request, sizeof request, "GET /a HTTP/1.1\r\nHost: x\r\n%s%s%s\r\n",
+             who != NULL ? "Authorization: " : "", who != NULL ? who : "",
+             who != NULL ? "\r\n" : "");
+    harness_send(&h, fd, request, strlen(request));
+    harness_receive(&h, fd, out, &length, 50);
+    return sscanf(out, "HTTP/1.1 %d ", &status) == 1 ? status : 0;
+}
+
+static bool is_closed(int fd)
+{
+    char byte;
+    harness_run(&h, 1);
+    ssize_t n = recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+START_TEST(strangers_who_hold_connections_make_room_and_nobody_else_does)
+{
+    enum { HELD = 40 };
+    int held[HELD], agent, late;
+    harness_start(&h, (struct kedge_http_server_config){
+                          .connections = 16, .strangers = 4, .identify = identify});
+    agent = harness_connect(&h);
+    ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    for (int i = 0; i < HELD; i++) { /* of one address, and of others */
+        char from[16];
+        snprintf(from, sizeof from, "127.0.0.%d", 1 + i % 8);
+        harness_from = from;
+        held[i] = harness_connect(&h);
+        harness_send(&h, held[i], "GET", i % 3);
+        harness_run(&h, 1);
+    }
+    harness_from = NULL;
+    struct kedge_http_server_stats stats = stats_now();
+    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_STRANGER], 4);
+    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_TRUSTED], 1);
+    ck_assert_uint_eq(stats.dropped, HELD - 4);
+    ck_assert_uint_eq(stats.refused, 0);
+    ck_assert(is_closed(held[0]) && is_closed(held[HELD - 5]) && !is_closed(held[HELD - 4]));
+    late = harness_connect(&h); /* one that starts meanwhile */
+    ck_assert_int_eq(ask_as(late, "!b"), 200);
+    ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    for (int i = 0; i < HELD; i++)
+        close(held[i]);
+    close(agent);
+    close(late);
+    harness_run(&h, 10);
+    stats = stats_now();
+    ck_assert_uint_eq(stats.open, 0);
+    for (int rank = 0; rank < KEDGE_HTTP_RANKS; rank++)
+        ck_assert_uint_eq(stats.ranked[rank], 0);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(what_a_stranger_asks_is_not_counted_against_who_is_known_at_its_address)
+{
+    int stranger, agent;
+    harness_start(&h, (struct kedge_http_server_config){.connections = 16,
+                                                        .strangers = 4,
+                                                        .requests_per_second = 1,
+                                                        .requests_burst = 5,
+                                                        .identify = identify});
+    agent = harness_connect(&h);
+    stranger = harness_connect(&h);
+    int status = 0;
+    for (int i = 0; i < 40 && status != 429; i++)
+        status = ask_as(stranger, i % 2 == 0 ? NULL : "wrong");
+    ck_assert_int_eq(status, 429);
+    ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    ck_assert_int_eq(status = ask_as(stranger, "b"), 200); /* and it is one no more */
+    ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    for (int i = 0; i < 40 && status != 429; i++) /* but has a rate too */
+        status = ask_as(stranger, "b");
+    ck_assert_int_eq(status, 429);
+    ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    close(stranger);
+    close(agent);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(all_strangers_together_have_a_rate_and_are_closed_after_a_few_429)
+{
+    unsigned answered = 0, limited = 0;
+    harness_start(&h, (struct kedge_http_server_config){.connections = 16,
+                                                        .requests_per_second = 100,
+                                                        .strangers_per_second = 5,
+                                                        .identify = identify});
+    for (int i = 0; i < 20; i++) {
+        char from[16];
+        snprintf(from, sizeof from, "127.0.0.%d", 1 + i);
+        harness_from = from;
+        int fd = harness_connect(&h), status = 200, running = 0;
+        while (answered < 100 && (status = ask_as(fd, NULL)) != 0) {
+            answered += status == 200;
+            limited += status == 429;
+            running = status == 429 ? running + 1 : 0;
+            ck_assert_int_le(running, 3);
+        }
+        ck_assert_int_eq(running, 3);
+        close(fd);
+    }
+    harness_from = NULL;
+    ck_assert_uint_lt(answered, 100); /* five, and five each second */
+    ck_assert_uint_ge(limited, 20 * 3);
+    int agent = harness_connect(&h);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(ask_as(agent, "!a"), 200);
+    close(agent);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(one_who_is_known_has_so_many_connections_and_all_of_them_leave_half)
+{
+    int fd[12], n = 0;
+    harness_start(
+        &h, (struct kedge_http_server_config){
+                .connections = 8, .strangers = 2, .connections_per_id = 3, .identify = identify});
+    for (; n < 3; n++)
+        ck_assert_int_eq(ask_as(fd[n] = harness_connect(&h), "a"), 200);
+    ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "a"), 429);
+    ck_assert(is_closed(fd[n - 1]));
+    ck_assert_int_eq(ask_as(fd[0], "a"), 200); /* the others are as they were */
+    ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "b"), 200);
+    ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "c"), 503);
+    ck_assert(is_closed(fd[n - 1]));
+    ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "!d"), 200);
+    ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "!e"), 200);
+    while (n > 0)
+        close(fd[--n]);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(a_request_that_is_being_dealt_with_does_not_make_room)
+{
+    size_t length;
+    harness_start(&h, (struct kedge_http_server_config){
+                          .connections = 8, .strangers = 1, .identify = identify});
+    int first = harness_connect(&h);
+    harness_send(&h, first, defer, strlen(defer));
+    harness_run(&h, 10);
+    ck_assert_uint_eq(h.deferred_count, 1);
+    ck_assert_int_eq(harness_ask(&h, keep, out), 503);
+    struct kedge_http_response r = {.status = 200, .body = "{\"late\":1}", .body_length = 10};
+    ck_assert_int_eq(kedge_http_reply(h.deferred[0], &r), 0);
+    harness_receive(&h, first, out, &length, 40);
+    ck_assert_ptr_nonnull(strstr(out, "{\"late\":1}"));
+    close(first);
+    harness_stop(&h);
+}
+END_TEST
+
+START_TEST(bodies_of_strangers_leave_room_for_those_of_others)
+{
+    enum { BODY = 1 << 16, SLOW = 8 };
+    static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n";
+    static char body[BODY];
+    char request[256];
+    size_t length;
+    int fd[SLOW], agent;
+    harness_start(&h, (struct kedge_http_server_config){.body_bytes = BODY,
+                                                        .bodies_bytes = SLOW * BODY,
+                                                        .connections = 64,
+                                                        .strangers = 32,
+                                                        .identify = identify});
+    for (int i = 0; i < SLOW; i++) {
+        char from[16];
+        snprintf(from, sizeof from, "127.0.0.%d", 1 + i);
+        harness_from = from;
+        fd[i] = harness_connect(&h);
+        harness_send(&h, fd[i], head, strlen(head));
+        harness_send(&h, fd[i], body, BODY / 2 + 8192);
+    }
+    harness_from = NULL;
+    agent = harness_connect(&h);
+    snprintf(request, sizeof request,
+             "POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: !a\r\nContent-Length: %d\r\n\r\n",
+             BODY);
+    harness_send(&h, agent, request, strlen(request));
+    harness_send(&h, agent, body, BODY);
+    harness_receive(&h, agent, out, &length, 100);
+    ck_assert_msg(strstr(out, "HTTP/1.1 200 ") != NULL, "%.100s", out);
+    for (int i = 0; i < SLOW; i++)
+        close(fd[i]);
+    close(agent);
+    harness_stop(&h);
+}
+END_TEST
+
 /* A server that should not start. Returns its error; the sentence is in err. */
 static int refuse(const char *listen, const char *unix_path, struct kedge_errbuf *err)
 {
@@ -366,6 +577,12 @@ END_TEST
     T(who_has_closed_its_direction_is_answered_and_then_closed)                                    \
     T(ten_thousand_connections_are_survived_and_leave_nothing_behind)                              \
     T(running_out_of_descriptors_refuses_and_does_not_spin)                                        \
+    T(strangers_who_hold_connections_make_room_and_nobody_else_does)                               \
+    T(what_a_stranger_asks_is_not_counted_against_who_is_known_at_its_address)                     \
+    T(all_strangers_together_have_a_rate_and_are_closed_after_a_few_429)                           \
+    T(one_who_is_known_has_so_many_connections_and_all_of_them_leave_half)                         \
+    T(a_request_that_is_being_dealt_with_does_not_make_room)                                       \
+    T(bodies_of_strangers_leave_room_for_those_of_others)                                          \
     T(an_address_that_cannot_be_listened_on_is_explained)                                          \
     T(a_unix_socket_serves_with_its_mode_and_goes_with_the_server)                                 \
     T(a_stale_socket_is_replaced_but_neither_a_living_one_nor_a_file)

@@ -40,18 +40,11 @@ START_TEST(all_query_parameters_are_told_as_they_came)
 }
 END_TEST
 
-START_TEST(bodies_arrive_whole_by_length_and_in_chunks)
+START_TEST(bodies_arrive_whole)
 {
     harness_start(&h, (struct kedge_http_server_config){0});
     ck_assert_int_eq(
         harness_ask(&h, "POST /echo HTTP/1.1\r\nContent-Length: 5\r\n" HARNESS_CLOSE "\r\nhello",
-                    out),
-        200);
-    ck_assert_ptr_nonnull(strstr(out, "\r\n\r\nhello"));
-    ck_assert_int_eq(
-        harness_ask(&h,
-                    "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HARNESS_CLOSE
-                    "\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
                     out),
         200);
     ck_assert_ptr_nonnull(strstr(out, "\r\n\r\nhello"));
@@ -203,7 +196,8 @@ START_TEST(a_body_that_is_announced_as_huge_is_refused_before_it_comes)
 }
 END_TEST
 
-START_TEST(chunks_without_end_are_told_413_and_cut_off)
+/* Without reading what it sends, whose chunks nobody counts. */
+START_TEST(who_sends_chunks_is_told_411_and_cut_off)
 {
     static char chunk[65536 + 16];
     size_t length;
@@ -212,24 +206,12 @@ START_TEST(chunks_without_end_are_told_413_and_cut_off)
     static const char head[] =
         "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HARNESS_CLOSE "\r\n";
     harness_send(&h, fd, head, strlen(head));
-    int n = snprintf(chunk, sizeof chunk, "10000\r\n");
-    memset(chunk + n, 'x', 65536);
-    memcpy(chunk + n + 65536, "\r\n", 2);
-    bool closed = false;
-    for (int i = 0; i < 400 && !closed; i++) { /* 25 MiB, if it is allowed to */
-        harness_send(&h, fd, chunk, (size_t)n + 65538);
-        closed = harness_receive(&h, fd, out, &length, 1);
-    }
-    ck_assert(closed);
-    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 413 "));
+    ck_assert(harness_receive(&h, fd, out, &length, 3000));
+    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 411 "));
     ck_assert_ptr_nonnull(strstr(out, "application/problem+json"));
+    harness_send(&h, fd, chunk, sizeof chunk);
     struct kedge_http_server_stats stats;
-    for (int i = 0; i < 400; i++) { /* it listens no longer than it takes to be heard */
-        harness_send(&h, fd, chunk, (size_t)n + 65538);
-        kedge_http_server_stats(h.server, &stats);
-        if (stats.open == 0)
-            break;
-    }
+    kedge_http_server_stats(h.server, &stats);
     ck_assert_uint_eq(stats.open, 0);
     ck_assert_uint_eq(h.handled, 0);
     close(fd);
@@ -371,7 +353,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_handler_sees_method_path_query_and_headers)                                              \
     T(all_query_parameters_are_told_as_they_came)                                                  \
-    T(bodies_arrive_whole_by_length_and_in_chunks)                                                 \
+    T(bodies_arrive_whole)                                                                         \
     T(a_connection_is_kept_for_the_next_request)                                                   \
     T(malformed_uris_get_a_problem_and_never_reach_the_handler)                                    \
     T(rubbish_in_any_place_neither_reaches_the_handler_nor_leaks)                                  \
@@ -379,7 +361,7 @@ END_TEST
     T(a_body_at_the_bound_passes_and_one_byte_more_is_a_413_problem)                               \
     T(who_waits_for_100_continue_is_told_413_before_it_sends)                                      \
     T(a_body_that_is_announced_as_huge_is_refused_before_it_comes)                                 \
-    T(chunks_without_end_are_told_413_and_cut_off)                                                 \
+    T(who_sends_chunks_is_told_411_and_cut_off)                                                    \
     T(all_bodies_together_have_a_bound_that_answers_503)                                           \
     T(one_address_cannot_take_all_the_room_for_bodies)                                             \
     T(a_request_that_is_not_whole_in_time_gets_408)                                                \

@@ -4,14 +4,25 @@
  * One thread: every function, and every handler, runs on the thread that calls run(). Watch the one
  * descriptor for reading and call run() when it is readable; timers are inside it.
  *
- * What it answers by itself: 503 above the number of connections (and the connection that is idle
- * longest then goes), 429 above those of one address or above its rate of requests, 408 for a
- * request that is not whole in time, 413 for a body that is too large, 400 for a malformed URI: all
- * as application/problem+json. Unix sockets have no bounds of a client. What is no proper HTTP/1.1
- * libmicrohttpd answers by itself, with a page of HTML, and closes: no Host, a Content-Length or
- * chunk that is none (400), a URI (414) or headers (431) that are too large, another version (505).
- * Idle connections are closed. A deferred request has
- * no time limit but its owner's; nor has a stream whose client takes what it is given. */
+ * Admission. A connection is a stranger's until a request on it has shown who it is (`identify`),
+ * and again after one that has not. Strangers share a part of the connections, of the memory for
+ * bodies and a rate; when their part is used up the connection that is a stranger's for longest
+ * goes, unless a request on it is being dealt with. Who is known is counted by who it is, wherever
+ * it comes from, and nothing that a stranger does is counted against it.
+ *
+ * What it answers by itself, all as application/problem+json: 503 above the number of connections,
+ * 429 above those of one client or above its rate of requests (and after a few of these it closes),
+ * 408 for a request that is not whole in time, 413 for a body that is too large, 414 for a URI that
+ * is too long or has too many parameters, 400 for a malformed URI, 403 for a Host or Origin that is
+ * none of this server's on loopback, and, closing, so that nothing behind it is taken for another
+ * request: 400 for a head that is not written as RFC 9112 says or says two things (a bare LF, a
+ * NUL, folded lines, a blank before a colon, two Hosts or none, two Content-Lengths, Content-Length
+ * with Transfer-Encoding), 411 for chunks, 501 for other codings, 417, 505. Unix sockets have no
+ * bounds of a client. libmicrohttpd answers by itself, with a page of HTML, and closes: a
+ * Content-Length that is no number, a header without a colon (400), a first line (414) or headers
+ * (431) that do not fit into its memory, HTTP/0 and HTTP/2 (505). Idle connections are closed. A
+ * deferred request has no time limit but its owner's; nor has a stream whose client takes what it
+ * is given. */
 #ifndef BASE_HTTP_SERVER_H
 #define BASE_HTTP_SERVER_H
 
@@ -63,26 +74,48 @@ enum kedge_http_verdict {
 typedef enum kedge_http_verdict (*kedge_http_handler)(void *user,
                                                       struct kedge_http_request *request);
 
+/* Who a request is of. */
+enum kedge_http_rank {
+    KEDGE_HTTP_STRANGER, /* it has shown nothing */
+    KEDGE_HTTP_KNOWN,    /* all of these together leave half of everything free */
+    KEDGE_HTTP_TRUSTED,  /* nobody else takes room of theirs */
+    KEDGE_HTTP_RANKS,
+};
+struct kedge_http_who {
+    enum kedge_http_rank rank;
+    uint64_t id; /* which of that rank; 0: one without bounds of its own */
+};
+
 /* Zero means the default in parentheses, NULL that there is none. Strings are borrowed for the call
  * of new() alone. */
 struct kedge_http_server_config {
-    const char *listen;           /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
-    const char *unix_path;        /* at least one of the two */
-    unsigned unix_mode;           /* of the socket file (0600) */
-    const char *program;          /* for sentences: "kedge-metad" */
-    const char *setting;          /* for sentences: "`listen` in /etc/kedge/metad.conf" */
-    unsigned connections;         /* in all (1024) */
-    unsigned connections_per_ip;  /* (connections) */
-    unsigned requests_per_second; /* of one address, on average (no bound); beyond it 429 */
-    unsigned requests_burst;      /* and at once (requests_per_second) */
-    size_t body_bytes;            /* of one request (1 MiB) */
-    size_t bodies_bytes;          /* of all requests together (64 MiB), a quarter of it, or one
-                                   * body, of one address; beyond it 503 */
-    size_t header_bytes;          /* memory of a connection: headers and buffers (32 KiB) */
-    unsigned idle_timeout_ms;     /* a connection without a request, or taking an answer (60000) */
-    unsigned request_timeout_ms;  /* from a request's first line to its last byte (10000) */
-    unsigned stream_timeout_ms;   /* a stream's client that takes nothing is cut off (10000) */
+    const char *listen;            /* "127.0.0.1:7480", "[::1]:7480"; port 0: any */
+    const char *unix_path;         /* at least one of the two */
+    unsigned unix_mode;            /* of the socket file (0600) */
+    const char *program;           /* for sentences: "kedge-metad" */
+    const char *setting;           /* for sentences: "`listen` in /etc/kedge/metad.conf" */
+    unsigned connections;          /* in all (1024) */
+    unsigned strangers;            /* of these (connections) */
+    unsigned connections_per_ip;   /* of strangers of one address (connections) */
+    unsigned connections_per_id;   /* of one who is known (connections) */
+    unsigned strangers_per_second; /* requests of all strangers (no bound) */
+    unsigned requests_per_second;  /* of one client, on average (no bound); beyond it 429 */
+    unsigned requests_burst;       /* and at once (requests_per_second) */
+    size_t body_bytes;             /* of one request (1 MiB) */
+    size_t bodies_bytes;           /* of all requests together (64 MiB), a quarter of it, or one
+                                    * body, of one client; beyond it 503 */
+    size_t header_bytes;           /* memory of a connection: headers and buffers (32 KiB) */
+    unsigned idle_timeout_ms;      /* a connection without a request, or taking an answer (60000) */
+    unsigned request_timeout_ms;   /* from a request's first line to its last byte (10000) */
+    unsigned stream_timeout_ms;    /* a stream's client that takes nothing is cut off (10000) */
+    /* Names, with blanks or commas between them, that a request on loopback may be for, beside
+     * localhost and addresses: a page that a browser shows reaches it by a name of its own (DNS
+     * rebinding). NULL: any. */
+    const char *hosts;
     kedge_http_handler handle;
+    /* Who has sent a request, of which the headers are there. NULL: everybody is a stranger, and
+     * none of them makes room for another one before it is idle. */
+    struct kedge_http_who (*identify)(void *user, const struct kedge_http_request *request);
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
     void (*abandon)(void *user, struct kedge_http_request *request);
@@ -108,14 +141,16 @@ void kedge_http_server_run(struct kedge_http_server *server);
 /* The TCP port in host order, 0 without one. */
 uint16_t kedge_http_server_port(const struct kedge_http_server *server);
 
-/* Counted since new(), except the last three, which are now. */
+/* Counted since new(), except the last ones, which are now. */
 struct kedge_http_server_stats {
     uint64_t accepted;
     uint64_t refused;  /* connections above a bound */
     uint64_t limited;  /* connections and requests above a bound of their client: 429 */
     uint64_t requests; /* given to the handler */
-    uint64_t rejected; /* answered by the server itself: 400, 408, 413, 429, 503 */
+    uint64_t rejected; /* answered by the server itself */
+    uint64_t dropped;  /* strangers' connections that made room for another one */
     uint32_t open;
+    uint32_t ranked[KEDGE_HTTP_RANKS]; /* of these */
     uint32_t deferred;
     uint32_t streams;
 };
