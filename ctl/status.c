@@ -14,9 +14,15 @@ enum { SUMMARY_BYTES = 700 };
 /* One line of `status`. */
 struct part {
     const char *name, *where;
-    bool up;
+    bool up;    /* it answers */
+    bool ready; /* and says so of itself */
     char summary[SUMMARY_BYTES];
 };
+
+static const char *state_of(const struct part *p)
+{
+    return p->ready ? "ready" : p->up ? "not ready" : "down";
+}
 
 static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
 {
@@ -43,6 +49,7 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
         status = ctl_decode_pairs(result.body, result.body_length, &pairs, &err);
         kedge_http_result_fini(&result);
     }
+    p->up = status == 0;
     if (status == 0) {
         version = ctl_pairs_find(&pairs, "version");
         status = ctl_fetch_server(o, "/readyz", &result, &err);
@@ -51,8 +58,8 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
         kedge_http_result_fini(&result);
         status = ctl_nodes_fetch(o, &nodes, &err);
     }
-    p->up = status == 0;
-    if (p->up)
+    p->ready = status == 0;
+    if (p->ready)
         count_nodes(&nodes, p, version != NULL ? version : "unknown");
     else
         snprintf(p->summary, sizeof p->summary, "%s", err.text);
@@ -61,19 +68,41 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
     return status;
 }
 
-static int ask_agent(const struct ctl_options *o, struct part *p)
+/* What it says of itself: with whom it is registered, or why not. */
+static void sum_up_agent(const struct kedge_http_result *result, struct part *p)
+{
+    struct ctl_pairs pairs = {.pair = NULL};
+    struct kedge_errbuf err;
+    const char *why = NULL, *metaservers = NULL;
+    if (ctl_decode_pairs(result->body, result->body_length, &pairs, &err) == 0) {
+        why = ctl_pairs_find(&pairs, "why");
+        metaservers = ctl_pairs_find(&pairs, "metaservers");
+    }
+    if (why != NULL)
+        snprintf(p->summary, sizeof p->summary, "%s", why);
+    else
+        snprintf(p->summary, sizeof p->summary, "workers attach, metaservers that have it: %s",
+                 metaservers != NULL ? metaservers : "unknown");
+    ctl_pairs_fini(&pairs);
+}
+
+static void ask_agent(const struct ctl_options *o, struct part *p)
 {
     struct kedge_http_result result;
     struct kedge_errbuf err;
-    int status = ctl_fetch_agent(o, "/readyz", &result, &err);
+    int status = ctl_fetch_agent(o, "/healthz", &result, &err);
     p->up = status == 0;
-    if (p->up) {
-        snprintf(p->summary, sizeof p->summary, "ready for workers");
+    if (status == 0) {
+        kedge_http_result_fini(&result);
+        status = ctl_fetch_agent(o, "/readyz", &result, &err);
+    }
+    p->ready = status == 0;
+    if (p->ready) {
+        sum_up_agent(&result, p);
         kedge_http_result_fini(&result);
     } else {
         snprintf(p->summary, sizeof p->summary, "%s", err.text);
     }
-    return status;
 }
 
 static void print_json(const struct part *part, size_t count)
@@ -83,7 +112,8 @@ static void print_json(const struct part *part, size_t count)
     for (size_t i = 0; i < count; i++) {
         kedge_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
         kedge_text_json(&t, part[i].where);
-        kedge_text_printf(&t, ",\"up\":%s,\"summary\":", part[i].up ? "true" : "false");
+        kedge_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"summary\":", part[i].up ? "true" : "false",
+                          part[i].ready ? "true" : "false");
         kedge_text_json(&t, part[i].summary);
         kedge_text_printf(&t, "}");
     }
@@ -100,15 +130,14 @@ int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err)
     part[0] = (struct part){.name = "metaserver", .where = o->server};
     part[1] = (struct part){.name = "agent", .where = o->agent_socket};
     int failed = ask_metaserver(o, &part[0]);
-    (void)ask_agent(o, &part[1]); /* this host need not have one */
+    ask_agent(o, &part[1]); /* this host need not have one */
     if (o->json) {
         print_json(part, 2);
     } else {
         int status = ctl_table_new(headings, 4, &table);
         for (size_t i = 0; i < 2 && status == 0; i++)
-            ctl_table_row(table,
-                          (const char *const[]){part[i].name, part[i].where,
-                                                part[i].up ? "up" : "down", part[i].summary});
+            ctl_table_row(table, (const char *const[]){part[i].name, part[i].where,
+                                                       state_of(&part[i]), part[i].summary});
         if (status == 0) {
             status = ctl_table_print(table);
             ctl_table_free(table);

@@ -12,9 +12,7 @@
 
 enum { ANSWER_MAX = 1 << 20 };
 
-#define UNREGISTERED                                                                               \
-    "no metaserver has had this node since its agent began: workers attach, and find no other "    \
-    "nodes; see /v1/status"
+enum { READY_WHY_BYTES = 600 };
 
 void admin_refuse_method(struct kedge_http_request *request, const char *allow)
 {
@@ -32,18 +30,51 @@ void admin_refuse_method(struct kedge_http_request *request, const char *allow)
     kedge_text_fini(&t);
 }
 
-/* Once registered, an agent that has lost all metaservers serves its workers as before, but for
- * nodes that it has not met: to be taken out of service for that would make it worse. */
-static bool print_ready(const struct agent *a, struct kedge_text *t)
+/* Why the nearest metaserver does not have this node: "" before it was asked. */
+static const char *say_nearest(const struct agent *a)
 {
+    const struct pool *own = a->pools[0];
+    return own != NULL && a->config.metaservers > 0 ? own->registration[0].why : "";
+}
+
+/* Whether workers are served, and what there is to say about it; "": all is well. Once registered,
+ * an agent that has lost all metaservers serves its workers as before, but for nodes that it has
+ * not met: to be taken out of service for that would make it worse. */
+static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
+{
+    const char *nearest = say_nearest(a), *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
+    why[0] = '\0';
     if (!a->was_registered)
-        return false;
+        snprintf(why, READY_WHY_BYTES,
+                 "no metaserver has had this node since its agent began: workers attach, and find "
+                 "no other nodes%s%.200s%s%.200s; see /v1/status",
+                 from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    else if (registrations_done(a) == 0)
+        snprintf(why, READY_WHY_BYTES,
+                 "no metaserver has this node any more: workers attach, and reach the nodes that "
+                 "are known here%s%.200s%s%.200s; see /v1/status",
+                 from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    return a->was_registered;
+}
+
+/* 200 with a "why" where something is amiss; 503 with the same as its detail. */
+static void reply_ready(const struct agent *a, struct kedge_http_request *request,
+                        struct kedge_text *t)
+{
+    char why[READY_WHY_BYTES];
+    if (!is_ready(a, why)) {
+        kedge_http_reply_error(request, EHOSTUNREACH, why);
+        return;
+    }
     kedge_text_printf(t, "{\"status\":\"ok\",\"metaservers\":%u", registrations_done(a));
-    if (registrations_done(a) == 0)
-        kedge_text_printf(t, ",\"why\":\"no metaserver has this node any more: workers attach, and "
-                             "reach the nodes that are known here; see /v1/status\"");
+    if (why[0] != '\0') {
+        kedge_text_printf(t, ",\"why\":");
+        kedge_text_json(t, why);
+    }
     kedge_text_printf(t, "}\n");
-    return true;
+    struct kedge_http_response response = {
+        .status = 200, .body = kedge_text_str(t), .body_length = t->length};
+    (void)kedge_http_reply(request, &response);
 }
 
 static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
@@ -67,10 +98,8 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     } else if (strcmp(request->path, "/version") == 0) {
         kedge_text_printf(t, "{\"version\":\"%s\"}\n", KEDGE_VERSION);
     } else if (strcmp(request->path, "/readyz") == 0) {
-        if (!print_ready(a, t)) {
-            kedge_http_reply_error(request, EHOSTUNREACH, UNREGISTERED);
-            return KEDGE_HTTP_REPLIED;
-        }
+        reply_ready(a, request, t);
+        return KEDGE_HTTP_REPLIED;
     } else if (strcmp(request->path, "/healthz") == 0) {
         kedge_text_printf(t, "{\"status\":\"ok\"}\n");
     } else {

@@ -64,6 +64,8 @@ int metaservers_start(struct agent *a, struct kedge_errbuf *err);
 void metaservers_stop(struct agent *a);
 struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
                                        uint32_t ms);
+/* Asks that one now whether it still has this node, rather than at the next renewal. */
+void registrations_doubt(struct agent *a, uint32_t metaserver);
 /* How many metaservers have the node now. */
 uint32_t registrations_done(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */

@@ -213,6 +213,8 @@ static void on_end(void *user, const struct kedge_http_answer *answer)
     kedge_log(KEDGE_LOG_DEBUG, "no more settings from here",
               "metaserver=\"%s\" status=%d why=\"%s\"", a->config.metaserver[a->follow.metaserver],
               answer->status, answer->why);
+    if (answer->status == 401 || answer->status == 403) /* its token was deleted, or changed */
+        registrations_doubt(a, a->follow.metaserver);
     try_next(a);
 }
 

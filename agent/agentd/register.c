@@ -512,6 +512,13 @@ static void look_again(struct registration *r)
     tell_endpoints(first);
 }
 
+void registrations_doubt(struct agent *a, uint32_t metaserver)
+{
+    struct registration *r = &own(a)->registration[metaserver];
+    if (r->state == REGISTRATION_DONE)
+        (void)uv_timer_start(&r->timer, on_timer, 0, 0);
+}
+
 uint32_t registrations_done(const struct agent *a)
 {
     uint32_t n = 0;

@@ -372,13 +372,25 @@ endpoints() { # how many the metaserver knows
     fail "there are not $1 endpoints: $(ctl node get worker-1 -o json)"
 }
 mv "$work/agent.token" "$work/new"
-ctl pool create extra sessions_ahead=1 arenas_ahead=1 >/dev/null
+ctl pool create extra nodes=all sessions_ahead=1 arenas_ahead=1 >/dev/null
 until_log 'not registered.*its token_file holds no token'
 mv "$work/new" "$work/agent.token"
 endpoints 2
 ctl pool delete extra >/dev/null
 endpoints 1
 ok "a pool that it made while it had no token is told later, and so is that one's end"
+state() { "$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status | sed -n 's/^agent *[^ ]* *//p'; }
+state | grep -qE '^ready +workers attach, metaservers that have it: 1$' || fail "rdmactl status: $(state)"
+ctl token delete worker-1 >/dev/null
+for _ in $(seq 600); do
+    ! state | grep -qE '^ready +no metaserver has this node any more: .*: http.*401' || break
+    sleep 0.1
+done
+state | grep -qE '^ready +no metaserver has this node any more: .*: http.*401' || fail "rdmactl status: $(state)"
+ok "rdmactl status says of an agent whose token was deleted: $(state)"
+ctl token create worker-1 scope=agent node=worker-1 "gids=$gid" -o json | jq -r .secret >"$work/agent.token"
+until_live
+for _ in $(seq 600); do ! state | grep -q 'have it: 1$' || break; sleep 0.1; done
 agent_stop
 ask "${admin[@]}" /v1/nodes/worker-1
 expect 404 "and removes its node with it when it ends"

@@ -33,7 +33,8 @@ is '["lost"]' "the metaserver is gone" '[.metaservers[].state]'
 [[ $(ready) == 200 && $(jq -c '[.metaservers, (.why | contains("no metaserver has this node any more"))]' "$work/ready") == '[0,true]' ]] ||
     fail "not ready: $(cat "$work/ready")"
 "$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 && fail "all is up: $(cat "$work/out")"
-shows '^agent +[^ ]+ +up +ready for workers'
+shows '^agent +[^ ]+ +ready +no metaserver has this node any more: .*: http.*; see /v1/status$'
+shows '^metaserver +[^ ]+ +down +'
 ok "the agent is ready without it: $(cat "$work/ready")"
 [[ $(metric metaservers) == 0 ]] || fail "the metrics say that $(metric metaservers) metaservers have it"
 kill -TERM "${pids[a]}"
@@ -41,6 +42,11 @@ wait "${pids[a]}" || fail "the agent ended with $?"
 daemon_start a kedge-agentd || fail "the agent does not start without a metaserver"
 [[ $(ready) == 503 ]] && grep -q 'no metaserver has had this node since its agent began' "$work/ready" || fail "ready: $(cat "$work/ready")"
 ok "and not ready after a restart: $(jq -r .detail "$work/ready")"
+"$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 && fail "all is up: $(cat "$work/out")"
+shows '^agent +[^ ]+ +not ready +.*no metaserver has had this node since its agent began: .*: http'
+"$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status -o json >"$work/out" 2>/dev/null && fail "no exit status"
+[[ $(jq -c '[.agent.up, .agent.ready, .metaserver.up, .metaserver.ready]' "$work/out") == '[true,false,false,false]' ]] || fail "$(cat "$work/out")"
+ok "rdmactl tells one that runs and is not ready from one that does not run"
 is "[\"metaserver\",1,$revision,9]" "what was in force is so after a restart without any metaserver" \
     "[($workers | .from, .max_sessions), .settings.revision, .windows.device.limit_ops]"
 metad_configure # at its port of before

@@ -17,6 +17,7 @@ enum {
     CTL_MAX_ENDPOINTS = 16, /* of a node; what a server sends beyond is not shown */
     CTL_TEXT_BYTES = 256,
     CTL_LABELS_BYTES = 1024,
+    CTL_PAIR_BYTES = 640,
     CTL_PATH_BYTES = 128,
     CTL_MAX_PAIRS = 4096,
     CTL_MAX_NESTING = 8,
@@ -62,7 +63,7 @@ int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct
 /* Any document as a list of paths and values: "pools[0].vqps" = "3". */
 struct ctl_pair {
     char path[CTL_PATH_BYTES];
-    char value[CTL_PATH_BYTES];
+    char value[CTL_PAIR_BYTES]; /* sentences are there too */
 };
 struct ctl_pairs {
     struct ctl_pair *pair; /* owned */
