@@ -35,11 +35,11 @@ static void show_size(uint64_t bytes, char *out, size_t size)
     snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
 }
 
-static void show_labels(json_t *object, char *out, size_t size)
+static void show_labels(json_t *object, enum ctl_type type, char *out, size_t size)
 {
-    const char *key;
+    const char *key, *none = type == CTL_SELECTOR ? "all" : "-";
     json_t *value;
-    size_t used = (size_t)snprintf(out, size, "%s", json_object_size(object) == 0 ? "-" : "");
+    size_t used = (size_t)snprintf(out, size, "%s", json_object_size(object) == 0 ? none : "");
     json_object_foreach(object, key, value)
     {
         char one[2 * CTL_WORD_BYTES + 2];
@@ -59,7 +59,7 @@ static void show(json_t *value, enum ctl_type type, char *out, size_t size)
     if (json_is_string(value)) {
         copy(out, size, json_string_value(value));
     } else if (json_is_object(value)) {
-        show_labels(value, out, size);
+        show_labels(value, type, out, size);
     } else if (json_is_true(value)) {
         snprintf(out, size, "yes");
     } else if (json_is_integer(value) && json_integer_value(value) == 0 &&
@@ -273,6 +273,10 @@ static json_t *read_value(enum ctl_type type, const char *text)
         return kedge_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
     case CTL_LABELS:
         return read_labels(text);
+    case CTL_SELECTOR:
+        return strcmp(text, "all") == 0 ? json_object()
+               : text[0] != '\0'        ? read_labels(text)
+                                        : NULL;
     case CTL_BOOL:
         return strcmp(text, "true") == 0    ? json_true()
                : strcmp(text, "false") == 0 ? json_false()
@@ -308,7 +312,9 @@ static int no_such_value(const struct ctl_key *key, const char *text, struct ked
                                         [CTL_COUNT] = "a number, or nothing for the nodes' own",
                                         [CTL_LABELS] =
                                             "labels such as zone=a,rack=7, each of them once",
-                                        [CTL_BOOL] = "true or false"};
+                                        [CTL_BOOL] = "true or false",
+                                        [CTL_SELECTOR] = "all, or labels such as zone=a,rack=7, "
+                                                         "each of them once"};
     return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
                      text);
 }
@@ -322,7 +328,7 @@ static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
         const char *text = word + length + 1;
         if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
             continue;
-        if (key->type >= CTL_WORD && text[0] == '\0') {
+        if (key->type >= CTL_WORD && key->type != CTL_SELECTOR && text[0] == '\0') {
             json_object_del(root, key->name);
             return 0;
         }
@@ -383,6 +389,18 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
     return 0;
 }
 
+/* That something is for every node is said, and does not come of saying nothing. */
+static int check_selector(const struct ctl_kind *kind, json_t *root, struct kedge_errbuf *err)
+{
+    for (size_t i = 0; i < kind->keys; i++)
+        if (kind->key[i].type == CTL_SELECTOR && json_object_get(root, kind->key[i].name) == NULL)
+            return kedge_err(err, -EINVAL,
+                             "say which nodes have this %s: %s=zone=a, with their labels, or "
+                             "%s=all",
+                             kind->name, kind->key[i].name, kind->key[i].name);
+    return 0;
+}
+
 int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
                      const char *const *words, size_t count, struct kedge_text *out,
                      uint64_t *revision, struct kedge_errbuf *err)
@@ -395,6 +413,8 @@ int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes
         json_object_set_new(root, kind->key[0].name, json_array()); /* nobody, until it is said */
     for (size_t i = 0; i < count && status == 0; i++)
         status = edit(kind, root, words[i], err);
+    if (status == 0)
+        status = check_selector(kind, root, err);
     if (status == 0)
         status = ctl_json_dump(root, out, err);
     json_decref(root);

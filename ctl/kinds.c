@@ -55,7 +55,7 @@ static const struct ctl_kind kinds[] = {
      "",
      false,
      13,
-     {{"nodes", "NODES", CTL_LABELS, false},
+     {{"nodes", "NODES", CTL_SELECTOR, false},
       {"tenants", "TENANTS", CTL_WORDS, false},
       {"number", "NUMBER", CTL_COUNT, false},
       {"sessions_ahead", "SESSIONS", CTL_COUNT, false},

@@ -144,18 +144,27 @@ does "it is shown" pool get gold -o json
 does "the list of pools" pool list -o wide
 shows '^NAME +NODES +TENANTS +NUMBER +SESSIONS +.*MR LEASE +GRACE'
 shows '^gold +zone=a +batch,web +32407 .* 50 +30000 '
+does "a pool for all nodes is made" pool create everywhere nodes=all
+does "and shown as such" pool list
+shows '^everywhere +all '
+does "its own way, too" pool get everywhere
+shows '^nodes +all$'
+does "it goes" pool delete everywhere
 does "an option changes what it says alone" pool set gold --tenant web
 does "and a word that has nothing takes back what was said" pool set gold mr_lease_ms=
 [[ $(ctl pool get gold -o json; jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
     '["a",32407,["web"],null,30000]' ]] || fail "$(cat "$work/out")"
 refuses 5 'number: is 32407 as long as the pool is there' pool set gold --number 7
-refuses 5 'number: 32407 is that of pool gold: choose another' pool create lead --number 32407
-refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' pool create lead --tenant zoo --tenant web
-refuses 2 'number: must be an integer from 1' pool create lead --number 65536
-refuses 2 'mr_lease_ms: must be' pool create lead --mr-lease 1ms
-refuses 2 'grace_ms: must be' pool create lead --grace 105d
+refuses 5 'number: 32407 is that of pool gold: choose another' pool create lead nodes=all --number 32407
+refuses 5 'tenants\[1\]: tenant web is in pool gold: take it' pool create lead nodes=all --tenant zoo --tenant web
+refuses 2 'number: must be an integer from 1' pool create lead nodes=all --number 65536
+refuses 2 'mr_lease_ms: must be' pool create lead nodes=all --mr-lease 1ms
+refuses 2 'grace_ms: must be' pool create lead nodes=all --grace 105d
+refuses 2 'say which nodes have this pool: nodes=zone=a, with their labels, or nodes=all' pool create lead
+refuses 2 'say which nodes have this pool' pool set lead spares=1
+refuses 2 'nodes must be all, or labels such as' pool set gold nodes=
 refuses 2 'tenants is said twice' pool set gold --tenant web tenants=batch
-refuses 2 'nodes must be labels such as .* each of them once' pool set gold nodes=zone=a,zone=b
+refuses 2 'nodes must be all, or labels such as .* each of them once' pool set gold nodes=zone=a,zone=b
 does "the list, as it is shown, can be applied" pool list -o json
 cp "$work/out" "$work/pools.json"
 does "which changes nothing" apply -f "$work/pools.json"

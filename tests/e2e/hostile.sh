@@ -18,7 +18,7 @@ memory = 256MiB'
 start
 if [[ $pools == 2 ]]; then
     "$bin/rdmactl" --server "$url" tenant create guilty uids=65533 sessions=64 memory_bytes=256MiB >/dev/null || fail "no tenant"
-    "$bin/rdmactl" --server "$url" pool create dungeon tenants=guilty >/dev/null || fail "no pool"
+    "$bin/rdmactl" --server "$url" pool create dungeon nodes=all tenants=guilty >/dev/null || fail "no pool"
     for _ in $(seq $((1200 * slow))); do
         "$bin/rdmactl" --server "$url" node list -o json |
             jq -e '[.nodes[] | .endpoints | length] == [2, 2]' >/dev/null && break

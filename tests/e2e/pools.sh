@@ -27,7 +27,7 @@ burst() { # workers; prints how many of them found all ready
     rm -f "$work"/burst.*
     found=$((now - had))
 }
-ctl pool set default sessions_ahead=1 arenas_ahead=1 ahead_max=64
+ctl pool set default nodes=all sessions_ahead=1 arenas_ahead=1 ahead_max=64
 is '[1,1]' "little is kept ready" "$ready"
 burst 24
 first=$found
@@ -60,9 +60,9 @@ for _ in $(seq $((1200 * slow))); do [[ ! -s $work/reader1.out || ! -s $work/rea
 before=$(cat "$work"/reader?.out)
 completed=$(agent_number a completed)
 
-ctl pool create default sessions_ahead=40 arenas_ahead=40
+ctl pool create default nodes=all sessions_ahead=40 arenas_ahead=40
 is '[40,40]' "a pool that grows is in force, with workers that come and go" '[.pool.sessions_ahead, .pool.arenas_ahead]'
-refuses 5 'there' pool create default sessions_ahead=4
+refuses 5 'there' pool create default nodes=all sessions_ahead=4
 ctl pool set default sessions_ahead=2 arenas_ahead=2
 is '[2,2]' "one that shrinks too" '[.pool.sessions_ahead, .pool.arenas_ahead]'
 is true "and what was ready is given back" '.sessions.ready <= 2 and .memory.arenas_ahead <= 2'
@@ -84,13 +84,13 @@ is '[16,16]' "it is filled up again" "$ready"
 # What needs a restart is said, and is in force after one; without a metaserver too.
 refuses 2 'mr_lease' pool set default mr_lease=5
 if [[ $transport == dc ]]; then
-    ctl pool set default sessions_ahead=5 arenas_ahead=6 ahead_max= spares=5 dcis=6
+    ctl pool set default nodes=all sessions_ahead=5 arenas_ahead=6 ahead_max= spares=5 dcis=6
     says true "what needs a restart is said" '.applied.why | contains("dcis 6 needs a restart")'
     says false "and is not behind" .applied.behind
     is '[5,6,8,5]' "the rest is in force" '.pool | [.sessions_ahead, .arenas_ahead, .dcis, .spares]'
     wanted='[5,6,6,5,""]'
 else
-    ctl pool set default sessions_ahead=5 arenas_ahead=6 ahead_max= queue_pairs_ahead=20
+    ctl pool set default nodes=all sessions_ahead=5 arenas_ahead=6 ahead_max= queue_pairs_ahead=20
     is true "queue pairs are made ahead" '.connections.initiators_ready >= 20 and .connections.responders_ready >= 20'
     ctl pool set default queue_pairs_ahead=1000
     says true "what there is no room for is said" '.applied.why | contains("queue_pairs_ahead is more than the 72")'
@@ -124,7 +124,7 @@ ctl node label node-a zone=a
 is '["metaserver",9]' "until it has the label" '.pool | [.from, .sessions_ahead]'
 ctl pool list
 shows '^default +zone=a +- +18029 +9 '
-shows '^elsewhere +- +- +24030 +3 '
+shows '^elsewhere +all +- +24030 +3 '
 ctl pool get default -o json
 [[ $(jq -c .nodes "$work/out") == '{"zone":"a"}' ]] || fail "pool get: $(cat "$work/out")"
 for _ in $(seq $((1200 * slow))); do ! grep -q 'pool elsewhere' "$work/watched" || break; sleep 0.05; done

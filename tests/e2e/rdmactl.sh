@@ -48,7 +48,7 @@ declare -A arguments=(
     [status]="" [doctor]="" [apply]="-f $work/set.json" [agent status]=""
     [tenant create]="web uids=5" [tenant set]="web sessions=4" [tenant get]="web" [tenant list]="" [tenant delete]="web"
     [window create]="w scope=device ops=1000" [window set]="w ops=999" [window get]="w" [window list]="" [window delete]="w"
-    [pool create]="p spares=1" [pool set]="p spares=2" [pool get]="p" [pool list]="" [pool delete]="p"
+    [pool create]="p nodes=all spares=1" [pool set]="p spares=2" [pool get]="p" [pool list]="" [pool delete]="p"
     [token create]="t scope=reader" [token set]="t expires=30d" [token get]="t" [token list]="" [token delete]="t"
     [node list]="" [node get]="node-a" [node label]="node-a zone=a" [node cordon]="node-a" [node uncordon]="node-a"
     [node drain]="node-a" [node delete]="ghost" [event list]="" [worker list]="" [lease list]=""

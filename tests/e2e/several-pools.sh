@@ -97,7 +97,7 @@ is '[1,1]' "and shrinks" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
 ctl pool set batch mr_lease_ms=3000
 says true "what needs the pool to be made anew is said" '.applied.why | contains("pool batch: mr_lease_ms 3000 needs the pool to be made anew (4000 in force)")'
 ctl pool set batch mr_lease_ms=4000
-ctl pool create hasty mr_lease_ms=10
+ctl pool create hasty nodes=all mr_lease_ms=10
 says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
 # Each change has it tried again, at once.
 tries() { grep -c 'a pool cannot be made.* pool=hasty' "$work/a.log"; }
@@ -130,10 +130,10 @@ says true "and it is made when it can be" '[.endpoints[].pool] | unique | length
 [[ $(<"$work/state-a/incarnation") == "$anew" ]] || fail "made, it took another one: $anew, then $(<"$work/state-a/incarnation")"
 ctl pool delete hasty
 says '""' "and no more when it is not wanted" .applied.why
-ctl pool create double number=1
+ctl pool create double nodes=all number=1
 says true "one with the own pool's number is none" '.applied.why | contains("pool double: it has the number of the agent")'
 ctl pool delete double
-for n in 1 2 3 4 5 6 7; do ctl pool create "many$n" sessions_ahead=1 arenas_ahead=1; done
+for n in 1 2 3 4 5 6 7; do ctl pool create "many$n" nodes=all sessions_ahead=1 arenas_ahead=1; done
 says true "more than 8 are not made" '.applied.why | contains("this agent has as many pools as it can have (8)")'
 is 8 "8 are" '.pools | length'
 for n in 1 2 3 4 5 6 7; do ctl pool delete "many$n"; done
@@ -217,7 +217,7 @@ ctl pool delete batch
 
 # Again and again, with a worker each time: nothing is left.
 again() {
-    ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1
+    ctl pool create batch nodes=all tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1
     says 2 "made" '[.endpoints[].pool] | unique | length'
     guest_worker again watch
     ctl pool delete batch
@@ -238,7 +238,7 @@ goes_on "$own" "$(cat "$work/own.out")"
 ok "the own pool's worker read all the while: $(cat "$work/own.out")"
 
 # After a restart without a metaserver.
-ctl pool create batch tenants=guests sessions_ahead=2 arenas_ahead=2
+ctl pool create batch nodes=all tenants=guests sessions_ahead=2 arenas_ahead=2
 says '[2,false]' "there are two" '[([.endpoints[].pool] | unique | length), .applied.behind]'
 kill -KILL "${pids[metad]}"
 wait "${pids[metad]}" 2>/dev/null || true

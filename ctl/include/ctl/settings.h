@@ -29,6 +29,7 @@ enum ctl_type {
     CTL_COUNT,  /* of which 0 is one */
     CTL_LABELS, /* zone=a,rack=7 */
     CTL_BOOL,
+    CTL_SELECTOR, /* labels of nodes, or "all"; it has to be said */
 };
 
 struct ctl_key {

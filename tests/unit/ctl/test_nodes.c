@@ -91,16 +91,23 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
     ck_assert_int_eq(set("pool", pool, "nodes=zone=b,rack=7"), 0);
     ck_assert_str_eq(kedge_text_str(&out),
                      "{\"nodes\":{\"zone\":\"b\",\"rack\":\"7\"},\"spares\":0}");
-    ck_assert_int_eq(set("pool", pool, "nodes="), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"spares\":0}");
-    ck_assert_int_eq(set("pool", NULL, "tenants=web,batch"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"tenants\":[\"web\",\"batch\"]}");
-    ck_assert_int_eq(set("pool", NULL, "grace_ms=0"), 0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"grace_ms\":0}");
+    ck_assert_int_eq(set("pool", pool, "nodes=all"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"spares\":0}");
+    static const char all[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{}}";
+    ck_assert_int_eq(set("pool", all, "tenants=web,batch"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}");
+    ck_assert_int_eq(set("pool", all, "grace_ms=0"), 0);
+    ck_assert_str_eq(kedge_text_str(&out), "{\"nodes\":{},\"grace_ms\":0}");
     static const char *const wrong[] = {"nodes=zone", "nodes=zone=a,zone=b", "nodes=a=b,",
-                                        "nodes=,a=b", "spares=many",         "mr_lease=5"};
+                                        "nodes=,a=b", "spares=many",         "mr_lease=5",
+                                        "nodes=",     "nodes=all,a=b"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        ck_assert_msg(set("pool", NULL, wrong[i]) == -EINVAL, "%s", wrong[i]);
+        ck_assert_msg(set("pool", all, wrong[i]) == -EINVAL, "%s", wrong[i]);
+    ck_assert_int_eq(set("pool", NULL, "spares=1"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "nodes=all"));
+    ck_assert_int_eq(ctl_decode_setting(ctl_kind_find("pool"), all, strlen(all), &s, &err), 0);
+    ck_assert_str_eq(s.value[0], "all");
+    ctl_setting_fini(&s);
     static const char full[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
                                "\"number\":513,\"spares\":0,\"mr_lease_ms\":50,"
                                "\"tenants\":[\"web\",\"batch\"]}";
