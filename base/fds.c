@@ -14,6 +14,12 @@
 #define SO_PEERPIDFD 77 /* Linux 6.5; Debian 12's headers are older */
 #endif
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
+enum { DRAIN_MOST = 1024 }; /* messages: more than a socket's buffer holds */
+
 /* Aligned as the kernel wants it. */
 union control {
     struct cmsghdr align;
@@ -98,6 +104,55 @@ int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, in
     *bytes = (size_t)n;
     *count = got;
     return 0;
+}
+
+int kedge_fds_refuse(int socket)
+{
+    const int no = 0;
+    return setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no) == 0 ? 0 : -errno;
+}
+
+int kedge_fds_look(int socket)
+{
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = sizeof byte};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (recvmsg(socket, &msg, MSG_PEEK | MSG_DONTWAIT) < 0)
+        return -errno;
+    return (msg.msg_flags & MSG_CTRUNC) != 0 ? -EPROTO : 0;
+}
+
+/* One message that has no descriptors. -ENODATA: there is none. The credentials that come with each
+ * tell an empty message from the end. */
+static int drop_message(int socket)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = sizeof byte};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(socket, &msg, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN ? -ENODATA : -errno;
+    if ((msg.msg_flags & MSG_CTRUNC) != 0)
+        return -EPROTO;
+    if (n == 0 && msg.msg_controllen == 0)
+        return -ENODATA;
+    return recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int kedge_fds_drain(int socket)
+{
+    const int yes = 1;
+    int status = setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) == 0 ? 0 : -errno;
+    for (int i = 0; i < DRAIN_MOST && (status == 0 || status == -EINTR); i++)
+        status = drop_message(socket);
+    return status == -ENODATA ? 0 : -EPROTO;
 }
 
 int kedge_pidfd_open(pid_t pid)

@@ -21,10 +21,11 @@ export KEDGE_CONTEXT=none # what this user's rdmactl is set to is no part of it
 names=(a b c d e f g h)
 
 # Starts a daemon and waits for the line that says that it is ready. Prints its last words when it is not.
+# run_under is a program that runs it, if it is set.
 daemon_start() { # name program
     local name=$1
     : >"$work/$name.out"
-    setsid "$bin/$2" --config "$work/$name.conf" >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
+    setsid ${run_under-} "$bin/$2" --config "$work/$name.conf" >"$work/$name.out" 2>>"$work/$name.log" </dev/null &
     pids[$name]=$!
     for _ in $(seq 1200); do
         ! grep -q "^$2: ready" "$work/$name.out" || return 0

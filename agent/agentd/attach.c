@@ -27,8 +27,9 @@ struct connection {
     uv_timer_t deadline; /* to attach by; held: to be answered at */
     int handles;         /* that are not closed yet; 0 until it is watched */
     bool closing, attached, resolving;
-    bool ended; /* by us: nothing that it sends is heard any more */
-    bool held;  /* its token was wrong */
+    bool ended;              /* by us: nothing that it sends is heard any more */
+    bool held;               /* its token was wrong */
+    bool dirty, with_closer; /* descriptors were sent there; it is being closed */
     struct kedge_peer_process peer;
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
@@ -39,21 +40,41 @@ struct connection {
 /* ---- ending
  * ---------------------------------------------------------------------------------------------- */
 
-/* With all that was sent there and never read. */
-static void close_socket(struct agent *a, int fd)
+static void unlist(struct connection *c)
 {
-    interrupt_begin(a);
-    close(fd);
-    interrupt_end(a);
+    struct agent *a = c->agent;
+    for (struct connection **at = &a->connections; *at != NULL; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    a->connection_count--;
+}
+
+static void free_unless_used(struct connection *c)
+{
+    if (!c->resolving && !c->with_closer)
+        free(c);
 }
 
 static void connection_free(struct connection *c)
 {
-    close_socket(c->agent, c->fd);
     if (c->pidfd >= 0)
         close(c->pidfd);
-    if (!c->resolving)
-        free(c);
+    c->with_closer = c->dirty && closer_take(c->agent, c->fd, c) == 0;
+    if (c->with_closer)
+        return;
+    close(c->fd);
+    if (c->dirty)
+        unlist(c);
+    free_unless_used(c);
+}
+
+void connection_closed(struct connection *c)
+{
+    c->with_closer = false;
+    unlist(c);
+    free_unless_used(c);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -63,21 +84,17 @@ static void handle_closed(uv_handle_t *handle)
         connection_free(c);
 }
 
+/* One to which descriptors were sent counts until it is closed. */
 void connection_close(struct connection *c)
 {
-    struct agent *a = c->agent;
     if (c->closing)
         return;
     c->closing = true;
-    for (struct connection **at = &a->connections; *at != NULL; at = &(*at)->next)
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
-    a->connection_count--;
+    c->dirty = closer_is_needed(c->at, c->fd);
+    if (!c->dirty)
+        unlist(c);
     if (c->attached)
         session_release(c->pool, c->session, KEDGE_REASON_CLOSED);
-    (void)shutdown(c->fd, SHUT_RDWR);
     if (c->handles == 0) /* whoever has accepted it frees it */
         return;
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
@@ -85,6 +102,14 @@ void connection_close(struct connection *c)
         uv_close((uv_handle_t *)&c->poll, handle_closed);
     if (c->process.data != NULL)
         uv_close((uv_handle_t *)&c->process, handle_closed);
+}
+
+void connections_close(struct agent *a)
+{
+    for (struct connection *c = a->connections, *next; c != NULL; c = next) {
+        next = c->next;
+        connection_close(c);
+    }
 }
 
 void connection_mute(struct connection *c)
@@ -342,7 +367,7 @@ static void resolved(void *user, int status, const uint8_t gid[16], uint16_t poo
     c->resolving = false;
     if (c->closing) {
         if (c->handles == 0)
-            free(c);
+            free_unless_used(c);
         return;
     }
     if (c->ended)
@@ -421,14 +446,14 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     }
 }
 
-/* A message, without the descriptors that nobody asked for: -EPROTO if there are some. */
+/* A message. -EPROTO: descriptors are with it, that nobody asked for; it is left where it is. */
 static int receive(struct connection *c, void *packet, size_t *bytes)
 {
     unsigned count;
-    interrupt_begin(c->agent);
-    int status = kedge_fds_recv(c->fd, packet, KEDGE_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
-    interrupt_end(c->agent);
-    return status;
+    int status = c->at->refuses_fds ? 0 : kedge_fds_look(c->fd);
+    if (status != 0)
+        return status;
+    return kedge_fds_recv(c->fd, packet, KEDGE_CONTROL_MAX_BYTES, bytes, NULL, 0, &count);
 }
 
 /* The rest of what was sent is taken after what others sent. */
@@ -480,13 +505,13 @@ static void on_deadline(uv_timer_t *timer)
         refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
-/* Those that have shown nothing yet and share a bound with this one: of a tenant's own socket, or
- * of a uid at the common one. */
+/* Those that have shown nothing yet, or take long to close, and share a bound with this one: of a
+ * tenant's own socket, or of a uid at the common one. */
 static uint32_t waiting_like(const struct agent *a, const struct connection *one)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += !c->attached && c->at == one->at &&
+        n += (!c->attached || c->dirty) && c->at == one->at &&
              (c->at->tenant != 0 || c->peer.uid == one->peer.uid);
     return n;
 }
@@ -569,5 +594,6 @@ void connection_accept(const struct listener *at, int fd)
     }
     at->agent->refused++;
     (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
-    close_socket(at->agent, fd);
+    if (!closer_is_needed(at, fd) || closer_take(at->agent, fd, NULL) != 0)
+        close(fd);
 }

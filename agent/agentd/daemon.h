@@ -4,7 +4,8 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
-#include <time.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <uv.h>
 
 #include "pool.h"
@@ -219,7 +220,8 @@ void report_step(struct agent *a);
 
 struct listener {
     struct agent *agent;
-    uint32_t tenant; /* whose it is: its index + 1; 0: for all */
+    bool refuses_fds; /* the kernel does: nobody sends descriptors there */
+    uint32_t tenant;  /* whose it is: its index + 1; 0: for all */
     char path[AGENTD_SOCKET_PATH];
     int fd;
     uv_poll_t poll;
@@ -236,23 +238,31 @@ void attach_stop(struct agent *a);
 /* Takes fd. */
 void connection_accept(const struct listener *at, int fd);
 void connection_close(struct connection *c);
+void connections_close(struct agent *a);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
  * what it got. */
 void connection_end(struct connection *c);
 /* We are ending it: nothing that its worker sends is heard any more. */
 void connection_mute(struct connection *c);
+/* The closer has closed its socket. */
+void connection_closed(struct connection *c);
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number);
 
-/* ---- interrupt.c
- * ----------------------------------------------------------------------------------- */
+/* ---- closer.c
+ * ------------------------------------------------------------------------------------------- */
 
-/* What comes with a worker's messages may block whoever closes it, for as long as the worker wants
- * (a TCP socket that lingers); a signal ends that wait. Between begin and end the control thread
- * gets one each millisecond: only around calls that may be interrupted. */
-int interrupt_init(struct agent *a, struct kedge_errbuf *err);
-void interrupt_begin(struct agent *a);
-void interrupt_end(struct agent *a);
-void interrupt_fini(struct agent *a);
+/* Closes on a thread of its own what may take long to close. */
+int closer_start(struct agent *a, struct kedge_errbuf *err);
+/* Shuts a connection down. Whether descriptors are left there, so that it is for the closer; what
+ * else was sent is read, or the worker would hear of that and not of what it was told. */
+bool closer_is_needed(const struct listener *at, int fd);
+/* Takes fd: connection_closed(c) follows; of NULL, nothing. -ENOMEM: it is still the caller's. */
+int closer_take(struct agent *a, int fd, struct connection *c);
+/* As many of nobody's connections wait to be closed as may: no more are accepted. */
+bool closer_is_full(const struct agent *a);
+/* The loop ends: it is told nothing any more. Then, when it has ended, what is left is closed. */
+void closer_mute(struct agent *a);
+void closer_stop(struct agent *a);
 
 /* ---- windows.c
  * ------------------------------------------------------------------------------------- */
@@ -289,6 +299,20 @@ void windows_metrics(struct agent *a, struct kedge_text *t);
 
 struct kedge_http_client;
 struct kedge_http_server;
+
+struct closing; /* closer.c */
+struct closer {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    sem_t begun;
+    uv_async_t news;
+    struct closing *first, *last, *closed; /* under the lock, as are these: */
+    bool stop, mute;
+    bool runs;
+    int status;         /* of its beginning */
+    uint32_t strangers; /* the control thread's: connections of nobody that wait or are closed */
+};
 
 struct agent {
     struct agentd_config config;
@@ -343,9 +367,7 @@ struct agent {
         uint32_t count;
         uint64_t questions, unanswered;
     } asked;
-    /* interrupt.c */
-    timer_t interrupt_timer;
-    bool interrupt_made;
+    struct closer closer;
     /* listen.c, attach.c */
     struct listener listener[1 + AGENTD_TENANTS];
     uint32_t listeners;

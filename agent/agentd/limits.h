@@ -45,16 +45,17 @@ enum {
     RESOLVE_MS = 4000, /* a name, all metaservers together; libkedge waits 5 s */
 
     /* The process. */
-    GRACE_MS = 500,         /* unregistering, all metaservers together, when it ends */
-    TOLD_MS = 500,          /* until every worker was told that it ends */
-    TICK_MS = 20,           /* what is kept ready is looked at so often, */
-    QUIET_MS = 100,         /* and filled up when nobody has attached for so long */
-    SHED_AT_ONCE = 16,      /* of what is kept ready and is to be no more, in each of those */
-    ARENAS_AFTER_MS = 250,  /* when none could be made ahead, the next one is tried so late */
-    FDS_PER_SESSION = 8,    /* LimitNOFILE must have room for max_sessions of these */
-    FDS_BESIDE = 640,       /* and these */
-    BACKLOG = 1024,         /* workers that wait to be accepted */
-    ADMIN_CONNECTIONS = 64, /* on the admin socket */
+    GRACE_MS = 500,          /* unregistering, all metaservers together, when it ends */
+    TOLD_MS = 500,           /* until every worker was told that it ends */
+    TICK_MS = 20,            /* what is kept ready is looked at so often, */
+    QUIET_MS = 100,          /* and filled up when nobody has attached for so long */
+    SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
+    ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
+    FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these */
+    FDS_BESIDE = 768,        /* and these */
+    BACKLOG = 1024,          /* workers that wait to be accepted */
+    CLOSING_STRANGERS = 128, /* refused connections with descriptors that wait to be closed */
+    ADMIN_CONNECTIONS = 64,  /* on the admin socket */
 
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "daemon.h"
 
@@ -22,15 +23,15 @@ static void on_accept_again(uv_timer_t *timer)
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connection);
 }
 
-/* No descriptor or no memory for one more: who waits stays in the backlog, and the loop does not
- * spin on him. */
-static void pause_accepting(struct listener *l, int error)
+/* No descriptor or no memory for one more, or too many to be closed: who waits stays in the
+ * backlog, and the loop does not spin on him. */
+static void pause_accepting(struct listener *l, const char *why)
 {
     uint32_t suppressed;
     if (kedge_log_allow(&l->agent->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S,
                         1, &suppressed))
-        kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u",
-                  strerror(error), suppressed);
+        kedge_log(KEDGE_LOG_WARN, "a worker has to wait", "error=\"%s\" suppressed=%u", why,
+                  suppressed);
     (void)uv_poll_stop(&l->poll);
     (void)uv_timer_start(&l->again, on_accept_again, ACCEPT_PAUSE_MS, 0);
 }
@@ -40,10 +41,15 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     struct listener *l = poll->data;
     (void)status, (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        if (closer_is_full(l->agent)) {
+            pause_accepting(l, "refused connections, to which descriptors were sent, wait to be "
+                               "closed");
+            return;
+        }
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-                pause_accepting(l, errno);
+                pause_accepting(l, strerror(errno));
             return;
         }
         connection_accept(l, fd);
@@ -106,6 +112,7 @@ static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t 
     if (status != 0)
         return status;
     a->listeners++;
+    l->refuses_fds = kedge_fds_refuse(l->fd) == 0;
     l->poll.data = l->again.data = l;
     (void)uv_timer_init(&a->loop, &l->again);
     (void)uv_poll_init(&a->loop, &l->poll, l->fd);
@@ -133,6 +140,5 @@ void attach_stop(struct agent *a)
         uv_close((uv_handle_t *)&l->again, NULL);
         close(l->fd);
     }
-    while (a->connections != NULL)
-        connection_close(a->connections);
+    connections_close(a);
 }

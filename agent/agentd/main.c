@@ -140,7 +140,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
     if (status == 0)
-        status = interrupt_init(a, err);
+        status = closer_start(a, err);
     if (status == 0)
         status = fabric_open(a, err);
     if (status == 0 && (status = leases_start(a)) != 0)
@@ -205,13 +205,14 @@ static void stop(struct agent *a)
     metaservers_stop(a);
     asked_stop(a);
     admin_stop(a);
+    closer_mute(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&a->loop);
     follow_fini(a);
     pools_stop(a);
     fabric_close(a);
-    interrupt_fini(a);
+    closer_stop(a);
 }
 
 static int serve(struct agent *a)

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fds.h"
 #include "base/text.h"
 
 enum { BACKLOG = 512 };
@@ -165,6 +166,7 @@ int http_listen_unix(const struct kedge_http_server_config *config, int *fd,
         error = errno;
         goto close_socket;
     }
+    (void)kedge_fds_refuse(sock); /* where the kernel can; it is its user's alone */
     /* Nobody can connect before listen(), so nobody sees the mode that the umask left. */
     if (chmod(path, config->unix_mode != 0 ? config->unix_mode : 0600) != 0 ||
         listen(sock, BACKLOG) != 0) {

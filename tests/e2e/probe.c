@@ -4,6 +4,7 @@
  *
  *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
  *   crowd N              opens N connections and prints what the last one is told
+ *   descriptors N        sends a memfd of N MiB, closes it, "sent", and "cut off"; or why not
  *   beside N SOCKET      opens N connections, and then attaches at another socket
  *   guess N              N times shows a wrong token and hangs up at once, without waiting
  *   watch                attaches, prints "attached", and then why the session ended
@@ -20,10 +21,12 @@
  * again after each failure, until its key is refused; a line for each change of what came, and when
  * the agent stands still and goes on */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -104,6 +107,28 @@ static int guess(unsigned times)
         (void)!send(fd, &ask, sizeof ask, MSG_NOSIGNAL); /* it may have been refused already */
         close(fd);
     }
+    return 0;
+}
+
+static int descriptors(unsigned mib)
+{
+    struct kedge_control_attach ask = {
+        .h = {KEDGE_CONTROL_MAGIC, KEDGE_CONTROL_VERSION, KEDGE_CONTROL_ATTACH, 1, sizeof ask}};
+    const size_t bytes = (size_t)mib << 20;
+    char byte;
+    int fd = dial(), memory = memfd_create("large", MFD_CLOEXEC);
+    if (fd < 0 || memory < 0 || fallocate(memory, 0, 0, (off_t)bytes) != 0)
+        return fail("a memfd", strerror(errno));
+    int status = kedge_fds_send(fd, &ask, sizeof ask, &memory, 1);
+    close(memory);
+    if (status != 0)
+        return fail("not sent", strerrorname_np(-status));
+    puts("sent");
+    fflush(stdout);
+    while (recv(fd, &byte, 1, 0) > 0) {
+    }
+    puts("cut off");
+    close(fd);
     return 0;
 }
 
@@ -341,6 +366,8 @@ int main(int argc, char **argv)
         return crowd((unsigned)n);
     if (strcmp(what, "guess") == 0 && counted)
         return guess((unsigned)n);
+    if (strcmp(what, "descriptors") == 0 && counted)
+        return descriptors((unsigned)n);
     if (strcmp(what, "beside") == 0 && counted && argc == 4)
         return beside((unsigned)n, argv[3]);
     if (strcmp(what, "silent") == 0)

@@ -176,8 +176,10 @@ void attack_descriptors(struct hostile *h)
             hostile_fail("connecting: %s", strerror(errno));
         for (int i = 0; i < KEDGE_CONTROL_MAX_FDS; i++)
             many[i] = null;
-        if (kedge_fds_send(fd, &ask, sizeof ask, many, KEDGE_CONTROL_MAX_FDS) == 0)
-            h->did++;
+        int status = kedge_fds_send(fd, &ask, sizeof ask, many, KEDGE_CONTROL_MAX_FDS);
+        h->did++;
+        if (status == -EPERM) /* the kernel refuses them for the agent */
+            shutdown(fd, SHUT_RDWR);
         if (!closes_within(fd, CUT_OFF_MS))
             hostile_fail("unwanted descriptors did not end the connection");
         h->cut_off++;
@@ -212,7 +214,7 @@ enum { LINGERING = 4 };
 
 /* Behind other messages, so that the agent has not closed them before we have: it is to be the last
  * one. */
-static void send_behind(int socket, const int fd[LINGERING])
+static int send_behind(int socket, const int fd[LINGERING])
 {
     enum { AHEAD = 150 };
     struct kedge_control_resolve name = {.name = "nobody"};
@@ -223,7 +225,7 @@ static void send_behind(int socket, const int fd[LINGERING])
     for (int i = 0; i < AHEAD; i++)
         (void)raw_send(socket, &name, KEDGE_CONTROL_RESOLVE, sizeof name, 2);
     (void)fcntl(socket, F_SETFL, 0);
-    (void)kedge_fds_send(socket, &ask, sizeof ask, fd, LINGERING);
+    return kedge_fds_send(socket, &ask, sizeof ask, fd, LINGERING);
 }
 
 /* A child sends them and ends at once: nothing lingers in a process that ends, if it was the last
@@ -239,8 +241,7 @@ static void send_lingering(struct hostile *h, int socket)
     pid_t child = fork();
     if (child == 0) {
         (void)!read(go[0], &byte, 1);
-        send_behind(socket, fd);
-        _exit(0);
+        _exit(send_behind(socket, fd) == -EPERM);
     }
     for (int i = 0; i < LINGERING; i++)
         close(fd[i]);
@@ -249,6 +250,8 @@ static void send_lingering(struct hostile *h, int socket)
     close(go[0]);
     close(go[1]);
     h->did++;
+    if (WEXITSTATUS(status) != 0) /* the kernel refuses them for the agent */
+        shutdown(socket, SHUT_RDWR);
     if (!closes_within(socket, CUT_OFF_MS))
         hostile_fail("unwanted descriptors did not end the connection");
     h->cut_off++;

@@ -27,6 +27,20 @@ int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds
 int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, int *fds,
                    unsigned max_fds, unsigned *count);
 
+/* Of a Unix socket that nobody shall send descriptors to; of one that listens, all that connect to
+ * it from then on. Whoever tries gets EPERM. 0, or -errno: the kernel cannot (it can since 6.16),
+ * and the next two are needed. */
+int kedge_fds_refuse(int socket);
+
+/* Whoever receives or closes the last reference to a descriptor that was sent pays for its end,
+ * which may take seconds (a large memfd, a socket that lingers). So a receiver that wants none
+ * looks before it receives: 0: the next message has no descriptors, or there is none (yet);
+ * -EPROTO: it has some, and is left where it is. Other -errno: as kedge_fds_recv(). */
+int kedge_fds_look(int socket);
+/* And before it closes a socket that it has shut down for reading: drops what was sent there. 0:
+ * nothing is left; -EPROTO: descriptors are, or too many messages, and close() may take long. */
+int kedge_fds_drain(int socket);
+
 /* Who is at the other end of a connected Unix socket: when it called connect(), for certain. */
 struct kedge_peer_process {
     uid_t uid;

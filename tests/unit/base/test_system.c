@@ -238,6 +238,72 @@ START_TEST(too_many_descriptors_or_too_long_a_message_leave_none_open)
 }
 END_TEST
 
+START_TEST(a_look_finds_descriptors_and_leaves_them_where_they_are)
+{
+    int pair[2];
+    char text[8];
+    size_t bytes;
+    unsigned count;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(kedge_fds_look(pair[1]), -EAGAIN);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "bare", 4, NULL, 0), 0);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "two", 3, pair, 2), 0);
+    ck_assert_int_eq(kedge_fds_look(pair[1]), 0);
+    ck_assert_int_eq(kedge_fds_recv(pair[1], text, sizeof text, &bytes, NULL, 0, &count), 0);
+    ck_assert_uint_eq(bytes, 4);
+    const int before = open_descriptors();
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(kedge_fds_look(pair[1]), -EPROTO);
+    ck_assert_int_eq(open_descriptors(), before);
+    close(pair[0]);
+    close(pair[1]);
+}
+END_TEST
+
+/* Ahead of descriptors, or alone: what has no byte is a message too. */
+static int drain_after(int messages, bool empty, bool descriptors)
+{
+    int pair[2];
+    struct msghdr none = {0};
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    for (int i = 0; i < messages; i++)
+        ck_assert_int_ge(empty ? sendmsg(pair[0], &none, 0) : send(pair[0], "bytes", 5, 0), 0);
+    if (descriptors)
+        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, pair, 1), 0);
+    ck_assert_int_eq(shutdown(pair[1], SHUT_RDWR), 0);
+    ck_assert_int_eq(kedge_fds_send(pair[0], "late", 4, pair, 1), -EPIPE);
+    int status = kedge_fds_drain(pair[1]);
+    close(pair[0]);
+    close(pair[1]);
+    return status;
+}
+
+START_TEST(a_drained_socket_has_no_descriptors_left_whatever_stood_before_them)
+{
+    for (int messages = 0; messages < 4; messages++) {
+        for (int empty = 0; empty < 2; empty++) {
+            ck_assert_int_eq(drain_after(messages, empty, false), 0);
+            ck_assert_int_eq(drain_after(messages, empty, true), -EPROTO);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_socket_that_refuses_descriptors_gets_none_where_the_kernel_can)
+{
+    int pair[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    if (kedge_fds_refuse(pair[1]) == 0) {
+        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, pair, 1), -EPERM);
+        ck_assert_int_eq(kedge_fds_send(pair[0], "x", 1, NULL, 0), 0);
+    } else {
+        puts("skip: this kernel has no SO_PASSRIGHTS (it came with 6.16)");
+    }
+    close(pair[0]);
+    close(pair[1]);
+}
+END_TEST
+
 START_TEST(a_pidfd_tells_when_its_process_ends)
 {
     int pair[2];
@@ -312,6 +378,9 @@ END_TEST
     T(a_futex_in_shared_memory_wakes_another_process)                                              \
     T(descriptors_arrive_with_their_message_and_close_on_exec)                                     \
     T(too_many_descriptors_or_too_long_a_message_leave_none_open)                                  \
+    T(a_look_finds_descriptors_and_leaves_them_where_they_are)                                     \
+    T(a_drained_socket_has_no_descriptors_left_whatever_stood_before_them)                         \
+    T(a_socket_that_refuses_descriptors_gets_none_where_the_kernel_can)                            \
     T(a_pidfd_tells_when_its_process_ends)                                                         \
     T(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)                                \
     T(memory_that_its_owner_could_shrink_is_not_mapped)
