@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "fabric/port.h"
 #include "reader_index.h"
 
 #define NONE      READER_NONE
@@ -59,6 +60,7 @@ struct kedge_readers {
                        * asks */
     bool stocking;    /* spare ones are made */
     bool stopping;
+    struct kedge_fab_port_watch port;
     struct kedge_readers_counts count;
 };
 
@@ -278,7 +280,7 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     const struct kedge_fab_caps *caps = &r->pd->fab->caps;
     const struct kedge_reader_peer *peer = &ask->peer;
-    ask->mtu = peer->mtu < caps->mtu ? peer->mtu : caps->mtu;
+    ask->mtu = peer->mtu < r->port.mtu ? peer->mtu : r->port.mtu;
     ask->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
@@ -361,6 +363,13 @@ static int take_memory(struct kedge_readers *r)
     return 0;
 }
 
+/* What broke because of it is registered anew by its agents. */
+static void port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
+{
+    kedge_log(KEDGE_LOG_WARN, "the port has another MTU: connections have it from now on",
+              "mtu=%u before=%u", 128u << w->mtu, 128u << before);
+}
+
 int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
                       struct kedge_readers **out, struct kedge_errbuf *err)
 {
@@ -388,6 +397,7 @@ int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
     }
     r->cq = cq.cq.x;
     r->stocking = ahead;
+    kedge_fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
     pump(r);
     *out = r;
     return 0;
@@ -418,7 +428,7 @@ void kedge_readers_stop(struct kedge_readers *r)
         if (p->state == SPARE || p->state == READY || p->state == KEPT)
             end(p);
     }
-    while (in_use(r) > 0) {
+    while (in_use(r) > 0 || r->port.asking) {
         struct pollfd fd = {.fd = kedge_fab_ctl_fd(r->pd->fab), .events = POLLIN};
         if (kedge_fab_run(r->pd->fab) == 0)
             (void)poll(&fd, 1, 1000);
@@ -440,6 +450,12 @@ void kedge_readers_free(struct kedge_readers *r)
     reader_index_fini(&r->kept);
     free(r->responders);
     free(r);
+}
+
+void kedge_readers_tick(struct kedge_readers *r, uint64_t now_ns)
+{
+    if (!r->stopping)
+        kedge_fab_port_watch_tick(&r->port, now_ns);
 }
 
 int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <uv.h>
 
+#include "fabric/port.h"
 #include "pool.h"
 
 /* ---- pool.c
@@ -52,6 +53,10 @@ void pools_stop(struct agent *a);
 int fabric_open(struct agent *a, struct kedge_errbuf *err);
 void fabric_close(struct agent *a);
 void device_events(uv_poll_t *poll, int status, int events);
+/* The port has another MTU than before. */
+void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before);
+/* Now and then: whether it has. */
+void device_tick(struct agent *a);
 
 /* ---- metaserver_call.c, register.c, resolve.c
  * ------------------------------------------------------ */
@@ -327,7 +332,8 @@ struct agent {
     uint64_t qp_events; /* queue pairs that the device said are in ERR */
     uint64_t started_ns;
     struct kedge_fab *fab;
-    bool rc; /* the transport; else DC */
+    struct kedge_fab_port_watch port; /* of fab */
+    bool rc;                          /* the transport; else DC */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */
     struct {

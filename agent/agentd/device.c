@@ -141,7 +141,10 @@ int fabric_open(struct agent *a, struct kedge_errbuf *err)
     int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;
     if (status == 0 && a->config.fault[0] != '\0')
         status = break_on_purpose(a, err);
-    return status == 0 ? choose_transport(a, err) : status;
+    if (status != 0)
+        return status;
+    kedge_fab_port_watch_init(&a->port, a->fab, device_port_changed, a);
+    return choose_transport(a, err);
 }
 
 void fabric_close(struct agent *a)

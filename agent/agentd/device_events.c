@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the device says by itself: a queue pair is in ERR, the port went down, the device is gone.
  */
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon.h"
 
@@ -62,6 +63,22 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
         kedge_log(KEDGE_LOG_INFO, "device event", "type=%d", (int)e->type);
         return;
     }
+}
+
+void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
+{
+    struct agent *a = w->user;
+    kedge_log(KEDGE_LOG_WARN,
+              "the port has another MTU: connections that are made or fail from now on have it",
+              "device=\"%s\" mtu=%u before=%u", a->config.device, 128u << w->mtu, 128u << before);
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        paths_mtu(p);
+}
+
+void device_tick(struct agent *a)
+{
+    if (!a->device_lost)
+        kedge_fab_port_watch_tick(&a->port, kedge_clock_ns());
 }
 
 void device_events(uv_poll_t *poll, int status, int events)

@@ -54,6 +54,7 @@ static void on_tick(uv_timer_t *timer)
         paths_tick(p);
         readers_tick(p);
     }
+    device_tick(a);
     node_tick(a);
     pools_step(a);
     windows_share(a);

@@ -16,7 +16,8 @@ struct errand {
     struct pool *pool;
     struct kedge_command command;
     uint32_t step;
-    struct errand *next; /* of those that are tried again */
+    enum ibv_mtu mtu;    /* that a DCI is brought up with, at most */
+    struct errand *next; /* of those that wait */
 };
 
 static struct errand *errand_new(struct pool *p)
@@ -67,18 +68,88 @@ static void drop_address(struct pool *p, struct kedge_fab_ah *ah)
     submit(e, on_dropped);
 }
 
+/* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
+ * sends nothing but small requests. */
+static bool has_path_mtu(const struct agent_device *d)
+{
+    for (uint32_t i = 1; i < d->qps; i++)
+        if (d->qp_mtu[i] > d->path_mtu)
+            return false;
+    return true;
+}
+
+/* The lane gets it, once it can be sent to. */
+static void give_address(struct errand *e)
+{
+    struct pool *p = e->pool;
+    struct kedge_fab_ah *ah = e->command.path.path.ah;
+    if (p->lane != NULL && !p->stopping && ah != NULL && !has_path_mtu(&p->device)) {
+        e->next = p->unpathed;
+        p->unpathed = e;
+        return;
+    }
+    if (p->lane != NULL && !p->stopping)
+        lane_thread_command(p, &e->command);
+    else if (ah != NULL)
+        drop_address(p, ah);
+    free(e);
+}
+
+static void give_addresses(struct pool *p)
+{
+    struct errand *e = p->unpathed;
+    p->unpathed = NULL;
+    for (struct errand *next; e != NULL; e = next) {
+        next = e->next;
+        give_address(e);
+    }
+}
+
 static void on_address(struct kedge_fab_ctl *ctl)
 {
     struct errand *e = (struct errand *)ctl;
-    struct pool *p = e->pool;
-    p->fab_ops--;
+    e->pool->fab_ops--;
     e->command.path.status = ctl->status;
     e->command.path.path.ah = ctl->status == 0 ? ctl->ah.x : NULL;
-    if (p->lane != NULL && !p->stopping)
-        lane_thread_command(p, &e->command);
-    else if (ctl->status == 0)
-        drop_address(p, ctl->ah.x);
-    free(e);
+    give_address(e);
+}
+
+/* An initiator sends all its targets packets of one length, so that all of them take what the
+ * smallest takes: each is brought up anew when nothing is out on it. */
+static void lower_path_mtu(struct pool *p, enum ibv_mtu mtu, const char *why)
+{
+    struct agent_device *d = &p->device;
+    if (mtu >= d->path_mtu)
+        return;
+    kedge_log(KEDGE_LOG_WARN, "DC initiators are brought up anew with a smaller MTU",
+              "pool=\"%s\" mtu=%u before=%u why=\"%s\"", p->name, 128u << mtu, 128u << d->path_mtu,
+              why);
+    d->path_mtu = mtu;
+    for (uint32_t i = 1; i < d->qps; i++) {
+        struct kedge_command c = {.kind = KEDGE_COMMAND_QP_RENEW, .qp = d->qp[i]};
+        if (d->qp_mtu[i] > mtu)
+            lane_thread_command(p, &c);
+    }
+}
+
+/* A DC target answers READs with packets as long as its own MTU, whatever the initiator has: those
+ * that this port does not take would be lost, and each such READ break an initiator for all. */
+static bool answers_too_long(struct pool *p, const struct kedge_lane_event *wanted)
+{
+    const enum ibv_mtu theirs = wanted->want_path.mtu, ours = p->agent->port.active;
+    char gid[KEDGE_GID_TEXT];
+    uint32_t suppressed;
+    if (theirs <= ours)
+        return false;
+    if (kedge_log_allow(&p->mtu_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S, 1,
+                        &suppressed))
+        kedge_log(KEDGE_LOG_WARN,
+                  "an endpoint answers READs in longer packets than this port takes: set mtu in "
+                  "[fabric] of its node to what all ports take, and restart its agent",
+                  "gid=%s its_mtu=%u mtu=%u suppressed=%u",
+                  kedge_gid_format(wanted->want_path.gid, gid), 128u << theirs, 128u << ours,
+                  suppressed);
+    return true;
 }
 
 static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
@@ -86,6 +157,12 @@ static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
     struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_PATH_READY,
                                         .path.flow = wanted->want_path.flow};
+    if (answers_too_long(p, wanted)) {
+        e->command.path.status = -EMSGSIZE;
+        give_address(e);
+        return;
+    }
+    lower_path_mtu(p, wanted->want_path.mtu, "an endpoint takes no longer packets");
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
@@ -93,6 +170,16 @@ static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
                    kedge_fab_address(p->device.fab, wanted->want_path.gid, wanted->want_path.lid)}};
     submit(e, on_address);
 }
+
+static enum ibv_mtu *mtu_of(struct agent_device *d, const struct kedge_fab_qp *qp)
+{
+    uint32_t i = 0;
+    while (d->qp[i] != qp)
+        KEDGE_ASSERT(++i < d->qps);
+    return &d->qp_mtu[i];
+}
+
+static void begin_raising(struct errand *e);
 
 static void on_raised(struct kedge_fab_ctl *ctl)
 {
@@ -112,6 +199,14 @@ static void on_raised(struct kedge_fab_ctl *ctl)
         submit(e, on_raised);
         return;
     }
+    if (ctl->status == 0 && e->mtu > p->device.path_mtu && !p->stopping) { /* since it began */
+        begin_raising(e);
+        return;
+    }
+    if (ctl->status == 0) {
+        *mtu_of(&p->device, qp) = e->mtu;
+        give_addresses(p);
+    }
     if (ctl->status == 0 && p->lane != NULL && !p->stopping) {
         /* As often as workers post to dead peers: what counts them is qp_broken. */
         kedge_log(KEDGE_LOG_DEBUG, "queue pair repaired", "qpn=%u", qp->qpn);
@@ -123,6 +218,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
 static void begin_raising(struct errand *e)
 {
     e->step = 0;
+    e->mtu = e->pool->device.path_mtu;
     e->ctl = (struct kedge_fab_ctl){.status = 0};
     (void)queues_dci_step(e->pool, e->command.qp, 0, &e->ctl);
     submit(e, on_raised);
@@ -142,6 +238,7 @@ static void on_created(struct kedge_fab_ctl *ctl)
     p->fab_ops--;
     stock_spare(p, ctl->status == 0, ctl->status);
     if (ctl->status == 0) {
+        p->device.qp_mtu[p->device.qps] = p->device.path_mtu;
         e->command.qp = p->device.qp[p->device.qps++] = ctl->qp.x;
         begin_raising(e);
     } else {
@@ -171,6 +268,7 @@ void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
     while (d->qp[i] != qp)
         KEDGE_ASSERT(++i < d->qps);
     d->qp[i] = d->qp[--d->qps];
+    d->qp_mtu[i] = d->qp_mtu[d->qps];
     struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
     submit(e, on_dropped);
@@ -281,8 +379,25 @@ void paths_event(struct pool *p, const struct kedge_lane_event *e)
     }
 }
 
+/* With DC the target stays as it is, and its READ responses as long as they were. */
+void paths_mtu(struct pool *p)
+{
+    const enum ibv_mtu mtu = p->agent->port.mtu;
+    if (p->device.connector != NULL) {
+        kedge_connector_set_mtu(p->device.connector, mtu);
+        return;
+    }
+    lower_path_mtu(p, mtu, "the port takes no longer packets");
+    if (p->agent->port.active < p->device.dct_mtu)
+        kedge_log(KEDGE_LOG_ERROR,
+                  "this node's DC target answers READs in longer packets than its port takes: "
+                  "restart the agent",
+                  "pool=\"%s\" mtu=%u", p->name, 128u << mtu);
+}
+
 void paths_stop(struct pool *p)
 {
+    give_addresses(p); /* nobody wants them any more: they go */
     if (p->device.fab != NULL)
         device_settle(&p->device, &p->fab_ops);
     for (struct errand *e = p->unrepaired, *next; e != NULL; e = next) {

@@ -43,6 +43,10 @@ struct agent_device {
     struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr;
     bool rc;                                              /* else DC */
     struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
+    enum ibv_mtu qp_mtu[2 * KEDGE_LANE_MAX_DCIS + 1];     /* that each was brought up with */
+    enum ibv_mtu path_mtu; /* DC: of those from number 1 on: what the port has, or less where a peer
+                            * has less */
+    enum ibv_mtu dct_mtu;  /* DC: of the target, as its record says */
     uint32_t qps;
     uint32_t max_spares; /* DC: that there is room for */
     uint32_t sq_depth;
@@ -89,6 +93,8 @@ void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp);
 void paths_step(struct pool *p);
 /* Now and then: tries again what could not be repaired. */
 void paths_tick(struct pool *p);
+/* The port has another MTU: connections and initiators that are made from now on have it. */
+void paths_mtu(struct pool *p);
 /* Waits for what is under way, after the loop. */
 void paths_stop(struct pool *p);
 
@@ -430,6 +436,8 @@ struct pool {
     /* paths.c */
     struct errand *unrepaired; /* tried again at: */
     uint64_t repair_ns;
+    struct errand *unpathed; /* addresses that wait for all initiators to have device.path_mtu */
+    struct kedge_log_limit mtu_log;
     uv_poll_t handshakes_poll;
     uv_timer_t handshakes_timer;
     struct kedge_log_limit overdue_log;

@@ -39,7 +39,7 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
     struct ibv_qp_attr *attr = &ctl->modify.attr;
     *attr = kedge_fab_init_attr(p->device.fab);
     attr->qp_state = steps[step].state;
-    attr->path_mtu = p->device.fab->caps.mtu;
+    attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;
     attr->rnr_retry = RNR_RETRIES;
@@ -68,7 +68,8 @@ static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
     int status = call(d, &c);
     if (status != 0)
         return status;
-    struct kedge_fab_qp *qp = d->qp[d->qps++] = c.qp.x;
+    struct kedge_fab_qp *qp = d->qp[d->qps] = c.qp.x;
+    d->qp_mtu[d->qps++] = d->path_mtu;
     for (uint32_t step = 1; status == 0; step++) { /* a new one is in RESET */
         struct kedge_fab_ctl modify = {.status = 0};
         if (!queues_dci_step(p, qp, step, &modify))
@@ -103,6 +104,7 @@ static int make_target(struct pool *p)
         status = call(d, &dct);
     if (status == 0)
         d->dct = dct.dct.x;
+    d->dct_mtu = d->fab->caps.mtu;
     return status;
 }
 
@@ -141,6 +143,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .sq_depth = RC_SQ_DEPTH,
         .sge = KEDGE_MAX_SGE,
         .inline_bytes = KEDGE_MAX_INLINE,
+        .mtu = d->path_mtu,
         .timeout = (uint8_t)c->ack_timeout,
         .retry_cnt = ACK_RETRIES,
         .rnr_retry = RNR_RETRIES,
@@ -205,6 +208,7 @@ int queues_make(struct pool *p, struct kedge_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
+    d->path_mtu = p->agent->port.mtu;
     int status = make_cq(p, err);
     if (status != 0)
         return status;

@@ -145,11 +145,12 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
 {
     const struct kedge_fab *fab = reader->registration->pool->device.fab;
     const struct kedge_fab_caps *caps = &fab->caps;
+    const enum ibv_mtu own = reader->registration->pool->agent->port.mtu;
     reader->state = READER_RAISING;
     reader->step = 0;
     reader->reads = caps->max_rd_atomic < peer->reads ? (uint8_t)caps->max_rd_atomic : peer->reads;
     reader->rtr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                       .path_mtu = peer->mtu,
+                                       .path_mtu = peer->mtu < own ? peer->mtu : own,
                                        .dest_qp_num = peer->qpn,
                                        .rq_psn = peer->psn,
                                        .max_dest_rd_atomic = 1, /* nobody reads here */

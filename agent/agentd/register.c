@@ -64,8 +64,9 @@ static json_t *describe_reader(const struct pool *p, const struct reader *reader
 {
     const struct kedge_fab_caps *caps = &p->device.fab->caps;
     char gid[KEDGE_GID_TEXT];
-    json_t *e = json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
-                          (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << caps->mtu);
+    json_t *e =
+        json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
+                  (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << p->agent->port.mtu);
     if (p->place != 0) /* the own pool's endpoint comes first */
         json_object_set_new(e, "pool", json_integer(p->number));
     if (caps->lid != 0)

@@ -111,6 +111,11 @@ uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c)
     return c->ud.qkey;
 }
 
+void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu)
+{
+    c->mtu = mtu;
+}
+
 void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead)
 {
     c->config.ahead = ahead;
@@ -188,6 +193,7 @@ int kedge_connector_new(const struct kedge_connector_config *config,
     c->res = *resources;
     c->fill = fill;
     c->fill_user = user;
+    c->mtu = config->mtu != 0 ? config->mtu : resources->fab->caps.mtu;
     c->queue_tail = &c->queue;
     int status = make_arrays(c);
     if (status == 0) {

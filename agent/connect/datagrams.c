@@ -167,7 +167,7 @@ void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t li
     h.from_incarnation = c->config.incarnation;
     h.pool = c->config.pool;
     h.lid = caps->lid;
-    h.mtu = (uint8_t)caps->mtu;
+    h.mtu = (uint8_t)c->mtu;
     h.rd_atomic =
         caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : CONNECT_RD_ATOMIC;
     h.ud_qpn = c->ud.qp->qpn;

@@ -163,7 +163,8 @@ struct kedge_connector {
     int (*fill)(void *user, void *bytes, size_t n);
     void *fill_user;
     uint64_t now_ns, due_ns;
-    uint32_t ops; /* submitted to the fabric and not over */
+    enum ibv_mtu mtu; /* the port's */
+    uint32_t ops;     /* submitted to the fabric and not over */
     bool closing;
     struct slots initiators, responders;
     struct kedge_fab_cq *responder_cq;

@@ -210,6 +210,7 @@ struct peer {
                            meanwhile */
     uint16_t lid;
     uint8_t mr_log2, used, refreshing;
+    uint8_t mtu; /* enum ibv_mtu, of its DC target */
 };
 static_assert(sizeof(struct peer) == 64, "one cache line for each of many peers");
 
@@ -241,6 +242,9 @@ struct lookup {
     struct session *waiting; /* whose CONNECT this answers */
 };
 
+/* Something has been out for too long, and the device was told; the control side wants it anew. */
+enum overdue { OVERDUE_NOT, OVERDUE_ENDED, OVERDUE_RENEWED };
+
 /* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
  * index). With rc its place is used again for another queue pair; head and tail go on, so that a
  * late completion of the former is told apart. */
@@ -252,7 +256,7 @@ struct phys {
     struct phys *next_chained;
     struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained;
-    uint8_t overdue;  /* its end was asked for: nothing more is posted */
+    uint8_t overdue;  /* enum overdue: its end was asked for, nothing more is posted */
     uint32_t crowded; /* the round of retries in which somebody found no room */
 };
 static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it");
@@ -531,6 +535,8 @@ void wire_close(struct kedge_lane *l, struct phys *p);
 void wire_abandon(struct kedge_lane *l, struct phys *p);
 /* The device says that this queue pair is in ERR: not waited for until somebody posts. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp);
+/* Nothing more is posted on it; the control side gets it when nothing is out. */
+void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp);
 struct wr *wire_own_wr(struct kedge_lane *l);
 void wire_free_own(struct kedge_lane *l, struct wr *w);
 

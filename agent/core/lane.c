@@ -343,6 +343,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_QP_FATAL:
             wire_fatal(l, c.qp);
             break;
+        case KEDGE_COMMAND_QP_RENEW:
+            wire_renew(l, c.qp);
+            break;
         case KEDGE_COMMAND_FENCED:
             session_fenced(l, &l->sessions[c.session], c.tag);
             break;

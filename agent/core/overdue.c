@@ -71,7 +71,7 @@ static uint32_t after_old(const struct kedge_lane *l)
 static void end(struct kedge_lane *l, struct phys *p)
 {
     struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_OVERDUE, .qp = p->qp};
-    p->overdue = 1;
+    p->overdue = OVERDUE_ENDED;
     COUNT(l, qp_overdue, 1);
     lane_event(l, &event);
     l->did++; /* so that the control side hears of it */
@@ -95,7 +95,7 @@ void overdue_look(struct kedge_lane *l)
     const uint32_t look = after_old(l);
     for (uint32_t i = 0; i < l->phys_room; i++) { /* of those without a queue pair nothing is out */
         struct phys *p = &l->phys[i];
-        if (!p->overdue && (int32_t)(l->seen[look][i] - p->head) > 0)
+        if (p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0)
             end(l, p);
     }
 }
@@ -103,7 +103,7 @@ void overdue_look(struct kedge_lane *l)
 uint64_t overdue_next(const struct kedge_lane *l)
 {
     for (uint32_t i = 0; l->look_due_ns != LANE_NEVER && i < l->phys_room; i++)
-        if (l->phys[i].head != l->phys[i].tail && !l->phys[i].overdue)
+        if (l->phys[i].head != l->phys[i].tail && l->phys[i].overdue != OVERDUE_ENDED)
             return l->look_due_ns;
     return LANE_NEVER;
 }

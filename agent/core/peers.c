@@ -142,6 +142,7 @@ static void ask_for_path(struct kedge_lane *l, struct flow *f)
                                                    .incarnation = shared->incarnation,
                                                    .ud_qpn = p->ud_qpn,
                                                    .ud_qkey = p->ud_qkey,
+                                                   .mtu = (enum ibv_mtu)p->mtu,
                                                    .lid = p->lid}};
     memcpy(event.want_path.gid, shared->gid, 16);
     f->want_path = 1;
@@ -190,10 +191,8 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
         return;
     }
     f->ah = path->ah;
-    if (path->qp != NULL) {
-        f->link = wire_open(l, path->qp, f);
-        COUNT(l, links, 1);
-    }
+    f->link = path->qp != NULL ? wire_open(l, path->qp, f) : NULL;
+    COUNT(l, links, f->link != NULL);
 }
 
 /* ---- signs of life
@@ -454,6 +453,7 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
                        .first_gen = p->used ? p->first_gen : shared->gen,
                        .dc_key = r->dc_key,
                        .dctn = r->dctn_mtu & 0xffffff,
+                       .mtu = (uint8_t)(r->dctn_mtu >> 24),
                        .ud_qpn = r->udqpn_slots & 0xffffff,
                        .ud_qkey = r->ud_qkey,
                        .lid = r->lid,

@@ -275,6 +275,19 @@ static void abandon_counted(struct kedge_lane *l, struct phys *p)
     wire_abandon(l, p);
 }
 
+void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
+{
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct phys *p = &l->phys[i];
+        if (p->qp != qp || p->broken || p->overdue)
+            continue;
+        if (p->head == p->tail)
+            wire_abandon(l, p);
+        else
+            p->overdue = OVERDUE_RENEWED;
+    }
+}
+
 /* An event may have been under way while the queue pair was repaired: what it says is then over. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
@@ -344,7 +357,9 @@ uint32_t wire_poll(struct kedge_lane *l)
             continue;
         }
         finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
-        if (p->overdue && p->head == p->tail) /* nothing is left that its end could flush */
+        if (p->overdue == OVERDUE_RENEWED && p->head == p->tail)
+            wire_abandon(l, p);
+        else if (p->overdue && p->head == p->tail) /* nothing is left that its end could flush */
             abandon_counted(l, p);
     }
     if (n > 0 && l->starved)

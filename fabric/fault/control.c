@@ -130,6 +130,28 @@ static void free_cq(struct fault_cq *cq)
 }
 
 /* The inner provider has carried it out. */
+static void moved(const struct fault_ctl *c)
+{
+    struct fault_qp *qp = (struct fault_qp *)c->outer->modify.x;
+    const int mask = c->outer->modify.mask;
+    if ((mask & IBV_QP_STATE) && c->outer->modify.attr.qp_state == IBV_QPS_RESET)
+        qp->broken = false;
+    if (mask & IBV_QP_PATH_MTU)
+        atomic_store_explicit(&qp->mtu, c->outer->modify.attr.path_mtu, memory_order_relaxed);
+}
+
+static void asked_port(struct fault_ctl *c)
+{
+    pthread_mutex_lock(&c->fab->lock);
+    const enum ibv_mtu most = c->fab->now.plan.mtu;
+    pthread_mutex_unlock(&c->fab->lock);
+    c->outer->port = c->inner.port;
+    if (most != 0 && most < c->outer->port.active)
+        c->outer->port.active = most;
+    if (most != 0 && most < c->outer->port.mtu)
+        c->outer->port.mtu = most;
+}
+
 static void succeeded(struct fault_ctl *c)
 {
     switch (c->outer->kind) {
@@ -143,9 +165,10 @@ static void succeeded(struct fault_ctl *c)
         wrap_mr(c);
         break;
     case KEDGE_FAB_MODIFY_QP:
-        if ((c->outer->modify.mask & IBV_QP_STATE) &&
-            c->outer->modify.attr.qp_state == IBV_QPS_RESET)
-            ((struct fault_qp *)c->outer->modify.x)->broken = false;
+        moved(c);
+        break;
+    case KEDGE_FAB_QUERY_PORT:
+        asked_port(c);
         break;
     case KEDGE_FAB_DESTROY_CQ:
         free_cq(c->object);

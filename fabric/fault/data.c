@@ -41,6 +41,20 @@ static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab
     count_fault(f);
 }
 
+/* Of more than one packet, of which the path takes none: neither of a WRITE, nor of a READ's
+ * answer.
+ */
+static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_qp *qp,
+                        const struct kedge_fab_wr *wr)
+{
+    uint64_t length = 0;
+    if (plan->mtu == 0 || atomic_load_explicit(&qp->mtu, memory_order_relaxed) <= plan->mtu)
+        return false;
+    for (int i = 0; i < wr->num_sge; i++)
+        length += wr->sg_list[i].length;
+    return length > 128u << plan->mtu;
+}
+
 /* Our copy of a request, with the inner address handle and what the plan does to it. */
 static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr,
                     struct kedge_fab_wr *copy)
@@ -50,9 +64,10 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     copy->next = NULL;
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
+    bool too_long = is_too_long(plan, qp, wr);
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
-    if (fails && !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
+    if ((fails || too_long) && !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
         make_fail(f, qp, copy);
     } else if (is_lost && qp->base.type == KEDGE_FAB_QP_UD) {
         copy->dest_qpn = nobody;

@@ -124,6 +124,8 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
         return -ENOMEM;
     f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
     f->base.caps.deadlines &= !plan->no_deadlines;
+    if (plan->mtu != 0 && plan->mtu < f->base.caps.mtu)
+        f->base.caps.mtu = plan->mtu;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;

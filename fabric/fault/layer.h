@@ -91,7 +91,8 @@ struct fault_qp {
     struct kedge_fab_qp base;
     struct kedge_fab_qp *inner;
     struct fault_stream stream;
-    bool broken; /* a request of it was made to fail, and it was not reset since */
+    bool broken;          /* a request of it was made to fail, and it was not reset since */
+    _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
 };
 
 struct fault_dct {

@@ -22,10 +22,21 @@ static int parse_share(const char *text, uint32_t *out)
     return 0;
 }
 
+static int parse_mtu(const char *text, enum ibv_mtu *out)
+{
+    uint64_t bytes = 0;
+    if (kedge_parse_u64(text, 256, 4096, &bytes) != 0 || (bytes & (bytes - 1)) != 0)
+        return -EINVAL;
+    *out = (enum ibv_mtu)(__builtin_ctzll(bytes) - 7);
+    return 0;
+}
+
 static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
 {
     if (strcmp(name, "seed") == 0)
         return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
+    if (strcmp(name, "mtu") == 0)
+        return parse_mtu(value, &plan->mtu);
     if (strcmp(name, "deadlines") == 0) {
         plan->no_deadlines = strcmp(value, "off") == 0;
         return plan->no_deadlines ? 0 : -EINVAL;
@@ -57,7 +68,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         if (set_one(one, value, &plan) != 0)
             return kedge_err(must, -EINVAL,
                              "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                             "post_error, control_error and seed, and deadlines=off");
+                             "post_error, control_error and seed, mtu=512 and deadlines=off");
         at += length + (at[length] == ',');
     }
     *out = plan;

@@ -46,6 +46,10 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         return soft_ah_create(f, ctl);
     case KEDGE_FAB_DESTROY_AH:
         return soft_ah_destroy(ctl);
+    case KEDGE_FAB_QUERY_PORT:
+        ctl->port.active = IBV_MTU_4096;
+        ctl->port.mtu = f->base.caps.mtu;
+        return 0;
     }
     return -EINVAL;
 }
@@ -65,6 +69,7 @@ static int object_balance(enum kedge_fab_ctl_kind kind)
         return 1;
     case KEDGE_FAB_MODIFY_QP:
     case KEDGE_FAB_FENCE_MR:
+    case KEDGE_FAB_QUERY_PORT:
         return 0;
     default:
         return -1;

@@ -26,6 +26,22 @@ static uint32_t positive(int value)
     return value > 0 ? (uint32_t)value : 0;
 }
 
+static enum ibv_mtu usable_mtu(const struct ibv_port_attr *p, const struct kedge_fab_service *s)
+{
+    return s->mtu != 0 && s->mtu < p->active_mtu ? s->mtu : p->active_mtu;
+}
+
+int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    struct ibv_port_attr port;
+    int status = -ibv_query_port(f->context, f->base.caps.port_num, &port);
+    if (status != 0)
+        return status;
+    ctl->port.active = port.active_mtu;
+    ctl->port.mtu = usable_mtu(&port, &f->base.caps.service);
+    return 0;
+}
+
 static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
                       const struct ibv_device_attr *d, uint32_t max_inline,
                       const struct kedge_fab_service *service)
@@ -49,7 +65,7 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .sgid_index = c->sgid_index,
         .port_num = c->port,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
-        .mtu = service->mtu != 0 && service->mtu < p->active_mtu ? service->mtu : p->active_mtu,
+        .mtu = usable_mtu(p, service),
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
         .posts_in_time = true,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in

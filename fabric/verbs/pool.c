@@ -21,6 +21,7 @@ static int balance_of(enum kedge_fab_ctl_kind kind)
         return 1;
     case KEDGE_FAB_MODIFY_QP:
     case KEDGE_FAB_FENCE_MR:
+    case KEDGE_FAB_QUERY_PORT:
         return 0;
     default:
         return -1;

@@ -135,6 +135,9 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
     return page != NULL ? &page[qpn % VERBS_QPN_PAGE] : NULL;
 }
 
+/* device.c: on a worker. 0 or -errno. */
+int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+
 /* select.c */
 struct verbs_choice {
     struct ibv_context *context; /* open; the caller's to close */

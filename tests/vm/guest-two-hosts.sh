@@ -143,6 +143,16 @@ lead() {
     reached perftest
     wait $! || fail "ib_read_lat: $(cat "$work/perftest.log")"
     both read
+    # The port takes less than it did: 512 bytes in a packet, where it was 1024.
+    ip link set "$NIC" mtu 600
+    reached narrow
+    wait_for narrow-read 300
+    [[ $(agent_number a mtu) == 512 ]] || fail "the agent says that its MTU is $(agent_number a mtu)"
+    grep -q 'the port has another MTU.*mtu=512 before=1024' "$work/a.log" || fail "the agent does not tell of the port's MTU"
+    ok "the agent has seen that its port takes packets of 512 bytes alone"
+    ip link set "$NIC" mtu 1500
+    reached wide
+    wait_for wide-read 300
     for seconds in $CUTS; do
         wire add netem loss 100%
         reached "cut-$seconds"
@@ -228,6 +238,12 @@ follow() {
     main_job
     ok "and again: $(head -n 2 <<<"$out" | paste -sd ,)"
     both read
+    for kind in narrow wide; do
+        wait_for $kind 120
+        recovers "a $kind port of node 1"
+        main_job
+        reached $kind-read
+    done
     for seconds in $CUTS; do
         wait_for "cut-$seconds" 60
         good=0 bad=0

@@ -65,8 +65,8 @@ struct kedge_fab_caps {
     uint8_t gid[16]; /* this endpoint's, network order */
     uint8_t sgid_index;
     uint8_t port_num;
-    uint16_t lid; /* 0 on Ethernet */
-    enum ibv_mtu mtu;
+    uint16_t lid;             /* 0 on Ethernet */
+    enum ibv_mtu mtu;         /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
     bool is_ethernet;         /* address handles need a GRH */
     bool dci_streams;         /* one DCI can serve several targets at a time */
     bool deadlines;           /* not_after_ns is kept to */
@@ -228,6 +228,7 @@ enum kedge_fab_ctl_kind {
     KEDGE_FAB_CREATE_AH,
     KEDGE_FAB_DESTROY_AH,
     KEDGE_FAB_FENCE_MR,
+    KEDGE_FAB_QUERY_PORT,
 };
 
 /* One control operation: the caller's memory, untouched by it from submission until done() is
@@ -260,6 +261,11 @@ struct kedge_fab_ctl {
             void *progress; /* the provider's */
         } fence; /* FENCE_MR is done when what had begun in the region before it was submitted is
                   * over; on a device without `deadlines`, where nobody can tell, at once */
+        struct {
+            enum ibv_mtu active; /* that the port takes now */
+            enum ibv_mtu mtu;    /* that queue pairs can be connected with: no more than that of
+                                  * the service */
+        } port;                  /* QUERY_PORT fills it in: devices tell of a change by no event */
         struct {
             struct kedge_fab_chan *x;
         } chan;

@@ -18,13 +18,16 @@ struct kedge_fault_plan {
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
+    enum ibv_mtu mtu;  /* of the path, when it is less than the port's: the port says so when it is
+                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
+                        * connected with more; 0: as the inner provider has it */
     bool no_deadlines; /* the device is as one that keeps none. Of the plan that the layer is opened
                         * with */
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
- * deadlines=off"; the shares are loss, completion_error, post_error, control_error. 0, or -EINVAL
- * and what it must be. */
+ * mtu=512, deadlines=off"; the shares are loss, completion_error, post_error, control_error. 0, or
+ * -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 

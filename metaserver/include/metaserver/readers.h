@@ -78,6 +78,9 @@ void kedge_readers_stop(struct kedge_readers *r);
  * is allowed. */
 void kedge_readers_free(struct kedge_readers *r);
 
+/* Now and then: whether the device's port has another MTU. */
+void kedge_readers_tick(struct kedge_readers *r, uint64_t now_ns);
+
 /* Wishes for a queue pair that is connected to ask->peer. Never blocks. 0; or a
  * sentence in ask->err: -EAGAIN when too many wait, -ECANCELED after stop. */
 int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask);

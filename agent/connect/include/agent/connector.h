@@ -31,6 +31,7 @@ struct kedge_connector_config {
     uint32_t handshakes;        /* that may be under way at a time; more wait their turn */
     uint32_t sq_depth;          /* of an initiator */
     uint32_t sge, inline_bytes; /* of an initiator */
+    enum ibv_mtu mtu;           /* the port's largest now; 0: as when the device was opened */
     uint8_t timeout, retry_cnt, rnr_retry; /* of an initiator: as verbs count them */
     uint64_t retry_ns;   /* after which a message is repeated; doubled each time, up to 16 times */
     uint64_t silence_ns; /* a peer that says nothing for so long cannot be connected to */
@@ -51,6 +52,10 @@ int kedge_connector_new(const struct kedge_connector_config *config,
                         struct kedge_connector **out, struct kedge_errbuf *err);
 /* Destroys all of its queue pairs, the lane's too: the lane must not run any more. Blocks. */
 void kedge_connector_free(struct kedge_connector *c);
+
+/* The port's largest MTU from now on: connections that are made then have it, or the peer's where
+ * that is less. */
+void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu);
 
 /* What peers must know to reach it. */
 uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c);

@@ -184,6 +184,9 @@ enum kedge_command_kind {
     KEDGE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
     KEDGE_COMMAND_QP_FATAL,   /* the device says that this queue pair is in ERR; one that the lane
                                * does not have is left alone */
+    KEDGE_COMMAND_QP_RENEW,   /* this DCI is to be brought up anew: nothing more is posted on it,
+                               * and QP_BROKEN follows when what is out has come back. One that the
+                               * lane does not have is left alone */
     KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
@@ -296,6 +299,7 @@ struct kedge_lane_event {
             uint32_t flow, incarnation;
             uint8_t gid[16];
             uint32_t ud_qpn, ud_qkey; /* rc */
+            enum ibv_mtu mtu;         /* of its DC target, by its record: what that answers with */
             uint16_t lid;
         } want_path;
         struct {

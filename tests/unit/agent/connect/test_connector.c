@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/fault.h"
 #include "world.h"
 
 START_TEST(a_connection_carries_a_read)
@@ -30,6 +31,33 @@ START_TEST(two_nodes_that_ask_each_other_at_once_both_get_one)
     ck_assert_int_eq(await(&w, 1, 2), 0);
     ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
     ck_assert_int_eq(read_through(&w, 1, 0, 2), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_connection_has_what_both_ends_take_and_one_that_fails_gets_what_they_take_now)
+{
+    const struct kedge_fault_plan narrow = {.mtu = IBV_MTU_512};
+    struct world w = {0};
+    world_open(&w, 2);
+    kedge_connector_set_mtu(w.node[1].c, IBV_MTU_1024);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 2000), IBV_WC_SUCCESS);
+    kedge_fault_set_plan(w.node[0].fab, &narrow); /* 1024 is too much now */
+    ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 8), IBV_WC_SUCCESS);
+    ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 2000), IBV_WC_RETRY_EXC_ERR);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp);
+    kedge_connector_set_mtu(w.node[1].c, IBV_MTU_512); /* as that node's port says */
+    ask(&w, 0, 1, 2);
+    ck_assert_int_eq(await(&w, 0, 2), 0);
+    ck_assert_int_eq(read_bytes(&w, 0, 1, 2, 2000), IBV_WC_SUCCESS);
+    kedge_connector_set_mtu(w.node[0].c, IBV_MTU_256); /* whichever end has less */
+    kedge_connector_drop(w.node[0].c, w.node[0].event[2].qp);
+    kedge_fault_set_plan(w.node[0].fab, &(struct kedge_fault_plan){.mtu = IBV_MTU_256});
+    ask(&w, 0, 1, 3);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    ck_assert_int_eq(read_bytes(&w, 0, 1, 3, 2000), IBV_WC_SUCCESS);
     world_close(&w);
 }
 END_TEST
@@ -261,6 +289,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_connection_carries_a_read)                                                                 \
     T(two_nodes_that_ask_each_other_at_once_both_get_one)                                          \
+    T(a_connection_has_what_both_ends_take_and_one_that_fails_gets_what_they_take_now)             \
     T(a_node_connects_to_itself)                                                                   \
     T(all_connections_of_a_storm_are_alive)                                                        \
     T(all_connections_are_alive_when_a_third_of_the_messages_is_lost)                              \

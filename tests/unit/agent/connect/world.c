@@ -199,8 +199,15 @@ int await(struct world *w, uint32_t node, uint32_t tag)
 
 enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag)
 {
+    return read_bytes(w, from, to, tag, 8);
+}
+
+enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
+                              uint32_t bytes)
+{
     struct node *n = &w->node[from], *m = &w->node[to];
-    struct ibv_sge sge = {.addr = (uintptr_t)n->mem.addr + 64, .length = 8, .lkey = n->mr->lkey};
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)n->mem.addr + 64, .length = bytes, .lkey = n->mr->lkey};
     struct kedge_fab_wr wr = {.wr_id = tag,
                               .sg_list = &sge,
                               .num_sge = 1,

@@ -44,6 +44,8 @@ void ask(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
 int await(struct world *w, uint32_t node, uint32_t tag);
 /* One READ through the connection with that tag: the completion's status. */
 enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
+enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
+                              uint32_t bytes);
 struct kedge_connector_stats stats_of(const struct world *w, uint32_t i);
 
 #endif

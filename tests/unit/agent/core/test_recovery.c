@@ -274,6 +274,46 @@ START_TEST(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
 }
 END_TEST
 
+/* One is idle, one has a READ out. */
+START_TEST(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing_fails)
+{
+    struct world_worker owner, k;
+    struct kedge_sq_desc d = pair(&owner, &k);
+    struct world_node *n = &w->node[0];
+    struct kedge_cqe e;
+    if (!w->rc) {
+        world_post(&k, &d);
+        world_run(w, 1);
+        for (uint32_t i = 0; i < n->res.dcis; i++) {
+            struct kedge_command c = {.kind = KEDGE_COMMAND_QP_RENEW, .qp = n->res.dci[i]};
+            ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+        }
+        ck_assert(world_poll(w, &k, &e, LONG));
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        world_run(w, 4);
+        ck_assert_uint_eq(n->broken, n->res.dcis);
+        for (int i = 0; i < 100; i++)
+            ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(n->broken, n->res.dcis);
+    }
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
+/* Of a DC target: what it answers READs with. */
+START_TEST(whoever_makes_a_path_hears_which_mtu_the_endpoints_record_says)
+{
+    struct world_worker owner, k;
+    (void)pair(&owner, &k);
+    ck_assert_int_eq(w->node[0].wanted_mtu, IBV_MTU_4096);
+    world_detach(w, &k);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 static struct kedge_fab_qp *drop_spare(void)
 {
     struct world_node *n = &w->node[0];
@@ -325,6 +365,8 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing_fails)                 \
+    T(whoever_makes_a_path_hears_which_mtu_the_endpoints_record_says)                              \
     T(spares_come_and_go_and_one_that_breaks_comes_back_once)                                      \
     T(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)                   \
     T(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_just_started)              \

@@ -303,6 +303,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
 {
     struct kedge_command c = {0};
     n->broken += e->kind == KEDGE_EVENT_QP_BROKEN;
+    if (e->kind == KEDGE_EVENT_WANT_PATH)
+        n->wanted_mtu = e->want_path.mtu;
     if (e->kind == KEDGE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
         return;
     if (w->rc && (e->kind == KEDGE_EVENT_WANT_PATH || e->kind == KEDGE_EVENT_DROP_PATH ||

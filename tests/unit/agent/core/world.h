@@ -57,6 +57,7 @@ struct world_node {
     bool no_metaserver;                           /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
+    enum ibv_mtu wanted_mtu;        /* of the last path that was asked for */
     struct kedge_lane_event answer; /* the last one to REVOKE or ARENA_RENEW */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
     struct world_fenced fenced[WORLD_FENCED];
