@@ -7,13 +7,34 @@
 #include "base/random.h"
 #include "metaserver/service.h"
 
-static uint32_t of_node(const struct kedge_service *s, const char *node)
+/* Questions that are open, of the kind of one, for the bounds of that kind. */
+struct open_asks {
+    uint32_t all, of_node, of_token, sent;
+};
+
+static struct open_asks count_open(const struct kedge_service *s, const struct kedge_ask *like)
 {
+    struct open_asks n = {0};
     const struct kedge_ask *a;
-    uint32_t n = 0;
-    LIST_FOREACH(a, &s->asks.open, link)
-        n += strcmp(a->node, node) == 0;
+    LIST_FOREACH(a, &s->asks.open, link) {
+        if (a->change != like->change)
+            continue;
+        const bool of_node = strcmp(a->node, like->node) == 0;
+        n.all++;
+        n.of_node += of_node;
+        n.of_token += like->token[0] != '\0' && strcmp(a->token, like->token) == 0;
+        n.sent += of_node && a->sent;
+    }
     return n;
+}
+
+static bool has_room(const struct kedge_service *s, const struct kedge_ask *ask)
+{
+    const struct open_asks n = count_open(s, ask);
+    if (ask->change)
+        return n.all < KEDGE_CHANGES_MAX && n.of_token < KEDGE_CHANGES_OF_TOKEN;
+    return n.all < KEDGE_ASKS_MAX && n.of_node < KEDGE_ASKS_OF_NODE &&
+           n.of_token < KEDGE_ASKS_OF_TOKEN;
 }
 
 int kedge_ask(struct kedge_service *s, struct kedge_ask *ask)
@@ -25,7 +46,7 @@ int kedge_ask(struct kedge_service *s, struct kedge_ask *ask)
         s->asks.n.unreachable++;
         return -ENOTCONN;
     }
-    if (s->asks.count >= KEDGE_ASKS_MAX || of_node(s, ask->node) >= KEDGE_ASKS_OF_NODE) {
+    if (!has_room(s, ask)) {
         s->asks.n.refused++;
         return -EAGAIN;
     }
@@ -52,9 +73,18 @@ static void close_ask(struct kedge_service *s, struct kedge_ask *ask, enum kedge
     ask->state = state;
 }
 
+/* Its agent can be asked the next one that waits. */
+static void end_and_wake(struct kedge_service *s, struct kedge_ask *ask, enum kedge_ask_state state)
+{
+    const bool was_open = ask->state == KEDGE_ASK_OPEN;
+    close_ask(s, ask, state);
+    if (was_open && ask->change)
+        kedge_watch_wake(ask->watch);
+}
+
 void kedge_ask_end(struct kedge_service *s, struct kedge_ask *ask)
 {
-    close_ask(s, ask, KEDGE_ASK_NONE);
+    end_and_wake(s, ask, KEDGE_ASK_NONE);
 }
 
 struct kedge_ask *kedge_ask_find(struct kedge_service *s, const char *node, const char *id)
@@ -70,7 +100,7 @@ struct kedge_ask *kedge_ask_find(struct kedge_service *s, const char *node, cons
 
 void kedge_ask_answered(struct kedge_service *s, struct kedge_ask *ask, bool makes_sense)
 {
-    close_ask(s, ask, KEDGE_ASK_ANSWERED);
+    end_and_wake(s, ask, KEDGE_ASK_ANSWERED);
     s->asks.n.answered++;
     s->asks.n.senseless += !makes_sense;
 }
@@ -84,7 +114,10 @@ static uint32_t close_due(struct kedge_service *s, const struct kedge_watch *w, 
         next = LIST_NEXT(a, link);
         if ((w != NULL && a->watch != w) || a->due_ns > then)
             continue;
-        close_ask(s, a, state);
+        if (state == KEDGE_ASK_LATE)
+            end_and_wake(s, a, state);
+        else
+            close_ask(s, a, state);
         n++;
     }
     return n;
@@ -105,15 +138,27 @@ void kedge_asks_stop(struct kedge_service *s)
     (void)close_due(s, NULL, UINT64_MAX, KEDGE_ASK_STOPPED);
 }
 
+/* The oldest one of a kind that has not been sent. */
+static struct kedge_ask *find_unsent(const struct kedge_service *s, const struct kedge_watch *w,
+                                     bool change)
+{
+    struct kedge_ask *a, *oldest = NULL;
+    LIST_FOREACH(a, &s->asks.open, link) {
+        if (a->watch == w && !a->sent && a->change == change)
+            oldest = a;
+    }
+    return oldest;
+}
+
 bool kedge_asks_next(struct kedge_service *s, const struct kedge_watch *w, struct kedge_text *out)
 {
-    struct kedge_ask *a;
-    LIST_FOREACH(a, &s->asks.open, link) {
-        if (a->watch != w || a->sent)
-            continue;
-        kedge_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);
-        a->sent = true;
-        return true;
-    }
-    return false;
+    struct kedge_ask *a = find_unsent(s, w, true);
+    if (a != NULL && count_open(s, a).sent >= KEDGE_CHANGES_SENT)
+        a = NULL;
+    a = a != NULL ? a : find_unsent(s, w, false);
+    if (a == NULL)
+        return false;
+    kedge_text_printf(out, "{\"ask\":{\"id\":\"%s\",%s}}\n", a->id, a->members);
+    a->sent = true;
+    return true;
 }

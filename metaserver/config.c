@@ -54,6 +54,8 @@ static const struct option options[] = {
      "names that requests on loopback may be for, beside localhost and addresses"},
     {"metaserver", "max_watches", COUNT, AT(max_watches), 0, 65536, "2048",
      "streams at a time, one for each agent that follows; fewer than connections"},
+    {"metaserver", "reader_watches", COUNT, AT(reader_watches), 1, 65536, "256",
+     "of these, those of clients that are no agents"},
     {"metaserver", "events", COUNT, AT(events), 16, 65536, "1024",
      "changes by operators that the trail remembers"},
     {"metaserver", "log_level", LEVEL, AT(log_level), 0, 0, "info", "error, warn, info or debug"},

@@ -58,6 +58,7 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     if (service->settings == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower events");
     service->max_watches = (uint32_t)config->max_watches;
+    service->reader_watches = (uint32_t)config->reader_watches;
     service->tokens_needed = config->tokens_needed;
     service->admin_socket = config->admin_socket;
     service->endpoint = kedge_table_endpoint_describe(e);

@@ -24,6 +24,8 @@ struct kedge_held *held_new(struct call *c, bool leases)
     h->s = c->s;
     h->token = c->request->token;
     h->q.leases = leases;
+    if (c->caller.kind == KEDGE_CALLER_TOKEN)
+        snprintf(h->ask.token, sizeof h->ask.token, "%s", c->caller.token->name);
     h->q.node = h->ask.node;
     h->q.id = h->item;
     kedge_text_init(&h->out, HELD_PAGE_BYTES);
@@ -85,6 +87,7 @@ int held_ask(struct kedge_held *h, uint64_t now)
     int status = t.error;
     if (status == 0) {
         memcpy(h->ask.members, t.data, t.length + 1);
+        h->ask.change = revoke;
         h->ask.due_ns = now + (uint64_t)(revoke ? REVOKE_S : LOOK_S) * KEDGE_NS_PER_S;
         status = kedge_ask(h->s, &h->ask);
     }
@@ -99,10 +102,17 @@ static enum rest_problem why_not_asked(const struct kedge_held *h, int status,
 {
     struct kedge_meta_view view = {.state = KEDGE_META_FREE};
     (void)kedge_meta_show(h->s->meta, h->ask.node, 0, &view);
+    if (status == -EAGAIN && h->ask.change) {
+        snprintf(out, HELD_WHY_BYTES,
+                 "at most %d revocations may be open, and %d of one token: try again soon",
+                 KEDGE_CHANGES_MAX, KEDGE_CHANGES_OF_TOKEN);
+        return REST_ASKS;
+    }
     if (status == -EAGAIN) {
         snprintf(out, HELD_WHY_BYTES,
-                 "at most %d questions may be open, and %d to one node: try again soon",
-                 KEDGE_ASKS_MAX, KEDGE_ASKS_OF_NODE);
+                 "at most %d questions may be open, %d to one node and %d of one token: try again "
+                 "soon",
+                 KEDGE_ASKS_MAX, KEDGE_ASKS_OF_NODE, KEDGE_ASKS_OF_TOKEN);
         return REST_ASKS;
     }
     if (status != -ENOTCONN) {

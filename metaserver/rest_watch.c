@@ -48,7 +48,8 @@ static void begin_stream(struct call *c, int status, struct kedge_watch *watch)
         c->answer->watch = watch;
     } else if (status == -EAGAIN) {
         rest_problem(c, REST_WATCHES,
-                     "try another metaserver, or raise max_watches in this one's configuration");
+                     "try another metaserver, or raise max_watches in this one's configuration, or "
+                     "reader_watches for those who are no agents");
     } else {
         rest_problem(c, REST_WATCHES, "out of memory: try again");
     }
@@ -76,10 +77,8 @@ void rest_get_configuration(struct call *c)
     if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
         rest_problem(c, REST_NO_NODE, NULL);
     } else if (wish.watch) {
-        int status = kedge_watch_configuration(c->s, c->id, wish.known, wish.revision,
+        int status = kedge_watch_configuration(c->s, c->id, wish.answers, wish.known, wish.revision,
                                                c->request->token, c->now, &watch);
-        if (status == 0 && wish.answers)
-            kedge_watch_answers(watch);
         begin_stream(c, status, watch);
     } else {
         c->answer->revision = kedge_settings_revision(c->s->settings);

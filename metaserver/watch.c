@@ -12,6 +12,7 @@
 
 enum {
     EVENTS_PER_PIECE = 16,
+    OF_NODE = 2,              /* streams of one node's agent */
     DOCUMENT_BYTES = 1 << 20, /* more than the most tenants and windows take */
     PIECE_BYTES = 1 << 18,    /* more than what is said of one node and the pools takes, and than
                                * so many events */
@@ -30,6 +31,7 @@ struct kedge_watch {
     void *token;
     bool trail;                            /* watches the trail; else the configuration */
     bool answers;                          /* and is the node's agent, which is asked questions */
+    bool superseded;                       /* by newer ones of that agent */
     bool known;                            /* the client has something */
     uint64_t revision;                     /* which is this */
     uint64_t places;                       /* as the service had it then */
@@ -51,44 +53,59 @@ bool kedge_watch_wants(const struct kedge_watch_filter *filter,
            (filter->name[0] == '\0' || strcmp(filter->name, change->name) == 0);
 }
 
-static int add(struct kedge_service *s, void *token, uint64_t now, struct kedge_watch **out)
+static int add(struct kedge_service *s, bool answers, void *token, uint64_t now,
+               struct kedge_watch **out)
 {
-    if (s->watch_count >= s->max_watches)
+    if (s->watch_count >= s->max_watches ||
+        (!answers && s->reader_watches != 0 &&
+         s->watch_count - s->agent_watches >= s->reader_watches))
         return -EAGAIN;
     struct kedge_watch *w = calloc(1, sizeof *w);
     if (w == NULL)
         return -ENOMEM;
     w->s = s;
     w->token = token;
+    w->answers = answers;
     w->beat_at = now + KEDGE_WATCH_BEAT_NS;
     kedge_text_init(&w->piece, PIECE_BYTES);
     LIST_INSERT_HEAD(&s->watches, w, link);
     s->watch_count++;
+    s->agent_watches += answers;
     *out = w;
     return 0;
 }
 
-int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
+/* An agent begins anew before its former stream is known to be dead, but not again and again. */
+static void supersede(struct kedge_service *s, const char *node)
+{
+    struct kedge_watch *w;
+    int newer = 0;
+    LIST_FOREACH(w, &s->watches, link) {
+        if (!w->answers || w->superseded || strcmp(w->node, node) != 0 || newer++ < OF_NODE)
+            continue;
+        w->superseded = true;
+        s->wake(w->token);
+    }
+}
+
+int kedge_watch_configuration(struct kedge_service *s, const char *node, bool answers, bool known,
                               uint64_t revision, void *token, uint64_t now,
                               struct kedge_watch **out)
 {
     struct kedge_watch *w;
-    int status = add(s, token, now, &w);
+    int status = add(s, answers, token, now, &w);
     if (status != 0)
         return status;
     w->known = known;
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
+    if (answers)
+        supersede(s, node);
     *out = w;
     return 0;
 }
 
-void kedge_watch_answers(struct kedge_watch *w)
-{
-    w->answers = true;
-}
-
-/* An agent begins anew before its former stream is known to be dead: the newest comes first. */
+/* The newest comes first. */
 struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node)
 {
     struct kedge_watch *w;
@@ -103,7 +120,7 @@ int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter 
                        uint64_t revision, void *token, uint64_t now, struct kedge_watch **out)
 {
     struct kedge_watch *w;
-    int status = add(s, token, now, &w);
+    int status = add(s, false, token, now, &w);
     if (status != 0)
         return status;
     w->trail = true;
@@ -159,6 +176,7 @@ void kedge_watch_free(struct kedge_watch *w)
     kedge_asks_lose(w->s, w);
     LIST_REMOVE(w, link);
     w->s->watch_count--;
+    w->s->agent_watches -= w->answers;
     free(w);
 }
 
@@ -243,7 +261,7 @@ static int next_events(struct kedge_watch *w, const char **bytes, size_t *length
 int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, size_t *length)
 {
     *length = 0;
-    if (!is_let_in(w, now))
+    if (w->superseded || !is_let_in(w, now))
         return -ECANCELED;
     if (w->has_end) {
         next_end(w, bytes, length);

@@ -3,8 +3,10 @@
  *
  * A question goes out as a line on the stream by which the node's agent follows its configuration,
  * and the agent answers with a request of its own (PUT /v1/nodes/{id}/answers/{question}). Nothing
- * of an answer is kept here. Questions are few at a time, of each node and in all, and end after a
- * while. One thread; times are given, as in core.h. */
+ * of an answer is kept here. Questions are few at a time, of each node, of each token and in all,
+ * and end after a while. Those that change something have places of their own, so that whoever only
+ * looks keeps nobody from revoking, and wait in their order for those that the agent has. One
+ * thread; times are given, as in core.h. */
 #ifndef METASERVER_ASKS_H
 #define METASERVER_ASKS_H
 
@@ -16,8 +18,12 @@
 #include "metaserver/store.h"
 
 enum {
-    KEDGE_ASKS_MAX = 32,         /* open at a time */
-    KEDGE_ASKS_OF_NODE = 4,      /* likewise, of one node */
+    KEDGE_ASKS_MAX = 32,         /* looks that are open at a time */
+    KEDGE_ASKS_OF_NODE = 4,      /* likewise, at one node */
+    KEDGE_ASKS_OF_TOKEN = 8,     /* likewise, of one token */
+    KEDGE_CHANGES_MAX = 256,     /* changes that are open at a time */
+    KEDGE_CHANGES_OF_TOKEN = 64, /* likewise, of one token */
+    KEDGE_CHANGES_SENT = 4,      /* of these, those that one agent has at a time */
     KEDGE_ASK_BYTES = 768,       /* of its members */
     KEDGE_ASK_ID_BYTES = 16 + 1, /* of its id, as a text */
 };
@@ -25,11 +31,13 @@ enum {
 struct kedge_service;
 struct kedge_watch;
 
-/* Of the asker, who sets the first three, and reads the state. */
+/* Of the asker, who sets all before the state, and reads that. */
 struct kedge_ask {
     char node[KEDGE_STORE_ID_BYTES];
-    char members[KEDGE_ASK_BYTES]; /* of its JSON object: "\"method\":\"GET\"" */
-    uint64_t due_ns;               /* when it ends */
+    char members[KEDGE_ASK_BYTES];    /* of its JSON object: "\"method\":\"GET\"" */
+    uint64_t due_ns;                  /* when it ends */
+    bool change;                      /* it changes something; else it looks */
+    char token[KEDGE_STORE_ID_BYTES]; /* that its asker has shown; "": none */
     enum kedge_ask_state {
         KEDGE_ASK_NONE,
         KEDGE_ASK_OPEN,
@@ -55,7 +63,7 @@ struct kedge_asks_counters {
 
 struct kedge_asks {
     LIST_HEAD(, kedge_ask) open;
-    uint32_t count;
+    uint32_t count; /* of both kinds */
     struct kedge_asks_counters n;
 };
 

@@ -20,7 +20,7 @@ struct kedge_metad_config {
     bool tokens_needed; /* access: "tokens", or "open" */
     char data_dir[KEDGE_METAD_TEXT];
     char log_level[KEDGE_METAD_TEXT];
-    uint64_t max_nodes, max_endpoints, connections, max_watches, events;
+    uint64_t max_nodes, max_endpoints, connections, max_watches, reader_watches, events;
     uint64_t client_connections, token_connections; /* of one address, of one token */
     uint64_t client_rate;                           /* requests a second of either; 0: no bound */
     char hosts[KEDGE_METAD_TEXT];                   /* as base/http/server.h has them */

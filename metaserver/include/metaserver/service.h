@@ -65,8 +65,8 @@ struct kedge_service {
     void (*wake)(void *token);
     bool tokens_needed;       /* else whoever shows none may all but give access away */
     const char *admin_socket; /* where the first token is made; borrowed; NULL or "": nowhere */
-    uint32_t max_watches;
-    uint32_t watch_count;
+    uint32_t max_watches, reader_watches; /* in all; of those who are no agents, 0: as many */
+    uint32_t watch_count, agent_watches;
     LIST_HEAD(, kedge_watch) watches;
     struct kedge_watch_document *document; /* the newest that is being sent, or NULL */
     struct kedge_asks asks;                /* of agents */

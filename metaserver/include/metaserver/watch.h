@@ -32,14 +32,14 @@ bool kedge_watch_wants(const struct kedge_watch_filter *filter,
                        const struct kedge_setting_change *change);
 
 /* The configuration of a node: at once unless `known` and its revision is this one and no window
- * names a node, then whenever it changes, or the GIDs of such a node. token: what s->wake() is
- * called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches; -ENOMEM. */
-int kedge_watch_configuration(struct kedge_service *s, const char *node, bool known,
+ * names a node, then whenever it changes, or the GIDs of such a node. answers: the client is the
+ * node's agent, and answers questions (asks.h): it gets them too, each as a line with a member
+ * "ask", and of more than two such streams of a node the oldest ends. token: what s->wake() is
+ * called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches, or, if it is
+ * no agent's, s->reader_watches of those; -ENOMEM. */
+int kedge_watch_configuration(struct kedge_service *s, const char *node, bool answers, bool known,
                               uint64_t revision, void *token, uint64_t now,
                               struct kedge_watch **out);
-/* The client is the node's agent, and answers questions (asks.h): it gets them too, each as a line
- * with a member "ask". */
-void kedge_watch_answers(struct kedge_watch *w);
 /* The newest stream of that node whose client does; NULL: there is none. */
 struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node);
 

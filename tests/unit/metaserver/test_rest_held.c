@@ -171,6 +171,84 @@ START_TEST(questions_are_few_at_a_time)
 }
 END_TEST
 
+/* The next question, past the configuration, which revocations change; false: there is none. */
+static bool find_question(struct kedge_watch *w, char *out, size_t size)
+{
+    static const char head[] = "{\"ask\":{\"id\":\"";
+    const char *bytes;
+    size_t length;
+    do {
+        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        if (length == 0)
+            return false;
+    } while (length < sizeof head || memcmp(bytes, head, sizeof head - 1) != 0);
+    snprintf(out, size, "%.*s", (int)length, bytes);
+    memcpy(id, bytes + sizeof head - 1, sizeof id - 1);
+    return true;
+}
+
+/* Somebody who only looks, again and again, at the node that the leases are of. */
+START_TEST(looking_keeps_nobody_from_revoking)
+{
+    enum { REVOCATIONS = 43 };
+    begin();
+    register_node(1);
+    struct kedge_watch *w = follow(1);
+    unsigned looks = 0, revoked = 0, looked = 0;
+    for (int i = 0; i < REVOCATIONS; i++) {
+        replies = 0;
+        while (ask("GET", "/v1/workers/n1:1-00000001", "") == KEDGE_SERVICE_LATER)
+            looks++;
+        ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-1-1", ""), KEDGE_SERVICE_LATER);
+        for (char q[KEDGE_ASK_BYTES + 100]; find_question(w, q, sizeof q);) {
+            const bool revokes = strstr(q, "DELETE") != NULL;
+            ck_assert_int_eq(answers(1, 404, "{\"detail\":\"no\"}"), 204);
+            revoked += revokes;
+            looked += !revokes;
+        }
+    }
+    ck_assert_uint_eq(revoked, REVOCATIONS);
+    ck_assert_uint_eq(looked, looks);
+    kedge_watch_free(w);
+    end();
+}
+END_TEST
+
+START_TEST(revocations_wait_in_their_order_for_those_that_the_agent_has)
+{
+    enum { REVOCATIONS = 20 };
+    begin();
+    register_node(1);
+    struct kedge_watch *w = follow(1);
+    for (int i = 0; i < REVOCATIONS; i++) {
+        char path[48];
+        snprintf(path, sizeof path, "/v1/leases/n1:1-1-%d", i + 10);
+        ck_assert_int_eq(ask("DELETE", path, ""), KEDGE_SERVICE_LATER);
+    }
+    char first[KEDGE_ASK_ID_BYTES], q[KEDGE_ASK_BYTES + 100];
+    for (int i = 0; i < KEDGE_CHANGES_SENT; i++) {
+        ck_assert(find_question(w, q, sizeof q));
+        if (i == 0)
+            memcpy(first, id, sizeof first);
+    }
+    ck_assert(!find_question(w, q, sizeof q));
+    memcpy(id, first, sizeof first);
+    for (int i = KEDGE_CHANGES_SENT; i < REVOCATIONS; i++) {
+        char item[24];
+        snprintf(item, sizeof item, "\"1-1-%d\"", i + 10);
+        woken = 0;
+        ck_assert_int_eq(answers(1, 404, "{\"detail\":\"no\"}"), 204);
+        ck_assert_int_ge(woken, 1);
+        ck_assert(find_question(w, q, sizeof q));
+        ck_assert_msg(strstr(q, item) != NULL, "%s: %s", item, q);
+    }
+    kedge_watch_free(w);
+    kedge_service_advance(&s, now);
+    ck_assert_int_eq(replies, REVOCATIONS);
+    end();
+}
+END_TEST
+
 START_TEST(what_makes_no_sense_is_not_passed_on)
 {
     static const struct {
@@ -321,6 +399,8 @@ END_TEST
     T(an_agent_that_does_not_answer_is_waited_for_so_long)                                         \
     T(the_newest_stream_of_a_node_is_the_one_that_is_asked)                                        \
     T(questions_are_few_at_a_time)                                                                 \
+    T(looking_keeps_nobody_from_revoking)                                                          \
+    T(revocations_wait_in_their_order_for_those_that_the_agent_has)                                \
     T(what_makes_no_sense_is_not_passed_on)                                                        \
     T(what_an_agent_refuses_has_the_problem_that_it_is)                                            \
     T(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)

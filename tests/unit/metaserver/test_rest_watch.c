@@ -121,6 +121,40 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
 }
 END_TEST
 
+START_TEST(streams_of_others_leave_room_for_agents)
+{
+    struct kedge_watch *held[4], *agent[4];
+    const char *bytes;
+    size_t length;
+    setup();
+    s.max_watches = 8;
+    s.reader_watches = 4;
+    register_node();
+    for (int i = 0; i < 4; i++)
+        held[i] = watch(i % 2 == 0 ? "/v1/events" : "/v1/nodes/n1/configuration", NULL);
+    query(KEDGE_QUERY_WATCH, "1");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 503);
+    ck_assert(says("too-many-watches") && says("reader_watches"));
+    for (int i = 0; i < 4; i++) {
+        query(KEDGE_QUERY_ANSWERS, "1");
+        agent[i] = watch("/v1/nodes/n1/configuration", NULL);
+        ck_assert_ptr_eq(kedge_watch_of_agent(&s, "n1"), agent[i]);
+        /* Of one agent so many at a time that it can begin anew. */
+        for (int k = 0; k <= i; k++)
+            if (k < i - 1)
+                ck_assert_int_eq(kedge_watch_next(agent[k], now, &bytes, &length), -ECANCELED);
+            else
+                ck_assert_int_eq(kedge_watch_next(agent[k], now, &bytes, &length), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        kedge_watch_free(held[i]);
+        kedge_watch_free(agent[i]);
+    }
+    ck_assert_uint_eq(s.agent_watches, 0);
+    teardown();
+}
+END_TEST
+
 static int register_with(const char *id, unsigned incarnation, const char *gids[2])
 {
     char path[64], json[512];
@@ -336,6 +370,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(the_trail_says_who_changed_what)                                                             \
+    T(streams_of_others_leave_room_for_agents)                                                     \
     T(a_node_is_told_its_configuration_whenever_it_changes)                                        \
     T(a_node_is_told_where_the_nodes_are_that_windows_name)                                        \
     T(who_hears_nothing_for_long_gets_an_empty_line)                                               \
