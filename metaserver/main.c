@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backup_command.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
@@ -17,17 +18,24 @@
 
 static void help(void)
 {
-    printf("usage: kedge-metad [--config FILE] [--check-config]\n"
-           "\n"
-           "Serves the endpoint table that agents read, and the REST interface that they register\n"
-           "with.\n"
-           "\n"
-           "  --config FILE    settings (none: the defaults below)\n"
-           "  --check-config   read the settings, say what is wrong, and end\n"
-           "  --version        print the version and end\n"
-           "  --help           print this and end\n"
-           "\n"
-           "Settings, with their defaults:\n");
+    printf(
+        "usage: kedge-metad [--config FILE] [--check-config]\n"
+        "       kedge-metad [--config FILE] backup FILE\n"
+        "       kedge-metad [--config FILE] restore FILE\n"
+        "\n"
+        "Serves the endpoint table that agents read, and the REST interface that they register\n"
+        "with.\n"
+        "\n"
+        "  --config FILE    settings (none: the defaults below)\n"
+        "  --check-config   read the settings, say what is wrong, and end\n"
+        "  backup FILE      write what the store holds to a file (-: the standard output), also\n"
+        "                   while a metaserver runs on it, and end\n"
+        "  restore FILE     put that in place of what the store holds, and end; no metaserver may\n"
+        "                   run on it\n"
+        "  --version        print the version and end\n"
+        "  --help           print this and end\n"
+        "\n"
+        "Settings, with their defaults:\n");
     kedge_metad_config_help(stdout);
 }
 
@@ -134,14 +142,21 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "kedge-metad: \"%s\" is no option: see --help\n", argv[optind]);
+    const bool backs_up = optind < argc && strcmp(argv[optind], "backup") == 0;
+    const bool restores = optind < argc && strcmp(argv[optind], "restore") == 0;
+    if (optind < argc && !((backs_up || restores) && argc - optind == 2)) {
+        fprintf(stderr, "kedge-metad: \"%s\" is no option%s: see --help\n", argv[optind],
+                backs_up || restores ? ", or not with one FILE" : "");
         return 2;
     }
     if (kedge_metad_configure(path, &config, &err) != 0) {
         (void)fail(err.text);
         return 2; /* to begin again would change nothing */
     }
+    if (backs_up || restores)
+        return (backs_up ? metad_backup : metad_restore)(&config, argv[optind + 1], &err) == 0
+                   ? EXIT_SUCCESS
+                   : fail(err.text);
     int status = metad_start_check(&config, &err);
     if (status != 0) {
         (void)fail(err.text);

@@ -126,6 +126,32 @@ static int memory_check(struct kedge_store *store, struct kedge_errbuf *err)
     return memory_failing((const struct memory *)store, err);
 }
 
+static int memory_put_item(struct memory *s, const struct kedge_store_item *item,
+                           struct kedge_errbuf *err)
+{
+    if (item->kind == KEDGE_STORE_NODE)
+        return memory_put(&s->base, &item->node, err);
+    memory_keep(s, item);
+    return 0;
+}
+
+static int memory_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+                          struct kedge_errbuf *err)
+{
+    struct memory *s = (struct memory *)store, fresh = {.base = s->base, .fail = s->fail};
+    struct kedge_store_item item;
+    int status, more = 0;
+    status = memory_failing(s, err);
+    while (status == 0 && (more = next(user, &item, err)) == 1)
+        status = memory_put_item(&fresh, &item, err);
+    struct memory *gone = status == 0 && more == 0 ? s : &fresh;
+    free(gone->nodes);
+    memory_free_settings(gone);
+    if (gone == s)
+        *s = fresh;
+    return status != 0 ? status : more;
+}
+
 static const struct kedge_store_ops memory_ops = {
     .name = "memory",
     .close = memory_close,
@@ -136,6 +162,7 @@ static const struct kedge_store_ops memory_ops = {
     .check = memory_check,
     .change = memory_change,
     .load_settings = memory_load_settings,
+    .replace = memory_replace,
 };
 
 struct kedge_store *kedge_store_memory(const int *fail)

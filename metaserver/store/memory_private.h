@@ -21,6 +21,8 @@ int memory_change(struct kedge_store *store, const struct kedge_store_change *ch
                   struct kedge_errbuf *err);
 int memory_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
                          struct kedge_errbuf *err);
+/* A setting or an entry of the trail, behind those that are there. */
+void memory_keep(struct memory *s, const struct kedge_store_item *item);
 void memory_free_settings(struct memory *s);
 
 #endif

@@ -88,6 +88,19 @@ int memory_change(struct kedge_store *store, const struct kedge_store_change *ch
     return 0;
 }
 
+void memory_keep(struct memory *s, const struct kedge_store_item *item)
+{
+    const struct kedge_store_setting *own = &item->setting;
+    if (item->kind == KEDGE_STORE_CHANGE) {
+        s->trail = grow(s->trail, s->trail_count);
+        s->trail[s->trail_count++] = copy_change(&item->change);
+        return;
+    }
+    const struct kedge_store_change c = {
+        .revision = own->revision, .kind = own->kind, .name = own->name, .after = own->body};
+    set_or_drop(s, &c);
+}
+
 int memory_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
                          struct kedge_errbuf *err)
 {

@@ -18,7 +18,6 @@
 
 #define APPLICATION_ID 0x4b4d4554
 #define PRINT_WORDS    (2 * KEDGE_STORE_NODE_ENDPOINTS)
-#define BUSY_MS        250 /* the longest wait for somebody else's transaction */
 
 static const char *const sql[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
@@ -148,27 +147,72 @@ static int bind_prints(sqlite3_stmt *put, const struct kedge_store_process *p, u
     return sqlite3_bind_blob(put, 5, out, (int)(p->count * sizeof p->print[0]), SQLITE_STATIC);
 }
 
-static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *node,
-                      struct kedge_errbuf *err)
+/* In a transaction that was begun. SQLITE_OK, SQLITE_DONE (a newer incarnation is stored) or
+ * another code. */
+static int put_node(struct sqlite *s, const struct kedge_store_node *node)
 {
-    struct sqlite *s = (struct sqlite *)store;
     sqlite3_stmt *put = s->statement[PUT_NODE];
     uint32_t prints[PRINT_WORDS];
-    int rc = sqlite_run(s, BEGIN);
-    if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
     sqlite3_bind_int64(put, 2, node->incarnation);
     sqlite3_bind_int64(put, 3, node->process.identity);
     sqlite3_bind_int(put, 4, node->expired);
     bind_prints(put, &node->process, prints);
-    rc = run_with_id(s, PUT_NODE, node->id);
-    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
+    int rc = run_with_id(s, PUT_NODE, node->id);
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0)
+        return SQLITE_DONE;
+    return rc == SQLITE_OK ? put_endpoints(s, node) : rc;
+}
+
+static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *node,
+                      struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    int rc = sqlite_run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return sqlite_failed(s, rc, err);
+    rc = put_node(s, node);
+    if (rc == SQLITE_DONE) {
         sqlite_run(s, ROLLBACK);
         return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     }
-    if (rc == SQLITE_OK)
-        rc = put_endpoints(s, node);
     return sqlite_finish(s, rc, err);
+}
+
+static int put_item(struct sqlite *s, const struct kedge_store_item *item)
+{
+    switch (item->kind) {
+    case KEDGE_STORE_NODE:
+        return put_node(s, &item->node);
+    case KEDGE_STORE_SETTING:
+        return sqlite_put_setting(s, &item->setting);
+    case KEDGE_STORE_CHANGE:
+        return sqlite_add_event(s, &item->change);
+    }
+    return SQLITE_MISUSE;
+}
+
+static int sqlite_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+                          struct kedge_errbuf *err)
+{
+    struct sqlite *s = (struct sqlite *)store;
+    struct kedge_store_item item;
+    int status = 0, rc = sqlite_run(s, BEGIN);
+    if (rc != SQLITE_OK)
+        return sqlite_failed(s, rc, err);
+    rc = sqlite3_exec(s->db,
+                      "DELETE FROM endpoints; DELETE FROM nodes; DELETE FROM settings; "
+                      "DELETE FROM events",
+                      NULL, NULL, NULL);
+    while (rc == SQLITE_OK && (status = next(user, &item, err)) == 1)
+        rc = put_item(s, &item);
+    if (status < 0) {
+        sqlite_run(s, ROLLBACK);
+        return status;
+    }
+    status = sqlite_finish(s, rc, err);
+    s->unsettled |= status == 0;
+    sqlite_settle(s);
+    return status;
 }
 
 static int sqlite_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
@@ -302,6 +346,7 @@ static const struct kedge_store_ops sqlite_ops = {
     .check = sqlite_check,
     .change = sqlite_change,
     .load_settings = sqlite_load_settings,
+    .replace = sqlite_replace,
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -393,13 +438,24 @@ static int migrate(struct sqlite *s, struct kedge_errbuf *err)
     return 0;
 }
 
+static int prepare_all(struct sqlite *s, struct kedge_errbuf *err)
+{
+    for (int i = 0; i < STATEMENTS; i++) {
+        int rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
+                                    NULL);
+        if (rc != SQLITE_OK)
+            return sqlite_failed(s, rc, err);
+    }
+    return 0;
+}
+
 static int open_database(struct sqlite *s, struct kedge_errbuf *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
     if (rc != SQLITE_OK)
         return sqlite_failed(s, rc, err);
-    sqlite3_busy_timeout(s->db, BUSY_MS);
+    sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
     rc = sqlite3_exec(s->db,
                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                       "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
@@ -407,16 +463,42 @@ static int open_database(struct sqlite *s, struct kedge_errbuf *err)
     if (rc != SQLITE_OK)
         return sqlite_failed(s, rc, err);
     int status = migrate(s, err);
-    for (int i = 0; i < STATEMENTS && status == 0; i++) {
-        rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
-                                NULL);
-        if (rc != SQLITE_OK)
-            status = sqlite_failed(s, rc, err);
-    }
-    return status;
+    return status != 0 ? status : prepare_all(s, err);
 }
 
-int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
+{
+    int version = 0, application = 0;
+    if (access(s->path, F_OK) != 0)
+        return kedge_err(err, -errno, "there is no store %s: set data_dir", s->path);
+    /* Its log has an index in shared memory, which readers write to as well. */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->db, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", NULL, NULL,
+                          NULL);
+    if (rc == SQLITE_OK)
+        rc = read_pragma(s->db, "PRAGMA application_id", &application);
+    if (rc == SQLITE_OK)
+        rc = read_pragma(s->db, "PRAGMA user_version", &version);
+    if (rc != SQLITE_OK)
+        return sqlite_failed(s, rc, err);
+    if (application != APPLICATION_ID || version != (int)kedge_sql_migration_count)
+        return kedge_err(err, -EPROTO,
+                         "%s was made by another version of kedge-metad (%d, this one knows %u) or "
+                         "by another program: start this version with it once",
+                         s->path, version, kedge_sql_migration_count);
+    int status = prepare_all(s, err);
+    if (status != 0)
+        return status;
+    rc = sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL); /* what is read first decides the moment */
+    return rc == SQLITE_OK ? 0 : sqlite_failed(s, rc, err);
+}
+
+static int open_store(const char *path, bool to_read, struct kedge_store **out,
+                      struct kedge_errbuf *err)
 {
     struct sqlite *s = calloc(1, sizeof *s);
     if (s == NULL)
@@ -428,14 +510,24 @@ int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_
         status = kedge_err(err, -EINVAL, "the data directory must be named with a /");
     else if ((size_t)snprintf(s->path, sizeof s->path, "%s", path) >= sizeof s->path)
         status = kedge_err(err, -ENAMETOOLONG, "the data directory's name is too long");
-    if (status == 0)
+    if (status == 0 && !to_read)
         status = take_lock(s, err);
     if (status == 0)
-        status = open_database(s, err);
+        status = to_read ? open_to_read(s, err) : open_database(s, err);
     if (status != 0) {
         sqlite_close(&s->base);
         return status;
     }
     *out = &s->base;
     return 0;
+}
+
+int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+{
+    return open_store(path, false, out, err);
+}
+
+int kedge_store_sqlite_reader(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+{
+    return open_store(path, true, out, err);
 }

@@ -7,6 +7,8 @@
 
 #include "metaserver/store.h"
 
+enum { SQLITE_BUSY_MS = 250 }; /* the longest wait for somebody else's transaction */
+
 enum sqlite_statement {
     BEGIN,
     COMMIT,
@@ -32,6 +34,7 @@ struct sqlite {
     sqlite3 *db;
     sqlite3_stmt *statement[STATEMENTS];
     int lock_fd;
+    bool unsettled; /* the file alone, without its log, still gives rights that were taken away */
     char path[512];
 };
 
@@ -44,6 +47,11 @@ int sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err);
 
 int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
                   struct kedge_errbuf *err);
+/* Writes one of those, in a transaction that was begun. SQLITE_OK or a code. */
+int sqlite_put_setting(struct sqlite *s, const struct kedge_store_setting *setting);
+int sqlite_add_event(struct sqlite *s, const struct kedge_store_change *change);
+/* Empties the log into the file, if that is due and nobody reads it just now. */
+void sqlite_settle(struct sqlite *s);
 int sqlite_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
                          struct kedge_errbuf *err);
 

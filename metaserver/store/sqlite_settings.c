@@ -15,24 +15,54 @@ static int bind_number(struct sqlite *s, enum sqlite_statement which, int at, ui
     return sqlite3_bind_int64(s->statement[which], at, (sqlite3_int64)number);
 }
 
+int sqlite_put_setting(struct sqlite *s, const struct kedge_store_setting *setting)
+{
+    const int rc = bind_text(s, PUT_SETTING, 1, setting->kind) |
+                   bind_text(s, PUT_SETTING, 2, setting->name) |
+                   bind_number(s, PUT_SETTING, 3, setting->revision) |
+                   bind_text(s, PUT_SETTING, 4, setting->body);
+    return rc == SQLITE_OK ? sqlite_run(s, PUT_SETTING) : SQLITE_NOMEM;
+}
+
 static int put_or_drop(struct sqlite *s, const struct kedge_store_change *c)
 {
-    enum sqlite_statement which = c->after != NULL ? PUT_SETTING : DROP_SETTING;
-    int rc = bind_text(s, which, 1, c->kind) | bind_text(s, which, 2, c->name);
-    if (c->after != NULL)
-        rc |= bind_number(s, which, 3, c->revision) |
-              bind_text(s, which, 4, c->setting != NULL ? c->setting : c->after);
-    return rc == SQLITE_OK ? sqlite_run(s, which) : SQLITE_NOMEM;
+    if (c->after != NULL) {
+        const struct kedge_store_setting setting = {c->kind, c->name, c->revision,
+                                                    c->setting != NULL ? c->setting : c->after};
+        return sqlite_put_setting(s, &setting);
+    }
+    const int rc = bind_text(s, DROP_SETTING, 1, c->kind) | bind_text(s, DROP_SETTING, 2, c->name);
+    return rc == SQLITE_OK ? sqlite_run(s, DROP_SETTING) : SQLITE_NOMEM;
+}
+
+int sqlite_add_event(struct sqlite *s, const struct kedge_store_change *c)
+{
+    const int rc = bind_number(s, PUT_EVENT, 1, c->revision) |
+                   bind_number(s, PUT_EVENT, 2, c->time_ms) | bind_text(s, PUT_EVENT, 3, c->who) |
+                   bind_text(s, PUT_EVENT, 4, c->kind) | bind_text(s, PUT_EVENT, 5, c->name) |
+                   bind_text(s, PUT_EVENT, 6, c->before) | bind_text(s, PUT_EVENT, 7, c->after);
+    return rc == SQLITE_OK ? sqlite_run(s, PUT_EVENT) : SQLITE_NOMEM;
 }
 
 static int add_event(struct sqlite *s, const struct kedge_store_change *c)
 {
-    int rc = bind_number(s, PUT_EVENT, 1, c->revision) | bind_number(s, PUT_EVENT, 2, c->time_ms) |
-             bind_text(s, PUT_EVENT, 3, c->who) | bind_text(s, PUT_EVENT, 4, c->kind) |
-             bind_text(s, PUT_EVENT, 5, c->name) | bind_text(s, PUT_EVENT, 6, c->before) |
-             bind_text(s, PUT_EVENT, 7, c->after) | bind_number(s, FORGET_EVENTS, 1, c->forget);
-    rc = rc == SQLITE_OK ? sqlite_run(s, PUT_EVENT) : SQLITE_NOMEM;
-    return rc == SQLITE_OK && c->forget > 0 ? sqlite_run(s, FORGET_EVENTS) : rc;
+    int rc = sqlite_add_event(s, c);
+    if (rc != SQLITE_OK || c->forget == 0)
+        return rc;
+    rc = bind_number(s, FORGET_EVENTS, 1, c->forget);
+    return rc == SQLITE_OK ? sqlite_run(s, FORGET_EVENTS) : SQLITE_NOMEM;
+}
+
+/* Somebody may copy the file without its log. Who reads it (a backup) is not waited for: then it is
+ * done after another change, or when the store is closed. */
+void sqlite_settle(struct sqlite *s)
+{
+    if (!s->unsettled)
+        return;
+    sqlite3_busy_timeout(s->db, 0);
+    s->unsettled =
+        sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK;
+    sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
 }
 
 int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
@@ -45,7 +75,11 @@ int sqlite_change(struct kedge_store *store, const struct kedge_store_change *ch
     rc = put_or_drop(s, change);
     if (rc == SQLITE_OK)
         rc = add_event(s, change);
-    return sqlite_finish(s, rc, err);
+    const int status = sqlite_finish(s, rc, err);
+    /* What is replaced or deleted may have allowed more. */
+    s->unsettled |= status == 0 && change->before != NULL;
+    sqlite_settle(s);
+    return status;
 }
 
 static const char *text(sqlite3_stmt *row, int column)

@@ -55,3 +55,9 @@ int kedge_store_load_settings(struct kedge_store *store, const struct kedge_stor
 {
     return store->ops->load_settings(store, visitor, err);
 }
+
+int kedge_store_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+                        struct kedge_errbuf *err)
+{
+    return store->ops->replace(store, next, user, err);
+}

@@ -70,6 +70,16 @@ struct kedge_store {
     const struct kedge_store_ops *ops;
 };
 
+/* One thing of a store, whatever its kind: for what brings back a backup. Borrowed. */
+struct kedge_store_item {
+    enum kedge_store_item_kind { KEDGE_STORE_NODE, KEDGE_STORE_SETTING, KEDGE_STORE_CHANGE } kind;
+    struct kedge_store_node node;
+    struct kedge_store_setting setting;
+    struct kedge_store_change change; /* `setting` and `forget` are not looked at */
+};
+/* 1 and the next one; 0: there is no more; or -errno, with a sentence. */
+typedef int kedge_store_next(void *user, struct kedge_store_item *item, struct kedge_errbuf *err);
+
 /* Called for each node in the order of their ids; node is borrowed. Not 0: stop, and return that.
  */
 typedef int kedge_store_visit(void *user, const struct kedge_store_node *node);
@@ -89,6 +99,8 @@ struct kedge_store_ops {
                   struct kedge_errbuf *err);
     int (*load_settings)(struct kedge_store *store, const struct kedge_store_visitor *visitor,
                          struct kedge_errbuf *err);
+    int (*replace)(struct kedge_store *store, kedge_store_next *next, void *user,
+                   struct kedge_errbuf *err);
 };
 
 /* Frees; NULL is allowed. */
@@ -117,10 +129,18 @@ int kedge_store_change(struct kedge_store *store, const struct kedge_store_chang
 int kedge_store_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
                               struct kedge_errbuf *err);
 
+/* Forgets everything and keeps what next() brings instead, all of it or nothing. Errors as put, or
+ * next()'s. */
+int kedge_store_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+                        struct kedge_errbuf *err);
+
 /* In memory, for tests. While *fail is not 0, writes and checks fail with that errno; borrowed, may
  * be NULL. */
 struct kedge_store *kedge_store_memory(const int *fail);
 /* A file, made if it is not there, locked while open. -errno and a sentence. */
 int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_errbuf *err);
+/* The same to read what is there now, as of one moment, whoever writes to it meanwhile: nothing is
+ * made, locked or changed, and what would write fails. */
+int kedge_store_sqlite_reader(const char *path, struct kedge_store **out, struct kedge_errbuf *err);
 
 #endif

@@ -290,6 +290,56 @@ static void keeps_settings_and_the_newest_of_their_changes(struct kedge_store *s
     expect(s, "");
 }
 
+/* What a backup brings back, until it is told to fail. */
+struct items {
+    unsigned at, fails_at;
+};
+
+static int next_item(void *user, struct kedge_store_item *item, struct kedge_errbuf *err)
+{
+    struct items *i = user;
+    switch (++i->at == i->fails_at ? 0 : i->at) {
+    case 0:
+        return kedge_err(err, -EBADMSG, "there is no more");
+    case 1:
+        *item = (struct kedge_store_item){.kind = KEDGE_STORE_NODE, .node = node("n", 3, 1, 9)};
+        return 1;
+    case 2:
+        *item = (struct kedge_store_item){.kind = KEDGE_STORE_SETTING,
+                                          .setting = {"tenant", "z", 7, "{7}"}};
+        return 1;
+    case 3:
+        *item = (struct kedge_store_item){.kind = KEDGE_STORE_CHANGE,
+                                          .change = {.revision = 7,
+                                                     .time_ms = 70,
+                                                     .who = "me",
+                                                     .kind = "tenant",
+                                                     .name = "z",
+                                                     .after = "{7}"}};
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void is_replaced_as_a_whole_or_not_at_all(struct kedge_store *s)
+{
+    struct kedge_errbuf err;
+    put(s, node("a", 1, 1, 1));
+    ck_assert_int_eq(change(s, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    for (unsigned at = 1; at <= 4; at++) {
+        struct items fails = {.fails_at = at};
+        ck_assert_int_eq(kedge_store_replace(s, next_item, &fails, &err), -EBADMSG);
+        expect(s, "a:1:fedcba98:fd.01/7 ");
+        expect_settings(s, "tenant/t:1:{1} 1@10:me:tenant/t:->{1} ");
+    }
+    struct items all = {.fails_at = 0};
+    ck_assert_int_eq(kedge_store_replace(s, next_item, &all, &err), 0);
+    expect(s, "n:3:fedcba98:fd.09/7 ");
+    expect_settings(s, "tenant/z:7:{7} 7@70:me:tenant/z:->{7} ");
+    ck_assert_int_eq(change(s, 8, "tenant", "z", "{7}", NULL, 0), 0);
+}
+
 START_TEST(every_store_keeps_the_contract)
 {
     static void (*const rules[])(struct kedge_store *) = {
@@ -303,6 +353,7 @@ START_TEST(every_store_keeps_the_contract)
         holds_the_longest_names_and_most_endpoints,
         stops_loading_when_told,
         keeps_settings_and_the_newest_of_their_changes,
+        is_replaced_as_a_whole_or_not_at_all,
     };
     for (enum kind kind = MEMORY; kind < KINDS; kind++) {
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
@@ -407,6 +458,69 @@ START_TEST(sqlite_changes_a_setting_with_its_entry_or_not_at_all)
 }
 END_TEST
 
+static void copy_file(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ssize_t n = read(in, bytes, sizeof bytes);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(write(out, bytes, (size_t)n), n);
+    close(in);
+    close(out);
+}
+
+/* As whoever copies metad.db alone, without its log. */
+START_TEST(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)
+{
+    struct fixture f, copied;
+    struct kedge_store *reader = NULL;
+    struct kedge_errbuf err;
+    setup(&f, SQLITE);
+    setup(&copied, SQLITE);
+    kedge_store_close(copied.store);
+    ck_assert_int_eq(change(f.store, 1, "token", "t", NULL, "{1}", 0), 0);
+    ck_assert_int_eq(change(f.store, 2, "token", "u", NULL, "{2}", 0), 0);
+    ck_assert_int_eq(change(f.store, 3, "token", "t", "{1}", NULL, 2), 0);
+    copy_file(f.path, copied.path);
+    copied.store = open_sqlite(copied.path);
+    expect_settings(copied.store, "token/u:2:{2} 3@30:me:token/t:{1}>- ");
+    teardown(&copied);
+    /* Who reads meanwhile is not waited for: the next change makes up for it. */
+    setup(&copied, SQLITE);
+    kedge_store_close(copied.store);
+    ck_assert_int_eq(kedge_store_sqlite_reader(f.path, &reader, &err), 0);
+    expect_settings(reader, "token/u:2:{2} 3@30:me:token/t:{1}>- ");
+    ck_assert_int_eq(change(f.store, 4, "token", "u", "{2}", NULL, 3), 0);
+    expect_settings(reader, "token/u:2:{2} 3@30:me:token/t:{1}>- "); /* as of one moment */
+    kedge_store_close(reader);
+    ck_assert_int_eq(change(f.store, 5, "token", "v", NULL, "{5}", 4), 0);
+    copy_file(f.path, copied.path);
+    copied.store = open_sqlite(copied.path);
+    expect_settings(copied.store, "token/v:5:{5} 5@50:me:token/v:->{5} ");
+    teardown(&copied);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_reader_needs_a_store_and_changes_nothing)
+{
+    struct fixture f;
+    struct kedge_store *reader = NULL;
+    struct kedge_errbuf err;
+    ck_assert_int_eq(kedge_store_sqlite_reader("/tmp/no-such-directory/metad.db", &reader, &err),
+                     -ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.text, "set data_dir"));
+    setup(&f, SQLITE);
+    put(f.store, node("a", 1, 1, 1));
+    ck_assert_int_eq(kedge_store_sqlite_reader(f.path, &reader, &err), 0);
+    expect(reader, "a:1:fedcba98:fd.01/7 ");
+    ck_assert_int_ne(change(reader, 1, "tenant", "t", NULL, "{1}", 0), 0);
+    kedge_store_close(reader);
+    expect_settings(f.store, "");
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(sqlite_files_are_for_their_owner_alone)
 {
     struct fixture f;
@@ -450,6 +564,8 @@ END_TEST
     T(sqlite_keeps_a_second_metaserver_out)                                                        \
     T(sqlite_that_is_locked_refuses_a_write_and_changes_nothing)                                   \
     T(sqlite_changes_a_setting_with_its_entry_or_not_at_all)                                       \
+    T(a_copy_of_the_file_alone_brings_back_nothing_that_was_deleted)                               \
+    T(a_reader_needs_a_store_and_changes_nothing)                                                  \
     T(sqlite_files_are_for_their_owner_alone)                                                      \
     T(sqlite_says_what_is_wrong_with_its_file)
 KEDGE_CHECK_MAIN("metaserver store", TESTS)

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/backup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+
+enum { FORMAT = 1, DIGEST_TEXT = 2 * KEDGE_DIGEST_BYTES + 1 };
+
+/* ---- writing ----------------------------------------------------------------------------------
+ */
+
+struct writing {
+    struct kedge_text *out;
+    struct kedge_backup_counts counts;
+    uint64_t lines;
+};
+
+static void write_text(struct kedge_text *out, const char *name, const char *value)
+{
+    kedge_text_printf(out, ",\"%s\":", name);
+    if (value == NULL)
+        kedge_text_printf(out, "null");
+    else
+        kedge_text_json(out, value);
+}
+
+static int write_node(void *user, const struct kedge_store_node *node)
+{
+    struct writing *w = user;
+    char gid[33];
+    kedge_text_printf(w->out,
+                      "{\"node\":\"%s\",\"incarnation\":%" PRIu32 ",\"identity\":%" PRIu32
+                      ",\"expired\":%s,\"prints\":[",
+                      node->id, node->incarnation, node->process.identity,
+                      node->expired ? "true" : "false");
+    for (uint32_t i = 0; i < node->process.count; i++)
+        kedge_text_printf(w->out, "%s[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "",
+                          node->process.print[i].key, node->process.print[i].body);
+    kedge_text_printf(w->out, "],\"endpoints\":[");
+    for (uint32_t i = 0; i < node->endpoint_count; i++)
+        kedge_text_printf(w->out, "%s[\"%s\",%u]", i > 0 ? "," : "",
+                          kedge_hex_encode(node->endpoint[i].gid, 16, gid),
+                          (unsigned)node->endpoint[i].pool);
+    kedge_text_printf(w->out, "]}\n");
+    w->counts.nodes++;
+    w->lines++;
+    return w->out->error;
+}
+
+static int write_setting(void *user, const struct kedge_store_setting *s)
+{
+    struct writing *w = user;
+    kedge_text_printf(w->out, "{\"setting\":%" PRIu64, s->revision);
+    write_text(w->out, "kind", s->kind);
+    write_text(w->out, "name", s->name);
+    write_text(w->out, "body", s->body);
+    kedge_text_printf(w->out, "}\n");
+    w->counts.settings++;
+    w->counts.tokens += strcmp(s->kind, "token") == 0;
+    w->lines++;
+    return w->out->error;
+}
+
+static int write_change(void *user, const struct kedge_store_change *c)
+{
+    struct writing *w = user;
+    kedge_text_printf(w->out, "{\"change\":%" PRIu64 ",\"time_ms\":%" PRIu64, c->revision,
+                      c->time_ms);
+    write_text(w->out, "who", c->who);
+    write_text(w->out, "kind", c->kind);
+    write_text(w->out, "name", c->name);
+    write_text(w->out, "before", c->before);
+    write_text(w->out, "after", c->after);
+    kedge_text_printf(w->out, "}\n");
+    w->counts.changes++;
+    w->lines++;
+    return w->out->error;
+}
+
+static int digest_of(const char *text, char out[DIGEST_TEXT], struct kedge_errbuf *err)
+{
+    uint8_t digest[KEDGE_DIGEST_BYTES];
+    if (kedge_digest(text, digest) != 0)
+        return kedge_err(err, -EIO, "there is no SHA-256 on this host");
+    kedge_hex_encode(digest, sizeof digest, out);
+    return 0;
+}
+
+int kedge_backup_write(struct kedge_store *store, uint64_t wall_ms, struct kedge_text *out,
+                       struct kedge_backup_counts *counts, struct kedge_errbuf *err)
+{
+    struct writing w = {.out = out, .counts.time_ms = wall_ms, .lines = 1};
+    const struct kedge_store_visitor visitor = {write_setting, write_change, &w};
+    char digest[DIGEST_TEXT];
+    err->text[0] = '\0';
+    kedge_text_printf(
+        out,
+        "{\"backup\":\"kedge-metad\",\"format\":%d,\"version\":\"%s\",\"time_ms\":%" PRIu64 "}\n",
+        FORMAT, KEDGE_VERSION, wall_ms);
+    int status = kedge_store_load(store, write_node, &w, err);
+    if (status == 0)
+        status = kedge_store_load_settings(store, &visitor, err);
+    if (status == 0)
+        status = out->error;
+    if (status == 0)
+        status = digest_of(kedge_text_str(out), digest, err);
+    if (status == 0) {
+        kedge_text_printf(out, "{\"lines\":%" PRIu64 ",\"sha256\":\"%s\"}\n", w.lines, digest);
+        status = out->error;
+    }
+    if (status != 0)
+        return err->text[0] != '\0' ? status : kedge_err(err, status, "out of memory");
+    *counts = w.counts;
+    return 0;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+struct reading {
+    const char *at, *end; /* of the lines between the first and the last */
+    uint64_t line;
+    json_t *root; /* what the last item borrows from */
+    struct kedge_backup_counts counts;
+};
+
+static int wrong(const struct reading *r, struct kedge_errbuf *err)
+{
+    return kedge_err(err, -EBADMSG,
+                     "line %" PRIu64
+                     " is nothing that this version of kedge-metad knows: restore it "
+                     "with the version that made it",
+                     r->line);
+}
+
+static bool read_number(json_t *root, const char *name, uint64_t max, uint64_t *out)
+{
+    json_t *value = json_object_get(root, name);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > max)
+        return false;
+    *out = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_pair(json_t *array, size_t i, uint64_t max, json_t **first, uint64_t *second)
+{
+    json_t *pair = json_array_get(array, i), *last = json_array_get(pair, 1);
+    *first = json_array_get(pair, 0);
+    if (json_array_size(pair) != 2 || !json_is_integer(last) || json_integer_value(last) < 0 ||
+        (uint64_t)json_integer_value(last) > max)
+        return false;
+    *second = (uint64_t)json_integer_value(last);
+    return true;
+}
+
+static bool read_prints(json_t *array, struct kedge_store_process *p)
+{
+    json_t *key;
+    uint64_t body;
+    if (!json_is_array(array) || json_array_size(array) > KEDGE_STORE_NODE_ENDPOINTS)
+        return false;
+    for (; p->count < json_array_size(array); p->count++) {
+        if (!read_pair(array, p->count, UINT32_MAX, &key, &body) || !json_is_integer(key) ||
+            json_integer_value(key) < 0 || json_integer_value(key) > UINT32_MAX)
+            return false;
+        p->print[p->count] =
+            (struct kedge_store_print){(uint32_t)json_integer_value(key), (uint32_t)body};
+    }
+    return true;
+}
+
+static bool read_endpoints(json_t *array, struct kedge_store_node *node)
+{
+    json_t *gid;
+    uint64_t pool;
+    if (!json_is_array(array) || json_array_size(array) > KEDGE_STORE_NODE_ENDPOINTS)
+        return false;
+    for (; node->endpoint_count < json_array_size(array); node->endpoint_count++) {
+        struct kedge_store_endpoint *e = &node->endpoint[node->endpoint_count];
+        if (!read_pair(array, node->endpoint_count, UINT16_MAX, &gid, &pool) ||
+            !json_is_string(gid) || json_string_length(gid) != 32 ||
+            kedge_hex_decode(json_string_value(gid), e->gid, 16) != 0)
+            return false;
+        e->pool = (uint16_t)pool;
+    }
+    return true;
+}
+
+static bool read_node(json_t *root, struct kedge_store_node *node)
+{
+    const char *id = json_string_value(json_object_get(root, "node"));
+    json_t *expired = json_object_get(root, "expired");
+    uint64_t incarnation, identity;
+    *node = (struct kedge_store_node){.incarnation = 0};
+    if (id == NULL || id[0] == '\0' || strlen(id) >= sizeof node->id || !json_is_boolean(expired) ||
+        !read_number(root, "incarnation", UINT32_MAX, &incarnation) || incarnation == 0 ||
+        !read_number(root, "identity", UINT32_MAX, &identity))
+        return false;
+    memcpy(node->id, id, strlen(id) + 1);
+    node->incarnation = (uint32_t)incarnation;
+    node->process.identity = (uint32_t)identity;
+    node->expired = json_is_true(expired);
+    return read_prints(json_object_get(root, "prints"), &node->process) &&
+           read_endpoints(json_object_get(root, "endpoints"), node);
+}
+
+static bool read_setting(json_t *root, struct kedge_store_setting *s)
+{
+    *s = (struct kedge_store_setting){.kind = json_string_value(json_object_get(root, "kind")),
+                                      .name = json_string_value(json_object_get(root, "name")),
+                                      .body = json_string_value(json_object_get(root, "body"))};
+    return s->kind != NULL && s->name != NULL && s->body != NULL &&
+           read_number(root, "setting", INT64_MAX, &s->revision) && s->revision > 0;
+}
+
+static bool read_change(json_t *root, struct kedge_store_change *c)
+{
+    *c = (struct kedge_store_change){.who = json_string_value(json_object_get(root, "who")),
+                                     .kind = json_string_value(json_object_get(root, "kind")),
+                                     .name = json_string_value(json_object_get(root, "name")),
+                                     .before = json_string_value(json_object_get(root, "before")),
+                                     .after = json_string_value(json_object_get(root, "after"))};
+    return c->who != NULL && c->kind != NULL && c->name != NULL &&
+           (c->before != NULL || c->after != NULL) &&
+           read_number(root, "change", INT64_MAX, &c->revision) && c->revision > 0 &&
+           read_number(root, "time_ms", INT64_MAX, &c->time_ms);
+}
+
+/* The next line, whole. */
+static json_t *take_line(struct reading *r)
+{
+    const char *end = memchr(r->at, '\n', (size_t)(r->end - r->at));
+    json_error_t error;
+    if (end == NULL)
+        return NULL;
+    json_t *root = json_loadb(r->at, (size_t)(end - r->at), JSON_REJECT_DUPLICATES, &error);
+    r->at = end + 1;
+    r->line++;
+    return root;
+}
+
+static int next_item(void *user, struct kedge_store_item *item, struct kedge_errbuf *err)
+{
+    struct reading *r = user;
+    json_decref(r->root);
+    r->root = NULL;
+    if (r->at == r->end)
+        return 0;
+    r->root = take_line(r);
+    bool good = false;
+    if (json_object_get(r->root, "node") != NULL) {
+        item->kind = KEDGE_STORE_NODE;
+        good = read_node(r->root, &item->node);
+        r->counts.nodes++;
+    } else if (json_object_get(r->root, "setting") != NULL) {
+        item->kind = KEDGE_STORE_SETTING;
+        good = read_setting(r->root, &item->setting);
+        r->counts.settings++;
+        r->counts.tokens += good && strcmp(item->setting.kind, "token") == 0;
+    } else if (json_object_get(r->root, "change") != NULL) {
+        item->kind = KEDGE_STORE_CHANGE;
+        good = read_change(r->root, &item->change);
+        r->counts.changes++;
+    }
+    return good ? 1 : wrong(r, err);
+}
+
+/* Where the last line begins; NULL: there is none. */
+static const char *last_line(const char *text, size_t length)
+{
+    if (length < 2 || text[length - 1] != '\n' || strlen(text) != length)
+        return NULL;
+    const char *before = memrchr(text, '\n', length - 1);
+    return before == NULL ? NULL : before + 1;
+}
+
+/* Whether the lines before `last` are those that it was written after. */
+static int check_sum(const char *text, const char *last, struct kedge_errbuf *err)
+{
+    char digest[DIGEST_TEXT], *before = strndup(text, (size_t)(last - text));
+    json_error_t error;
+    if (before == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    int status = digest_of(before, digest, err);
+    free(before);
+    if (status != 0)
+        return status;
+    json_t *root = json_loads(last, JSON_REJECT_DUPLICATES, &error);
+    const char *sum = json_string_value(json_object_get(root, "sha256"));
+    uint64_t lines = 0, said = 0;
+    for (const char *p = text; p < last; p = strchr(p, '\n') + 1)
+        lines++;
+    if (sum == NULL || strcmp(sum, digest) != 0 || !read_number(root, "lines", UINT32_MAX, &said) ||
+        said != lines)
+        status = kedge_err(err, -EBADMSG,
+                           "that is no whole backup of a kedge-metad, or it was changed: its last "
+                           "line does not have the number and the SHA-256 of those before it");
+    json_decref(root);
+    return status;
+}
+
+int kedge_backup_restore(struct kedge_store *store, const char *text, size_t length,
+                         struct kedge_backup_counts *counts, struct kedge_errbuf *err)
+{
+    const char *last = last_line(text, length);
+    struct reading r = {.at = text, .end = last};
+    uint64_t format = 0;
+    if (last == NULL)
+        return kedge_err(err, -EBADMSG, "that is no whole backup of a kedge-metad");
+    int status = check_sum(text, last, err);
+    if (status != 0)
+        return status;
+    json_t *head = take_line(&r);
+    if (json_object_get(head, "backup") == NULL || !read_number(head, "format", FORMAT, &format) ||
+        !read_number(head, "time_ms", INT64_MAX, &r.counts.time_ms))
+        status = wrong(&r, err);
+    json_decref(head);
+    if (status == 0)
+        status = kedge_store_replace(store, next_item, &r, err);
+    json_decref(r.root);
+    if (status == 0)
+        *counts = r.counts;
+    return status;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backup_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "metaserver/backup.h"
+
+#define DATABASE_BYTES (KEDGE_METAD_TEXT + 16)
+#define FILE_BYTES     4096
+
+static void name_database(const struct kedge_metad_config *config, char out[DATABASE_BYTES])
+{
+    snprintf(out, DATABASE_BYTES, "%s/metad.db", config->data_dir);
+}
+
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        bytes += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
+
+static void sync_directory(const char *file)
+{
+    char directory[FILE_BYTES];
+    const char *slash = strrchr(file, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 1 : (int)(slash - file + 1),
+             slash == NULL ? "." : file);
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+}
+
+/* For its owner alone: hashes of tokens are in it. It has its name when it is whole and durable. */
+static int write_file(const char *file, const struct kedge_text *text, struct kedge_errbuf *err)
+{
+    char part[FILE_BYTES];
+    if ((size_t)snprintf(part, sizeof part, "%s.part-%d", file, (int)getpid()) >= sizeof part)
+        return kedge_err(err, -ENAMETOOLONG, "the file's name is too long");
+    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int status = fd < 0 ? -errno : write_all(fd, text->data, text->length);
+    if (status == 0 && fsync(fd) != 0)
+        status = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (status == 0 && rename(part, file) != 0)
+        status = -errno;
+    if (status != 0) {
+        if (fd >= 0)
+            unlink(part);
+        return kedge_err(err, status, "%s cannot be written: %s", file, strerror(-status));
+    }
+    sync_directory(file);
+    return 0;
+}
+
+static int dump(struct kedge_store *store, const char *file, struct kedge_backup_counts *counts,
+                struct kedge_errbuf *err)
+{
+    struct kedge_text text;
+    kedge_text_init(&text, KEDGE_BACKUP_BYTES_MAX);
+    int status = kedge_backup_write(store, kedge_clock_wall_ms(), &text, counts, err);
+    if (status == 0 && strcmp(file, "-") != 0)
+        status = write_file(file, &text, err);
+    else if (status == 0 && (status = write_all(STDOUT_FILENO, text.data, text.length)) != 0)
+        kedge_err(err, status, "the standard output cannot be written: %s", strerror(-status));
+    kedge_text_fini(&text);
+    return status;
+}
+
+int metad_backup(const struct kedge_metad_config *config, const char *file,
+                 struct kedge_errbuf *err)
+{
+    char database[DATABASE_BYTES];
+    struct kedge_backup_counts n;
+    struct kedge_store *store = NULL;
+    name_database(config, database);
+    int status = kedge_store_sqlite_reader(database, &store, err);
+    if (status == 0)
+        status = dump(store, file, &n, err);
+    kedge_store_close(store);
+    if (status == 0)
+        fprintf(stderr,
+                "kedge-metad: %s has %" PRIu64 " settings (%" PRIu64 " tokens), %" PRIu64
+                " nodes and %" PRIu64 " changes\n",
+                file, n.settings, n.tokens, n.nodes, n.changes);
+    return status;
+}
+
+/* NUL-terminated and the caller's. */
+static int read_file(const char *file, char **out, size_t *length, struct kedge_errbuf *err)
+{
+    struct stat st;
+    int fd = open(file, O_RDONLY | O_CLOEXEC), status = 0;
+    char *text = NULL;
+    size_t used = 0;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        status = -errno;
+    else if (!S_ISREG(st.st_mode) || st.st_size > KEDGE_BACKUP_BYTES_MAX)
+        status = S_ISREG(st.st_mode) ? -EFBIG : -EINVAL;
+    else if ((text = malloc((size_t)st.st_size + 1)) == NULL)
+        status = -ENOMEM;
+    while (status == 0 && used < (size_t)st.st_size) {
+        ssize_t n = read(fd, text + used, (size_t)st.st_size - used);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            status = -errno;
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (status != 0) {
+        free(text);
+        return kedge_err(err, status, "%s cannot be read: %s", file, strerror(-status));
+    }
+    text[used] = '\0';
+    *out = text;
+    *length = used;
+    return 0;
+}
+
+/* What was taken away since then is there again, and whoever restores has to know that. */
+static void say_restored(const char *file, const char *kept, const struct kedge_backup_counts *n)
+{
+    const time_t then = (time_t)(n->time_ms / 1000);
+    struct tm tm;
+    char when[32] = "";
+    if (gmtime_r(&then, &tm) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    fprintf(stderr,
+            "kedge-metad: restored %s of %s: %" PRIu64 " settings, %" PRIu64 " nodes, %" PRIu64
+            " changes. What was there is in %s\n"
+            "kedge-metad: %" PRIu64
+            " tokens are as they were then: delete again what was deleted since (rdmactl token "
+            "list)\n",
+            file, when, n->settings, n->nodes, n->changes, kept, n->tokens);
+}
+
+int metad_restore(const struct kedge_metad_config *config, const char *file,
+                  struct kedge_errbuf *err)
+{
+    char database[DATABASE_BYTES], kept[KEDGE_METAD_TEXT + 32], *text = NULL;
+    struct kedge_backup_counts n, before;
+    struct kedge_store *store = NULL;
+    size_t length = 0;
+    name_database(config, database);
+    snprintf(kept, sizeof kept, "%s/before-restore.jsonl", config->data_dir);
+    int status = read_file(file, &text, &length, err);
+    if (status == 0)
+        status = kedge_store_sqlite(database, &store, err);
+    if (status == 0)
+        status = dump(store, kept, &before, err);
+    if (status == 0)
+        status = kedge_backup_restore(store, text, length, &n, err);
+    kedge_store_close(store);
+    free(text);
+    if (status == 0)
+        say_restored(file, kept, &n);
+    return status;
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `kedge-metad backup` while settings are changed as fast as that goes, and `restore`: each backup is one moment, starts a
+# metaserver, and what was taken away before it is not in it.
+source "$(dirname "$0")/lib-metad.sh"
+configure "access = tokens" "events = 32"
+start
+admin=(--unix-socket "$work/metad.sock")
+run() { # arguments
+    "$metad" --config "$work/metad.conf" "$@" 2>"$work/said"
+}
+for name in kept deleted; do
+    ask -X PUT -H 'Content-Type: application/json' --data-binary '{"scope":"admin"}' "${admin[@]}" "/v1/tokens/$name"
+    expect 201 "the token $name is made"
+    printf 'Authorization: Bearer %s\n' "$(jq -r .secret "$work/body")" >"$work/$name"
+done
+send_node() { ask -X PUT -H 'Content-Type: application/json' --data-binary "$(node 1 1)" -H "@$work/kept" /v1/nodes/n1; }
+send_node
+expect 201 "a node is registered"
+run backup "$work/first.jsonl" || fail "no backup: $(cat "$work/said")"
+[[ $(stat -c %a "$work/first.jsonl") == 600 ]] || fail "others may read the backup"
+! grep -q "$(sed 's/.*_//' "$work/kept")" "$work/first.jsonl" || fail "a secret is in the backup"
+[[ $(jq -s '.[-1].lines == (length - 1)' "$work/first.jsonl") == true ]] || fail "its last line has not the number of lines"
+[[ $(head -n -1 "$work/first.jsonl" | sha256sum) == "$(jq -rs '.[-1].sha256' "$work/first.jsonl")  -" ]] || fail "its sum is wrong"
+ok "a backup is lines of JSON with their SHA-256, for its owner alone"
+ask -X DELETE "${admin[@]}" /v1/tokens/deleted
+expect 204 "a token is deleted"
+mkdir "$work/copy"
+cp "$work/data/metad.db" "$work/copy/"
+
+# Under load: tenants come and go in pairs, one after the other.
+for n in $(seq 1500); do
+    for what in PUT DELETE; do
+        printf 'url = "http://m/v1/tenants/t%u"\nunix-socket = "%s"\nrequest = %s\noutput = "/dev/null"\nsilent\n' \
+            $((n % 5)) "$work/metad.sock" "$what"
+        [[ $what == DELETE ]] || printf 'header = "Content-Type: application/json"\ndata = "{\\"uids\\":[%u]}"\n' "$n"
+        echo next
+    done
+done >"$work/load"
+curl -K "$work/load" >/dev/null 2>&1 &
+load=$!
+revision() { ask "${admin[@]}" "/v1/events?limit=1" && jq -r .revision "$work/body"; }
+for _ in $(seq 600); do
+    (($(revision) < 10)) || break
+    sleep 0.1
+done
+for n in $(seq 8); do
+    run backup "$work/load-$n.jsonl" || fail "a backup under load: $(cat "$work/said")"
+done
+run backup - >"$work/last.jsonl" || fail "to the standard output: $(cat "$work/said")"
+if run restore "$work/first.jsonl"; then fail "it was restored under a metaserver"; fi
+grep -q 'in use by another metaserver' "$work/said" || fail "it does not say why: $(cat "$work/said")"
+ok "nothing is restored while a metaserver runs"
+kill "$load" 2>/dev/null || true
+wait "$load" 2>/dev/null || true
+changes=$(jq -s 'map(select(.change)) | map(.change) | max' "$work/last.jsonl")
+((changes > 50)) || fail "there was no load: $changes changes"
+stop
+tokens() { # sentence, names
+    ask "${admin[@]}" /v1/tokens
+    [[ $(jq -r '[.tokens[].name] | join(" ")' "$work/body") == "$2" ]] || fail "$1: $(jq -c '[.tokens[].name]' "$work/body")"
+}
+for n in 1 4 8 last; do
+    file=$work/load-$n.jsonl
+    [[ $n != last ]] || file=$work/last.jsonl
+    data_dir=$work/restored-$n
+    mkdir "$data_dir"
+    configure "access = tokens" "events = 32"
+    run restore "$file" || fail "a backup under load is not restored: $(cat "$work/said")"
+    start
+    tokens "a backup under load" kept
+    run backup "$work/again.jsonl" || fail "no backup of what was restored: $(cat "$work/said")"
+    [[ $(sed '1d;$d' "$work/again.jsonl") == "$(sed '1d;$d' "$file")" ]] || fail "what was restored is something else"
+    stop
+done
+ok "what was backed up under load of $changes changes is restored as it was, each as of one moment"
+data_dir=$work/copy
+configure "access = tokens" "events = 32"
+start
+tokens "a copy of metad.db alone" kept
+ok "a copy of metad.db alone does not bring a deleted token back"
+send_node
+stop
+run restore "$work/first.jsonl" || fail "over an older store: $(cat "$work/said")"
+grep -q 'delete again what was deleted since' "$work/said" || fail "it does not say that tokens are back: $(cat "$work/said")"
+start
+tokens "the first backup" "deleted kept"
+stop
+run restore "$work/copy/before-restore.jsonl" || fail "what was there before: $(cat "$work/said")"
+start
+tokens "what was there before" kept
+stop
+ok "what was there before a restore is kept"
+sed '3s/1/2/' "$work/first.jsonl" >"$work/changed.jsonl"
+for what in changed.jsonl nothing; do
+    if run restore "$work/$what"; then fail "$what was restored"; fi
+done
+head -c 300 "$work/first.jsonl" >"$work/part.jsonl"
+if run restore "$work/part.jsonl"; then fail "a part was restored"; fi
+grep -q 'no whole backup' "$work/said" || fail "it does not say why: $(cat "$work/said")"
+start
+tokens "after what was refused" kept
+ok "what is not whole or was changed is refused, and nothing is replaced"
+stop
