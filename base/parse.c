@@ -23,6 +23,14 @@ static int parse_digits(const char *text, uint64_t *out, const char **end)
     return 0;
 }
 
+int kedge_parse_name(const char *text, size_t max)
+{
+    const size_t length = strlen(text);
+    if (length < 1 || length > max || text[0] == '-' || text[0] == '.')
+        return -EINVAL;
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length ? 0 : -EINVAL;
+}
+
 int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
     uint64_t value;

@@ -46,11 +46,14 @@ static int edit_labels(json_t *root, const struct ctl_node_edit *edit, struct ke
 static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct kedge_errbuf *err)
 {
     bool takes = edit->what == CTL_NODE_UNCORDON, drains = edit->what == CTL_NODE_DRAIN;
+    const bool was_cordoned = json_is_true(json_object_get(root, "cordoned"));
     json_object_set_new(root, "cordoned", json_boolean(!takes));
     json_object_set_new(root, "draining", json_boolean(drains));
     json_object_del(root, "grace_ms");
     if (takes)
         json_object_del(root, "reason");
+    else if (!edit->reason_said && was_cordoned && json_object_get(root, "reason") != NULL)
+        ; /* who cordons once more without a word leaves what was said first */
     else if (json_object_set_new(root, "reason", json_string(edit->reason)) != 0)
         return kedge_err(err, -EINVAL, "--reason is not UTF-8");
     if (drains && edit->grace_ms != 0)

@@ -345,6 +345,9 @@ int ctl_json_units(const struct ctl_kind *kind, json_t *object, struct kedge_err
     for (size_t i = 0; i < kind->keys; i++) {
         const struct ctl_key *key = &kind->key[i];
         const char *text = json_string_value(json_object_get(object, key->name));
+        if (text != NULL && (key->type == CTL_NUMBER || key->type == CTL_COUNT))
+            return kedge_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
+                             key->name, text);
         if (text == NULL || (key->type != CTL_SIZE && key->type != CTL_TIME))
             continue;
         json_t *value = read_value(key->type, text);

@@ -67,6 +67,7 @@ static int change(const struct ctl_options *o, const char *node_path, uint64_t *
                                        .words = o->words,
                                        .word_count = o->word_count,
                                        .reason = reason_of(o, reason),
+                                       .reason_said = o->reason != NULL,
                                        .grace_ms = grace_of(o)};
     snprintf(path, sizeof path, "%s/settings", node_path);
     int status = fetch_settings(o, node_path, path, &there, err);

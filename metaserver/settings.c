@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "settings_private.h"
 
 struct kedge_settings {
@@ -191,10 +192,7 @@ static int bad(struct kedge_fault *fault, int status, const char *field, const c
 
 bool kedge_setting_is_name(const char *name, uint32_t max)
 {
-    static const char first[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    size_t length = strlen(name);
-    return length >= 1 && length <= max && strchr(first, name[0]) != NULL &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
+    return kedge_parse_name(name, max) == 0;
 }
 
 static int compare_ranges(const void *a, const void *b)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/ini.h"
+#include "base/text.h"
 #include "config_parse.h"
 
 struct option {
@@ -161,12 +162,10 @@ static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_c
 static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const char *name,
                                                  struct kedge_errbuf *what)
 {
-    size_t length = strlen(name);
-    if (length < 1 || length >= AGENTD_NAME ||
-        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
-            length) {
+    if (kedge_parse_name(name, AGENTD_NAME - 1) != 0) { /* as metaservers have them */
         kedge_err(what, 0,
-                  "a tenant's name has 1 to 31 letters, digits, '.', '_' and '-': [tenant NAME]");
+                  "a tenant's name has 1 to 31 of a-z, 0-9, '.' and '-', and begins with a letter "
+                  "or a digit, as at metaservers: [tenant NAME]");
         return NULL;
     }
     for (uint32_t i = 0; i < c->tenants; i++)

@@ -31,9 +31,7 @@ static int set_level(void *at, const char *value, struct kedge_errbuf *must)
 /* As metaservers take it. */
 static int set_node(void *at, const char *value, struct kedge_errbuf *must)
 {
-    size_t length = strlen(value);
-    if (length < 1 || length > 63 || value[0] == '-' || value[0] == '.' ||
-        strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-") != length)
+    if (kedge_parse_name(value, 63) != 0)
         return kedge_err(must, -EINVAL,
                          "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
                          "digit");

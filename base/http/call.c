@@ -219,7 +219,7 @@ static int errno_of(const struct http_call *c, CURLcode code)
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
-        return -EPROTO;
+        return -EBADMSG;
     case CURLE_OUT_OF_MEMORY:
         return -ENOMEM;
     case CURLE_ABORTED_BY_CALLBACK:

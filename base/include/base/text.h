@@ -37,6 +37,10 @@ int kedge_text_json(struct kedge_text *t, const char *string);
 
 /* Decimal digits alone. 0; -EINVAL for anything else; -ERANGE outside min .. max. */
 int kedge_parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* Whether text is the name of a node, tenant, pool, window or token: 1 to max characters of a-z,
+ * 0-9,
+ * '.' and '-', the first of them a letter or a digit. 0 or -EINVAL. */
+int kedge_parse_name(const char *text, size_t max);
 /* "1000-1999": both of at most max. 0; -EINVAL for anything else; -ERANGE above max, or when the
  * first is the greater one. */
 int kedge_parse_range(const char *text, uint64_t max, uint64_t *first, uint64_t *last);

@@ -18,6 +18,7 @@ struct ctl_node_edit {
     const char *const *words; /* of LABEL: KEY=VALUE sets one, KEY- takes it away */
     size_t word_count;
     const char *reason; /* of CORDON and DRAIN */
+    bool reason_said;   /* else one that the node has already stays */
     uint64_t grace_ms;  /* of DRAIN; 0: for ever */
 };
 /* What to PUT as a node's settings: those of `body` (NULL: nothing is set yet) with that changed.

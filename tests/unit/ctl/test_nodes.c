@@ -57,8 +57,10 @@ START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_UNCORDON}), 0);
     ck_assert_str_eq(kedge_text_str(&out),
                      "{\"labels\":{\"zone\":\"a\"},\"cordoned\":false,\"draining\":false}");
-    ck_assert_int_eq(
-        edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "because"}), 0);
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
+                                                        .reason = "because",
+                                                        .reason_said = true}),
+                     0);
     ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"
                                            "\"draining\":false,\"reason\":\"because\"}");
     ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
@@ -67,7 +69,22 @@ START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
                      0);
     ck_assert_str_eq(kedge_text_str(&out), "{\"cordoned\":true,\"draining\":true,"
                                            "\"reason\":\"because\",\"grace_ms\":30000}");
-    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "\xff"}),
+    static const char cordoned[] = "{\"name\":\"n\",\"revision\":3,\"cordoned\":true,"
+                                   "\"reason\":\"a disk\"}";
+    ck_assert_int_eq(
+        edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "by me"}), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a disk\""));
+    ck_assert_int_eq(
+        edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me"}), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a disk\""));
+    ck_assert_int_eq(edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
+                                                            .reason = "a fan",
+                                                            .reason_said = true}),
+                     0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"a fan\""));
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
+                                                        .reason = "\xff",
+                                                        .reason_said = true}),
                      -EINVAL);
     kedge_text_fini(&out);
 }

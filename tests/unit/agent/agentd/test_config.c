@@ -202,7 +202,10 @@ END_TEST
 
 START_TEST(malformed_tenants_are_refused)
 {
-    refused("[tenant a b]\nuids = 1\n", ":2: a tenant's name has 1 to 31 letters");
+    refused("[tenant a b]\nuids = 1\n", ":2: a tenant's name has 1 to 31 of a-z");
+    refused("[tenant Web]\nuids = 1\n", "as at metaservers");
+    refused("[tenant web_1]\nuids = 1\n", "as at metaservers");
+    refused("[tenant .web]\nuids = 1\n", "as at metaservers");
     refused("[tenant a]\nuids = no-such-user\n", "this host has no user \"no-such-user\"");
     refused("[tenant a]\nuids = 9-3\n", "must be a list of users");
     refused("[tenant a]\nuids = 7\n[tenant b]\nuids = 5-9\n",

@@ -51,7 +51,7 @@ struct kedge_http_call {
 /* Borrowed by the callback. */
 struct kedge_http_answer {
     int status;       /* 100 .. 599, or -errno: -ECONNREFUSED, -EHOSTUNREACH (also a name that does
-                       * not resolve), -ETIMEDOUT, -EMSGSIZE, -EPROTO (no HTTP, or TLS failed),
+                       * not resolve), -ETIMEDOUT, -EMSGSIZE, -EBADMSG (no HTTP, or TLS failed),
                        * -ECONNRESET, -EINVAL (the URL), -ECANCELED, -ENOMEM, -EIO */
     const char *why;  /* a sentence when status < 0, else "" */
     const char *body; /* NUL-terminated, "" if none */
