@@ -286,7 +286,7 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
     if (status == 0)
         status = fill(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
     if (status == 0)
-        status = fill(ask.token, sizeof ask.token, attr->token, "KEDGE_TOKEN", "token");
+        status = fill(ask.token, sizeof ask.token, attr->token, "KEDGE_WORKER_TOKEN", "token");
     if (status == 0)
         status = connect_socket(path, &s->socket);
     if (status == 0)

@@ -233,7 +233,7 @@ static int choose_tenant(struct connection *c, const struct kedge_control_attach
         return tenant;
     snprintf(text, sizeof text,
              "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent, or set "
-             "KEDGE_TOKEN)",
+             "KEDGE_WORKER_TOKEN)",
              (unsigned)c->peer.uid);
     refuse(c, m->h.tag, -EACCES, text);
     return -EACCES;

@@ -323,8 +323,8 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
 
 static void complete(struct registration *r)
 {
-    kedge_log(KEDGE_LOG_INFO, "registered", "metaserver=\"%s\" incarnation=%u", r->url,
-              r->pool->agent->incarnation);
+    kedge_log(KEDGE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u",
+              r->pool->name, r->url, r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own(r->pool->agent);
     r->why[0] = '\0';

@@ -44,7 +44,7 @@ struct kedge_mr;
 struct kedge_open_attr {
     const char *socket; /* NULL: $KEDGE_SOCKET, else KEDGE_DEFAULT_SOCKET */
     const char *pool;   /* NULL: the tenant's */
-    const char *token;  /* NULL: $KEDGE_TOKEN; "" or neither: whose the socket is, else by uid */
+    const char *token;  /* NULL: $KEDGE_WORKER_TOKEN; "" or neither: by the socket, else by uid */
     /* How long the agent may stand still before kedge_wait(), kedge_poll() and the others say so,
      * in milliseconds; 0: $KEDGE_AGENT_TIMEOUT_MS (where 0 is no limit), else 3000; negative: no
      * limit. Less than 20 is 20. */

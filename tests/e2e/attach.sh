@@ -23,7 +23,7 @@ start
 admin() { timeout 60 "$bin/rdmactl" --server "unix:$work/metad.sock" "$@"; }
 token() { admin token create "$@" -o json | jq -re .secret; } # name, KEY=VALUE...: the secret
 # Starts a worker that stays, and waits until it says something; then $worker, and what it says is in $work/NAME.out.
-shows_token() { KEDGE_TOKEN=$2 worker "$1" watch; }
+shows_token() { KEDGE_WORKER_TOKEN=$2 worker "$1" watch; }
 tenant_of() { status | jq -r --argjson pid "$1" '.sessions_list[] | select(.pid == $pid).tenant'; }
 attaches() { # name tenant sentence
     grep -q '^attached' "$work/$1.out" || fail "$3: $(cat "$work/$1.out")"
@@ -32,7 +32,7 @@ attaches() { # name tenant sentence
 }
 refused() { # token pattern sentence
     local code=0
-    KEDGE_TOKEN=$1 KEDGE_SOCKET=${socket:-$work/a.sock} timeout 60 "$bin/kedge-probe" watch >"$work/out" 2>&1 || code=$?
+    KEDGE_WORKER_TOKEN=$1 KEDGE_SOCKET=${socket:-$work/a.sock} timeout 60 "$bin/kedge-probe" watch >"$work/out" 2>&1 || code=$?
     [[ $code == 1 ]] || fail "$3: it ended with $code: $(cat "$work/out")"
     grep -qE "^not attached: .*$2" "$work/out" || fail "$3: it is told $(cat "$work/out")"
     ok "$3: $(cat "$work/out")"
