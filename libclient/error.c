@@ -46,7 +46,13 @@ static const struct {
     [KEDGE_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
     [KEDGE_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
     [KEDGE_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},
-    [KEDGE_REASON_ALIGNMENT] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
+    [KEDGE_REASON_ALIGNMENT] = {-EPIPE, "an atomic's remote address is no multiple of 8, or a "
+                                        "region's name differs from its memory by no multiple "
+                                        "of 8"},
+    [KEDGE_REASON_DEVICE] = {-EPIPE, "this node's device does not take the request as it is: try "
+                                     "fewer SGEs (rdmactl doctor says what it takes)"},
+    [KEDGE_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics: use READ and WRITE "
+                                           "(rdmactl doctor says what it has)"},
     [KEDGE_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
     [KEDGE_REASON_STALE_PEER] = {-EPIPE, "the peer restarted or was forgotten: connect again"},
     [KEDGE_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
@@ -91,5 +97,7 @@ int client_reason_status(uint32_t reason)
 
 const char *kedge_reason_str(uint32_t vendor_err)
 {
-    return vendor_err < REASONS ? reasons[vendor_err].text : "a reason newer than this library";
+    return vendor_err < REASONS && reasons[vendor_err].text != NULL
+               ? reasons[vendor_err].text
+               : "a reason newer than this library";
 }

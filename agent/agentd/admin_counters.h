@@ -22,6 +22,7 @@
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
     C(qp_overdue, "Queue pairs ended since a request was out for as long as any may take.",        \
       COUNTER)                                                                                     \
+    C(posts_refused, "Requests that the device did not take as they were.", COUNTER)               \
     C(reposted, "Requests posted again after a break.", COUNTER)                                   \
     C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \

@@ -50,24 +50,46 @@ static bool local_sge(const struct session *s, uint64_t offset, uint32_t length,
     return true;
 }
 
-static uint32_t take_sges(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+/* Pieces without a byte are left away: to some devices a length of 0 means 2 GiB. */
+static uint32_t take_many(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
                           struct wr *out)
 {
     struct kedge_sq_sges more;
-    out->length = 0;
-    if (d->num_sge <= 1) {
-        if (d->num_sge == 1 &&
-            !local_sge(s, d->post.offset, d->post.length, d->post.arena, &out->sge[0]))
-            return KEDGE_REASON_LOCAL_RANGE;
-        out->length = d->num_sge == 1 ? d->post.length : 0;
-        return 0;
-    }
+    uint32_t n = 0;
     memcpy(&more, extra, sizeof more);
     for (uint32_t i = 0; i < d->num_sge; i++) {
-        if (!local_sge(s, more.sge[i].offset, more.sge[i].length, more.sge[i].arena, &out->sge[i]))
+        if (!local_sge(s, more.sge[i].offset, more.sge[i].length, more.sge[i].arena, &out->sge[n]))
             return KEDGE_REASON_LOCAL_RANGE;
         out->length += more.sge[i].length;
+        n += more.sge[i].length != 0;
     }
+    out->fab.num_sge = (int)n;
+    return n <= s->caps->max_sge ? 0 : KEDGE_REASON_DEVICE;
+}
+
+static uint32_t take_sges(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
+                          struct wr *out)
+{
+    out->length = 0;
+    if (d->num_sge > 1)
+        return take_many(s, d, extra, out);
+    if (d->num_sge == 0)
+        return 0;
+    if (!local_sge(s, d->post.offset, d->post.length, d->post.arena, &out->sge[0]))
+        return KEDGE_REASON_LOCAL_RANGE;
+    out->length = d->post.length;
+    return 0;
+}
+
+static uint32_t check_atomic(const struct session *s, const struct kedge_sq_desc *d, struct wr *out)
+{
+    if (d->num_sge != 1 || out->length != 8)
+        return KEDGE_REASON_DESCRIPTOR;
+    if (!s->caps->atomics)
+        return KEDGE_REASON_ATOMICS;
+    if ((d->post.remote_addr & 7) != 0)
+        return KEDGE_REASON_ALIGNMENT;
+    out->special |= SPECIAL_ATOMIC;
     return 0;
 }
 
@@ -80,6 +102,7 @@ uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, cons
     const struct operation *op = &operations[d->op];
     out->fab.opcode = op->opcode;
     out->opcode = (uint8_t)op->completion;
+    out->special = d->flags & SPECIAL_FENCE;
     out->fab.send_flags = d->flags & KEDGE_OP_FENCE ? IBV_SEND_FENCE : 0;
     out->fab.sg_list = out->sge;
     out->fab.num_sge = d->num_sge;
@@ -94,16 +117,14 @@ uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, cons
             (struct ibv_sge){.addr = (uintptr_t)out->inline_data, .length = d->post.length};
         out->fab.num_sge = 1;
         out->fab.send_flags |= IBV_SEND_INLINE;
+        if (out->length > s->caps->max_inline)
+            out->special |= SPECIAL_COPY;
     } else {
         uint32_t reason = take_sges(s, d, extra, out);
         if (reason != 0)
             return reason;
     }
-    if (op->atomic) {
-        if (d->num_sge != 1 || out->length != 8)
-            return KEDGE_REASON_DESCRIPTOR;
-        if ((d->post.remote_addr & 7) != 0)
-            return KEDGE_REASON_ALIGNMENT;
-    }
-    return 0;
+    if (out->length == 0)
+        out->special |= SPECIAL_EMPTY;
+    return op->atomic ? check_atomic(s, d, out) : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "base/spsc.h"
+#include "descriptor.h"
 #include "schema/peers.h"
 #include "window.h"
 
@@ -21,6 +22,7 @@ enum {
     LANE_TURN_BYTES = 256 * 1024, /* of one session in one pass, unless a request alone is more */
     LANE_TURN_FREE = 1024,        /* so small that it is not counted */
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
+    LANE_REFUSALS = 16, /* tries, until a post that finds no room in an empty queue is refused */
     LANE_DEREGS = 4     /* of one session's revoked regions at a time, beside its worker's own */
 };
 #define LANE_NEVER UINT64_MAX
@@ -45,6 +47,7 @@ struct wr {
     uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
     uint8_t stale;   /* posted with the key of a registration that its session gives up */
+    uint8_t special; /* of enum special */
     uint32_t index;  /* own READs: of the lookup or the cached region */
     uint8_t inline_data[KEDGE_MAX_INLINE];
 };
@@ -124,6 +127,7 @@ struct session {
     uint8_t dirty;    /* has completions that are not published */
     uint8_t exported; /* peers had a key to its memory */
     uint32_t id;
+    const struct kedge_fab_caps *caps; /* the device's */
     struct kedge_session_rw *rw;
     struct kedge_session_ro *ro;
     const uint8_t *ring;
@@ -257,14 +261,16 @@ struct phys {
     struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
     uint8_t broken, chained;
     uint8_t overdue;  /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals; /* of a first request for want of room, with nothing else out */
     uint32_t crowded; /* the round of retries in which somebody found no room */
 };
 static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it");
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, reposted, retried,
-        sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted;
+        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, posts_refused,
+        reposted, retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links,
+        paths_failed, links_evicted;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -398,13 +404,6 @@ static inline struct wr *queue_pop(struct wr_queue *q)
         q->tail = NULL;
     return w;
 }
-
-/* check.c: pure. Fills *out from a descriptor and its extra slots (copies), or says what is wrong:
- * enum kedge_reason. */
-uint32_t check_post(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
-                    struct wr *out);
-/* How many slots the descriptor must take, or 0: malformed. */
-uint32_t check_slots(const struct kedge_sq_desc *d);
 
 /* session.c */
 int session_add(struct kedge_lane *l, const struct kedge_lane_session *add);

@@ -488,9 +488,9 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
         COPY(doorbells);
     COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(wrong_keys),
         COPY(qp_broken);
-    COPY(qp_overdue), COPY(reposted), COPY(retried), COPY(paths_failed), COPY(links_evicted),
-        COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows), COPY(inflight),
-        COPY(mrs), COPY(suspects);
+    COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried), COPY(paths_failed),
+        COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows),
+        COPY(inflight), COPY(mrs), COPY(suspects);
     for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

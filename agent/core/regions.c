@@ -114,11 +114,23 @@ static bool is_sound(const struct session *s, const struct kedge_sq_desc *d)
            length <= s->arena[arena].bytes - offset && d->reg_mr.vaddr <= UINT64_MAX - length;
 }
 
+/* A peer checks that an atomic is aligned by the name of the region, and devices by its place: a
+ * request that is good by the one and not by the other would break a queue pair. */
+static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
+{
+    const uint64_t place = (uintptr_t)s->arena[d->reg_mr.arena].addr + d->reg_mr.offset;
+    return ((d->reg_mr.vaddr ^ place) & 7) == 0;
+}
+
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16])
 {
     if (!is_sound(s, d))
         return -EINVAL;
+    if (!is_congruent(s, d))
+        return -EFAULT;
+    if ((d->reg_mr.access & KEDGE_RECORD_ATOMIC) != 0 && !s->caps->atomics)
+        return -EOPNOTSUPP;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
     if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;

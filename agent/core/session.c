@@ -75,6 +75,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .quota = add->quota,
         .memory = add->memory,
         .arenas = 1,
+        .caps = &l->res.fab->caps,
     };
     s->arena[0] = add->arena;
     s->free_wr = add->memory->free_wr;
@@ -352,9 +353,14 @@ static bool add_grant(struct kedge_lane *l, struct session *s, const struct kedg
     return true;
 }
 
-static uint32_t quota_of_regions(const struct session *s)
+/* Why region_add() failed. */
+static uint32_t reason_of(const struct session *s, int status)
 {
-    return s->regions_used == s->max_regions ? KEDGE_REASON_QUOTA : KEDGE_REASON_QUOTA_MRS;
+    if (status == -EDQUOT)
+        return s->regions_used == s->max_regions ? KEDGE_REASON_QUOTA : KEDGE_REASON_QUOTA_MRS;
+    return status == -EOPNOTSUPP ? KEDGE_REASON_ATOMICS
+           : status == -EFAULT   ? KEDGE_REASON_ALIGNMENT
+                                 : 0;
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
@@ -400,8 +406,7 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
     case KEDGE_OP_REG_MR:
         status = region_add(l, s, d, &vkey, secret);
         if (status != -EINPROGRESS)
-            session_reply(l, s, status, status == -EDQUOT ? quota_of_regions(s) : 0, vkey, 0,
-                          secret);
+            session_reply(l, s, status, reason_of(s, status), vkey, 0, secret);
         return;
     case KEDGE_OP_DEREG_MR:
         status = region_remove(l, s, d->dereg_mr.vkey);

@@ -6,8 +6,8 @@
 #include "internal.h"
 #include "schema/peers.h"
 
-/* PARK: only news of its own endpoint lets it go on. */
-enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK };
+/* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
+enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK, TRIED_SPECIAL };
 
 static const uint8_t vqp_moves[3][3] = {
     /*                from:  FREE  CONNECTED  ERROR, to the column's */
@@ -32,6 +32,7 @@ static enum ibv_wc_status status_of(uint32_t reason)
     case KEDGE_REASON_REMOTE_RANGE:
         return IBV_WC_REM_ACCESS_ERR;
     case KEDGE_REASON_ALIGNMENT:
+    case KEDGE_REASON_ATOMICS:
         return IBV_WC_REM_INV_REQ_ERR;
     case KEDGE_REASON_PEER_DOWN:
     case KEDGE_REASON_STALE_PEER:
@@ -155,6 +156,25 @@ static enum tried no_room(struct kedge_lane *l, struct phys *p)
     return TRIED_WAIT;
 }
 
+/* SPECIAL: it may be posted as it is now. DONE: it is over. */
+static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
+{
+    if ((w->special & SPECIAL_ATOMIC) && (w->fab.remote_addr & 7) != 0)
+        return refuse(l, q, w, KEDGE_REASON_ALIGNMENT);
+    if (w->special & SPECIAL_EMPTY) {
+        if (q->outstanding > 0)
+            return TRIED_PARK;
+        session_complete(l, w, IBV_WC_SUCCESS, 0);
+        return TRIED_DONE;
+    }
+    if ((w->special & SPECIAL_FENCE) && !q->session->caps->fences) {
+        if (q->outstanding > 0)
+            return TRIED_PARK;
+        w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
+    }
+    return TRIED_SPECIAL;
+}
+
 /* TRIED_WAIT: at a window, and in those before, or else in none. */
 static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bool behind)
 {
@@ -193,6 +213,11 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
         return refuse(l, q, w, reason);
     case REMOTE_OK:
         break;
+    }
+    if (w->special != 0) {
+        tried = try_special(l, q, w);
+        if (tried != TRIED_SPECIAL)
+            return tried;
     }
     if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
         return no_room(l, p);

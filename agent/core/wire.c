@@ -299,12 +299,26 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 /* ---- doorbells and polling
  * --------------------------------------------------------------------------- */
 
-/* Room was counted, so this is the device's own trouble, or the list came too late; of what it did
- * not take nothing was executed. That goes back to its virtual queue pairs and comes again in a
- * later pass, under leases that are looked at anew. */
-static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first)
+/* Whether the device refuses this request, and would each time: not when it came too late, nor
+ * when room is short, unless it says so again and again with nothing else to make room for. */
+static bool is_for_good(struct phys *p, const struct kedge_fab_wr *first, int status)
 {
+    if (status == -ETIME)
+        return false;
+    if (status != -ENOMEM && status != -EAGAIN)
+        return true;
+    return (uint32_t)first->wr_id == p->head && ++p->refusals > LANE_REFUSALS;
+}
+
+/* Of what the device did not take nothing was executed. It goes back to its virtual queue pairs and
+ * comes again in a later pass, under leases that are looked at anew; but the first of it, if the
+ * device does not take that as it is, ends there with an error when all before it is over. */
+static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_fab_wr *first,
+                      int status)
+{
+    const struct kedge_fab_wr *refused = is_for_good(p, first, status) ? first : NULL;
     struct wr *w, *own = NULL;
+    COUNT(l, posts_refused, refused != NULL);
     do {
         w = *ring_at(l, p, --p->tail);
         struct vqp *q = vqp_of(w);
@@ -313,11 +327,13 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
             own = w;
             continue;
         }
+        if (&w->fab == refused)
+            w->refused = KEDGE_REASON_DEVICE;
         post_again(l, w);
     } while (&w->fab != first);
     for (struct wr *next; own != NULL; own = next) {
         next = own->next;
-        finish(l, own, IBV_WC_WR_FLUSH_ERR);
+        finish(l, own, &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR);
     }
     l->changed = 1;
 }
@@ -336,8 +352,11 @@ void wire_ring(struct kedge_lane *l)
         struct kedge_fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;
         COUNT(l, doorbells, 1);
-        if (kedge_fab_post_send(p->qp, first, &bad) != 0)
-            take_back(l, p, bad);
+        const int status = kedge_fab_post_send(p->qp, first, &bad);
+        if (status != 0)
+            take_back(l, p, bad, status);
+        else
+            p->refusals = 0;
     }
 }
 

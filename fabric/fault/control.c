@@ -54,6 +54,20 @@ static void wrap_cq(struct fault_ctl *c)
     c->outer->cq.x = &cq->base;
 }
 
+/* The inner one's may have more than was asked for. */
+static void limit_to(struct kedge_fab_qp_cap *cap, const struct kedge_fab_caps *caps)
+{
+    if (cap->inline_bytes > caps->max_inline)
+        cap->inline_bytes = caps->max_inline;
+    if (cap->send_sge > caps->max_sge)
+        cap->send_sge = caps->max_sge;
+}
+
+static bool is_possible(const struct kedge_fab_qp_cap *cap, const struct kedge_fab_caps *caps)
+{
+    return cap->inline_bytes <= caps->max_inline && cap->send_sge <= caps->max_sge;
+}
+
 static void wrap_qp(struct fault_ctl *c)
 {
     struct fault_qp *qp = c->object;
@@ -67,6 +81,7 @@ static void wrap_qp(struct fault_ctl *c)
                                      .srq = c->outer->qp.srq,
                                      .cap = inner->cap,
                                      .user = c->outer->qp.user};
+    limit_to(&qp->base.cap, &c->fab->base.caps);
     qp->stream.ordinal = ++c->fab->next_ordinal;
     c->outer->qp.x = &qp->base;
 }
@@ -405,6 +420,8 @@ int fault_run(struct kedge_fab *fab)
             finish(f, ctl, -EIO);
         } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {
             finish(f, ctl, 0); /* nobody can tell what has begun */
+        } else if (ctl->kind == KEDGE_FAB_CREATE_QP && !is_possible(&ctl->qp.cap, &f->base.caps)) {
+            finish(f, ctl, -EINVAL);
         } else {
             begin(f, ctl);
         }

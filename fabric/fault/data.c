@@ -75,6 +75,41 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     }
 }
 
+static bool is_one_sided(const struct kedge_fab_wr *wr)
+{
+    return wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_RDMA_WRITE ||
+           wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* What some device does not take, and rxe says so at the post: mlx4 takes a piece of length 0 for
+ * one of 2 GiB, irdma the first piece of a list that has none. */
+static bool is_disliked(const struct kedge_fab_caps *caps, const struct kedge_fab_wr *wr)
+{
+    uint64_t bytes = 0;
+    bool empty = false;
+    if (!is_one_sided(wr))
+        return false;
+    for (int i = 0; i < wr->num_sge; i++) {
+        bytes += wr->sg_list[i].length;
+        empty |= wr->sg_list[i].length == 0;
+    }
+    if (wr->opcode >= IBV_WR_ATOMIC_CMP_AND_SWP && (!caps->atomics || wr->remote_addr % 8 != 0))
+        return true;
+    return empty || bytes == 0 || bytes > caps->max_msg_size ||
+           ((wr->send_flags & IBV_SEND_FENCE) && !caps->fences);
+}
+
+/* The device refuses the request itself, at the post. */
+static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr)
+{
+    const bool hit =
+        f->now.plan.refuse_ppm != 0 && fault_hits(&f->now, &qp->stream, f->now.plan.refuse_ppm);
+    if (!hit && !(f->now.plan.picky && is_disliked(&f->base.caps, wr)))
+        return false;
+    count_fault(f);
+    return true;
+}
+
 int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
 {
     struct fault_qp *qp = (struct fault_qp *)base;
@@ -87,17 +122,25 @@ int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct k
         return -ENOMEM;
     }
     while (wr != NULL) {
+        bool stop = false;
         int n = 0;
         for (; wr != NULL && n < FAULT_CHUNK; wr = wr->next, n++) {
+            stop = is_refused(f, qp, wr);
+            if (stop)
+                break;
             caller[n] = wr;
             prepare(f, qp, wr, &copies[n]);
             if (n > 0)
                 copies[n - 1].next = &copies[n];
         }
-        int status = kedge_fab_post_send(qp->inner, copies, &refused);
+        int status = n > 0 ? kedge_fab_post_send(qp->inner, copies, &refused) : 0;
         if (status != 0) {
             *bad = caller[refused - copies];
             return status;
+        }
+        if (stop) {
+            *bad = wr;
+            return -EINVAL;
         }
     }
     return 0;

@@ -126,6 +126,12 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     f->base.caps.deadlines &= !plan->no_deadlines;
     if (plan->mtu != 0 && plan->mtu < f->base.caps.mtu)
         f->base.caps.mtu = plan->mtu;
+    f->base.caps.atomics &= !plan->no_atomics;
+    f->base.caps.fences &= !plan->no_fences;
+    if (plan->less_inline && plan->max_inline < f->base.caps.max_inline)
+        f->base.caps.max_inline = plan->max_inline;
+    if (plan->max_sge != 0 && plan->max_sge < f->base.caps.max_sge)
+        f->base.caps.max_sge = plan->max_sge;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 
-enum { ONE = 64, PPM_OF_PERCENT = 10000 };
+enum { ONE = 64, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64 };
 
 /* "5%", "0.01%": parts in a million. */
 static int parse_share(const char *text, uint32_t *out)
@@ -31,19 +31,40 @@ static int parse_mtu(const char *text, enum ibv_mtu *out)
     return 0;
 }
 
+static int parse_number(const char *text, uint64_t least, uint64_t most, uint32_t *out)
+{
+    uint64_t value;
+    int status = kedge_parse_u64(text, least, most, &value);
+    if (status == 0)
+        *out = (uint32_t)value;
+    return status;
+}
+
 static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
 {
     if (strcmp(name, "seed") == 0)
         return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
     if (strcmp(name, "mtu") == 0)
         return parse_mtu(value, &plan->mtu);
-    if (strcmp(name, "deadlines") == 0) {
-        plan->no_deadlines = strcmp(value, "off") == 0;
-        return plan->no_deadlines ? 0 : -EINVAL;
+    bool *said = strcmp(name, "deadlines") == 0 ? &plan->no_deadlines
+                 : strcmp(name, "atomics") == 0 ? &plan->no_atomics
+                 : strcmp(name, "fences") == 0  ? &plan->no_fences
+                 : strcmp(name, "picky") == 0   ? &plan->picky
+                                                : NULL;
+    if (said != NULL) {
+        *said = strcmp(value, said == &plan->picky ? "on" : "off") == 0;
+        return *said ? 0 : -EINVAL;
     }
+    if (strcmp(name, "inline") == 0) {
+        plan->less_inline = true;
+        return parse_number(value, 0, MOST_INLINE, &plan->max_inline);
+    }
+    if (strcmp(name, "sge") == 0)
+        return parse_number(value, 1, MOST_SGE, &plan->max_sge);
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
                       : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
                       : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
+                      : strcmp(name, "refuse") == 0           ? &plan->refuse_ppm
                       : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
                                                               : NULL;
     return share != NULL ? parse_share(value, share) : -EINVAL;
@@ -66,9 +87,11 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         else
             *value++ = '\0';
         if (set_one(one, value, &plan) != 0)
-            return kedge_err(must, -EINVAL,
-                             "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                             "post_error, control_error and seed, mtu=512 and deadlines=off");
+            return kedge_err(
+                must, -EINVAL,
+                "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
+                "post_error, refuse, control_error, seed, inline, sge and mtu, and deadlines=off, "
+                "atomics=off, fences=off and picky=on");
         at += length + (at[length] == ',');
     }
     *out = plan;

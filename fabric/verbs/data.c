@@ -131,8 +131,24 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
     return status;
 }
 
+/* One by one, so that the first that the device does not take is known. */
+static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, bool counted,
+                           const struct kedge_fab_wr *timed)
+{
+    for (; n > 0; n--) {
+        int status = verbs_dci_post(q, *wr, 1, timed);
+        if (status != 0)
+            return status;
+        if (counted)
+            count(q, *wr, 1);
+        *wr = (*wr)->next;
+    }
+    return 0;
+}
+
 /* Likewise, for a DCI. libmlx5 takes the requests of one doorbell together or not at all, and does
- * not say which one it did not like: so what is not counted goes one by one. */
+ * not say which one it did not like: so what is not counted goes one by one, and what was refused
+ * once more. */
 static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted,
                           const struct kedge_fab_wr *timed)
 {
@@ -142,6 +158,8 @@ static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool cou
     for (; w != NULL && n < VERBS_CHUNK && (uint32_t)n < room; w = w->next)
         n++;
     int status = n > 0 ? verbs_dci_post(q, *wr, n, timed) : -ENOMEM;
+    if (status != 0 && status != -ETIME && n > 1)
+        return post_dci_singly(q, wr, n, counted, timed);
     if (status != 0)
         return status;
     if (counted)

@@ -67,6 +67,8 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
         .mtu = usable_mtu(p, service),
         .is_ethernet = p->link_layer == IBV_LINK_LAYER_ETHERNET,
+        .atomics = d->atomic_cap != IBV_ATOMIC_NONE,
+        .fences = d->vendor_id != VERBS_RXE_VENDOR,
         .posts_in_time = true,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */

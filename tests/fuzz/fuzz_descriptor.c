@@ -58,6 +58,8 @@ static void check_request(const struct session *s, const struct kedge_sq_desc *d
         return;
     }
     KEDGE_ASSERT((w->fab.send_flags & IBV_SEND_INLINE) == 0);
+    KEDGE_ASSERT(w->fab.num_sge <= (int)s->caps->max_sge || w->fab.num_sge == 1);
+    KEDGE_ASSERT(!atomic || s->caps->atomics);
     for (int i = 0; i < w->fab.num_sge; i++)
         is_inside(s, w->sge[i].addr, w->sge[i].length, w->sge[i].lkey, 100);
     if (atomic)
@@ -77,7 +79,8 @@ static void fuzz_post(const struct session *s, const struct kedge_sq_desc *d, co
     memcpy(extra, ring + KEDGE_LINE, (slots - 1) * KEDGE_LINE);
     uint32_t reason = check_post(s, d, extra, w);
     KEDGE_ASSERT(reason == KEDGE_REASON_NONE || reason == KEDGE_REASON_DESCRIPTOR ||
-                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ALIGNMENT);
+                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ALIGNMENT ||
+                 reason == KEDGE_REASON_DEVICE || reason == KEDGE_REASON_ATOMICS);
     if (reason == KEDGE_REASON_NONE)
         check_request(s, d, extra, w);
     free(extra);
@@ -151,9 +154,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct session session;
     size_t head = size < sizeof ring ? size : sizeof ring;
     struct kedge_lane_quota quota = {.max_vqps = UINT32_MAX, .max_mrs = UINT32_MAX};
-    session = (struct session){.tenant = 1, .quota = &quota};
     if (size == 0)
         return 0;
+    const struct kedge_fab_caps caps = {
+        .max_sge = 1 + data[0] % KEDGE_MAX_SGE, .max_inline = data[0], .atomics = data[0] < 128};
+    session = (struct session){.tenant = 1, .quota = &quota, .caps = &caps};
     memcpy(ring, data, head);
     memcpy(&d, ring, sizeof d);
     make_arenas(&session, data + head, size - head);

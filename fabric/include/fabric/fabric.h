@@ -65,12 +65,14 @@ struct kedge_fab_caps {
     uint8_t gid[16]; /* this endpoint's, network order */
     uint8_t sgid_index;
     uint8_t port_num;
-    uint16_t lid;             /* 0 on Ethernet */
-    enum ibv_mtu mtu;         /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
-    bool is_ethernet;         /* address handles need a GRH */
-    bool dci_streams;         /* one DCI can serve several targets at a time */
-    bool deadlines;           /* not_after_ns is kept to */
-    bool posts_in_time;       /* else, it is looked at last of all before the doorbell */
+    uint16_t lid;       /* 0 on Ethernet */
+    enum ibv_mtu mtu;   /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
+    bool is_ethernet;   /* address handles need a GRH */
+    bool dci_streams;   /* one DCI can serve several targets at a time */
+    bool atomics;       /* CAS and FAA: of its own queue pairs, and on its memory */
+    bool fences;        /* IBV_SEND_FENCE may be posted: where not, a request may hang by it */
+    bool deadlines;     /* not_after_ns is kept to */
+    bool posts_in_time; /* else, it is looked at last of all before the doorbell */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */

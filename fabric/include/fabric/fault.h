@@ -18,15 +18,23 @@ struct kedge_fault_plan {
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
-    enum ibv_mtu mtu;  /* of the path, when it is less than the port's: the port says so when it is
-                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
-                        * connected with more; 0: as the inner provider has it */
-    bool no_deadlines; /* the device is as one that keeps none. Of the plan that the layer is opened
-                        * with */
+    enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is
+                       * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
+                       * connected with more; 0: as the inner provider has it */
+    uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
+    bool picky; /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
+                 * piece of length 0, more than max_msg_size, atomics that are not aligned, and
+                 * atomics and fences that the device does not have */
+    /* What the device does not have. Of the plan that the layer is opened with. */
+    bool no_deadlines, no_atomics, no_fences;
+    bool less_inline; /* it takes max_inline bytes, where the inner one takes more */
+    uint32_t max_inline;
+    uint32_t max_sge; /* 0: as the inner one */
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
- * mtu=512, deadlines=off"; the shares are loss, completion_error, post_error, control_error. 0, or
+ * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error; and
+ * picky=on, deadlines=off, atomics=off, fences=off, inline=BYTES, sge=NUMBER, mtu=512. 0, or
  * -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);

@@ -59,7 +59,8 @@ static struct fake_device {
     bool old_kernel;     /* which takes no address of a DCI */
     const char *refused; /* the call that fails: a beginning of its line */
     int refused_errno;
-    int live; /* objects */
+    uint64_t disliked; /* wr_id of a request that its doorbell is refused for; 0: none */
+    int live;          /* objects */
     uint32_t next_number;
     int wrong;
     struct ibv_wc wc[FAKE_WRS]; /* that wait to be polled */
@@ -208,6 +209,8 @@ static void built(struct ibv_qp_ex *ex)
         q->request = BUILT; /* and forgotten by complete */
         return;
     }
+    if (fake.disliked != 0 && ex->wr_id == fake.disliked)
+        q->err = fake.refused_errno;
     uint32_t at = (q->head + q->building++) % FAKE_WRS;
     q->wr[at].wr_id = ex->wr_id;
     q->wr[at].signalled = (ex->wr_flags & IBV_SEND_SIGNALED) != 0;

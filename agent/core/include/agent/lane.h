@@ -342,7 +342,8 @@ struct kedge_lane_stats {
     uint64_t lookups_failed;
     uint64_t wrong_keys;
     uint64_t qp_broken, qp_overdue, reposted;
-    uint64_t retried; /* looks at virtual queue pairs whose requests wait */
+    uint64_t posts_refused; /* requests that the device did not take as they were */
+    uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
     uint64_t paths_failed, links_evicted;
     uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
     /* By enum kedge_window_scope: requests that had to wait at such a window, and how long they

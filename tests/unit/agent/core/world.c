@@ -109,16 +109,23 @@ static void raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
     }
 }
 
+uint32_t world_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 static struct kedge_fab_qp *make_dci(struct world_node *n, struct kedge_fab_pd *pd)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
-                              .qp = {.pd = pd,
-                                     .type = KEDGE_FAB_QP_DCI,
-                                     .send_cq = n->cq,
-                                     .recv_cq = n->cq,
-                                     .cap = {.send_wr = SQ_DEPTH,
-                                             .send_sge = KEDGE_MAX_SGE,
-                                             .inline_bytes = KEDGE_MAX_INLINE}}};
+    const struct kedge_fab_caps *caps = &n->fab->caps;
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = pd,
+               .type = KEDGE_FAB_QP_DCI,
+               .send_cq = n->cq,
+               .recv_cq = n->cq,
+               .cap = {.send_wr = SQ_DEPTH,
+                       .send_sge = world_least(KEDGE_MAX_SGE, caps->max_sge),
+                       .inline_bytes = world_least(KEDGE_MAX_INLINE, caps->max_inline)}}};
     call(n->fab, &c);
     raise_dci(n->fab, c.qp.x);
     return c.qp.x;
@@ -165,6 +172,7 @@ static void publish(struct world *w, struct world_node *n)
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
 uint32_t world_max_mrs, world_max_flows, world_suspect_queue;
 bool world_end_overdue, world_deadlines, world_posts_in_time;
+struct kedge_fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
 {
@@ -244,6 +252,8 @@ static void open_node(struct world *w, uint32_t number)
     struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
     n->incarnation = 100;
     n->fab = open_fab(w, (uint8_t)(number + 1));
+    if (world_fault.seed != 0)
+        ck_assert_int_eq(kedge_fault_open(n->fab, &world_fault, &n->fab), 0);
     n->pd = make_pd(n->fab);
     n->system_pd = make_pd(n->fab);
     call(n->fab, &chan);

@@ -6,6 +6,7 @@
 
 #include "agent/connector.h"
 #include "agent/lane.h"
+#include "fabric/fault.h"
 
 enum {
     WORLD_NODES = 3,
@@ -102,6 +103,9 @@ extern bool world_deadlines;
 /* Of the next world's lanes: the device looks at them before its doorbell, so they believe. */
 extern bool world_posts_in_time;
 
+/* Of the next world's nodes: a layer over soft, with a seed that is not 0; else none. */
+extern struct kedge_fault_plan world_fault;
+
 /* Opens everything on the soft device; each node is registered and knows the metaserver. Fails the
  * test on trouble. */
 void world_open(struct world *w);
@@ -160,6 +164,8 @@ void world_rc_close(struct world *w, struct world_node *n);
 struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
 void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
 void world_rc_run(struct world *w, struct world_node *n);
+/* What a queue pair asks for, of a device that has so much. */
+uint32_t world_least(uint32_t wanted, uint32_t has);
 int world_fill(void *user, void *bytes, size_t count);
 void world_tell_metaserver(struct world *w, struct world_node *n);
 

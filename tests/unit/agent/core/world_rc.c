@@ -28,7 +28,7 @@ static struct kedge_fab_qp *make_qp(struct kedge_fab_pd *pd, struct kedge_fab_cq
                .type = KEDGE_FAB_QP_RC,
                .send_cq = cq,
                .recv_cq = cq,
-               .cap = {.send_wr = depth, .recv_wr = 1, .send_sge = KEDGE_MAX_SGE, .recv_sge = 1}}};
+               .cap = {.send_wr = depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
     call(pd->fab, &c);
     return c.qp.x;
 }
@@ -74,21 +74,22 @@ struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
 void world_rc_open(struct world *w, struct world_node *n)
 {
     struct kedge_errbuf err = {""};
-    struct kedge_connector_config config = {.pool = 1,
-                                            .incarnation = n->incarnation,
-                                            .initiators = 2 * WORLD_LINKS,
-                                            .responders = 16,
-                                            .ahead = 2,
-                                            .wanted = 8,
-                                            .handshakes = 4,
-                                            .sq_depth = WORLD_SQ_DEPTH,
-                                            .sge = KEDGE_MAX_SGE,
-                                            .inline_bytes = KEDGE_MAX_INLINE,
-                                            .timeout = 4,
-                                            .retry_cnt = 1,
-                                            .retry_ns = 50000,
-                                            .silence_ns = 1000000,
-                                            .idle_ns = 1000000000};
+    struct kedge_connector_config config = {
+        .pool = 1,
+        .incarnation = n->incarnation,
+        .initiators = 2 * WORLD_LINKS,
+        .responders = 16,
+        .ahead = 2,
+        .wanted = 8,
+        .handshakes = 4,
+        .sq_depth = WORLD_SQ_DEPTH,
+        .sge = world_least(KEDGE_MAX_SGE, n->fab->caps.max_sge),
+        .inline_bytes = world_least(KEDGE_MAX_INLINE, n->fab->caps.max_inline),
+        .timeout = 4,
+        .retry_cnt = 1,
+        .retry_ns = 50000,
+        .silence_ns = 1000000,
+        .idle_ns = 1000000000};
     struct kedge_connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
     kedge_connector_free(n->connector);

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker may ask for and some device refuses: it never breaks a queue pair, and never keeps
+ * the lane from what is behind it. The device is one that dislikes all that any does. */
+#include <errno.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "base/random.h"
+#include "fabric/provider.h"
+#include "world.h"
+
+enum { TENANT = 7, PASSES = 20000, SEEDS = 8, REQUESTS = 400 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+static struct world_worker owner, k;
+static uint32_t vkey;
+
+static void open_pair(struct kedge_fault_plan plan)
+{
+    world_fault = plan;
+    vkey = world_pair(w, &owner, &k, TENANT, plan.no_atomics ? KEDGE_RECORD_READ : ALL);
+}
+
+static void close_pair(void)
+{
+    world_unpair(w, &owner, &k);
+    world_fault = (struct kedge_fault_plan){0};
+}
+
+static struct kedge_cqe next(struct world_worker *worker)
+{
+    struct kedge_cqe e;
+    ck_assert(world_poll(w, worker, &e, PASSES));
+    return e;
+}
+
+static struct kedge_cqe do_one(struct kedge_sq_desc d)
+{
+    world_post(&k, &d);
+    return next(&k);
+}
+
+/* ---- alignment ----------------------------------------------------------------------------- */
+
+START_TEST(a_region_whose_name_differs_from_its_memory_by_no_multiple_of_8_is_refused)
+{
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_REG_MR,
+        .reg_mr = {.offset = 4096, .length = 4096, .vaddr = 0x20004, .access = KEDGE_RECORD_READ}};
+    struct kedge_reply reply;
+    ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EFAULT);
+    ck_assert_uint_eq(reply.reason, KEDGE_REASON_ALIGNMENT);
+    d.reg_mr.access |= KEDGE_REG_FENCED;
+    ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EFAULT);
+    d.reg_mr.vaddr = 0x20008;
+    d.reg_mr.access = KEDGE_RECORD_READ;
+    ck_assert_int_eq(world_ask(w, &owner, d, &reply), 0);
+    close_pair();
+}
+END_TEST
+
+/* A record of an agent that does not keep to that. */
+START_TEST(an_atomic_that_is_misaligned_where_it_lands_never_reaches_a_queue_pair)
+{
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
+    struct kedge_mr_record r;
+    struct kedge_table *t = &w->node[1].mr_table;
+    const uint8_t *window = t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES;
+    ck_assert_int_eq(kedge_mr_find(&t->desc, window, vkey, &r), 0);
+    r.vaddr += 4;
+    ck_assert_int_ge(kedge_table_put(t, &r), 0);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, 1, 0, 8, vkey, 8);
+    struct kedge_cqe e = do_one(d);
+    ck_assert_uint_eq(e.status, IBV_WC_REM_INV_REQ_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_ALIGNMENT);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+END_TEST
+
+/* ---- a device that refuses a request for itself --------------------------------------------- */
+
+/* The device of node 0 refuses READs of so many bytes, each time. */
+static struct {
+    const struct kedge_fab_ops *real;
+    struct kedge_fab_ops ops;
+    uint32_t bytes, posts;
+    int status;
+} device;
+
+static int refuse_some(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    for (struct kedge_fab_wr *at = wr, *last = NULL; at != NULL; last = at, at = at->next) {
+        device.posts++;
+        if (at->num_sge != 1 || at->sg_list[0].length != device.bytes)
+            continue;
+        int status = 0;
+        if (last != NULL) {
+            last->next = NULL;
+            status = device.real->post_send(qp, wr, bad);
+            last->next = at;
+        }
+        if (status != 0)
+            return status;
+        *bad = at;
+        return device.status;
+    }
+    return device.real->post_send(qp, wr, bad);
+}
+
+static void refuse(uint32_t bytes, int status)
+{
+    device.real = w->node[0].fab->ops;
+    device.ops = *device.real;
+    device.ops.post_send = refuse_some;
+    device.bytes = bytes;
+    device.status = status;
+    device.posts = 0;
+    w->node[0].fab->ops = &device.ops;
+}
+
+/* Three VQPs in one list, the second of which asks for what the device refuses. */
+static void refuse_the_second(int status)
+{
+    static const uint8_t good = IBV_WC_SUCCESS, bad = IBV_WC_LOC_QP_OP_ERR,
+                         behind = IBV_WC_WR_FLUSH_ERR;
+    const uint8_t expected[] = {good, bad, good, behind};
+    const uint8_t reasons[] = {0, KEDGE_REASON_DEVICE, 0, KEDGE_REASON_BEHIND};
+    uint32_t seen = 0;
+    open_pair((struct kedge_fault_plan){0});
+    ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
+    ck_assert_int_eq(world_connect(w, &k, 2, 1), 0);
+    ck_assert_uint_eq(do_one(world_rw(KEDGE_OP_READ, 9, 0, 8, vkey, 0)).status, good);
+    refuse(24, status);
+    for (uint16_t i = 0; i < 4; i++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 0, i == 1 ? 24 : 8, vkey, 0);
+        d.vqp = i == 3 ? 1 : i;
+        world_post(&k, &d);
+    }
+    for (int i = 0; i < 4; i++) {
+        struct kedge_cqe e = next(&k);
+        ck_assert_uint_eq(e.status, expected[e.wr_id]);
+        ck_assert_uint_eq(e.vendor_err, reasons[e.wr_id]);
+        seen |= 1u << e.wr_id;
+    }
+    ck_assert_uint_eq(seen, 15);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 1);
+    ck_assert_uint_lt(device.posts, 64);
+    world_run(w, 100);
+    const uint64_t sleep_until = kedge_lane_prepare_sleep(w->node[0].lane, w->now_ns);
+    ck_assert_uint_gt(sleep_until, w->now_ns); /* nothing is tried again */
+    w->node[0].fab->ops = device.real;
+    close_pair();
+}
+
+START_TEST(a_request_that_the_device_refuses_ends_at_once_and_the_list_goes_on)
+{
+    refuse_the_second(-EINVAL);
+}
+END_TEST
+
+/* libmlx5 says so of a request with too many pieces. */
+START_TEST(a_request_that_never_finds_room_in_an_empty_queue_ends_after_some_tries)
+{
+    refuse_the_second(-ENOMEM);
+}
+END_TEST
+
+/* The lane's own READ of the owner's table. */
+START_TEST(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)
+{
+    open_pair((struct kedge_fault_plan){0});
+    refuse(KEDGE_TABLE_WINDOW_BYTES, -EINVAL);
+    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0));
+    ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);
+    ck_assert_uint_lt(device.posts, 64);
+    w->node[0].fab->ops = device.real;
+    close_pair();
+}
+END_TEST
+
+/* ---- lengths, pieces, atomics, fences ------------------------------------------------------- */
+
+START_TEST(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_queue_pair)
+{
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 64, vkey, 0);
+    world_post(&k, &d);
+    d = world_rw(KEDGE_OP_WRITE, 2, WORLD_ARENA, 0, vkey, 4096);
+    world_post(&k, &d);
+    d = world_rw(KEDGE_OP_READ, 3, 0, 0, vkey, 0);
+    d.num_sge = 0;
+    world_post(&k, &d);
+    d = world_rw(KEDGE_OP_WRITE, 4, 0, 0, vkey, 0);
+    d.flags |= KEDGE_OP_INLINE;
+    world_post(&k, &d);
+    for (uint64_t i = 1; i <= 4; i++) {
+        struct kedge_cqe e = next(&k);
+        ck_assert_uint_eq(e.wr_id, i);
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(e.byte_len, i == 1 ? 64 : 0);
+    }
+    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, 5, 0, 0, vkey, 4097));
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_REMOTE_RANGE);
+    ck_assert_uint_eq(world_stats(w, 0).posted, 1);
+    close_pair();
+}
+END_TEST
+
+static void post_pieces(uint64_t id, const uint32_t length[KEDGE_MAX_SGE])
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, id, 0, 0, vkey, 0);
+    struct kedge_sq_sges sges = {0};
+    for (uint32_t i = 0; i < KEDGE_MAX_SGE; i++)
+        sges.sge[i] = (struct kedge_sge){.offset = 8192 + i * 64, .length = length[i]};
+    d.num_sge = KEDGE_MAX_SGE;
+    d.slots = 2;
+    world_post(&k, &d);
+    world_post(&k, (const void *)&sges);
+}
+
+START_TEST(pieces_without_a_byte_are_left_away)
+{
+    const uint32_t some[] = {0, 4, 0, 12}, none[] = {0, 0, 0, 0};
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
+    memcpy(owner.arena.addr, "abcdefghijklmnop", 16);
+    post_pieces(1, some);
+    struct kedge_cqe e = next(&k);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(e.byte_len, 16);
+    ck_assert_mem_eq((uint8_t *)k.arena.addr + 8192 + 64, "abcd", 4);
+    ck_assert_mem_eq((uint8_t *)k.arena.addr + 8192 + 192, "efghijklmnop", 12);
+    post_pieces(2, none);
+    ck_assert_uint_eq(next(&k).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    close_pair();
+}
+END_TEST
+
+START_TEST(more_pieces_than_the_device_takes_are_refused)
+{
+    const uint32_t two[] = {8, 0, 8, 0}, three[] = {8, 8, 0, 8};
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .max_sge = 2});
+    post_pieces(1, two);
+    ck_assert_uint_eq(next(&k).status, IBV_WC_SUCCESS);
+    post_pieces(2, three);
+    struct kedge_cqe e = next(&k);
+    ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_DEVICE);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+END_TEST
+
+START_TEST(a_device_without_atomics_has_none_here_either)
+{
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .no_atomics = true});
+    struct kedge_sq_desc d = {.op = KEDGE_OP_REG_MR,
+                              .reg_mr = {.length = 4096, .vaddr = 0x20000, .access = ALL}};
+    struct kedge_reply reply;
+    ck_assert_int_eq(world_ask(w, &owner, d, &reply), -EOPNOTSUPP);
+    ck_assert_uint_eq(reply.reason, KEDGE_REASON_ATOMICS);
+    struct kedge_cqe e = do_one(world_rw(KEDGE_OP_CAS, 1, 0, 8, vkey, 0));
+    ck_assert_uint_eq(e.status, IBV_WC_REM_INV_REQ_ERR);
+    ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_ATOMICS);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+END_TEST
+
+/* SoftRoCE hangs by the flag when it has to send a request again. */
+START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)
+{
+    open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .no_fences = true});
+    for (uint64_t i = 1; i <= 8; i++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, i, 8 * i, 8, vkey, 0);
+        d.flags |= i % 2 == 0 ? KEDGE_OP_FENCE : 0;
+        world_post(&k, &d);
+    }
+    for (uint64_t i = 1; i <= 8; i++) {
+        struct kedge_cqe e = next(&k);
+        ck_assert_uint_eq(e.wr_id, i);
+        ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+END_TEST
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static uint32_t pick(struct kedge_prng *prng, const uint32_t *of, uint32_t n)
+{
+    return of[kedge_prng_below(prng, n)];
+}
+#define PICK(prng, ...)                                                                            \
+    pick(prng, (const uint32_t[]){__VA_ARGS__},                                                    \
+         (uint32_t)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
+
+/* Any request that a library could write: most of them wrong in something. */
+static void post_any(struct kedge_prng *prng, uint64_t id)
+{
+    const uint32_t lengths[] = {0, 1, 7, 8, 8, 8, 9, 64, 128, 129, 4096, UINT32_MAX};
+    struct kedge_sq_desc d =
+        world_rw((uint8_t)PICK(prng, KEDGE_OP_READ, KEDGE_OP_WRITE, KEDGE_OP_CAS, KEDGE_OP_FAA), id,
+                 PICK(prng, 0, 1, 4, WORLD_ARENA - 8, WORLD_ARENA), pick(prng, lengths, 12), vkey,
+                 PICK(prng, 0, 1, 4, 8, 4088, 4092, 4096, 4104));
+    struct kedge_sq_sges sges = {0};
+    uint8_t payload[2 * KEDGE_LINE] = {0};
+    d.num_sge = (uint8_t)PICK(prng, 0, 1, 1, 1, 2, 3, 4);
+    d.flags |= (uint8_t)PICK(prng, 0, 0, KEDGE_OP_FENCE, KEDGE_OP_INLINE);
+    if (d.post.length <= KEDGE_MAX_INLINE && (d.flags & KEDGE_OP_INLINE)) {
+        d.slots = (uint8_t)(1 + (d.post.length + KEDGE_LINE - 1) / KEDGE_LINE);
+    } else {
+        d.flags &= (uint8_t)~KEDGE_OP_INLINE;
+        d.slots = d.num_sge > 1 ? 2 : 1;
+    }
+    for (uint32_t i = 0; i < KEDGE_MAX_SGE; i++)
+        sges.sge[i] = (struct kedge_sge){.offset = PICK(prng, 0, 1, 4, WORLD_ARENA),
+                                         .length = PICK(prng, 0, 1, 8, UINT32_MAX)};
+    memcpy(payload, &sges, sizeof sges);
+    world_post(&k, &d);
+    for (uint8_t i = 1; i < d.slots; i++)
+        world_post(&k, (const void *)(payload + (i - 1) * KEDGE_LINE));
+}
+
+static void attack(uint64_t seed, struct kedge_fault_plan plan)
+{
+    struct kedge_prng prng;
+    uint32_t good = 0;
+    kedge_prng_seed(&prng, seed);
+    plan.seed = seed;
+    plan.picky = true;
+    open_pair(plan);
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        post_any(&prng, i);
+        struct kedge_cqe e = next(&k);
+        ck_assert_uint_eq(e.wr_id, i);
+        good += e.status == IBV_WC_SUCCESS;
+        if (e.status != IBV_WC_SUCCESS)
+            ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    }
+    ck_assert_uint_gt(good, REQUESTS / 20);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    ck_assert_uint_eq(kedge_fault_count(w->node[0].fab), 0);
+    close_pair();
+}
+
+START_TEST(no_request_of_a_worker_is_one_that_a_picky_device_refuses)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        attack(seed, (struct kedge_fault_plan){.max_sge = seed % 4});
+        attack(seed, (struct kedge_fault_plan){.no_atomics = true, .no_fences = true});
+    }
+}
+END_TEST
+
+/* Each that the device refuses by chance ends its VQP and nothing else. */
+START_TEST(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
+{
+    uint32_t failed = 0;
+    open_pair((struct kedge_fault_plan){.seed = 7, .refuse_ppm = 100000});
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, i, 0, 8, vkey, 0));
+        ck_assert_uint_eq(e.wr_id, i);
+        failed += e.status != IBV_WC_SUCCESS;
+        if (e.status != IBV_WC_SUCCESS)
+            ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    }
+    ck_assert_uint_gt(failed, 0);
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    close_pair();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_region_whose_name_differs_from_its_memory_by_no_multiple_of_8_is_refused)                  \
+    T(an_atomic_that_is_misaligned_where_it_lands_never_reaches_a_queue_pair)                      \
+    T(a_request_that_the_device_refuses_ends_at_once_and_the_list_goes_on)                         \
+    T(a_request_that_never_finds_room_in_an_empty_queue_ends_after_some_tries)                     \
+    T(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)                                 \
+    T(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_queue_pair)               \
+    T(pieces_without_a_byte_are_left_away)                                                         \
+    T(more_pieces_than_the_device_takes_are_refused)                                               \
+    T(a_device_without_atomics_has_none_here_either)                                               \
+    T(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)                     \
+    T(no_request_of_a_worker_is_one_that_a_picky_device_refuses)                                   \
+    T(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
+KEDGE_CHECK_MAIN("requests", TESTS)
