@@ -11,7 +11,7 @@
 #include "fabric/fault.h"
 #include "fabric/providers.h"
 
-enum { SCRATCH_WINDOWS = 256 };
+enum { SCRATCH_WINDOWS = 256, SMALLS = 1024 };
 
 static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
 {
@@ -38,6 +38,15 @@ static int reg_mr(struct agent_device *d, struct kedge_fab_pd *pd, const struct 
     return status;
 }
 
+/* What the device does not take inline is copied there; nobody else's key reaches it. */
+static int make_small(struct agent_device *d)
+{
+    if (d->fab->caps.max_inline >= KEDGE_MAX_INLINE)
+        return 0;
+    int status = kedge_fab_mem_alloc(SMALLS * KEDGE_MAX_INLINE, "kedge-small", &d->small);
+    return status == 0 ? reg_mr(d, d->pd, &d->small, 0, &d->small_mr) : status;
+}
+
 static int make_memory(struct pool *p)
 {
     struct agent_device *d = &p->device;
@@ -54,7 +63,7 @@ static int make_memory(struct pool *p)
             reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
     if (status == 0)
         status = reg_mr(d, d->pd, &d->mr_memory, IBV_ACCESS_REMOTE_READ, &d->mr_mr);
-    return status;
+    return status == 0 ? make_small(d) : status;
 }
 
 /* The seed and the generation are what peers will work out from this node's endpoint record. */
@@ -208,9 +217,11 @@ void device_close(struct pool *p)
     device_settle(d, &p->fab_ops);
     readers_stop(p);
     queues_destroy(p);
+    device_destroy(d, KEDGE_FAB_DEREG_MR, d->small_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_system_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->mr_mr);
+    kedge_fab_mem_free(&d->small);
     kedge_fab_mem_free(&d->scratch);
     kedge_fab_mem_free(&d->mr_memory);
     device_destroy(d, KEDGE_FAB_FREE_PD, d->pd);

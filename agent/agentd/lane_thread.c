@@ -147,6 +147,9 @@ static int make_lane(struct pool *p)
         .scratch = d->scratch,
         .scratch_lkey = d->scratch_mr->lkey,
         .scratch_system_lkey = d->scratch_system_mr->lkey,
+        .small = d->small,
+        .small_iova = d->small_mr != NULL ? d->small_mr->addr : 0,
+        .small_lkey = d->small_mr != NULL ? d->small_mr->lkey : 0,
         .peers = p->peers,
         .mr_table = &p->device.mr_table,
     };

@@ -39,8 +39,8 @@ struct agent_device {
     struct kedge_fab_cq *cq, *target_cq;
     struct kedge_fab_srq *srq;
     struct kedge_fab_dct *dct;
-    struct kedge_fab_mem scratch, mr_memory;
-    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr;
+    struct kedge_fab_mem scratch, mr_memory, small;
+    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr, *small_mr;
     bool rc;                                              /* else DC */
     struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
     enum ibv_mtu qp_mtu[2 * KEDGE_LANE_MAX_DCIS + 1];     /* that each was brought up with */

@@ -14,6 +14,18 @@ static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
     return kedge_fab_call(d->fab, ctl);
 }
 
+/* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
+ */
+static uint32_t pieces(const struct kedge_fab_caps *caps)
+{
+    return caps->max_sge < KEDGE_MAX_SGE ? caps->max_sge : KEDGE_MAX_SGE;
+}
+
+static uint32_t inline_bytes(const struct kedge_fab_caps *caps)
+{
+    return caps->max_inline < KEDGE_MAX_INLINE ? caps->max_inline : KEDGE_MAX_INLINE;
+}
+
 /* ---- DC
  * ------------------------------------------------------------------------------------------------
  */
@@ -57,8 +69,8 @@ struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd)
                                          .send_cq = d->cq,
                                          .recv_cq = d->cq,
                                          .cap = {.send_wr = d->sq_depth,
-                                                 .send_sge = KEDGE_MAX_SGE,
-                                                 .inline_bytes = KEDGE_MAX_INLINE}}};
+                                                 .send_sge = pieces(&d->fab->caps),
+                                                 .inline_bytes = inline_bytes(&d->fab->caps)}}};
 }
 
 static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
@@ -141,8 +153,8 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .wanted = MAX_FLOWS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
-        .sge = KEDGE_MAX_SGE,
-        .inline_bytes = KEDGE_MAX_INLINE,
+        .sge = pieces(&d->fab->caps),
+        .inline_bytes = inline_bytes(&d->fab->caps),
         .mtu = d->path_mtu,
         .timeout = (uint8_t)c->ack_timeout,
         .retry_cnt = ACK_RETRIES,

@@ -11,6 +11,7 @@
 #include "base/spsc.h"
 #include "descriptor.h"
 #include "schema/peers.h"
+#include "small.h"
 #include "window.h"
 
 enum {
@@ -48,7 +49,7 @@ struct wr {
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
     uint8_t stale;   /* posted with the key of a registration that its session gives up */
     uint8_t special; /* of enum special */
-    uint32_t index;  /* own READs: of the lookup or the cached region */
+    uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
     uint8_t inline_data[KEDGE_MAX_INLINE];
 };
 
@@ -318,6 +319,7 @@ struct kedge_lane {
     uint32_t draining; /* rc: of them, those whose endpoint gives it up */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
+    uint32_t *small_free, small_count; /* small.c: places, in units of KEDGE_MAX_INLINE */
     uint32_t metaservers;
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
     struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */

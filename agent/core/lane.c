@@ -128,6 +128,8 @@ int kedge_lane_new(const struct kedge_lane_config *config,
         status = windows_new(l);
     if (status == 0)
         status = overdue_new(l);
+    if (status == 0)
+        status = smalls_new(l);
     if (status != 0) {
         kedge_lane_free(l);
         return status;
@@ -152,6 +154,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->scratch_free);
     windows_free(l);
     overdue_free(l);
+    smalls_free(l);
     kedge_spsc_free(l->commands);
     kedge_spsc_free(l->events);
     free(l);

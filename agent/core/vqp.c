@@ -172,6 +172,8 @@ static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
             return TRIED_PARK;
         w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
     }
+    if ((w->special & SPECIAL_COPY) && !small_take(l, w))
+        return wants(l);
     return TRIED_SPECIAL;
 }
 
@@ -214,15 +216,18 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
     case REMOTE_OK:
         break;
     }
+    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
+        return no_room(l, p);
     if (w->special != 0) {
         tried = try_special(l, q, w);
         if (tried != TRIED_SPECIAL)
             return tried;
     }
-    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
-        return no_room(l, p);
-    if (!windows_enter(l, q, w))
+    if (!windows_enter(l, q, w)) {
+        if (w->special & SPECIAL_COPY)
+            small_give(l, w);
         return TRIED_WAIT;
+    }
     const struct peer *peer = &l->peers[q->peer_slot];
     w->flow = q->flow;
     w->fab.ah = q->flow->ah;

@@ -80,6 +80,8 @@ static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
     if (w->kind == WR_WORKER) {
         struct vqp *q = &w->session->vqps[w->vqp];
+        if (w->special & SPECIAL_COPY)
+            small_give(l, w);
         windows_leave(l, w); /* first: that may be the end of its flow's connection */
         if (--q->outstanding == 0 && q->waits != NULL)
             flow_news(l, w->flow);

@@ -234,7 +234,7 @@ enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
 
 int verbs_probe_inline(struct ibv_context *context, uint32_t *bytes)
 {
-    static const uint32_t sizes[] = {1024, 512, 400, 256, 220, 128, 64, 0};
+    static const uint32_t sizes[] = {1024, 512, 400, 256, 220, 128, 101, 96, 64, 48, 32, 0};
     int status = -EIO;
     errno = 0;
     struct ibv_pd *pd = ibv_alloc_pd(context);

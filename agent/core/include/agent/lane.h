@@ -77,7 +77,12 @@ struct kedge_lane_resources {
     struct kedge_fab_mem scratch;    /* for what the lane itself READs */
     uint32_t scratch_lkey;           /* in pd */
     uint32_t scratch_system_lkey;    /* in the system PD */
-    void *peers;                     /* formatted: schema/peers.h; max_peers slots */
+    /* For inline data beyond the device's max_inline, where that is less than KEDGE_MAX_INLINE:
+     * places of so many bytes, and how pd's queue pairs name the first. */
+    struct kedge_fab_mem small;
+    uint64_t small_iova;
+    uint32_t small_lkey;
+    void *peers; /* formatted: schema/peers.h; max_peers slots */
     struct kedge_table
         *mr_table; /* this node's, registered for remote READ; the lane is its writer */
 };

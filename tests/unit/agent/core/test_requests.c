@@ -293,6 +293,80 @@ START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_
 }
 END_TEST
 
+/* ---- inline data beyond the device's --------------------------------------------------------- */
+
+static void post_inline(uint64_t id, uint32_t length, uint8_t byte, uint64_t at)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, id, 0, length, vkey, at);
+    uint8_t payload[2 * KEDGE_LINE];
+    memset(payload, byte, sizeof payload);
+    d.flags |= KEDGE_OP_INLINE;
+    d.slots = (uint8_t)(1 + (length + KEDGE_LINE - 1) / KEDGE_LINE);
+    world_post(&k, &d);
+    for (uint8_t i = 1; i < d.slots; i++)
+        world_post(&k, (const void *)(payload + (i - 1) * KEDGE_LINE));
+}
+
+/* More than the lane has places for, of one VQP in a row. */
+static void write_inline(uint32_t max_inline)
+{
+    enum { N = 12 };
+    open_pair((struct kedge_fault_plan){
+        .seed = 1, .picky = true, .less_inline = true, .max_inline = max_inline});
+    for (uint8_t round = 1; round <= 20; round++) {
+        for (uint32_t i = 0; i < N; i++)
+            post_inline(i, KEDGE_MAX_INLINE - 9 * i, (uint8_t)(round + i), i * KEDGE_MAX_INLINE);
+        for (uint32_t i = 0; i < N; i++) {
+            struct kedge_cqe e = next(&k);
+            ck_assert_uint_eq(e.wr_id, i);
+            ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+            const uint8_t *at = (const uint8_t *)owner.arena.addr + i * KEDGE_MAX_INLINE;
+            for (uint32_t b = 0; b < KEDGE_MAX_INLINE - 9 * i; b++)
+                ck_assert_uint_eq(at[b], round + i);
+        }
+    }
+    ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
+    ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
+    close_pair();
+}
+
+START_TEST(small_writes_are_inline_where_the_device_takes_fewer_bytes_so)
+{
+    write_inline(96);
+    write_inline(48);
+    write_inline(0);
+}
+END_TEST
+
+/* Places come back whatever becomes of what was in them: errors, breaks, and posts again. */
+START_TEST(small_writes_go_on_after_errors_and_broken_queue_pairs)
+{
+    uint32_t good = 0, bad = 0;
+    open_pair((struct kedge_fault_plan){.seed = 3,
+                                        .less_inline = true,
+                                        .refuse_ppm = 30000,
+                                        .post_error_ppm = 100000,
+                                        .completion_error_ppm = 30000,
+                                        .status = IBV_WC_REM_OP_ERR});
+    for (uint32_t i = 0; i < REQUESTS / 4; i++) {
+        for (uint32_t n = 0; n < 8; n++)
+            post_inline(n, KEDGE_MAX_INLINE, (uint8_t)n, n * KEDGE_MAX_INLINE);
+        bool failed = false;
+        for (uint32_t n = 0; n < 8; n++) {
+            const struct kedge_cqe e = next(&k);
+            failed |= e.status != IBV_WC_SUCCESS;
+            good += e.status == IBV_WC_SUCCESS;
+            bad += e.status != IBV_WC_SUCCESS;
+        }
+        if (failed)
+            ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    }
+    ck_assert_uint_gt(good, REQUESTS / 2);
+    ck_assert_uint_gt(bad, 10);
+    close_pair();
+}
+END_TEST
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 static uint32_t pick(struct kedge_prng *prng, const uint32_t *of, uint32_t n)
@@ -357,6 +431,7 @@ START_TEST(no_request_of_a_worker_is_one_that_a_picky_device_refuses)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         attack(seed, (struct kedge_fault_plan){.max_sge = seed % 4});
+        attack(seed, (struct kedge_fault_plan){.less_inline = true, .max_inline = 12 * seed});
         attack(seed, (struct kedge_fault_plan){.no_atomics = true, .no_fences = true});
     }
 }
@@ -391,6 +466,8 @@ END_TEST
     T(more_pieces_than_the_device_takes_are_refused)                                               \
     T(a_device_without_atomics_has_none_here_either)                                               \
     T(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_it)                     \
+    T(small_writes_are_inline_where_the_device_takes_fewer_bytes_so)                               \
+    T(small_writes_go_on_after_errors_and_broken_queue_pairs)                                      \
     T(no_request_of_a_worker_is_one_that_a_picky_device_refuses)                                   \
     T(a_device_that_refuses_requests_at_random_breaks_no_queue_pair)
 KEDGE_CHECK_MAIN("requests", TESTS)

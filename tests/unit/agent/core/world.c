@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "schema/peers.h"
 
-enum { SQ_DEPTH = WORLD_SQ_DEPTH, POOL = 1, PATIENCE = 200000 };
+enum { SQ_DEPTH = WORLD_SQ_DEPTH, POOL = 1, PATIENCE = 200000, SMALLS = 4 };
 
 static void call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
@@ -213,8 +213,13 @@ static void configure(struct world *w, struct world_node *n)
                                            .scratch = n->scratch,
                                            .scratch_lkey = n->scratch_mr->lkey,
                                            .scratch_system_lkey = n->scratch_system_mr->lkey,
+                                           .small = n->small,
                                            .peers = n->peers,
                                            .mr_table = &n->mr_table};
+    if (n->small_mr != NULL) {
+        n->res.small_iova = n->small_mr->addr;
+        n->res.small_lkey = n->small_mr->lkey;
+    }
     for (int i = 0; !w->rc && i < WORLD_DCIS; i++)
         n->res.dci[i] = make_dci(n, n->pd);
     for (int i = 0; !w->rc && i < WORLD_SPARES; i++)
@@ -267,6 +272,11 @@ static void open_node(struct world *w, uint32_t number)
     n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
     n->scratch_mr = make_mr(n->fab, n->pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
     n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
+    if (n->fab->caps.max_inline < KEDGE_MAX_INLINE) {
+        ck_assert_int_eq(kedge_fab_mem_alloc(SMALLS * KEDGE_MAX_INLINE, "small", &n->small), 0);
+        n->small.size = (size_t)SMALLS * KEDGE_MAX_INLINE; /* few, so that they run out */
+        n->small_mr = make_mr(n->fab, n->pd, &n->small, 0);
+    }
     n->peers = calloc(1, kedge_peers_bytes(8));
     kedge_peers_format(n->peers, 8, 7);
     if (w->rc)
@@ -447,6 +457,9 @@ static void close_node(struct world *w, struct world_node *n)
     destroy(n->fab, KEDGE_FAB_DESTROY_CHAN, n->chan);
     drop_mr(n->fab, n->mr_mr);
     drop_mr(n->fab, n->scratch_mr);
+    if (n->small_mr != NULL)
+        drop_mr(n->fab, n->small_mr);
+    kedge_fab_mem_free(&n->small);
     drop_mr(n->fab, n->scratch_system_mr);
     destroy(n->fab, KEDGE_FAB_FREE_PD, n->pd);
     destroy(n->fab, KEDGE_FAB_FREE_PD, n->system_pd);

@@ -43,8 +43,8 @@ struct world_node {
     struct kedge_fab_cq *cq, *dct_cq;
     struct kedge_fab_srq *srq;
     struct kedge_fab_dct *dct;
-    struct kedge_fab_mem mr_memory, scratch;
-    struct kedge_fab_mr *mr_mr, *scratch_mr, *scratch_system_mr;
+    struct kedge_fab_mem mr_memory, scratch, small;
+    struct kedge_fab_mr *mr_mr, *scratch_mr, *scratch_system_mr, *small_mr;
     struct kedge_fab_ah *metaserver_ah;
     struct kedge_connector *connector;                         /* rc */
     struct kedge_fab_qp *metaserver_qp, *metaserver_responder; /* rc */
