@@ -47,6 +47,7 @@ static void scene_open(struct scene *s, uint32_t seed)
 {
     set_order(seed);
     kedge_prng_seed(&s->prng, seed);
+    world_ack_timeout = 19; /* 2 s: what is held back is not to run into its time-out */
     world_open(w);
     world_attach(w, &s->gone, 1, GONE, TENANT);
     world_attach(w, &s->stays, 1, STAYS, TENANT);

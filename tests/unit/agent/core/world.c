@@ -101,7 +101,7 @@ static void raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
         c.modify.attr = (struct ibv_qp_attr){.qp_state = states[i],
                                              .port_num = 1,
                                              .path_mtu = IBV_MTU_4096,
-                                             .timeout = 4,
+                                             .timeout = world_ack_timeout,
                                              .retry_cnt = 1,
                                              .max_rd_atomic = 16};
         c.modify.mask = IBV_QP_STATE | masks[i];
@@ -170,6 +170,7 @@ static void publish(struct world *w, struct world_node *n)
 }
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
+uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows, world_suspect_queue;
 bool world_end_overdue, world_deadlines, world_posts_in_time;
 struct kedge_fault_plan world_fault;

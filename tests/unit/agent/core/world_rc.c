@@ -50,7 +50,7 @@ static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer)
                               .min_rnr_timer = 12,
                               .ah_attr = {.is_global = 1, .port_num = 1}};
     struct ibv_qp_attr rts = {
-        .qp_state = IBV_QPS_RTS, .timeout = 4, .retry_cnt = 1, .max_rd_atomic = 16};
+        .qp_state = IBV_QPS_RTS, .timeout = world_ack_timeout, .retry_cnt = 1, .max_rd_atomic = 16};
     memcpy(rtr.ah_attr.grh.dgid.raw, peer->pd->fab->caps.gid, 16);
     modify(qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
     modify(qp, init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -85,7 +85,7 @@ void world_rc_open(struct world *w, struct world_node *n)
         .sq_depth = WORLD_SQ_DEPTH,
         .sge = world_least(KEDGE_MAX_SGE, n->fab->caps.max_sge),
         .inline_bytes = world_least(KEDGE_MAX_INLINE, n->fab->caps.max_inline),
-        .timeout = 4,
+        .timeout = world_ack_timeout,
         .retry_cnt = 1,
         .retry_ns = 50000,
         .silence_ns = 1000000,
