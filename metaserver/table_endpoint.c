@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "fabric/iova.h"
 #include "fabric/providers.h"
 
 static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_config *config,
@@ -62,6 +63,19 @@ static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
     return status;
 }
 
+/* Where no former life of this process had its table: keys may come back (iova.h). */
+static int choose_address(const struct kedge_fab_mem *mem, size_t bytes, uint64_t *iova,
+                          struct kedge_errbuf *err)
+{
+    struct kedge_iova all;
+    uint64_t random;
+    int status = kedge_random_bytes(&random, sizeof random);
+    if (status != 0)
+        return kedge_err(err, status, "no random numbers: %s", strerror(-status));
+    kedge_iova_init(&all, random);
+    return kedge_iova_take(&all, KEDGE_IOVA_TABLE, mem, 0, bytes, iova);
+}
+
 int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
                               const struct kedge_metad_config *config, size_t bytes,
                               struct kedge_errbuf *err)
@@ -86,6 +100,9 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
     struct kedge_fab_ctl mr = {
         .kind = KEDGE_FAB_REG_MR,
         .mr = {.pd = e->pd, .mem = &e->mem, .length = bytes, .access = IBV_ACCESS_REMOTE_READ}};
+    status = choose_address(&e->mem, bytes, &mr.mr.iova, err);
+    if (status != 0)
+        return status;
     status = call(e, &mr, "registering the table", err);
     if (status != 0)
         return status;

@@ -6,8 +6,8 @@
  * that a work thread has is busy, and nobody else's.
  *
  * An arena is used again within its tenant alone, after the lane says that nothing of it is in
- * flight or believed and its registration is gone; then it is zeroed and gets a new key (design:
- * "Memory"). */
+ * flight or believed and its registration is gone; then it is zeroed and
+ * registered where no record has it (fabric/iova.h; design: "Memory"). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,13 +113,25 @@ static void arena_free(struct arena *arena)
     free(arena);
 }
 
-struct kedge_fab_ctl arena_registration(const struct arena *arena)
+struct kedge_fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                        unsigned access)
 {
-    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
-                                  .mr = {.pd = arena->pool->device.pd,
-                                         .mem = &arena->mem,
-                                         .length = arena->mem.size,
-                                         .access = ALL_ACCESS}};
+    struct pool *p = arena->pool;
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = p->device.pd,
+                                     .mem = &arena->mem,
+                                     .offset = offset,
+                                     .length = length,
+                                     .access = access}};
+    if (kedge_iova_take(&p->agent->iova, KEDGE_IOVA_REGION, &arena->mem, offset, length,
+                        &c.mr.iova) != 0)
+        c.mr.length = 0; /* which is refused: after years there are no more addresses */
+    return c;
+}
+
+struct kedge_fab_ctl arena_whole(const struct arena *arena)
+{
+    return arena_registration(arena, 0, arena->mem.size, ALL_ACCESS);
 }
 
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */
@@ -127,7 +139,7 @@ static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ct
 {
     struct pool *p = arena->pool;
     arena->busy = true;
-    arena->ctl = arena_registration(arena);
+    arena->ctl = arena_whole(arena);
     arena->ctl.done = done;
     arena->ctl.user = arena;
     p->fab_ops++;
@@ -146,7 +158,7 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
 /* While a worker waits: nothing was ready. */
 static int arena_register_now(struct arena *arena)
 {
-    struct kedge_fab_ctl c = arena_registration(arena);
+    struct kedge_fab_ctl c = arena_whole(arena);
     int status = kedge_fab_call(arena->pool->device.fab, &c);
     arena->mr = status == 0 ? c.mr.x : NULL;
     return status;

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <uv.h>
 
+#include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
 
@@ -333,6 +334,7 @@ struct agent {
     uint64_t started_ns;
     struct kedge_fab *fab;
     struct kedge_fab_port_watch port; /* of fab */
+    struct kedge_iova iova;           /* of all pools\' registrations that peers reach */
     bool rc;                          /* the transport; else DC */
     /* pool.c */
     struct pool *pools[POOLS]; /* the first one is the own */

@@ -10,6 +10,7 @@
 #include "daemon.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
+#include "probe/probe.h"
 
 enum { SCRATCH_WINDOWS = 256, SMALLS = 1024 };
 
@@ -47,6 +48,25 @@ static int make_small(struct agent_device *d)
     return status == 0 ? reg_mr(d, d->pd, &d->small, 0, &d->small_mr) : status;
 }
 
+/* At an address of its own: a pool that is made again has its table where nothing of its former
+ * life is, whatever keys the device gives. */
+static int reg_table(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = d->pd,
+                                     .mem = &d->mr_memory,
+                                     .length = d->mr_memory.size,
+                                     .access = IBV_ACCESS_REMOTE_READ}};
+    int status = kedge_iova_take(&p->agent->iova, KEDGE_IOVA_TABLE, &d->mr_memory, 0,
+                                 d->mr_memory.size, &c.mr.iova);
+    if (status == 0)
+        status = call(d, &c);
+    if (status == 0)
+        d->mr_mr = c.mr.x;
+    return status;
+}
+
 static int make_memory(struct pool *p)
 {
     struct agent_device *d = &p->device;
@@ -62,7 +82,7 @@ static int make_memory(struct pool *p)
         status =
             reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
     if (status == 0)
-        status = reg_mr(d, d->pd, &d->mr_memory, IBV_ACCESS_REMOTE_READ, &d->mr_mr);
+        status = reg_table(p);
     return status == 0 ? make_small(d) : status;
 }
 
@@ -139,6 +159,18 @@ static int break_on_purpose(struct agent *a, struct kedge_errbuf *err)
     return status;
 }
 
+/* What keeps a former record from reaching whoever has its place now is that addresses never come
+ * back (iova.h). A device that registered at others would not say so: it is tried. */
+static int begin_addresses(struct agent *a, struct kedge_errbuf *err)
+{
+    uint64_t random;
+    int status = kedge_random_bytes(&random, sizeof random);
+    if (status != 0)
+        return kedge_err(err, status, "no random numbers: %s", strerror(-status));
+    kedge_iova_init(&a->iova, random);
+    return probe_addresses(a->fab, err);
+}
+
 int fabric_open(struct agent *a, struct kedge_errbuf *err)
 {
     struct kedge_fab_open_attr attr = {.device =
@@ -148,6 +180,8 @@ int fabric_open(struct agent *a, struct kedge_errbuf *err)
     const struct kedge_fab_provider *provider = kedge_fab_provider_find(a->config.provider, err);
     memcpy(attr.gid, a->config.gid, sizeof attr.gid);
     int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;
+    if (status == 0)
+        status = begin_addresses(a, err);
     if (status == 0 && a->config.fault[0] != '\0')
         status = break_on_purpose(a, err);
     if (status != 0)

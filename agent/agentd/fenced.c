@@ -107,9 +107,10 @@ void fenced_drop(struct arena *arena)
 static void want_dereg(struct pool *p, const struct kedge_lane_event *e)
 {
     struct fenced *f = p->sessions[e->session].arena[e->fence.arena]->fenced;
-    while (f != NULL && (f->mr == NULL || f->mr->rkey != e->fence.rkey))
+    /* Of one that goes the device may have given the key to another one already. */
+    while (f != NULL && (f->mr == NULL || f->going || f->mr->rkey != e->fence.rkey))
         f = f->next;
-    KEDGE_ASSERT(f != NULL && !f->going);
+    KEDGE_ASSERT(f != NULL);
     f->answer = (struct kedge_command){
         .kind = KEDGE_COMMAND_MR_GONE, .session = e->session, .mr = {.tag = e->fence.tag}};
     let_go(f);
@@ -140,6 +141,7 @@ static void on_registered(struct kedge_fab_ctl *ctl)
     }
     f->mr = ctl->mr.x;
     f->answer.mr.rkey = f->mr->rkey;
+    f->answer.mr.iova = f->mr->addr;
     counts(f)->registered++;
     answer(f);
     if (f->over)
@@ -173,11 +175,10 @@ static void want_mr(struct pool *p, const struct kedge_lane_event *e)
     *f = (struct fenced){.arena = arena, .next = arena->fenced, .answer = answer};
     arena->fenced = f;
     c->now++;
-    struct kedge_fab_ctl ctl = arena_registration(arena);
-    ctl.mr.offset = e->want_mr.offset;
-    ctl.mr.length = e->want_mr.length;
-    ctl.mr.access = device_access(e->want_mr.access);
-    submit(f, ctl, on_registered);
+    submit(f,
+           arena_registration(arena, e->want_mr.offset, e->want_mr.length,
+                              device_access(e->want_mr.access)),
+           on_registered);
 }
 
 /* The session's arenas are what they were when the lane said this: its end comes after it. */

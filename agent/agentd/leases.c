@@ -308,11 +308,13 @@ static void on_registered(struct kedge_fab_ctl *ctl)
     }
     r->stage = RENEWING;
     r->tag = ++p->leases.tag;
-    struct kedge_command command = {
-        .kind = KEDGE_COMMAND_ARENA_RENEW,
-        .session = number_of(r),
-        .renew = {
-            .tag = r->tag, .number = r->arena_number, .lkey = r->mr->lkey, .rkey = r->mr->rkey}};
+    struct kedge_command command = {.kind = KEDGE_COMMAND_ARENA_RENEW,
+                                    .session = number_of(r),
+                                    .renew = {.tag = r->tag,
+                                              .number = r->arena_number,
+                                              .lkey = r->mr->lkey,
+                                              .rkey = r->mr->rkey,
+                                              .iova = r->mr->addr}};
     lane_thread_command(p, &command);
 }
 
@@ -328,7 +330,7 @@ static void next_arena(struct revocation *r)
     KEDGE_ASSERT(r->arena_number < s->arenas && !r->arena->busy);
     r->arena->busy = true;
     r->stage = REGISTERING;
-    r->ctl = arena_registration(r->arena);
+    r->ctl = arena_whole(r->arena);
     submit(r, on_registered);
 }
 

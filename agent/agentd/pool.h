@@ -212,8 +212,11 @@ int arena_take(struct pool *p, uint32_t tenant, struct arena **out);
 /* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
-/* What registers it, to be submitted. */
-struct kedge_fab_ctl arena_registration(const struct arena *arena);
+/* What registers that much of it, to be submitted: at an address that none ever had. */
+struct kedge_fab_ctl arena_registration(const struct arena *arena, uint64_t offset, uint64_t length,
+                                        unsigned access);
+/* All of it, for all that its worker may let peers do. */
+struct kedge_fab_ctl arena_whole(const struct arena *arena);
 /* Ends what it is used for; it is used again or freed. */
 void arena_retire(struct arena *arena);
 void arenas_refill(struct pool *p);

@@ -82,9 +82,8 @@ static json_t *describe_endpoints(const struct agent *a)
         const struct agent_device *d = &p->device;
         if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
             continue;
-        json_t *table =
-            json_pack("{s:o, s:I, s:i}", "addr", hex64((uintptr_t)d->mr_memory.addr), "rkey",
-                      (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
+        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64(d->mr_mr->addr), "rkey",
+                                  (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
         json_t *endpoint = describe_endpoint(p);
         json_object_set_new(endpoint, "mr_table", table);
         json_array_append_new(list, endpoint);

@@ -198,7 +198,7 @@ void sessions_taken(struct pool *p)
 
 static struct kedge_lane_arena lane_arena(const struct arena *arena)
 {
-    return (struct kedge_lane_arena){.addr = arena->mem.addr,
+    return (struct kedge_lane_arena){.iova = arena->mr->addr,
                                      .bytes = arena->mem.size,
                                      .lkey = arena->mr->lkey,
                                      .rkey = arena->mr->rkey};

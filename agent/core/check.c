@@ -44,9 +44,8 @@ static bool local_sge(const struct session *s, uint64_t offset, uint32_t length,
     if (arena >= s->arenas || offset > s->arena[arena].bytes ||
         length > s->arena[arena].bytes - offset)
         return false;
-    *out = (struct ibv_sge){.addr = (uintptr_t)s->arena[arena].addr + offset,
-                            .length = length,
-                            .lkey = s->arena[arena].lkey};
+    *out = (struct ibv_sge){
+        .addr = s->arena[arena].iova + offset, .length = length, .lkey = s->arena[arena].lkey};
     return true;
 }
 

@@ -53,7 +53,8 @@ void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
         return;
     }
     const struct kedge_sq_desc *d = &s->registering.asked;
-    int status = region_publish(l, s, place, d, c->mr.rkey, &vkey, secret);
+    const struct region_at at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
+    int status = region_publish(l, s, place, d, &at, &vkey, secret);
     if (status != 0)
         want_dereg(l, s, d->reg_mr.arena, c->mr.rkey, ++l->fences);
     session_reply(l, s, status, 0, vkey, 0, secret);

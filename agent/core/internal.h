@@ -169,8 +169,9 @@ struct session {
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
     struct session *next_revoking;
     struct {
-        uint32_t tag;              /* the command's; 0: none is under way */
-        uint32_t arena, old_lkey;  /* which is used no more */
+        uint32_t tag;             /* the command's; 0: none is under way */
+        uint32_t arena, old_lkey; /* which is used no more */
+        uint64_t old_iova;
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
     } renewal;
@@ -437,10 +438,14 @@ void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
 /* regions.c: this node's MR table. -EINPROGRESS: it is a fenced one, and fenced_ready() answers. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
-/* Peers find it from now on. d is sound, and rkey registered for it; the quota's is given back on
- * failure. */
+/* Where peers reach it: its first byte's real key and address. */
+struct region_at {
+    uint64_t iova;
+    uint32_t rkey;
+};
+/* Peers find it from now on. d is sound; the quota's is given back on failure. */
 int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, uint32_t rkey, uint32_t *vkey,
+                   const struct kedge_sq_desc *d, const struct region_at *at, uint32_t *vkey,
                    uint8_t secret[16]);
 /* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over;
  * -EINPROGRESS, likewise, until fenced_gone(); 1: no peer could reach it any more, and it is gone;

@@ -134,14 +134,17 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
     if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
+    const struct kedge_lane_arena *arena = &s->arena[d->reg_mr.arena];
+    const struct region_at at = {.rkey = arena->rkey, .iova = arena->iova + d->reg_mr.offset};
     if ((d->reg_mr.access & KEDGE_REG_FENCED) == 0)
-        return region_publish(l, s, region, d, s->arena[d->reg_mr.arena].rkey, vkey, secret);
+        return region_publish(l, s, region, d, &at, vkey, secret);
     fenced_want(l, s, region, d);
     return -EINPROGRESS;
 }
 
 int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, uint32_t rkey, uint32_t *vkey, uint8_t secret[16])
+                   const struct kedge_sq_desc *d, const struct region_at *at, uint32_t *vkey,
+                   uint8_t secret[16])
 {
     const bool fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0;
     const uint32_t arena = d->reg_mr.arena, access = d->reg_mr.access & ACCESS;
@@ -149,9 +152,9 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
     struct kedge_mr_record r = {
         .tenant = s->tenant,
         .vaddr = d->reg_mr.vaddr,
-        .raddr = (uintptr_t)s->arena[arena].addr + offset,
+        .raddr = at->iova,
         .length = length,
-        .rkey = rkey,
+        .rkey = at->rkey,
         .pool = l->config.pool,
         .flags = (uint16_t)(KEDGE_RECORD_LIVE | access |
                             kedge_record_lease_flags(l->config.mr_lease_ns)),

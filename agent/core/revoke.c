@@ -198,8 +198,10 @@ static bool names_old(const struct session *s, const struct wr *w)
 static void rekey(struct session *s, struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey == s->renewal.old_lkey)
+        if (w->sge[i].lkey == s->renewal.old_lkey) {
             w->sge[i].lkey = s->arena[s->renewal.arena].lkey;
+            w->sge[i].addr += s->arena[s->renewal.arena].iova - s->renewal.old_iova;
+        }
 }
 
 /* What the device has is waited for; what is still here gets the new key. */
@@ -231,11 +233,13 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     s->renewal.tag = c->renew.tag;
     s->renewal.arena = c->renew.number;
     s->renewal.old_lkey = arena->lkey;
+    s->renewal.old_iova = arena->iova;
     s->renewal.fence_tag = ++l->fences;
     s->renewal.stale = s->renewal.taken = 0;
     s->renewal.last = s->registered;
     arena->lkey = c->renew.lkey;
     arena->rkey = c->renew.rkey;
+    arena->iova = c->renew.iova;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
         if (region->lease.arena != c->renew.number || region->lease.fenced)

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 
 enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, SGES = 4, INLINE = 64 };
 
@@ -60,12 +61,15 @@ int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
     return ctl->status;
 }
 
-int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t length, unsigned access,
-                 struct kedge_fab_mr **out)
+int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
+                 unsigned access, struct kedge_fab_mr **out)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = b->pd, .mem = mem, .length = length, .access = access}};
-    int status = bed_call(b, &c);
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_REG_MR,
+        .mr = {.pd = b->pd, .mem = mem, .offset = offset, .length = length, .access = access}};
+    int status = kedge_iova_take(&b->iova, KEDGE_IOVA_REGION, mem, offset, length, &c.mr.iova);
+    if (status == 0)
+        status = bed_call(b, &c);
     if (status == 0)
         *out = c.mr.x;
     return status;
@@ -240,9 +244,7 @@ static int make_queues(struct bed *b, const char **what)
 
 static int make_memory(struct bed *b, const char **what)
 {
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_REG_MR,
-        .mr = {.pd = b->pd, .length = BED_HALF, .access = IBV_ACCESS_LOCAL_WRITE}};
+    uint64_t random;
     *what = "getting a MiB of memory";
     int status = kedge_fab_mem_alloc((size_t)2 * BED_HALF, "kedge-probe", &b->mem);
     if (status != 0)
@@ -250,16 +252,13 @@ static int make_memory(struct bed *b, const char **what)
     b->near = b->mem.addr;
     b->far = b->near + BED_HALF;
     *what = "registering memory";
-    c.mr.mem = &b->mem;
-    status = bed_call(b, &c);
+    status = kedge_random_bytes(&random, sizeof random);
     if (status != 0)
         return status;
-    b->near_mr = c.mr.x;
-    c.mr.offset = BED_HALF;
-    c.mr.access = BED_ALL_ACCESS;
-    status = bed_call(b, &c);
+    kedge_iova_init(&b->iova, random);
+    status = bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &b->near_mr);
     if (status == 0)
-        b->far_mr = c.mr.x;
+        status = bed_register(b, &b->mem, BED_HALF, BED_HALF, BED_ALL_ACCESS, &b->far_mr);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef PROBE_BED_H
 #define PROBE_BED_H
 
+#include "fabric/iova.h"
 #include "probe/probe.h"
 
 enum {
@@ -29,6 +30,7 @@ struct bed {
     struct kedge_fab_cq *cq, *far_cq; /* of sends, on chan; of receives */
     struct kedge_fab_srq *srq;
     struct kedge_fab_mem mem;
+    struct kedge_iova iova; /* all regions are registered as the agent's are */
     struct kedge_fab_mr *near_mr, *far_mr;
     uint8_t *near, *far;
     struct kedge_fab_qp *rc[2]; /* [0] sends to [1] */
@@ -50,9 +52,9 @@ void bed_close(struct bed *b);
 
 /* As kedge_fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
 int bed_call(struct bed *b, struct kedge_fab_ctl *ctl);
-/* A region of memory: 0 or -errno. */
-int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t length, unsigned access,
-                 struct kedge_fab_mr **out);
+/* A region of memory, at an address that none had before: 0 or -errno. */
+int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
+                 unsigned access, struct kedge_fab_mr **out);
 int bed_deregister(struct bed *b, struct kedge_fab_mr *mr);
 int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
                struct kedge_fab_qp **out);
@@ -106,6 +108,8 @@ void probe_transport(struct bed *b);
 void probe_limits(struct bed *b);
 void probe_lease(struct bed *b);
 void probe_rc(struct bed *b);
+/* Of group rc, and of an agent's start. */
+void bed_try_addresses(struct bed *b, struct probe_check *c);
 void probe_ud(struct bed *b);
 void probe_dc(struct bed *b);
 void probe_registration(struct bed *b);

@@ -290,13 +290,21 @@ static void rc_wake(struct bed *b, struct probe_check *c)
 void probe_rc(struct bed *b)
 {
     static const struct bed_case cases[] = {
-        {"rc.connect", PROBE_FOR_RC, connect_rc},     {"rc.read", PROBE_FOR_RC, rc_read},
-        {"rc.write", PROBE_FOR_RC, rc_write},         {"rc.write_inline", PROBE_FOR_RC, rc_inline},
-        {"rc.write_imm", PROBE_FOR_RC, rc_write_imm}, {"rc.send", PROBE_FOR_RC, rc_send},
-        {"rc.srq_receive", PROBE_FOR_RC, rc_srq},     {"rc.fetch_add", PROBE_FOR_RC, rc_add},
-        {"rc.cmp_swap", PROBE_FOR_RC, rc_swap},       {"rc.pieces", PROBE_FOR_RC, rc_sges},
-        {"rc.list", PROBE_FOR_RC, rc_chain},          {"rc.wake", PROBE_FOR_RC, rc_wake},
-        {"rc.wrong_key", PROBE_FOR_RC, rc_bad_key},   {"rc.repair", PROBE_FOR_RC, rc_repair},
+        {"rc.connect", PROBE_FOR_RC, connect_rc},
+        {"rc.read", PROBE_FOR_RC, rc_read},
+        {"rc.write", PROBE_FOR_RC, rc_write},
+        {"rc.write_inline", PROBE_FOR_RC, rc_inline},
+        {"rc.write_imm", PROBE_FOR_RC, rc_write_imm},
+        {"rc.send", PROBE_FOR_RC, rc_send},
+        {"rc.srq_receive", PROBE_FOR_RC, rc_srq},
+        {"rc.fetch_add", PROBE_FOR_RC, rc_add},
+        {"rc.cmp_swap", PROBE_FOR_RC, rc_swap},
+        {"rc.pieces", PROBE_FOR_RC, rc_sges},
+        {"rc.list", PROBE_FOR_RC, rc_chain},
+        {"rc.wake", PROBE_FOR_RC, rc_wake},
+        {"rc.addresses", PROBE_FOR_RC, bed_try_addresses},
+        {"rc.wrong_key", PROBE_FOR_RC, rc_bad_key},
+        {"rc.repair", PROBE_FOR_RC, rc_repair},
     };
     bed_run(b, cases, sizeof cases / sizeof cases[0]);
 }

@@ -22,7 +22,7 @@ static void make_arenas(struct session *s, const uint8_t *data, size_t size)
          s->arenas++, data += BYTES_PER_ARENA, size -= BYTES_PER_ARENA) {
         uint32_t n = s->arenas;
         s->arena[n] = (struct kedge_lane_arena){
-            .addr = (uint8_t *)(uintptr_t)((n + 1ull) << 44),
+            .iova = (n + 1ull) << 44,
             .bytes = ((uint64_t)data[0] | (uint64_t)data[1] << 8) << (data[2] % 24),
             .lkey = 100 + n,
             .rkey = 200 + n};
@@ -35,7 +35,7 @@ static void is_inside(const struct session *s, uint64_t addr, uint64_t length, u
 {
     KEDGE_ASSERT(key >= first_key && key - first_key < s->arenas);
     const struct kedge_lane_arena *a = &s->arena[key - first_key];
-    uint64_t begin = (uintptr_t)a->addr;
+    uint64_t begin = a->iova;
     KEDGE_ASSERT(addr >= begin && addr - begin <= a->bytes && length <= a->bytes - (addr - begin));
 }
 

@@ -119,7 +119,7 @@ void kedge_lane_doorbell(struct kedge_lane *lane, uint32_t session);
 
 /* Registered memory that a worker may use. */
 struct kedge_lane_arena {
-    uint8_t *addr; /* in this process */
+    uint64_t iova; /* where its registration has its first byte; the lane touches none of them */
     uint64_t bytes;
     uint32_t lkey, rkey; /* real */
 };
@@ -244,12 +244,14 @@ struct kedge_command {
         struct {
             uint32_t tag; /* of the event */
             uint32_t rkey;
+            uint64_t iova;   /* of the region's first byte */
             uint32_t reason; /* enum kedge_reason, with status */
             int status;
         } mr;
         struct {
             uint32_t tag; /* in the answer again */
             uint32_t number, lkey, rkey;
+            uint64_t iova;
         } renew;
         struct {
             enum kedge_window_scope scope;

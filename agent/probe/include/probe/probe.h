@@ -40,6 +40,12 @@ void probe_run(const struct probe_settings *s, struct probe_report *out);
  * was made on it is gone afterwards, unless out->stuck. */
 void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *out);
 
+/* For an agent's start: whether the device keeps to the I/O virtual addresses that regions are
+ * registered at (fabric/iova.h). 0, or -EOPNOTSUPP or another -errno with a sentence. Takes some
+ * milliseconds; all that is made for it is gone afterwards. */
+struct kedge_errbuf;
+int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err);
+
 /* The check of locked memory alone, for a limit (RLIM_INFINITY: none) that a user may be exempt
  * from; locks: whether the provider locks memory at all. */
 void probe_memlock(struct probe_report *r, const struct probe_settings *s, bool locks,

@@ -212,6 +212,31 @@ START_TEST(without_the_flag_it_arrives_where_the_device_keeps_no_deadlines)
 }
 END_TEST
 
+/* Whoever lent again at once, at the same place, has what a device may give it: the same keys. */
+START_TEST(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)
+{
+    open_all();
+    volatile uint8_t *memory = owner.arena.addr;
+    for (int i = 0; i < 10; i++) {
+        uint32_t former = register_fenced(0);
+        ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, former).status, IBV_WC_SUCCESS);
+        ck_assert_int_eq(deregister(former), 0);
+        uint32_t present = register_fenced(0);
+        memset((uint8_t *)remote.arena.addr + 8192, SECRET, 8);
+        struct kedge_cqe e = do_one(&remote, KEDGE_OP_WRITE, former); /* still believed */
+        ck_assert_uint_ne(memory[0], SECRET);
+        ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
+        ck_assert_uint_eq(e.vendor_err, 0); /* by the device */
+        ck_assert_int_eq(world_connect(w, &remote, 0, 1), 0);
+        ck_assert_uint_eq(do_one(&remote, KEDGE_OP_WRITE, present).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(memory[0], SECRET);
+        memset(owner.arena.addr, 0, 8);
+        ck_assert_int_eq(deregister(present), 0);
+    }
+    close_all();
+}
+END_TEST
+
 START_TEST(others_on_the_connection_go_on_when_a_late_request_breaks_it)
 {
     struct world_worker beside, other;
@@ -556,6 +581,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(what_comes_late_never_arrives_in_a_fenced_region_that_was_given_back)                        \
+    T(who_has_a_former_record_does_not_reach_the_region_that_has_its_place)                        \
     T(without_the_flag_it_arrives_where_the_device_keeps_no_deadlines)                             \
     T(others_on_the_connection_go_on_when_a_late_request_breaks_it)                                \
     T(it_is_a_region_as_any_other_with_a_key_of_its_own)                                           \

@@ -278,14 +278,9 @@ END_TEST
 
 static struct kedge_fab_mr *register_anew(void)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = w->node[1].pd,
-                                     .mem = &owner.arena,
-                                     .length = owner.arena.size,
-                                     .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-                                               IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
-    return c.mr.x;
+    return world_mr(w, &owner, 0, owner.arena.size,
+                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                        IBV_ACCESS_REMOTE_ATOMIC);
 }
 
 static struct kedge_command renewal(const struct kedge_fab_mr *mr)
@@ -293,7 +288,7 @@ static struct kedge_command renewal(const struct kedge_fab_mr *mr)
     return (struct kedge_command){
         .kind = KEDGE_COMMAND_ARENA_RENEW,
         .session = owner.id,
-        .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey}};
+        .renew = {.tag = ++tag, .number = 0, .lkey = mr->lkey, .rkey = mr->rkey, .iova = mr->addr}};
 }
 
 /* The former registration goes, and the lane hears that it did. */
@@ -359,6 +354,34 @@ START_TEST(what_is_forced_is_over_at_once_and_the_others_on_the_connection_go_on
     vkey = world_register(w, &owner, 0, 4096, ALL);
     ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
     ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
+    close_all();
+}
+END_TEST
+
+/* Its second registration may have been given the keys of the one before the first was made. */
+START_TEST(who_has_a_former_record_does_not_reach_what_has_its_place_after_two_renewals)
+{
+    open_all();
+    volatile uint8_t *memory = owner.arena.addr;
+    ck_assert_uint_eq(read_it(&reader, vkey).status, IBV_WC_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        struct kedge_fab_mr *mr = register_anew();
+        struct kedge_command c = renewal(mr);
+        struct kedge_lane_event e = tell(&c);
+        ck_assert_int_eq(e.answer.status, 0);
+        let_go(mr, e.answer.fence_tag);
+    }
+    uint32_t present = world_register(w, &owner, 0, 4096, ALL);
+    memset((uint8_t *)reader.arena.addr + 8192, 0x5a, 8);
+    struct kedge_cqe done;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 8192, 8, vkey, 0);
+    world_post(&reader, &d);
+    ck_assert(world_poll(w, &reader, &done, 20000));
+    ck_assert_uint_eq(done.status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(done.vendor_err, 0); /* by the device */
+    ck_assert_uint_ne(memory[0], 0x5a);
+    ck_assert_int_eq(world_connect(w, &reader, 0, 1), 0);
+    ck_assert_uint_eq(read_it(&reader, present).status, IBV_WC_SUCCESS);
     close_all();
 }
 END_TEST
@@ -562,6 +585,7 @@ START_TEST(who_looks_at_leases_while_they_change_sees_whole_ones)
 END_TEST
 
 #define TESTS(T)                                                                                   \
+    T(who_has_a_former_record_does_not_reach_what_has_its_place_after_two_renewals)                \
     T(a_lease_is_shown_as_its_worker_registered_it)                                                \
     T(a_revoked_lease_ends_with_its_period_and_a_fence_and_its_worker_lives_on)                    \
     T(the_period_counts_from_a_clock_that_is_read_after_the_revocation)                            \

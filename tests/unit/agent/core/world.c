@@ -44,6 +44,20 @@ static struct kedge_fab_mr *make_mr(struct kedge_fab *fab, struct kedge_fab_pd *
     return c.mr.x;
 }
 
+struct kedge_fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
+                              uint64_t length, unsigned access)
+{
+    const struct world_node *n = &w->node[k->node];
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_REG_MR,
+        .mr = {
+            .pd = n->pd, .mem = &k->arena, .offset = offset, .length = length, .access = access}};
+    ck_assert_int_eq(
+        kedge_iova_take(&w->iova, KEDGE_IOVA_REGION, &k->arena, offset, length, &c.mr.iova), 0);
+    call(n->fab, &c);
+    return c.mr.x;
+}
+
 static void drop_mr(struct kedge_fab *fab, struct kedge_fab_mr *mr)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = mr}};
@@ -292,6 +306,7 @@ void world_open(struct world *w)
     const char *transport = getenv("KEDGE_TEST_TRANSPORT");
     *w = (struct world){.now_ns = 1000000000, .random = 1};
     w->rc = transport != NULL && strcmp(transport, "rc") == 0;
+    kedge_iova_init(&w->iova, (uint64_t)getpid() << 32);
     snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-%d", (int)getpid());
     w->meta = open_fab(w, 0xff);
     w->meta_pd = make_pd(w->meta);
@@ -509,7 +524,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
     ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RW_BYTES(64), "rw", &k->rw), 0);
     ck_assert_int_eq(kedge_fab_mem_alloc(KEDGE_SESSION_RO_BYTES(64), "ro", &k->ro), 0);
     ck_assert_int_eq(kedge_fab_mem_alloc(WORLD_ARENA, "arena", &k->arena), 0);
-    k->arena_mr = make_mr(n->fab, n->pd, &k->arena, all);
+    k->arena_mr = world_mr(w, k, 0, WORLD_ARENA, all);
     k->w = k->rw.addr;
     k->r = k->ro.addr;
     k->r->sq_slots = k->r->cq_slots = 64;
@@ -527,7 +542,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                                       .max_mrs = mrs,
                                       .quota = &n->quota[tenant % WORLD_TENANTS],
                                       .memory = k->memory,
-                                      .arena = {.addr = k->arena.addr,
+                                      .arena = {.iova = k->arena_mr->addr,
                                                 .bytes = WORLD_ARENA,
                                                 .lkey = k->arena_mr->lkey,
                                                 .rkey = k->arena_mr->rkey}}};

@@ -7,6 +7,7 @@
 #include "agent/connector.h"
 #include "agent/lane.h"
 #include "fabric/fault.h"
+#include "fabric/iova.h"
 
 enum {
     WORLD_NODES = 3,
@@ -73,6 +74,7 @@ struct world {
     bool rc; /* KEDGE_TEST_TRANSPORT=rc: nodes reach each other through RC connections */
     uint64_t now_ns;
     uint64_t random;
+    struct kedge_iova iova; /* of what peers reach */
     /* The metaserver: a table, and a DC target through which it is READ. */
     struct kedge_fab *meta;
     struct kedge_fab_pd *meta_pd;
@@ -151,6 +153,10 @@ uint32_t world_pair(struct world *w, struct world_worker *owner, struct world_wo
                     uint32_t tenant, uint32_t access);
 /* Both go, and the world is closed. */
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k);
+
+/* Registers part of a worker's arena on its node, at an address that was never used. */
+struct kedge_fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
+                              uint64_t length, unsigned access);
 
 /* world_fenced.c: the control side of fenced regions. */
 void world_fenced_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);

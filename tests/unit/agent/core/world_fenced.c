@@ -17,7 +17,7 @@ static struct world_worker *worker_of(struct world *w, const struct world_node *
 static struct world_fenced *place_of(struct world_node *n, uint32_t rkey)
 {
     for (int i = 0; i < WORLD_FENCED; i++)
-        if (rkey != 0 ? n->fenced[i].mr != NULL && n->fenced[i].rkey == rkey
+        if (rkey != 0 ? n->fenced[i].mr != NULL && n->fenced[i].rkey == rkey /* one at a time */
                       : n->fenced[i].mr == NULL)
             return &n->fenced[i];
     ck_abort_msg("no place for key %u", rkey);
@@ -42,20 +42,15 @@ static void make(struct world *w, struct world_node *n, const struct kedge_lane_
     n->refuse = 0;
     if (answer->mr.status != 0)
         return;
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_REG_MR,
-        .mr = {.pd = n->pd,
-               .mem = &k->arena,
-               .offset = e->want_mr.offset,
-               .length = e->want_mr.length,
-               .access = IBV_ACCESS_LOCAL_WRITE |
-                         (e->want_mr.access & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
-                         (e->want_mr.access & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
-                         (e->want_mr.access & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0)}};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &c), 0);
-    answer->mr.rkey = c.mr.x->rkey;
-    *place_of(n, 0) =
-        (struct world_fenced){.session = e->session, .rkey = c.mr.x->rkey, .mr = c.mr.x};
+    const uint32_t flags = e->want_mr.access;
+    struct kedge_fab_mr *mr =
+        world_mr(w, k, e->want_mr.offset, e->want_mr.length,
+                 IBV_ACCESS_LOCAL_WRITE | (flags & KEDGE_RECORD_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+                     (flags & KEDGE_RECORD_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                     (flags & KEDGE_RECORD_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0));
+    answer->mr.rkey = mr->rkey;
+    answer->mr.iova = mr->addr;
+    *place_of(n, 0) = (struct world_fenced){.session = e->session, .rkey = mr->rkey, .mr = mr};
 }
 
 static void carry_out(struct world *w, struct world_node *n, const struct kedge_lane_event *e)

@@ -97,12 +97,12 @@ static struct kedge_fab *open_soft(void)
 START_TEST(on_soft_everything_works_and_nothing_is_left)
 {
     static const char *const names[] = {
-        "opening",         "limits",       "rc.connect",    "rc.read",      "rc.write",
-        "rc.write_imm",    "rc.send",      "rc.wake",       "rc.fetch_add", "rc.cmp_swap",
-        "rc.pieces",       "rc.list",      "rc.wrong_key",  "rc.repair",    "rc.srq_receive",
-        "rc.write_inline", "ud.send",      "dc.target",     "dc.initiator", "dc.read",
-        "dc.write",        "dc.fetch_add", "dc.cmp_swap",   "dc.wrong_key", "dc.wrong_dc_key",
-        "lease",           "registering",  "punched holes", "destroying"};
+        "opening",         "limits",          "rc.connect",   "rc.read",       "rc.write",
+        "rc.write_imm",    "rc.send",         "rc.wake",      "rc.fetch_add",  "rc.cmp_swap",
+        "rc.pieces",       "rc.list",         "rc.addresses", "rc.wrong_key",  "rc.repair",
+        "rc.srq_receive",  "rc.write_inline", "ud.send",      "dc.target",     "dc.initiator",
+        "dc.read",         "dc.write",        "dc.fetch_add", "dc.cmp_swap",   "dc.wrong_key",
+        "dc.wrong_dc_key", "lease",           "registering",  "punched holes", "destroying"};
     uint64_t value;
     make_dir();
     struct probe_settings s = usual();

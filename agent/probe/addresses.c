@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether regions are at the I/O virtual addresses that they were registered at, and nowhere else:
+ * that, and not new keys, keeps whoever has a former record from reaching what has its place now.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "bed.h"
+
+enum { SMALL = 8, AT = 4096, FORMER = 0x11, WRITTEN = 0x22 };
+static const char ADVICE[] =
+    "do not use this device: who has a former record could reach other memory";
+
+/* Writes to `addr` under the region's key, and what became of it. */
+static int write_to(struct bed *b, const struct kedge_fab_mr *mr, uint64_t addr, struct ibv_wc *wc)
+{
+    struct bed_steps steps;
+    struct bed_wr w;
+    int status = bed_raise_pair(b, b->rc, false, &steps);
+    if (status != 0)
+        return status;
+    memset(b->near, WRITTEN, SMALL);
+    memset(b->far + AT, FORMER, SMALL);
+    bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    w.wr.key.rkey = mr->rkey;
+    w.wr.remote_addr = addr;
+    return bed_do(b, b->rc[0], &w, wc);
+}
+
+/* At its own address it is found, at the former one's and at the process's it is not. */
+static void try_both(struct bed *b, struct probe_check *c, const struct kedge_fab_mr *mr,
+                     uint64_t former)
+{
+    const uint64_t wrong[] = {former, (uintptr_t)b->far + AT};
+    struct ibv_wc wc;
+    int status = write_to(b, mr, mr->addr, &wc);
+    if (status == 0 && wc.status != IBV_WC_SUCCESS) {
+        probe_fail(c, ADVICE, "a region is not found at the address that it was registered at");
+        return;
+    }
+    if (!bed_succeeded(c, "a WRITE to a region at an address of its own", status, &wc))
+        return;
+    if (b->far[AT] != WRITTEN) {
+        probe_fail(c, ADVICE, "a WRITE to a region at an address of its own went elsewhere");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        status = write_to(b, mr, wrong[i], &wc);
+        if (!bed_succeeded(c, "a WRITE to a former address", status, NULL))
+            return;
+        if (wc.status == IBV_WC_SUCCESS || b->far[AT] != FORMER) {
+            probe_fail(c, ADVICE, "a WRITE to %s was carried out",
+                       i == 0 ? "the address of a region that is gone" : "the process's address");
+            return;
+        }
+    }
+    probe_ok(c, "regions are found at the addresses that they were registered at, and those of "
+                "regions that are gone lead nowhere");
+}
+
+void bed_try_addresses(struct bed *b, struct probe_check *c)
+{
+    struct kedge_fab_mr *mr = NULL;
+    if (!b->rc_connects) {
+        probe_skip(c, "not tried: queue pairs cannot be connected (rc.connect)");
+        return;
+    }
+    int status = bed_register(b, &b->mem, BED_HALF + AT, AT, BED_ALL_ACCESS, &mr);
+    if (!bed_succeeded(c, "registering 4 KiB", status, NULL))
+        return;
+    const struct kedge_fab_mr former = *mr;
+    status = bed_deregister(b, mr);
+    if (status == 0)
+        status = bed_register(b, &b->mem, BED_HALF + AT, AT, BED_ALL_ACCESS, &mr);
+    if (!bed_succeeded(c, "registering 4 KiB again", status, NULL))
+        return;
+    probe_number(c, "key_came_back", mr->rkey == former.rkey);
+    try_both(b, c, mr, former.addr);
+    if (!b->report->stuck && bed_deregister(b, mr) != 0)
+        probe_fail(c, "send this report", "a region could not be deregistered");
+}
+
+/* The queue pairs alone, of all that the probe tries with them. */
+static void connect_pair(struct bed *b, struct probe_check *c)
+{
+    struct bed_steps steps = {.now = IBV_QPS_RESET};
+    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[0]);
+    if (status == 0)
+        status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[1]);
+    if (status == 0)
+        status = bed_raise_pair(b, b->rc, true, &steps);
+    b->rc_connects = bed_succeeded(c, "connecting two queue pairs", status, NULL);
+    if (b->rc_connects)
+        probe_ok(c, "two queue pairs can be connected");
+}
+
+int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err)
+{
+    static const struct bed_case cases[] = {{"rc.connect", PROBE_FOR_RC, connect_pair},
+                                            {"rc.addresses", PROBE_FOR_RC, bed_try_addresses}};
+    const struct probe_settings s = {.provider = ""};
+    struct probe_report *r = calloc(1, sizeof *r);
+    struct bed *b = calloc(1, sizeof *b);
+    int status = r == NULL || b == NULL ? -ENOMEM : 0;
+    if (status == 0 && bed_open(b, fab, &s, r))
+        bed_run(b, cases, sizeof cases / sizeof cases[0]);
+    if (status == 0)
+        bed_close(b);
+    for (unsigned i = 0; status == 0 && i < r->checks; i++) {
+        const struct probe_check *c = &r->check[i];
+        if (c->result != PROBE_FAILED)
+            continue;
+        const char *more = c->advice[0] != '\0' ? "; " : "";
+        status = kedge_err(err, -EOPNOTSUPP, "trying the device's addresses: %.250s%s%.200s",
+                           c->found, more, c->advice);
+    }
+    free(b);
+    free(r);
+    return status;
+}
