@@ -56,7 +56,8 @@ struct kedge_mr {
     uint32_t arena, vkey;
     uint32_t withdraw_tag; /* of a withdrawal that was not answered in time, or 0 */
     uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
-    bool revoked, fenced;
+    bool revoked;
+    uint32_t kind; /* KEDGE_REG_FENCED, KEDGE_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];
 };
 

@@ -83,6 +83,9 @@ void kedge_free(struct kedge_session *s, void *addr)
         client_fail(-EINVAL, "kedge_free: %p was not allocated here", addr);
 }
 
+/* How a region goes. */
+enum { KINDS = KEDGE_MR_FENCED | KEDGE_MR_LEASE_ONLY };
+
 static uint32_t access_flags(int access)
 {
     return (access & IBV_ACCESS_REMOTE_READ ? KEDGE_RECORD_READ : 0) |
@@ -107,7 +110,7 @@ static int publish(struct kedge_mr *mr)
                    .offset = (uint64_t)(mr->addr - mr->session->arenas[mr->arena].addr),
                    .length = mr->length,
                    .vaddr = (uintptr_t)mr->addr,
-                   .access = access_flags(mr->access) | (mr->fenced ? KEDGE_REG_FENCED : 0)}};
+                   .access = access_flags(mr->access) | mr->kind}};
     mr->revoked_seen = atomic_load_explicit(&mr->session->ro->revoked, memory_order_acquire);
     int status = client_request(mr->session, &d, &reply);
     if (status != 0)
@@ -123,11 +126,16 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
     int status = client_usable(s);
     if (status != 0)
         return status;
-    if ((access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | KEDGE_MR_FENCED)) != 0)
+    if ((access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | KINDS)) != 0)
         return client_fail(-EINVAL, "access %#x holds what a region cannot have", access);
-    if ((access & KEDGE_MR_FENCED) != 0 && (access & REMOTE_ACCESS) == 0)
-        return client_fail_text(-EINVAL, "KEDGE_MR_FENCED keeps peers out of a region that they "
-                                         "may use: give it remote access, or leave it away");
+    if ((access & KINDS) == KINDS)
+        return client_fail_text(-EINVAL, "KEDGE_MR_FENCED wants a registration for the region, and "
+                                         "KEDGE_MR_LEASE_ONLY none: leave one of them away");
+    if ((access & KINDS) != 0 && (access & REMOTE_ACCESS) == 0)
+        return client_fail(-EINVAL,
+                           "%s is about peers that may use a region: give it remote "
+                           "access, or leave it away",
+                           access & KEDGE_MR_FENCED ? "KEDGE_MR_FENCED" : "KEDGE_MR_LEASE_ONLY");
     int arena = length == 0 ? -1 : arena_of(s, addr, length);
     if (arena < 0)
         return client_fail(-EINVAL, "%zu bytes at %p are not inside memory from kedge_alloc()",
@@ -139,7 +147,8 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                             .addr = addr,
                             .length = length,
                             .access = access & REMOTE_ACCESS,
-                            .fenced = (access & KEDGE_MR_FENCED) != 0,
+                            .kind = (access & KEDGE_MR_FENCED ? KEDGE_REG_FENCED : 0) |
+                                    (access & KEDGE_MR_LEASE_ONLY ? KEDGE_REG_LEASE_ONLY : 0),
                             .arena = (uint32_t)arena};
     if (mr->access != 0)
         status = publish(mr);

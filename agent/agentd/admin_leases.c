@@ -59,7 +59,7 @@ static void print_lease(const struct pool *p, struct kedge_text *t, const struct
     worker_id(o, id);
     kedge_text_printf(t, "{\"id\":\"%s-%u\",\"worker\":\"%s\",", id, e->number, id);
     print_owner(p, t, o);
-    kedge_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : "arena");
+    kedge_text_printf(t, ",\"kind\":\"%s\"", e->fenced ? "fenced" : e->own ? "own" : "arena");
     kedge_text_printf(t, ",\"arena\":%u,\"offset\":%llu,\"length\":%llu,", e->arena,
                       (unsigned long long)e->offset, (unsigned long long)e->length);
     print_access(t, e->access);
@@ -287,10 +287,10 @@ static void print_leases(const struct revocation *r, struct kedge_text *t)
 
 static bool takes_registrations(const struct revocation *r)
 {
-    bool fenced = false;
+    bool at_once = false; /* and not after its period, when nobody believes in it */
     for (uint32_t i = 0; i < r->count; i++)
-        fenced |= r->lease[i].fenced;
-    return fenced || r->freed != 0;
+        at_once |= r->lease[i].fenced || (r->force && r->lease[i].own);
+    return at_once || r->freed != 0;
 }
 
 static const char *breaks(const struct revocation *r)

@@ -126,14 +126,21 @@ static void pool_metrics(const struct agent *a, struct kedge_text *t)
 static void fenced_metrics(const struct agent *a, struct kedge_text *t)
 {
     kedge_metric_one(t, "kedge_agent_fenced_regions", GAUGE,
-                     "Regions with registrations of their own.", a->fenced.now);
+                     "Regions that wait for no lease when they go.", a->fenced.now);
+    kedge_metric_one(t, "kedge_agent_own_registrations", GAUGE,
+                     "Regions with registrations of their own, those among them.", a->fenced.own);
+    kedge_metric_one(t, "kedge_agent_registrations_ahead", GAUGE,
+                     "Registrations that are made for regions to come.", a->fenced.ahead);
+    kedge_metric_one(t, "kedge_agent_registrations_drawn_total", COUNTER,
+                     "Regions that had a registration made ahead.", a->fenced.drawn);
     kedge_metric_one(t, "kedge_agent_fenced_registered_total", COUNTER,
-                     "Registrations that were made for such regions.", a->fenced.registered);
+                     "Registrations that were made when a region asked for one.",
+                     a->fenced.registered);
     kedge_metric_one(t, "kedge_agent_fenced_refused_total", COUNTER,
                      "Such regions that were refused because fenced_regions are in use.",
                      a->fenced.refused);
     kedge_metric_one(t, "kedge_agent_fenced_failed_total", COUNTER,
-                     "Such regions that the device did not register.", a->fenced.failed);
+                     "Regions' registrations that the device did not make.", a->fenced.failed);
 }
 
 void metrics_print(struct agent *a, struct kedge_text *t)

@@ -152,6 +152,8 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
     arena->pool->fab_ops--;
     arena->busy = false;
     arena->mr = ctl->status == 0 ? ctl->mr.x : NULL;
+    if (arena->mr != NULL && !arena->unwanted)
+        fenced_ahead(arena);
     return arena;
 }
 

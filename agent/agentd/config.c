@@ -84,7 +84,10 @@ static const struct option options[] = {
     {"pool", "max_mrs", A_COUNT, AT(max_mrs), 1, 1 << 20, "16384",
      "memory regions of all sessions (512 bytes each); 256 of one session"},
     {"pool", "fenced_regions", A_COUNT, AT(fenced_regions), 0, 1 << 20, "1024",
-     "of them, with registrations of their own (KEDGE_MR_FENCED)"},
+     "of them, that wait for no lease when they go (KEDGE_MR_FENCED)"},
+    {"pool", "regions_ahead", A_COUNT, AT(regions_ahead), 0, 64, "1",
+     "registrations for regions to come, of each session's first arena and those kept ready, where "
+     "regions have their own (any device but soft); each pins arena_bytes once more"},
     {"pool", "lane_cpu", A_CPU, AT(lane_cpu), 0, 0, "any",
      "the CPU that the lane runs on; keep others off it (isolcpus)"},
     {"pool", "spin", A_TIME, AT(spin_ns), 0, 60000 * MS, "50us",

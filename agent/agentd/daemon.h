@@ -126,8 +126,11 @@ void quotas_rest(struct agent *a);
  * ------------------------------------------------------------ */
 
 struct fenced_counts {
-    uint32_t now; /* registrations that there are, or that come or go */
+    uint32_t now;   /* registrations of fenced regions that there are, or that come or go */
+    uint32_t own;   /* of any regions, likewise */
+    uint32_t ahead; /* that are nobody's yet */
     uint64_t registered, refused, failed;
+    uint64_t drawn; /* regions that had one made ahead */
     struct kedge_log_limit log;
 };
 

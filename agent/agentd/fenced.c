@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions with registrations of their own (KEDGE_MR_FENCED): registered and deregistered for the
- * lane, beside the registration of the arena that they are in.
+/* Regions with registrations of their own: registered and deregistered for the lane, beside the
+ * registration of the arena that they are in.
+ *
+ * One that is made ahead is of the whole arena, since nobody knows what will be asked for. A peer
+ * can then do no more than with one of the region alone: its agent checks a region's bounds and
+ * rights before anything is posted, the arena is one worker's, and the registration goes before the
+ * region's memory is said to be free.
  *
  * The lane answers a worker that gives its region back when the registration is gone. When a
  * session is over the lane waits for nothing more, and what it left goes by itself; its arenas are
@@ -22,6 +27,8 @@ struct fenced {
     struct arena *arena;
     struct fenced *next;         /* in the arena's list */
     struct kedge_fab_mr *mr;     /* NULL: it is being registered */
+    bool ahead;                  /* nobody's yet */
+    bool fenced;                 /* counts to fenced_regions */
     bool going;                  /* it is being deregistered */
     bool over;                   /* its session is: nobody is to be answered */
     struct kedge_command answer; /* to what is under way */
@@ -64,7 +71,9 @@ static void forget(struct fenced *f)
     while (*at != f)
         at = &(*at)->next;
     *at = f->next;
-    counts(f)->now--;
+    counts(f)->now -= f->fenced;
+    counts(f)->own -= !f->ahead;
+    counts(f)->ahead -= f->ahead;
     free(f);
     if (arena->fenced != NULL || !arena->unwanted || arena->busy)
         return;
@@ -82,7 +91,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
     } else { /* its worker is not told that the memory is its own: it is not */
         f->arena->lost = true;
         kedge_log(KEDGE_LOG_ERROR,
-                  "a fenced region's registration cannot be given back: its arena is lent no more",
+                  "a region's registration cannot be given back: its arena is lent no more",
                   "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
     }
     forget(f);
@@ -108,7 +117,7 @@ static void want_dereg(struct pool *p, const struct kedge_lane_event *e)
 {
     struct fenced *f = p->sessions[e->session].arena[e->fence.arena]->fenced;
     /* Of one that goes the device may have given the key to another one already. */
-    while (f != NULL && (f->mr == NULL || f->going || f->mr->rkey != e->fence.rkey))
+    while (f != NULL && (f->mr == NULL || f->going || f->ahead || f->mr->rkey != e->fence.rkey))
         f = f->next;
     KEDGE_ASSERT(f != NULL);
     f->answer = (struct kedge_command){
@@ -125,7 +134,7 @@ static void say_failed(struct fenced_counts *c, int status)
     if (!kedge_log_allow(&c->log, kedge_clock_ns(), FENCED_LOGGED_S * KEDGE_NS_PER_S, 1, NULL))
         return;
     (void)device_why(status, &why);
-    kedge_log(KEDGE_LOG_ERROR, "a fenced region could not be registered", "why=\"%s\"", why.text);
+    kedge_log(KEDGE_LOG_ERROR, "a region could not be registered", "why=\"%s\"", why.text);
 }
 
 static void on_registered(struct kedge_fab_ctl *ctl)
@@ -157,24 +166,88 @@ static unsigned device_access(uint32_t flags)
            (written ? IBV_ACCESS_LOCAL_WRITE : 0u);
 }
 
+static struct fenced *add(struct arena *arena)
+{
+    struct fenced *f = calloc(1, sizeof *f);
+    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
+    *f = (struct fenced){.arena = arena, .next = arena->fenced};
+    arena->fenced = f;
+    return f;
+}
+
+static void on_ahead(struct kedge_fab_ctl *ctl)
+{
+    struct fenced *f = done(ctl);
+    if (ctl->status != 0) { /* a region that comes asks the device, and hears why */
+        say_failed(counts(f), ctl->status);
+        forget(f);
+        return;
+    }
+    f->mr = ctl->mr.x;
+    if (f->over)
+        let_go(f);
+}
+
+void fenced_ahead(struct arena *arena)
+{
+    struct pool *p = arena->pool;
+    uint32_t have = 0;
+    if (p->device.fab->caps.deadlines || p->stopping || arena->bytes != p->config->arena_bytes)
+        return;
+    for (const struct fenced *f = arena->fenced; f != NULL; f = f->next)
+        have += f->ahead;
+    for (; have < p->config->regions_ahead; have++) {
+        struct fenced *f = add(arena);
+        f->ahead = true;
+        counts(f)->ahead++;
+        submit(f, arena_whole(arena), on_ahead);
+    }
+}
+
+/* One that is made already, for what the lane asks for: it is answered. */
+static bool draw(struct arena *arena, const struct kedge_command *answer, uint64_t offset,
+                 bool fenced)
+{
+    struct fenced *f = arena->fenced;
+    while (f != NULL && (!f->ahead || f->mr == NULL || f->going))
+        f = f->next;
+    if (f == NULL)
+        return false;
+    struct fenced_counts *c = counts(f);
+    f->ahead = false;
+    f->fenced = fenced;
+    c->ahead--;
+    c->own++;
+    c->now += fenced;
+    c->drawn++;
+    f->answer = *answer;
+    f->answer.mr.rkey = f->mr->rkey;
+    f->answer.mr.iova = f->mr->addr + offset;
+    lane_thread_command(arena->pool, &f->answer);
+    fenced_ahead(arena);
+    return true;
+}
+
 static void want_mr(struct pool *p, const struct kedge_lane_event *e)
 {
     struct arena *arena = p->sessions[e->session].arena[e->want_mr.arena];
     struct kedge_command answer = {
         .kind = KEDGE_COMMAND_MR_READY, .session = e->session, .mr = {.tag = e->want_mr.tag}};
     struct fenced_counts *c = &p->agent->fenced;
-    if (c->now >= p->config->fenced_regions) {
+    if (e->want_mr.fenced && c->now >= p->config->fenced_regions) {
         c->refused++;
         answer.mr.status = -EDQUOT;
         answer.mr.reason = KEDGE_REASON_FENCED_REGIONS;
         lane_thread_command(p, &answer);
         return;
     }
-    struct fenced *f = calloc(1, sizeof *f);
-    KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
-    *f = (struct fenced){.arena = arena, .next = arena->fenced, .answer = answer};
-    arena->fenced = f;
-    c->now++;
+    if (draw(arena, &answer, e->want_mr.offset, e->want_mr.fenced))
+        return;
+    struct fenced *f = add(arena);
+    f->answer = answer;
+    f->fenced = e->want_mr.fenced;
+    c->own++;
+    c->now += f->fenced;
     submit(f,
            arena_registration(arena, e->want_mr.offset, e->want_mr.length,
                               device_access(e->want_mr.access)),

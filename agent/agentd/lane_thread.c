@@ -129,6 +129,7 @@ static int make_lane(struct pool *p)
         .deadlines = d->fab->caps.deadlines,
         .posts_in_time = d->fab->caps.posts_in_time,
         .end_overdue = !d->fab->caps.deadlines,
+        .own_regions = !d->fab->caps.deadlines,
         .streams = d->fab->caps.dci_streams,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases that the operator revokes.
  *
- * The lane withdraws them, and their worker lives on. By force the arena that they are in gets
- * another registration first, the lane goes over to it, and the former one is deregistered: then no
- * device carries out what peers still believe. The arena is busy all the while, so that whatever
- * becomes of its worker it is not lent again before that. */
+ * The lane withdraws them, and their worker lives on. By force registrations of their own go at
+ * once; of those that have none the arena that they are in gets another registration first, the
+ * lane goes over to it, and the former one is deregistered: then no device carries out what peers
+ * still believe. The arena is busy all the while, so that whatever becomes of its worker it is not
+ * lent again before that. */
 #include "leases.h"
 
 #include <errno.h>
@@ -88,7 +89,7 @@ bool lease_find(const struct agent_session *s, uint32_t number, struct kedge_lan
 bool revocation_is_over_for(const struct revocation *r, const struct kedge_lane_lease *lease)
 {
     return lease->state == KEDGE_LEASE_REVOKED ||
-           (!lease->fenced && (r->freed >> lease->arena & 1) != 0);
+           (!lease->own && (r->freed >> lease->arena & 1) != 0);
 }
 
 bool revocation_is_over(const struct revocation *r)
@@ -135,7 +136,7 @@ static void add(struct revocation *r, const struct kedge_lane_lease *lease)
 static bool takes(const struct revocation *r, uint32_t arenas, const struct kedge_lane_lease *lease)
 {
     const bool asked = r->number == 0 || lease->number == r->number;
-    return asked || ((arenas >> lease->arena & 1) != 0 && !lease->fenced &&
+    return asked || ((arenas >> lease->arena & 1) != 0 && !lease->own &&
                      lease->state != KEDGE_LEASE_REVOKED);
 }
 
@@ -149,12 +150,12 @@ static void collect(struct revocation *r, const struct agent_session *s, uint32_
             add(r, &lease);
 }
 
-/* Those of fenced regions have nothing to do with it: of these the registration goes anyway. */
+/* Those of regions with registrations of their own have nothing to do with it: these go. */
 static uint32_t arenas_of(const struct revocation *r)
 {
     uint32_t arenas = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        if (r->lease[i].state != KEDGE_LEASE_REVOKED && !r->lease[i].fenced)
+        if (r->lease[i].state != KEDGE_LEASE_REVOKED && !r->lease[i].own)
             arenas |= 1u << r->lease[i].arena;
     return arenas;
 }
@@ -205,7 +206,8 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
                                     .revoke = {.tag = r->tag,
                                                .number = arenas != 0 ? 0 : number,
                                                .arenas = force ? arenas : UINT32_MAX,
-                                               .fenced = number == 0}};
+                                               .own = number == 0,
+                                               .force = force}};
     lane_thread_command(p, &command);
     return 0;
 }

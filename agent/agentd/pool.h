@@ -230,6 +230,8 @@ void arenas_stop(struct pool *p);
 /* ---- fenced.c: regions with registrations of their own
  * ------------------------------------------------------------------------------------ */
 
+/* The arena is registered: what its regions will want is made ahead, where they want it. */
+void fenced_ahead(struct arena *arena);
 /* WANT_MR, WANT_DEREG. */
 void fenced_event(struct pool *p, const struct kedge_lane_event *e);
 /* Its session is over, or it is retired: all that is registered in it goes. When that is so, an

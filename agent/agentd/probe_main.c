@@ -108,6 +108,8 @@ static void settings_from(const struct options *o, struct agentd_config *config,
         agentd_choose_times(config);
     }
     const uint64_t dc = config->dcis + config->spares + 1;
+    /* soft keeps deadlines, and its regions need no registrations. */
+    const uint64_t each = strcmp(provider, "soft") == 0 ? 0 : config->regions_ahead;
     const uint64_t rc = config->connections + config->queue_pairs_ahead + 2 * config->metaservers;
     *s = (struct probe_settings){
         .provider = provider,
@@ -128,17 +130,18 @@ static void settings_from(const struct options *o, struct agentd_config *config,
                .way_out = "lower connections or responders"},
         .sge = KEDGE_MAX_SGE,
         .inline_bytes = KEDGE_MAX_INLINE,
-        .regions = (uint32_t)(config->max_sessions + config->arenas_ahead + OWN_REGIONS),
+        .regions = (uint32_t)((config->max_sessions + config->arenas_ahead) * (1 + each) +
+                              OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
         .largest_region = config->arena_bytes,
         .open_files = config->max_sessions * FDS_PER_SESSION + FDS_BESIDE,
-        .start_bytes = config->arenas_ahead * config->arena_bytes +
+        .start_bytes = config->arenas_ahead * config->arena_bytes * (1 + each) +
                        kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
                        SCRATCH_BYTES +
                        larger(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
     memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
     s->most_bytes = s->start_bytes + config->responders * RESPONDER_BYTES;
     for (uint32_t i = 0; i < config->tenants; i++)
-        s->most_bytes += config->tenant[i].memory;
+        s->most_bytes += config->tenant[i].memory * (1 + each);
 }
 
 int probe_main(int argc, char **argv)

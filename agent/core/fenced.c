@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions with registrations of their own (KEDGE_MR_FENCED).
+/* Regions with registrations of their own: KEDGE_MR_FENCED, and all but KEDGE_MR_LEASE_ONLY on a
+ * device that keeps no deadlines.
  *
- * Whoever still believes the record of an ordinary region is kept out by time, and by the device
- * where it keeps deadlines. Of these the registration itself goes when the region does, so that the
- * device refuses whatever comes later, from a lane that stood still too; then the memory is its
- * owner's, with no wait for the lease. The control side makes and ends the registrations, since
- * that may block; the worker's next requests stand behind its own. */
+ * Of these the registration itself goes before the memory is its owner's, so that the device
+ * refuses whatever comes later, from a machine that stood still too. An ordinary one's goes when
+ * its lease is over, and nobody is refused who could know better; a fenced one's at once. The
+ * control side makes and ends the registrations, since that may block; the worker's next requests
+ * stand behind its own. */
 #include <errno.h>
 
 #include "base/assert.h"
@@ -17,14 +18,15 @@ void fenced_want(struct kedge_lane *l, struct session *s, struct region *place,
     s->registering.place = place;
     s->registering.tag = ++l->fences;
     s->registering.asked = *d;
-    lane_event(
-        l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_MR,
-                                      .session = s->id,
-                                      .want_mr = {.tag = s->registering.tag,
-                                                  .arena = d->reg_mr.arena,
-                                                  .access = d->reg_mr.access & ~KEDGE_REG_FENCED,
-                                                  .offset = d->reg_mr.offset,
-                                                  .length = d->reg_mr.length}});
+    lane_event(l, &(struct kedge_lane_event){
+                      .kind = KEDGE_EVENT_WANT_MR,
+                      .session = s->id,
+                      .want_mr = {.tag = s->registering.tag,
+                                  .arena = d->reg_mr.arena,
+                                  .access = d->reg_mr.access & 0xffff,
+                                  .fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0,
+                                  .offset = d->reg_mr.offset,
+                                  .length = d->reg_mr.length}});
 }
 
 static void want_dereg(struct kedge_lane *l, struct session *s, uint32_t arena, uint32_t rkey,
@@ -53,7 +55,7 @@ void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
         return;
     }
     const struct kedge_sq_desc *d = &s->registering.asked;
-    const struct region_at at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
+    const struct kedge_lane_arena at = {.rkey = c->mr.rkey, .iova = c->mr.iova};
     int status = region_publish(l, s, place, d, &at, &vkey, secret);
     if (status != 0)
         want_dereg(l, s, d->reg_mr.arena, c->mr.rkey, ++l->fences);
@@ -78,7 +80,7 @@ void fenced_gone(struct kedge_lane *l, const struct kedge_command *c)
     s->revoke_ns = 0; /* another one's turn, perhaps */
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (!region->lease.fenced || region->lease.state != KEDGE_LEASE_WAITING ||
+        if (!region->lease.own || region->lease.state != KEDGE_LEASE_WAITING ||
             region->tag != c->mr.tag)
             continue;
         if (region != s->withdrawn) {

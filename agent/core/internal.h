@@ -102,6 +102,7 @@ struct region {
     uint32_t vkey;
     uint32_t rkey;                  /* of the arena that it is in, or its own */
     uint32_t tag;                   /* WAITING: of the fence, or of its registration's end */
+    bool hurried;                   /* withdrawn by force: its registration waits for no lease */
     _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
     _Atomic uint64_t shown_word[6]; /* (regions.c) */
 };
@@ -169,9 +170,9 @@ struct session {
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
     struct session *next_revoking;
     struct {
-        uint32_t tag;             /* the command's; 0: none is under way */
-        uint32_t arena, old_lkey; /* which is used no more */
+        uint32_t tag; /* the command's; 0: none is under way */
         uint64_t old_iova;
+        uint32_t arena, old_lkey;  /* which is used no more */
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
     } renewal;
@@ -438,14 +439,9 @@ void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
 /* regions.c: this node's MR table. -EINPROGRESS: it is a fenced one, and fenced_ready() answers. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
-/* Where peers reach it: its first byte's real key and address. */
-struct region_at {
-    uint64_t iova;
-    uint32_t rkey;
-};
-/* Peers find it from now on. d is sound; the quota's is given back on failure. */
+/* Peers find it, at its real address and key. d is sound; the quota's is given back on failure. */
 int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, const struct region_at *at, uint32_t *vkey,
+                   const struct kedge_sq_desc *d, const struct kedge_lane_arena *at, uint32_t *vkey,
                    uint8_t secret[16]);
 /* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over;
  * -EINPROGRESS, likewise, until fenced_gone(); 1: no peer could reach it any more, and it is gone;

@@ -23,7 +23,7 @@ void region_show(struct region *region)
 {
     const struct kedge_lane_lease *e = &region->lease;
     const uint64_t word[WORDS] = {e->state | (uint64_t)e->revoked << 8 | (uint64_t)e->fenced << 9 |
-                                      (uint64_t)e->number << 32,
+                                      (uint64_t)e->own << 10 | (uint64_t)e->number << 32,
                                   e->arena | (uint64_t)e->access << 32,
                                   e->offset,
                                   e->length,
@@ -57,6 +57,7 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
     *out = (struct kedge_lane_lease){.state = (enum kedge_lease_state)(word[0] & 0xff),
                                      .revoked = (word[0] >> 8 & 1) != 0,
                                      .fenced = (word[0] >> 9 & 1) != 0,
+                                     .own = (word[0] >> 10 & 1) != 0,
                                      .number = (uint32_t)(word[0] >> 32),
                                      .arena = (uint32_t)word[1],
                                      .access = (uint32_t)(word[1] >> 32),
@@ -103,15 +104,23 @@ static int put_under_a_new_key(struct kedge_lane *l, struct kedge_mr_record *r)
 }
 
 enum { ACCESS = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC };
+static const uint32_t KINDS = KEDGE_REG_FENCED | KEDGE_REG_LEASE_ONLY;
 
 static bool is_sound(const struct session *s, const struct kedge_sq_desc *d)
 {
     const uint32_t arena = d->reg_mr.arena;
     const uint64_t offset = d->reg_mr.offset, length = d->reg_mr.length;
-    return (d->reg_mr.access & ACCESS) != 0 &&
-           (d->reg_mr.access & ~(ACCESS | KEDGE_REG_FENCED)) == 0 && arena < s->arenas &&
-           length != 0 && offset <= s->arena[arena].bytes &&
-           length <= s->arena[arena].bytes - offset && d->reg_mr.vaddr <= UINT64_MAX - length;
+    return (d->reg_mr.access & ACCESS) != 0 && (d->reg_mr.access & ~(ACCESS | KINDS)) == 0 &&
+           (d->reg_mr.access & KINDS) != KINDS && arena < s->arenas && length != 0 &&
+           offset <= s->arena[arena].bytes && length <= s->arena[arena].bytes - offset &&
+           d->reg_mr.vaddr <= UINT64_MAX - length;
+}
+
+/* Whether it gets a registration of its own. */
+static bool has_own(const struct kedge_lane *l, const struct kedge_sq_desc *d)
+{
+    return (d->reg_mr.access & KEDGE_REG_FENCED) != 0 ||
+           (l->config.own_regions && (d->reg_mr.access & KEDGE_REG_LEASE_ONLY) == 0);
 }
 
 /* A peer checks that an atomic is aligned by the name of the region, and devices by its place: a
@@ -135,15 +144,16 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
     const struct kedge_lane_arena *arena = &s->arena[d->reg_mr.arena];
-    const struct region_at at = {.rkey = arena->rkey, .iova = arena->iova + d->reg_mr.offset};
-    if ((d->reg_mr.access & KEDGE_REG_FENCED) == 0)
+    const struct kedge_lane_arena at = {.rkey = arena->rkey,
+                                        .iova = arena->iova + d->reg_mr.offset};
+    if (!has_own(l, d))
         return region_publish(l, s, region, d, &at, vkey, secret);
     fenced_want(l, s, region, d);
     return -EINPROGRESS;
 }
 
 int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, const struct region_at *at, uint32_t *vkey,
+                   const struct kedge_sq_desc *d, const struct kedge_lane_arena *at, uint32_t *vkey,
                    uint8_t secret[16])
 {
     const bool fenced = (d->reg_mr.access & KEDGE_REG_FENCED) != 0;
@@ -168,7 +178,9 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
     }
     region->vkey = r.vkey;
     region->rkey = r.rkey;
+    region->hurried = false;
     region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_LIVE,
+                                              .own = has_own(l, d),
                                               .fenced = fenced,
                                               .number = ++s->registered,
                                               .arena = arena,
@@ -223,10 +235,13 @@ int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey)
     }
     if (region->lease.state == KEDGE_LEASE_LIVE)
         region_withdraw(l, s, region);
-    if (region->lease.fenced) {
+    if (region->lease.own && region->lease.state == KEDGE_LEASE_WAITING) {
+        s->withdrawn = region; /* the operator's end is this one's */
+        return -EINPROGRESS;
+    }
+    if (region->lease.fenced || region->hurried) {
         s->withdrawn = region;
-        if (region->lease.state != KEDGE_LEASE_WAITING) /* else the operator's end is this one's */
-            fenced_let_go(l, s, region);
+        fenced_let_go(l, s, region);
         return -EINPROGRESS;
     }
     region->lease.state = KEDGE_LEASE_WITHDRAWING; /* what the operator has begun, too: its worker

@@ -2,7 +2,8 @@
 /* The operator's hold on regions, whose workers live on and learn of it when they ask.
  *
  * Revoked regions are withdrawn by the rule of the leases, as if their worker had done it. By force
- * nothing of that is waited for: the arena that they are in gets another registration, and the
+ * nothing of that is waited for: a registration of their own goes at once; else the arena that they
+ * are in gets another one, and the
  * control side deregisters the former one as soon as the worker's own requests, whose local memory
  * it is, name it no more. So its worker's requests go on, and so do all others on the same physical
  * queue pairs. */
@@ -31,7 +32,7 @@ static bool is_named(const struct kedge_command *c, const struct kedge_lane_leas
 {
     if (c->revoke.number != 0)
         return e->number == c->revoke.number;
-    return e->fenced ? c->revoke.fenced : (c->revoke.arenas >> e->arena & 1) != 0;
+    return e->own ? c->revoke.own : (c->revoke.arenas >> e->arena & 1) != 0;
 }
 
 void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
@@ -44,12 +45,13 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
         if (e->state == KEDGE_LEASE_NONE || !is_named(c, e))
             continue;
         found++;
+        region->hurried |= c->revoke.force && e->own;
         if (e->state != KEDGE_LEASE_LIVE)
             continue;
         take(l, s, region);
         taken++;
     }
-    if (taken > 0) {
+    if (found > 0 && (taken > 0 || c->revoke.force)) {
         s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
         if (!s->in_revoking) {
             s->in_revoking = 1;
@@ -103,16 +105,18 @@ static bool go_on(struct kedge_lane *l, struct session *s)
         struct region *region = &s->regions[i];
         if (!is_withdrawing(s, region))
             continue;
-        if (region->lease.fenced) { /* waits for nothing but its turn: fenced_gone() */
+        const bool waits = !region->lease.fenced && !region->hurried;
+        if (waits && region->lease.due_ns == 0) {
+            region->lease.due_ns = l->now_ns + region_wait_ns(l);
+            region_show(region);
+        }
+        if (region->lease.own && (!waits || l->now_ns >= region->lease.due_ns)) {
+            /* It waits for nothing but its turn: fenced_gone(). */
             if (s->deregging < LANE_DEREGS)
                 fenced_let_go(l, s, region);
             else
                 left = true;
             continue;
-        }
-        if (region->lease.due_ns == 0) {
-            region->lease.due_ns = l->now_ns + region_wait_ns(l);
-            region_show(region);
         }
         left = true;
         if (l->now_ns >= region->lease.due_ns && s->revoke_tag == 0)
@@ -242,7 +246,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     arena->iova = c->renew.iova;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.arena != c->renew.number || region->lease.fenced)
+        if (region->lease.arena != c->renew.number || region->lease.own)
             continue;
         if (region->lease.state == KEDGE_LEASE_LIVE) {
             take(l, s, region);

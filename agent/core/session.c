@@ -154,6 +154,10 @@ static void session_over(struct kedge_lane *l, struct session *s)
 /* Under a tag of the lane's own: the session may be another one's when the answer comes. */
 static void want_fence(struct kedge_lane *l, struct session *s)
 {
+    if (s->withdrawn->lease.own) { /* its registration goes instead, and nothing is inside then */
+        fenced_let_go(l, s, s->withdrawn);
+        return;
+    }
     s->fence_tag = ++l->fences;
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
                                              .session = s->id,
@@ -171,7 +175,8 @@ void sessions_due(struct kedge_lane *l)
             s->due_ns = l->now_ns + (ending && !s->exported ? 0 : region_wait_ns(l));
             regions_show_due(s, s->due_ns);
         }
-        if (l->now_ns < s->due_ns || (ending && s->inflight > 0)) {
+        const bool hurried = !ending && s->withdrawn != NULL && s->withdrawn->hurried;
+        if ((l->now_ns < s->due_ns && !hurried) || (ending && s->inflight > 0)) {
             at = &s->next_due;
             continue;
         }

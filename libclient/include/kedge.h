@@ -89,31 +89,40 @@ KEDGE_API int kedge_alloc(struct kedge_session *s, size_t size, void **addr, uin
 /* Gives it back. It must not be used by requests in flight or by a region. */
 KEDGE_API void kedge_free(struct kedge_session *s, void *addr);
 
-/* In kedge_reg_mr()'s access, beside at least one of IBV_ACCESS_REMOTE_*: the region gets a
- * registration of its own. An ordinary one lies inside its arena's, and is given back when nobody
- * may use it any more, which takes the lease's time; on a device that keeps no deadlines (any but
- * `soft`) a peer's lane that stood still for longer may then still write there. Of a fenced one the
- * registration goes first: the device refuses what comes later, and nothing waits for the lease.
+/* In kedge_reg_mr()'s access, beside at least one of IBV_ACCESS_REMOTE_*: the region is given back
+ * without waiting for the lease. An ordinary one is given back when no peer believes in it any
+ * more, which takes the lease's time; a peer whose machine stood still for longer is then kept out
+ * by the device, which keeps deadlines (`soft`) or has lost the region's own registration by then
+ * (all others). Of a fenced one the registration goes at once, on every device.
  *
- * It costs a registration, which takes the device microseconds to milliseconds and counts to the
- * agent's limits (fenced_regions, locked memory); the session's later requests wait for it. Any
- * address and length will do. Tell peers before it is deregistered, or before the session ends: one
- * that still uses it then gets IBV_WC_REM_ACCESS_ERR, and its agent has a broken connection to make
- * anew, which may cost others on it the WRITEs and atomics that stood behind. */
+ * The registration takes the device microseconds to milliseconds, if none was made ahead, and
+ * counts to the agent's limits (fenced_regions, locked memory); the session's later requests wait
+ * for it. Any address and length will do. Tell peers before it is deregistered, or before the
+ * session ends: one that still uses it then gets IBV_WC_REM_ACCESS_ERR, and its agent has a broken
+ * connection to make anew, which may cost others on it the WRITEs and atomics that stood behind. */
 #define KEDGE_MR_FENCED (1 << 16)
+
+/* Likewise, and not both: the region gets no registration of its own where every other one has (on
+ * devices that keep no deadlines). Then time alone keeps peers out: one whose machine was stopped
+ * for longer than the lease, with requests under way, can write there after kedge_dereg_mr() has
+ * returned. It saves the registration: for whom regions that come and go by the thousand matter
+ * more than that. */
+#define KEDGE_MR_LEASE_ONLY (1 << 17)
 
 /* Makes [addr, addr + length), inside memory from kedge_alloc(), a region that peers may use.
  * access: of IBV_ACCESS_REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC (0: local alone, costs nothing),
- * and KEDGE_MR_FENCED. -EINVAL: not inside one arena, or access that makes no sense (or an agent of
- * before KEDGE_MR_FENCED); -EDQUOT; -ENOSPC: the node's MR table is full. Fenced: -EDQUOT also when
- * the agent has as many as it may, -ENOMEM or another: the device takes no more; -ETIMEDOUT: a
- * region that was made too late for this call lasts until the session ends, and nobody has its key.
+ * and KEDGE_MR_FENCED or KEDGE_MR_LEASE_ONLY. -EINVAL: not inside one arena, or access that makes
+ * no sense (or an agent of before these two); -EDQUOT; -ENOSPC: the node's MR table is full.
+ * Fenced: -EDQUOT also when the agent has as many as it may. But for soft's ordinary ones and
+ * LEASE_ONLY: -ENOMEM or another: the device takes no more; -ETIMEDOUT: a region that was made too
+ * late for this call lasts until the session ends, and nobody has its key.
  */
 KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                            struct kedge_mr **out);
-/* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out; of a
- * fenced one, its registration is gone), or -ETIMEDOUT: then the region is still there, and the
- * call is to be repeated. After any other result but -EPERM the handle is gone. */
+/* Withdraws it. Returns when no remote operation can touch it any more (the lease has run out, and
+ * where the region had a registration of its own that is gone), or -ETIMEDOUT: then the region is
+ * still there, and the call is to be repeated. After any other result but -EPERM the handle is
+ * gone. */
 KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
 /* Whether peers may still use it: 0; -EACCES: the operator has revoked it (peers' requests to it
  * end with IBV_WC_REM_ACCESS_ERR), and it is to be deregistered; -ETIMEDOUT: not known now. The

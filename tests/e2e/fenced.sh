@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Regions with registrations of their own (KEDGE_MR_FENCED), on a device that keeps no deadlines: what their owner got
 # back stays its own, however long the remote agent's lane stands still; it waits for no lease; they have a bound; the
-# operator sees and revokes them; and whoever is killed leaves nothing. (That without the flag late WRITEs do arrive on
-# such a device, tests/unit/agent/core/test_fenced.c shows, where the moment can be chosen.)
+# operator sees and revokes them; and whoever is killed leaves nothing. An ordinary one waits for its lease first, and has
+# a registration of its own as well. (That with the lease alone late WRITEs do arrive on such a device,
+# tests/unit/agent/core/test_own.c shows, where the moment can be chosen.)
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/lib-leases.sh"
 ms=${LEASES_MS:-8000}
@@ -41,6 +42,23 @@ read_until_refused() { # token: a worker of b's; sets $reader
 # ---- no lease is waited for: this one is longer than a worker waits for anything
 is "$(probe a fenced-back)" back "a fenced region is given back while its lease has long to go"
 is "$(probe a back)" ETIMEDOUT "an ordinary one is not"
+
+# ---- ordinary ones have registrations of their own here, drawn from those that were made ahead, and no bound but max_mrs
+own=$(agent_metric a own_registrations) # of who was not given his back, and waits for its lease
+KEDGE_SOCKET=$work/a.sock "$bin/kedge-probe" regions 40 >"$work/tokens" 2>&1 &
+owner=$!
+worker_pids+=("$owner")
+for _ in $(seq 1200); do ! grep -q ', then: ' "$work/tokens" || break; sleep 0.05; done
+grep -q '^40, then: enough' "$work/tokens" || fail "ordinary regions: $(cat "$work/tokens")"
+is "$(agent_metric a own_registrations)" $((own + 40)) "each has a registration of its own"
+is "$(metric regions)" 0 "and counts to no bound of fenced ones"
+(($(agent_metric a registrations_drawn_total) > 0)) || fail "none was made ahead"
+is "$(ctl lease list -o json | jq -c '[.leases[] | select(.state == "live").kind] | unique')" '["own"]' "their kind is told"
+ctl lease revoke --force --worker "$(ctl worker list -o json | jq -r ".workers[] | select(.pid == $owner).id")" -o json >"$work/said" ||
+    fail "they are not forced: $(cat "$work/said")"
+is "$(jq -c '[.over, ([.leases[].state] | unique)]' "$work/said")" '[true,["revoked"]]' "force waits for no lease"
+is "$(agent_metric a own_registrations)" "$own" "and their registrations are gone"
+kill -KILL "$owner"
 
 # ---- the bound, and what the operator sees
 fenced 20
@@ -94,13 +112,17 @@ cluster_stop || fail "the cluster did not stop"
 # ---- memory that was given back, under remote readers and writers whose lane stands still
 more_pool=$shortest$'\nfenced_regions = 64'
 start
-timeout 300 "$bin/kedge-stress" leases --fenced --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" \
-    --ms "$ms" >"$work/leases.out" 2>&1 &
-stress=$!
-worker_pids+=("$stress")
-stop_lanes_while "$stress" a
-wait "$stress" || fail "$(cat "$work/leases.out")"
-ok "$(cat "$work/leases.out"); the remote lane was stopped $stops times"
-[[ $(agent_metric b fenced_registered_total) -gt 0 ]] ||
-    fail "no region was fenced"
+keeps() { # what, ms, options
+    timeout 300 "$bin/kedge-stress" leases "${@:3}" --socket "$work/a.sock" --peer "$work/b.sock" --seed "$LEASES_SEED" \
+        --ms "$2" >"$work/leases.out" 2>&1 &
+    stress=$!
+    worker_pids+=("$stress")
+    stop_lanes_while "$stress" a
+    wait "$stress" || fail "$1: $(cat "$work/leases.out")"
+    ok "$1: $(cat "$work/leases.out"); the remote lane was stopped $stops times"
+    (($(agent_metric b registrations_drawn_total) + $(agent_metric b fenced_registered_total) > 0)) ||
+        fail "$1: no region had a registration of its own"
+}
+keeps "fenced regions" "$((ms / 2))" --fenced
+keeps "ordinary regions" "$((ms / 2))"
 stop

@@ -68,6 +68,9 @@ struct kedge_sge {
 /* In REG_MR's access: the region gets a registration of its own. An agent that does not know the
  * bit refuses it (-EINVAL): it is nothing that a worker may go without and not notice. */
 #define KEDGE_REG_FENCED (1u << 16)
+/* The region has none, also where the device keeps no deadlines and every other one has: who still
+ * believes in it is kept out by time alone. Likewise refused by who does not know it. */
+#define KEDGE_REG_LEASE_ONLY (1u << 17)
 
 enum { KEDGE_SESSION_IMPORTS = 256 }; /* IMPORTs that every session has room for */
 

@@ -92,7 +92,7 @@ struct agentd_config {
     uint64_t connections, responders, queue_pairs_ahead; /* rc */
     uint64_t dcis, spares, sessions_ahead, arenas_ahead, arena_bytes, mr_lease_ns;
     uint64_t max_sessions, max_peers, sq_slots, cq_slots, max_vqps, max_inflight, max_mrs;
-    uint64_t fenced_regions;
+    uint64_t fenced_regions, regions_ahead;
     uint64_t spin_ns, lane_cpu;                      /* or AGENTD_ANY_CPU */
     struct agentd_limits window, destination_window; /* of the device, to each endpoint */
     /* [tenant NAME] */

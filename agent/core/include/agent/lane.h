@@ -54,6 +54,8 @@ struct kedge_lane_config {
     bool posts_in_time; /* else, it looks at that last of all before its doorbell */
     bool end_overdue;   /* it does not keep them: end a queue pair before a request in it is out
                          * for longer than bound_ns; the device's time is now_ns's */
+    bool own_regions;   /* the device keeps no deadlines: an ordinary region has a registration of
+                         * its own, which goes when its lease is over */
     bool streams;       /* a DCI serves several targets at a time */
     uint8_t gid[16];
     uint16_t pool;
@@ -239,7 +241,8 @@ struct kedge_command {
             uint32_t tag;    /* in the answer again */
             uint32_t number; /* of a lease; 0: all that are in: */
             uint32_t arenas; /* bit i: number i */
-            bool fenced; /* and all with registrations of their own, which `arenas` leaves out */
+            bool own;   /* and all with registrations of their own, which `arenas` leaves out */
+            bool force; /* of these the registration goes at once */
         } revoke;
         struct {
             uint32_t tag; /* of the event */
@@ -317,6 +320,7 @@ struct kedge_lane_event {
             uint32_t tag;
             uint32_t arena;  /* its number */
             uint32_t access; /* enum kedge_record_flag */
+            bool fenced;
             uint64_t offset, length;
         } want_mr;
         struct {
@@ -373,7 +377,8 @@ enum kedge_lease_state {
 struct kedge_lane_lease {
     enum kedge_lease_state state;
     bool revoked;     /* by the operator */
-    bool fenced;      /* with a registration of its own, whose end nobody waits a period for */
+    bool own;         /* with a registration of its own */
+    bool fenced;      /* and nobody waits a period for its end */
     uint32_t number;  /* of its session's registrations, from 1 */
     uint32_t arena;   /* number */
     uint32_t access;  /* enum kedge_record_flag: READ, WRITE, ATOMIC */

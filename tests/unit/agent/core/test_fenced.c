@@ -103,7 +103,7 @@ static int revoke(uint32_t number, uint32_t arenas, bool fenced)
     struct kedge_command c = {
         .kind = KEDGE_COMMAND_REVOKE,
         .session = owner.id,
-        .revoke = {.tag = ++tag, .number = number, .arenas = arenas, .fenced = fenced}};
+        .revoke = {.tag = ++tag, .number = number, .arenas = arenas, .own = fenced}};
     uint32_t answers = node->answers;
     ck_assert_int_eq(kedge_lane_command(node->lane, &c), 0);
     world_run(w, 1);
@@ -389,7 +389,7 @@ END_TEST
 
 START_TEST(access_that_makes_no_sense_is_refused_before_anything_is_registered)
 {
-    static const uint32_t bad[] = {KEDGE_REG_FENCED, ALL | KEDGE_REG_FENCED << 1,
+    static const uint32_t bad[] = {KEDGE_REG_FENCED, ALL | KEDGE_REG_LEASE_ONLY << 1,
                                    ALL | KEDGE_REG_FENCED | KEDGE_RECORD_LIVE};
     open_all();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

@@ -186,6 +186,7 @@ static void publish(struct world *w, struct world_node *n)
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
 uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows, world_suspect_queue;
+bool world_own_regions;
 bool world_end_overdue, world_deadlines, world_posts_in_time;
 struct kedge_fault_plan world_fault;
 
@@ -211,6 +212,7 @@ static void configure(struct world *w, struct world_node *n)
         .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
         .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
         .slack_ns = 100000,
+        .own_regions = world_own_regions,
         .end_overdue = world_end_overdue,
         .deadlines = world_deadlines,
         .posts_in_time = world_posts_in_time,

@@ -105,6 +105,8 @@ extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
  * begin its time there. */
 extern bool world_deadlines;
+/* Of the next world's lanes: ordinary regions have registrations of their own. */
+extern bool world_own_regions;
 /* Of the next world's lanes: the device looks at them before its doorbell, so they believe. */
 extern bool world_posts_in_time;
 
