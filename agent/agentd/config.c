@@ -53,6 +53,8 @@ static const struct option options[] = {
     KEDGE_FAB_SERVICE_SETTINGS(SERVICE){
         "fabric", "transport", A_TRANSPORT, AT(transport), 0, 0, "auto",
         "dc, rc, or auto: dc where the device has it; the same on every node"},
+    {"fabric", "dci_streams", A_COUNT, AT(dci_streams), 0, 16, "0",
+     "dc: nodes that one DC initiator serves at a time, at most; 0: one after the other"},
     {"fabric", "ack_timeout", A_COUNT_OR_AUTO, AT(ack_timeout), 1, 21, "auto",
      "4.096 us * 2^this, 8 times: until a peer is taken for dead; auto: 8 on soft, 13 on verbs"},
     {"fabric", "fault", A_FAULT, AT(fault), 0, 0, "",

@@ -176,7 +176,8 @@ int fabric_open(struct agent *a, struct kedge_errbuf *err)
     struct kedge_fab_open_attr attr = {.device =
                                            a->config.device[0] != '\0' ? a->config.device : NULL,
                                        .port = (uint8_t)a->config.port,
-                                       .service = a->config.service};
+                                       .service = a->config.service,
+                                       .dci_streams = (uint8_t)a->config.dci_streams};
     const struct kedge_fab_provider *provider = kedge_fab_provider_find(a->config.provider, err);
     memcpy(attr.gid, a->config.gid, sizeof attr.gid);
     int status = provider != NULL ? provider->open(&attr, &a->fab, err) : -EINVAL;

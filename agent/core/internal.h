@@ -27,7 +27,6 @@ enum {
     LANE_DEREGS = 4     /* of one session's revoked regions at a time, beside its worker's own */
 };
 #define LANE_NEVER UINT64_MAX
-
 enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ };
 
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
@@ -43,12 +42,12 @@ struct wr {
     uint64_t length;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
-    uint8_t kind; /* enum wr_kind */
-    uint8_t signaled;
+    uint8_t kind, signaled; /* kind: enum wr_kind */
     uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
     uint8_t stale;   /* posted with the key of a registration that its session gives up */
     uint8_t special; /* of enum special */
+    uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited */
     uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
     uint8_t inline_data[KEDGE_MAX_INLINE];
 };
@@ -251,6 +250,7 @@ struct lookup {
 
 /* Something has been out for too long, and the device was told; the control side wants it anew. */
 enum overdue { OVERDUE_NOT, OVERDUE_ENDED, OVERDUE_RENEWED };
+enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back yet */ };
 
 /* A physical queue pair and what is posted on it, oldest first; wr_id of a post is (number << 32 |
  * index). With rc its place is used again for another queue pair; head and tail go on, so that a
@@ -261,11 +261,11 @@ struct phys {
     uint32_t head, tail;
     struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
     struct phys *next_chained;
-    struct flow *flow; /* rc: whose connection it is; NULL: a metaserver's */
-    uint8_t broken, chained;
-    uint8_t overdue;  /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals; /* of a first request for want of room, with nothing else out */
-    uint32_t crowded; /* the round of retries in which somebody found no room */
+    struct flow *flow;       /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained; /* broken: enum broken */
+    uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;        /* of a first request for want of room, with nothing else out */
+    uint32_t crowded;        /* the round of retries in which somebody found no room */
 };
 static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it");
 

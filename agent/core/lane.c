@@ -270,11 +270,13 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
     p->chain = p->chain_tail = NULL;
     if (number == l->system_phys)
         return;
-    for (uint32_t i = 0; i < l->res.dcis; i++)
-        if (l->phys[l->dci[i]].broken || l->dci[i] == number) {
+    for (uint32_t i = 0; i < l->res.dcis; i++) {
+        const struct phys *at = &l->phys[l->dci[i]];
+        if (at->broken == BROKEN || at == p) {
             l->dci[i] = number;
             return;
         }
+    }
     l->spare[l->spare_count++] = number;
 }
 

@@ -30,7 +30,7 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     w->fab.wr_id = (uint64_t)number_of(l, p) << 32 | p->tail;
     w->fab.next = NULL;
     w->fab.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
-    if (w->signaled)
+    if (w->signaled | l->config.streams) /* of which each has completions of its own */
         w->fab.send_flags |= IBV_SEND_SIGNALED;
     *ring_at(l, p, p->tail++) = w;
     if (p->chain == NULL)
@@ -133,11 +133,12 @@ static bool is_late(const struct kedge_lane *l, enum ibv_wc_status status)
     return l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR;
 }
 
-/* One request is to blame, and ends with the status. Not when what comes first was flushed: then
- * the device or the queue pair gave up, and nobody knows how far it was. */
-static bool has_culprit(const struct kedge_lane *l, enum ibv_wc_status status)
+/* One that is to blame ends with its own status. Not one that was flushed: then the device or the
+ * queue pair gave up, and nobody knows how far it was. */
+static bool is_culprit(const struct kedge_lane *l, const struct wr *w)
 {
-    return !is_late(l, status) && status != IBV_WC_WR_FLUSH_ERR;
+    const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
+    return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && !is_late(l, status);
 }
 
 /* The peer has refused a request. */
@@ -160,19 +161,37 @@ static bool keeps_order(const struct wr *w)
            w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Of what was flushed behind the failed request (NULL: none is to blame): whether it must end with
- * an error, because it may have been executed or goes nowhere (design: "What fails, and what
- * then"). */
-static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ibv_wc_status status,
-                    const struct wr *w)
+/* Who is to blame for what became of w: the first that is out; with streams, each of which may have
+ * had an error, one to the same peer rather than another. NULL: nobody. */
+static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
 {
+    const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
+    if (!l->config.streams)
+        return is_culprit(l, first) ? first : NULL;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *c = *ring_at(l, p, i);
+        if (c == NULL || !is_culprit(l, c))
+            continue;
+        if (c->flow == w->flow)
+            return c;
+        any = any != NULL ? any : c;
+    }
+    return any;
+}
+
+/* Of what was flushed: whether it must end with an error, because it may have been executed or goes
+ * nowhere (design: "What fails, and what then"). */
+static bool is_lost(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
+{
+    const struct wr *failed = blamed(l, p, w);
     if (w->kind != WR_WORKER)
         return true; /* the lane asks again by itself */
-    if (is_late(l, status))
+    if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
         return false;
     if (failed == NULL)
         return !is_read(w);
-    if (vqp_of(w) == vqp_of(failed))
+    const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
+    if (w == failed || vqp_of(w) == vqp_of(failed))
         return true;             /* a reliable connection ends with its first error */
     if (w->flow != failed->flow) /* with streams several targets are served at a time */
         return l->config.streams && !is_read(w);
@@ -182,13 +201,12 @@ static bool is_lost(const struct kedge_lane *l, const struct wr *failed, enum ib
 }
 
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
-static void mark_lost(struct kedge_lane *l, struct phys *p, uint32_t from, const struct wr *failed,
-                      enum ibv_wc_status status, bool mark)
+static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
 {
-    for (uint32_t i = from; i != p->tail; i++) {
+    for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
-        struct vqp *q = vqp_of(w);
-        if (q != NULL && (!mark || is_lost(l, failed, status, w)))
+        struct vqp *q = w != NULL ? vqp_of(w) : NULL;
+        if (q != NULL && (!mark || is_lost(l, p, w)))
             q->lost = mark;
     }
 }
@@ -221,48 +239,82 @@ static void post_again(struct kedge_lane *l, struct wr *w)
     COUNT(l, reposted, 1);
 }
 
-static void break_phys(struct kedge_lane *l, struct phys *p, enum ibv_wc_status status)
+/* Newest first, so that the oldest ends at the front of its VQP's queue. */
+static void post_all_again(struct kedge_lane *l, struct phys *p)
 {
-    struct wr *failed = has_culprit(l, status) ? *ring_at(l, p, p->head) : NULL;
-    uint32_t from = p->head + (failed != NULL), end = p->tail;
-    COUNT(l, qp_broken, 1);
-    p->broken = 1;
-    p->chain = p->chain_tail = NULL;
-    if (p->flow != NULL)
-        flow_lost_link(l, p->flow);
-    mark_lost(l, p, from, failed, status, true);
-    /* Newest first, so that the oldest ends at the front of its VQP's queue. */
-    for (uint32_t i = end; i != from; i--) {
+    for (uint32_t i = p->tail; i != p->head; i--) {
         struct wr **at = ring_at(l, p, i - 1), *w = *at;
-        struct vqp *q = vqp_of(w);
+        struct vqp *q = w != NULL ? vqp_of(w) : NULL;
         if (q == NULL || q->lost || q->state == VQP_FREE) /* destroyed: nobody waits for it */
             continue;
         *at = NULL;
+        w->ended = 0;
         post_again(l, w);
     }
-    /* Marks go while every VQP is still as it was; then the lost end, oldest first. */
-    for (uint32_t i = from; i != end; i++)
-        if (*ring_at(l, p, i) != NULL && vqp_of(*ring_at(l, p, i)) != NULL)
-            vqp_of(*ring_at(l, p, i))->lost = 0;
+}
+
+/* The status of one that is lost. */
+static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *p,
+                                 const struct wr *w)
+{
+    const struct wr *failed = blamed(l, p, w);
+    if (is_culprit(l, w) && (l->config.streams || w == failed))
+        return (enum ibv_wc_status)w->ended;
+    return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && w->flow == failed->flow
+               ? IBV_WC_RETRY_EXC_ERR
+               : IBV_WC_WR_FLUSH_ERR;
+}
+
+/* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
+static void break_phys(struct kedge_lane *l, struct phys *p)
+{
+    const uint32_t from = p->head, end = p->tail;
+    COUNT(l, qp_broken, 1);
+    p->broken = BROKEN;
+    p->chain = p->chain_tail = NULL;
+    if (p->flow != NULL)
+        flow_lost_link(l, p->flow);
+    mark_lost(l, p, true);
+    for (uint32_t i = from; i != end; i++) { /* before any of them goes */
+        struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
+            w->ended = (uint8_t)end_of(l, p, w);
+    }
+    post_all_again(l, p);
+    mark_lost(l, p,
+              false); /* while every VQP is still as it was; then the lost end, oldest first */
     p->head = end;
     replace(l, p);
-    if (failed != NULL)
-        finish(l, failed, status);
     for (uint32_t i = from; i != end; i++) {
         struct wr *w = *ring_at(l, p, i);
-        if (w != NULL)
-            finish(l, w,
-                   status == IBV_WC_RETRY_EXC_ERR && failed != NULL && w->flow == failed->flow
-                       ? status
-                       : IBV_WC_WR_FLUSH_ERR);
+        if (w == NULL)
+            continue;
+        const enum ibv_wc_status status =
+            w->ended != 0 ? (enum ibv_wc_status)w->ended : IBV_WC_WR_FLUSH_ERR;
+        w->ended = 0;
+        finish(l, w, status);
     }
     l->changed = 1;
+}
+
+/* Whether the queue pair is in ERR and everything in it has been flushed: with streams, each of
+ * them; else the last, before which all others were. */
+static bool is_drained(const struct kedge_lane *l, const struct phys *p, uint32_t completed)
+{
+    if (!l->config.streams)
+        return completed == p->tail - 1;
+    for (uint32_t i = p->tail; i != p->head; i--) {
+        const struct wr *w = *ring_at(l, p, i - 1);
+        if (w != NULL && w->ended == 0)
+            return false;
+    }
+    return true;
 }
 
 void wire_abandon(struct kedge_lane *l, struct phys *p)
 {
     if (p->head != p->tail) {
-        break_phys(l, p, IBV_WC_WR_FLUSH_ERR);
+        break_phys(l, p);
         return;
     }
     p->broken = 1;
@@ -290,12 +342,55 @@ void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
     }
 }
 
+/* Nothing is out any more on one whose end was asked for. */
+static void emptied(struct kedge_lane *l, struct phys *p)
+{
+    if (p->overdue == OVERDUE_RENEWED)
+        wire_abandon(l, p);
+    else
+        abandon_counted(l, p);
+}
+
+/* A completion that does not stand for all before it too: with an error, behind one, or of one
+ * stream of several. After an error nothing else is reported or posted again before the device has
+ * given back all that is out: until then it may read and write the memory of each. */
+static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
+                           enum ibv_wc_status status)
+{
+    if (p->broken == BROKEN)
+        return; /* of before a break: it was dealt with then */
+    if (p->broken == BROKEN_NOT && !l->config.streams)
+        while (p->head != index)
+            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+    struct wr **at = ring_at(l, p, index), *w = *at;
+    if (w == NULL)
+        return;
+    if (status != IBV_WC_SUCCESS) {
+        w->ended = (uint8_t)status;
+        p->broken = BROKEN_FAILING;
+    } else if (l->config.streams) {
+        *at = NULL;
+        finish(l, w, IBV_WC_SUCCESS);
+        while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
+            p->head++;
+    }
+    if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
+        break_phys(l, p);
+    else if (p->overdue && p->head == p->tail)
+        emptied(l, p);
+}
+
 /* An event may have been under way while the queue pair was repaired: what it says is then over. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR)
-            abandon_counted(l, &l->phys[i]);
+        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR) {
+            struct phys *p = &l->phys[i];
+            if (l->config.streams && p->head != p->tail)
+                p->broken = BROKEN_FAILING; /* what other streams are at comes to its end first */
+            else
+                abandon_counted(l, p);
+        }
 }
 
 /* ---- doorbells and polling
@@ -369,19 +464,17 @@ uint32_t wire_poll(struct kedge_lane *l)
     for (int i = 0; i < n; i++) {
         struct phys *p = &l->phys[wc[i].wr_id >> 32];
         uint32_t index = (uint32_t)wc[i].wr_id;
-        if (wc[i].wr_id >> 32 >= l->phys_room || p->broken || index - p->head >= p->tail - p->head)
+        if (wc[i].wr_id >> 32 >= l->phys_room || index - p->head >= p->tail - p->head)
             continue; /* of before a break: it was dealt with then */
-        while (p->head != index)
-            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
-        if (wc[i].status != IBV_WC_SUCCESS) {
-            break_phys(l, p, wc[i].status);
+        if (p->broken | l->config.streams | (wc[i].status != IBV_WC_SUCCESS)) {
+            complete_alone(l, p, index, wc[i].status);
             continue;
         }
+        while (p->head != index)
+            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
         finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
-        if (p->overdue == OVERDUE_RENEWED && p->head == p->tail)
-            wire_abandon(l, p);
-        else if (p->overdue && p->head == p->tail) /* nothing is left that its end could flush */
-            abandon_counted(l, p);
+        if (p->overdue && p->head == p->tail)
+            emptied(l, p);
     }
     if (n > 0 && l->starved)
         l->changed = 1;

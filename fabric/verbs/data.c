@@ -12,9 +12,8 @@
 /* Takes in what was polled since. */
 static void take_back(struct verbs_qp *q)
 {
-    uint32_t completed =
-        atomic_load_explicit(&q->qpn->completed, memory_order_relaxed) - q->completed_base;
-    while (q->seen != q->marked && (int32_t)(completed - q->seen) > 0)
+    uint32_t more = (verbs_completed_of(q->qpn) - q->seen) & VERBS_COMPLETED;
+    for (; q->seen != q->marked && more > 0; more--)
         q->freed = q->mark[q->seen++ & q->mask];
 }
 
@@ -31,7 +30,7 @@ static uint32_t room_in(struct verbs_qp *q, uint32_t wanted)
 /* In ERR everything completes, and the device knows best what is free. */
 static bool is_counted(const struct verbs_qp *q, uint32_t state)
 {
-    return state != IBV_QPS_ERR && atomic_load_explicit(&q->qpn->failed, memory_order_relaxed) == 0;
+    return state != IBV_QPS_ERR && verbs_failed_of(q->qpn) == 0;
 }
 
 static void count(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
@@ -89,10 +88,8 @@ bool verbs_is_late(const struct kedge_fab_wr *list)
     return first != UINT64_MAX && kedge_clock_ns() > first;
 }
 
-/* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. timed: see
- * verbs_is_late(). */
-static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted,
-                      const struct kedge_fab_wr *timed)
+/* Posts the first requests of a list, VERBS_CHUNK at most, and moves *wr behind them. */
+static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
 {
     struct ibv_send_wr chunk[VERBS_CHUNK], *bad = NULL;
     struct kedge_fab_wr *first = *wr, *w = first;
@@ -112,7 +109,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
             chunk[n - 1].next = &chunk[n];
         n++;
     }
-    if (verbs_is_late(timed)) {
+    if (verbs_is_late(first)) {
         status = -ETIME;
         n = 0;
     }
@@ -132,11 +129,10 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
 }
 
 /* One by one, so that the first that the device does not take is known. */
-static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, bool counted,
-                           const struct kedge_fab_wr *timed)
+static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, bool counted)
 {
     for (; n > 0; n--) {
-        int status = verbs_dci_post(q, *wr, 1, timed);
+        int status = verbs_dci_post(q, *wr, 1);
         if (status != 0)
             return status;
         if (counted)
@@ -149,17 +145,16 @@ static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, 
 /* Likewise, for a DCI. libmlx5 takes the requests of one doorbell together or not at all, and does
  * not say which one it did not like: so what is not counted goes one by one, and what was refused
  * once more. */
-static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted,
-                          const struct kedge_fab_wr *timed)
+static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted)
 {
     struct kedge_fab_wr *w = *wr;
     uint32_t room = counted ? room_in(q, VERBS_CHUNK) : 1;
     int n = 0;
     for (; w != NULL && n < VERBS_CHUNK && (uint32_t)n < room; w = w->next)
         n++;
-    int status = n > 0 ? verbs_dci_post(q, *wr, n, timed) : -ENOMEM;
+    int status = n > 0 ? verbs_dci_post(q, *wr, n) : -ENOMEM;
     if (status != 0 && status != -ETIME && n > 1)
-        return post_dci_singly(q, wr, n, counted, timed);
+        return post_dci_singly(q, wr, n, counted);
     if (status != 0)
         return status;
     if (counted)
@@ -174,9 +169,8 @@ int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct ked
     uint32_t state = atomic_load_explicit(&q->state, memory_order_relaxed);
     int status = state < IBV_QPS_RTS ? -EINVAL : 0;
     bool counted = is_counted(q, state);
-    for (const struct kedge_fab_wr *timed = wr; status == 0 && wr != NULL; timed = NULL)
-        status = q->ex != NULL ? post_dci_chunk(q, &wr, counted, timed)
-                               : post_chunk(q, &wr, counted, timed);
+    while (status == 0 && wr != NULL)
+        status = q->ex != NULL ? post_dci_chunk(q, &wr, counted) : post_chunk(q, &wr, counted);
     if (status != 0)
         *bad = wr;
     return status;
@@ -242,20 +236,31 @@ int verbs_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
 
 /* ---- completions ---- */
 
-static void note(struct verbs_fab *f, const struct ibv_wc *wc)
+/* What the word of a number becomes by a completion. */
+static uint64_t counted_in(uint64_t word, const struct ibv_wc *wc)
+{
+    if (wc->status != IBV_WC_SUCCESS) /* whether of a send or a receive, it does not say */
+        return word | (uint64_t)VERBS_SOME_FAILED << VERBS_FAILED_SHIFT |
+               (wc->status != IBV_WC_WR_FLUSH_ERR ? (uint64_t)VERBS_BROKEN << VERBS_FAILED_SHIFT
+                                                  : 0);
+    if (wc->opcode & IBV_WC_RECV)
+        return word;
+    return (word & ~(uint64_t)VERBS_COMPLETED) | ((word + 1) & VERBS_COMPLETED);
+}
+
+/* False: it is of a life that the number had before the poll ended, and nobody waits for it. */
+static bool note(struct verbs_fab *f, const struct ibv_wc *wc, uint64_t epoch)
 {
     struct verbs_qpn *n = verbs_qpn_find(f, wc->qp_num);
     if (n == NULL)
-        return;
-    if (wc->status != IBV_WC_SUCCESS) { /* whether of a send or a receive, it does not say */
-        uint32_t failed =
-            VERBS_SOME_FAILED | (wc->status != IBV_WC_WR_FLUSH_ERR ? VERBS_BROKEN : 0);
-        atomic_fetch_or_explicit(&n->failed, failed, memory_order_relaxed);
-    } else if (!(wc->opcode & IBV_WC_RECV)) {
-        atomic_store_explicit(&n->completed,
-                              atomic_load_explicit(&n->completed, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-    }
+        return true;
+    uint64_t word = atomic_load_explicit(&n->word, memory_order_relaxed);
+    do {
+        if (word >> VERBS_EPOCH_SHIFT > epoch)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&n->word, &word, counted_in(word, wc),
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
 }
 
 int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
@@ -263,10 +268,13 @@ int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     struct verbs_cq *c = (struct verbs_cq *)cq;
     if (atomic_load_explicit(&c->dead, memory_order_relaxed))
         return -EIO;
+    uint64_t epoch = atomic_load_explicit(&c->fab->epoch, memory_order_acquire);
     int got = n <= 0 ? 0 : c->kept != NULL ? verbs_kept_poll(c, n, wc) : ibv_poll_cq(c->cq, n, wc);
+    int kept = 0;
     for (int i = 0; i < got; i++)
-        note(c->fab, &wc[i]);
-    return got >= 0 ? got : -EIO;
+        if (note(c->fab, &wc[i], epoch) && kept++ != i)
+            wc[kept - 1] = wc[i];
+    return got >= 0 ? kept : -EIO;
 }
 
 int verbs_arm(struct kedge_fab_cq *cq, bool solicited_only)

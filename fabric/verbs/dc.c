@@ -204,9 +204,9 @@ static void set_data(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
     }
 }
 
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
-                   const struct kedge_fab_wr *timed)
+int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
 {
+    const struct kedge_fab_wr *list = wr;
     int status = 0;
     ibv_wr_start(q->ex);
     for (; n > 0; n--, wr = wr->next) {
@@ -217,7 +217,7 @@ int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
         set_address(q, wr);
         set_data(q->ex, wr);
     }
-    if (status == 0 && verbs_is_late(timed))
+    if (status == 0 && verbs_is_late(list))
         status = -ETIME;
     if (status == 0)
         return -ibv_wr_complete(q->ex);

@@ -20,7 +20,6 @@ struct verbs_qp;
 
 enum {
     VERBS_DC_SGE = 64,           /* SGEs of one request of a DCI, at most */
-    VERBS_DC_LOG_STREAMS = 4,    /* streams of a DCI, of those that the device offers */
     VERBS_DC_MIN_RNR_TIMER = 12, /* 0.64 ms: of a DCT without a receive */
 };
 
@@ -52,8 +51,9 @@ struct verbs_calls {
 /* Of an open device. */
 struct verbs_dc {
     struct verbs_calls calls;
-    void *library;       /* of dlopen(), or NULL */
-    uint8_t log_streams; /* of every DCI; 0: none */
+    void *library;          /* of dlopen(), or NULL */
+    uint8_t wanted_streams; /* of a DCI, at most */
+    uint8_t log_streams;    /* of every DCI; 0: none */
     bool dci_av; /* the kernel takes an address at a DCI's RTR, which says its service level */
 };
 
@@ -83,8 +83,7 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 /* The posting thread: the first n requests of a list with one doorbell, or none of them and
- * -errno. timed: see verbs_is_late(). */
-int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n,
-                   const struct kedge_fab_wr *timed);
+ * -errno. */
+int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n);
 
 #endif

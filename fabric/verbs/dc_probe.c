@@ -53,14 +53,20 @@ static struct ibv_qp *try_dci(struct verbs_fab *f, struct probe *p, uint32_t inl
     return made;
 }
 
+/* None unless asked for. */
 static uint8_t streams_of(struct verbs_fab *f)
 {
+    uint8_t wanted = 0;
+    while (2u << wanted <= f->dc.wanted_streams)
+        wanted++;
+    if (wanted == 0)
+        return 0;
     struct mlx5dv_context dv = {.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS};
     if (f->dc.calls.dv_query_device(f->context, &dv) != 0 ||
         !(dv.comp_mask & MLX5DV_CONTEXT_MASK_DCI_STREAMS))
         return 0;
     uint8_t log = dv.dci_streams_caps.max_log_num_concurent;
-    return log < VERBS_DC_LOG_STREAMS ? log : VERBS_DC_LOG_STREAMS;
+    return log < wanted ? log : wanted;
 }
 
 /* With as much inline data as RC has, and with streams, or with less. */

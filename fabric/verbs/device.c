@@ -226,6 +226,7 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
     f->base.ops = &verbs_ops;
     f->stop_efd = -1;
     verbs_calls_init(&f->dc);
+    f->dc.wanted_streams = attr->dci_streams;
     int status = verbs_control_init(f), events = kedge_fab_events_init(&f->events);
     status = status != 0 ? status : events; /* both are ended in any case */
     if (status != 0)

@@ -49,12 +49,11 @@ static void use_all(struct verbs_qp *q, bool use)
         atomic_fetch_add(&((struct verbs_srq *)q->base.srq)->users, step);
 }
 
-/* Nothing is queued: how the counts begin. */
-static void empty(struct verbs_qp *q)
+/* Nothing is queued, and nothing of what was is polled from now on: another life of the number. */
+static void begin_life(struct verbs_fab *f, struct verbs_qp *q)
 {
-    atomic_store(&q->qpn->failed, 0);
     q->posted = q->freed = q->marked = q->seen = 0;
-    q->completed_base = atomic_load(&q->qpn->completed);
+    atomic_store(&q->qpn->word, (atomic_fetch_add(&f->epoch, 1) + 1) << VERBS_EPOCH_SHIFT);
 }
 
 /* Nothing of what it did is polled from now on. */
@@ -147,7 +146,7 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     read_recv_room(q);
     q->qpn = verbs_qpn_find(f, q->base.qpn);
     atomic_store(&q->state, IBV_QPS_RESET);
-    empty(q);
+    begin_life(f, q);
     use_all(q, true);
     ctl->qp.x = &q->base;
     return 0;
@@ -199,7 +198,7 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return status;
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
         forget(q);
-        empty(q);
+        begin_life(f, q);
         kedge_fab_events_purge(&f->events, &q->base);
     }
     atomic_store(&q->state, ctl->modify.attr.qp_state);
@@ -226,8 +225,9 @@ enum ibv_qp_state verbs_qp_state(const struct kedge_fab_qp *qp)
     struct ibv_qp_attr attr;
     if (set == IBV_QPS_RESET || set == IBV_QPS_INIT || set == IBV_QPS_ERR)
         return set; /* no peer and no request moves it out of these */
-    if (qp->type != KEDGE_FAB_QP_UD && (atomic_load(&q->qpn->failed) & VERBS_BROKEN))
-        return IBV_QPS_ERR;
+    if (qp->type != KEDGE_FAB_QP_UD && q->log_streams == 0 &&
+        (verbs_failed_of(q->qpn) & VERBS_BROKEN))
+        return IBV_QPS_ERR; /* with streams others go on first */
     const struct verbs_calls *calls = &verbs_of(qp->pd->fab)->dc.calls;
     return calls->query_qp(q->qp, &attr, IBV_QP_STATE, &init) == 0 ? attr.qp_state : IBV_QPS_ERR;
 }

@@ -25,12 +25,15 @@ enum {
     VERBS_RXE_VENDOR = 0xffffff,
 };
 
-/* What the thread that polls knows of a queue pair number. Lives until the device is closed, so
- * that a late completion of a queue pair that is gone finds something to write to. Written by that
- * thread, but for a move to RESET. */
+/* What the threads that poll know of a queue pair number. Lives until the device is closed, so
+ * that a late completion of a queue pair that is gone finds something to write to.
+ *
+ * One word, so that nothing of one life of the number is counted to another: its epoch, given anew
+ * whenever a queue pair gets the number or goes to RESET; what failed; and how many signalled
+ * requests succeeded in it, running. A poll that began before an epoch did has nothing of it, since
+ * it is a later post's: what it brings of that number is of the life before, and is dropped. */
 struct verbs_qpn {
-    _Atomic uint32_t completed; /* signalled requests that succeeded */
-    _Atomic uint32_t failed;    /* of enum verbs_failed */
+    _Atomic uint64_t word; /* epoch << 24 | enum verbs_failed << 22 | completed */
 };
 
 enum verbs_failed {
@@ -38,6 +41,18 @@ enum verbs_failed {
     VERBS_BROKEN = 2,      /* a completion said why, so that the state is ERR before the device
                             * says so: rxe moves it after completing */
 };
+enum { VERBS_FAILED_SHIFT = 22, VERBS_EPOCH_SHIFT = 24 };
+#define VERBS_COMPLETED ((1u << VERBS_FAILED_SHIFT) - 1) /* more than any queue has room for */
+
+static inline uint32_t verbs_failed_of(const struct verbs_qpn *n)
+{
+    return (uint32_t)(atomic_load_explicit(&n->word, memory_order_relaxed) >> VERBS_FAILED_SHIFT) &
+           (VERBS_SOME_FAILED | VERBS_BROKEN);
+}
+static inline uint32_t verbs_completed_of(const struct verbs_qpn *n)
+{
+    return (uint32_t)atomic_load_explicit(&n->word, memory_order_relaxed) & VERBS_COMPLETED;
+}
 
 struct verbs_fab {
     struct kedge_fab base;
@@ -51,6 +66,7 @@ struct verbs_fab {
     bool rxe;          /* the device is SoftRoCE's, which has ways of its own */
     struct kedge_fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
+    _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */
 };
 
 /* `users` of every object: counted by the workers. Whoever frees one needs it for itself alone, so
@@ -115,11 +131,10 @@ struct verbs_qp {
     struct verbs_qpn *qpn;
     _Atomic uint32_t state; /* of enum ibv_qp_state, as last set */
     /* The posting thread's. */
-    uint32_t posted, freed;  /* send slots taken and given back, running */
-    uint32_t marked, seen;   /* signalled requests posted and known to be completed, running */
-    uint32_t mask;           /* of mark: its size - 1 */
-    uint32_t completed_base; /* qpn->completed when the queue was last empty */
-    uint32_t mark[];         /* `posted` after each signalled request */
+    uint32_t posted, freed; /* send slots taken and given back, running */
+    uint32_t marked, seen;  /* signalled requests posted and known to be completed, running */
+    uint32_t mask;          /* of mark: its size - 1 */
+    uint32_t mark[];        /* `posted` after each signalled request */
 };
 
 static inline struct verbs_fab *verbs_of(const struct kedge_fab *fab)
@@ -195,9 +210,8 @@ void verbs_kept_purge(struct kedge_fab_cq *cq, uint32_t qpn);
 
 /* data.c */
 int verbs_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
-/* Asked when all else is done before a list's first doorbell: whether one of all of it comes too
- * late. What an RNIC was told nobody can take back, and of a list it is told all or nothing. NULL:
- * it was asked already. */
+/* Asked when all else is done before a doorbell, of all that is not posted yet: whether one of it
+ * comes too late. What an RNIC was told nobody can take back. */
 bool verbs_is_late(const struct kedge_fab_wr *list);
 int verbs_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
                     struct kedge_fab_recv_wr **bad);

@@ -68,7 +68,10 @@ struct kedge_fab_caps {
     uint16_t lid;       /* 0 on Ethernet */
     enum ibv_mtu mtu;   /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
     bool is_ethernet;   /* address handles need a GRH */
-    bool dci_streams;   /* one DCI can serve several targets at a time */
+    bool dci_streams;   /* one DCI serves several targets at a time, each in order. After an error
+                         * to one of them others go on for a while, and completions of one target
+                         * overtake those of another: each stands for itself alone, also with an
+                         * error, and all must be signalled */
     bool atomics;       /* CAS and FAA: of its own queue pairs, and on its memory */
     bool fences;        /* IBV_SEND_FENCE may be posted: where not, a request may hang by it */
     bool deadlines;     /* not_after_ns is kept to */
@@ -183,6 +186,7 @@ struct kedge_fab_open_attr {
     uint8_t port;       /* 0: the first one that is up */
     uint8_t gid[16];    /* soft: the GID to take; verbs: which of the port's; zero: choose */
     struct kedge_fab_service service;
+    uint8_t dci_streams; /* verbs: streams of a DCI, at most, where the device has them; 0: none */
 };
 
 struct kedge_fab_provider {
@@ -262,7 +266,8 @@ struct kedge_fab_ctl {
                              * now is waited for like that region's */
             void *progress; /* the provider's */
         } fence; /* FENCE_MR is done when what had begun in the region before it was submitted is
-                  * over; on a device without `deadlines`, where nobody can tell, at once */
+                  * over, or goes no further since its not_after_ns is over; on a device without
+                  * `deadlines`, where nobody can tell, at once */
         struct {
             enum ibv_mtu active; /* that the port takes now */
             enum ibv_mtu mtu;    /* that queue pairs can be connected with: no more than that of
@@ -353,7 +358,8 @@ struct kedge_fab_wr {
     unsigned send_flags;       /* SIGNALED, INLINE, FENCE, SOLICITED */
     uint32_t imm_data;         /* network order */
     struct kedge_fab_key key;
-    uint64_t remote_addr; /* atomics: 8-byte aligned */
+    uint64_t remote_addr; /* atomics: 8-byte aligned. Where it overlaps the SGEs, the destination
+                           * holds whatever the source held meanwhile; nothing else is touched */
     uint64_t compare_add, swap;
     /* UD and DCI: where to. */
     struct kedge_fab_ah *ah;
@@ -365,8 +371,8 @@ struct kedge_fab_wr {
 };
 
 /* Posts a list; one doorbell for all. 0, or -errno with *bad at the first that was not posted
- * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state, -ETIME one of
- * the list comes too late (posts_in_time), and nothing was posted. In ERR, requests are accepted
+ * (those before it were): -ENOMEM send queue full, -EINVAL malformed or wrong state, -ETIME that
+ * one or one behind it comes too late (posts_in_time). In ERR, requests are accepted
  * and flushed. Unsignalled requests hold their slot until a later signalled one is polled, as with
  * verbs. */
 int kedge_fab_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr,

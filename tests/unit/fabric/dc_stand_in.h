@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "verbs/verbs.h"
 
 enum { FAKE_WRS = 128 };
@@ -46,8 +47,12 @@ struct fake_qp {
     uint32_t building;
     struct {
         uint64_t wr_id;
-        bool signalled;
+        bool signalled, over;
+        uint16_t stream;
     } wr[FAKE_WRS];
+    uint32_t polls_to_err; /* a stream has failed: so many polls until the DCI is in ERR */
+    uint16_t failed_stream;
+    struct kedge_prng prng;
 };
 
 /* The device. */
@@ -67,6 +72,9 @@ static struct fake_device {
     int completions;
     struct ibv_qp_attr last; /* of modify_qp */
     struct ibv_ah_attr last_ah;
+    void (*rung)(void);      /* after a doorbell; or NULL */
+    struct fake_qp *failing; /* with streams: on its way to ERR (dc_stand_in_streams.h) */
+    void (*goes_on)(struct fake_qp *q);
 } fake;
 
 /* ---- the trace ---- */
@@ -214,6 +222,7 @@ static void built(struct ibv_qp_ex *ex)
     uint32_t at = (q->head + q->building++) % FAKE_WRS;
     q->wr[at].wr_id = ex->wr_id;
     q->wr[at].signalled = (ex->wr_flags & IBV_SEND_SIGNALED) != 0;
+    q->wr[at].over = false;
     q->request = BUILT;
 }
 
@@ -287,7 +296,9 @@ static void fake_set_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, 
         stream);
     if (of_dv(dv)->log_streams == 0)
         wrong("a stream of a DCI that was created without");
-    set(of_dv(dv), ADDRESSED);
+    struct fake_qp *q = of_dv(dv);
+    q->wr[(q->head + q->building - 1) % FAKE_WRS].stream = stream;
+    set(q, ADDRESSED);
 }
 
 static void fake_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -324,6 +335,8 @@ static int fake_complete(struct ibv_qp_ex *ex)
     q->inside = false;
     if (q->err == 0)
         q->head += q->building;
+    if (fake.rung != NULL)
+        fake.rung();
     return q->err;
 }
 
@@ -353,6 +366,8 @@ static inline void fake_completes(struct ibv_qp *qp, uint32_t n, enum ibv_wc_sta
 static inline int fake_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
     (void)cq;
+    if (fake.failing != NULL && fake.completions == 0)
+        fake.goes_on(fake.failing);
     int got = n < fake.completions ? n : fake.completions;
     memcpy(wc, fake.wc, (size_t)got * sizeof *wc);
     fake.completions -= got;

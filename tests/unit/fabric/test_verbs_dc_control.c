@@ -35,11 +35,25 @@ START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
 }
 END_TEST
 
-START_TEST(streams_are_used_where_they_are_offered_and_one_error_still_breaks_the_dci)
+START_TEST(streams_that_nobody_asked_for_are_not_used)
 {
     struct dc_bed b;
     dc_bed_open(&b);
     fake.log_streams = 6;
+    fake.max_inline = 512;
+    verbs_dc_probe(b.f);
+    ck_assert_ptr_nonnull(strstr(fake.trace, "streams=0/0\n"));
+    ck_assert(!b.f->base.caps.dci_streams);
+    dc_bed_close(&b);
+}
+END_TEST
+
+START_TEST(streams_that_are_asked_for_are_used_where_they_are_offered)
+{
+    struct dc_bed b;
+    dc_bed_open(&b);
+    fake.log_streams = 6;
+    b.f->dc.wanted_streams = 31;
     fake.max_inline = 512;
     verbs_dc_probe(b.f);
     ck_assert_ptr_nonnull(strstr(fake.trace, "streams=4/0\n"));
@@ -55,6 +69,7 @@ START_TEST(streams_that_are_offered_but_refused_are_done_without)
     dc_bed_open(&b);
     b.f->base.caps.max_inline = 0;
     fake.log_streams = 2;
+    b.f->dc.wanted_streams = 16;
     fake.refused = "create dci " OPS " wr=1 sge=1 inline=0 streams=2/0";
     fake.refused_errno = EOPNOTSUPP;
     verbs_dc_probe(b.f);
@@ -202,6 +217,7 @@ START_TEST(whatever_step_is_refused_there_is_no_dc_and_the_step_is_named)
         fake.refused = steps[i].call;
         fake.refused_errno = steps[i].status;
         fake.log_streams = 3;
+        b.f->dc.wanted_streams = 16;
         verbs_dc_probe(b.f);
         ck_assert_str_eq(b.f->base.caps.dc_why, steps[i].why);
         ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD);
@@ -451,7 +467,8 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)                              \
-    T(streams_are_used_where_they_are_offered_and_one_error_still_breaks_the_dci)                  \
+    T(streams_that_nobody_asked_for_are_not_used)                                                  \
+    T(streams_that_are_asked_for_are_used_where_they_are_offered)                                  \
     T(streams_that_are_offered_but_refused_are_done_without)                                       \
     T(fewer_outstanding_reads_than_rc_has_are_found_out)                                           \
     T(the_service_is_in_every_address_and_queue_pair_and_in_the_target)                            \

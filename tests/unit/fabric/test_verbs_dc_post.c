@@ -4,6 +4,7 @@
 #include "../check_main.h"
 #include "base/clock.h"
 #include "dc_bed.h"
+#include "dc_stand_in_streams.h"
 
 /* A DCI that can send, and addresses. */
 struct bed {
@@ -246,6 +247,30 @@ START_TEST(of_a_long_list_all_is_posted_in_time_or_nothing)
 }
 END_TEST
 
+static struct kedge_fab_wr *runs_out;
+
+static void time_goes_by(void)
+{
+    runs_out->key.not_after_ns = 1;
+}
+
+START_TEST(what_has_become_late_behind_the_first_doorbell_is_not_posted)
+{
+    struct bed x;
+    struct kedge_fab_wr wr[VERBS_CHUNK + 8], *bad = NULL;
+    open_bed(&x, 64, 0);
+    make_list(&x, wr, VERBS_CHUNK + 8);
+    runs_out = &wr[VERBS_CHUNK + 3];
+    runs_out->key.not_after_ns = kedge_clock_ns() + 3600 * KEDGE_NS_PER_S;
+    fake.rung = time_goes_by;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), -ETIME);
+    ck_assert_ptr_eq(bad, &wr[VERBS_CHUNK]);
+    ck_assert_int_eq(count_lines("complete\n"), 1);
+    ck_assert_int_eq(fake.wrong, 0);
+    close_bed(&x);
+}
+END_TEST
+
 START_TEST(an_operation_that_is_not_known_aborts_the_doorbell)
 {
     struct bed x;
@@ -358,6 +383,50 @@ START_TEST(a_target_has_one_stream_and_targets_spread_over_all)
 }
 END_TEST
 
+/* Requests to several targets, one of which refuses; every other is completed once, in its
+ * target's order, and while others may go on nobody says that the DCI is in ERR. */
+static void an_error_in_a_stream(uint64_t seed)
+{
+    enum { LOG = 2, REQUESTS = 12, TARGETS = 4 };
+    struct bed x;
+    struct kedge_fab_wr wr[REQUESTS], *bad = NULL;
+    struct ibv_wc wc[REQUESTS];
+    bool over[REQUESTS] = {false};
+    uint64_t last_of[TARGETS] = {0};
+    int good = 0, flushed = 0;
+    open_bed(&x, 64, LOG);
+    make_list(&x, wr, REQUESTS);
+    for (uint32_t i = 0; i < REQUESTS; i++)
+        wr[i].dest_qpn = 1000 + i % TARGETS;
+    ck_assert_int_eq(kedge_fab_post_send(x.qp, wr, &bad), 0);
+    struct ibv_qp *device = ((struct verbs_qp *)x.qp)->qp;
+    fake_stream_fails(device, (uint32_t)(seed % REQUESTS), IBV_WC_REM_ACCESS_ERR, seed);
+    for (int polls = 0; flushed + good < REQUESTS - 1; polls++) {
+        ck_assert_int_lt(polls, 100);
+        int n = kedge_fab_poll(&x.b.vcq.base, REQUESTS, wc);
+        for (int i = 0; i < n; i++) {
+            ck_assert(!over[wc[i].wr_id]);
+            over[wc[i].wr_id] = true;
+            good += wc[i].status == IBV_WC_SUCCESS;
+            flushed += wc[i].status == IBV_WC_WR_FLUSH_ERR;
+            if (wc[i].status == IBV_WC_SUCCESS) {
+                ck_assert_uint_ge(wc[i].wr_id, last_of[wc[i].wr_id % TARGETS]);
+                last_of[wc[i].wr_id % TARGETS] = wc[i].wr_id;
+            }
+        }
+        ck_assert_int_eq(kedge_fab_qp_state(x.qp), device->state);
+    }
+    ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_ERR);
+    close_bed(&x);
+}
+
+START_TEST(an_error_in_one_stream_breaks_the_dci_after_others_have_gone_on)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++)
+        an_error_in_a_stream(seed);
+}
+END_TEST
+
 START_TEST(the_stand_in_refuses_requests_that_are_built_wrongly)
 {
     struct bed x;
@@ -396,11 +465,13 @@ END_TEST
     T(of_a_list_with_one_that_the_device_refuses_those_before_it_are_posted)                       \
     T(one_that_comes_too_late_aborts_the_doorbell)                                                 \
     T(of_a_long_list_all_is_posted_in_time_or_nothing)                                             \
+    T(what_has_become_late_behind_the_first_doorbell_is_not_posted)                                \
     T(an_operation_that_is_not_known_aborts_the_doorbell)                                          \
     T(a_dci_that_is_not_up_takes_nothing)                                                          \
     T(an_error_breaks_the_dci_and_a_repair_empties_it)                                             \
     T(in_err_requests_go_one_by_one_so_that_the_first_refused_is_known)                            \
     T(a_target_has_one_stream_and_targets_spread_over_all)                                         \
+    T(an_error_in_one_stream_breaks_the_dci_after_others_have_gone_on)                             \
     T(the_stand_in_refuses_requests_that_are_built_wrongly)
 
 KEDGE_CHECK_MAIN("fabric.verbs_dc_post", TESTS)

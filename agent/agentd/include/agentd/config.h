@@ -85,7 +85,8 @@ struct agentd_config {
     struct kedge_fab_service service;
     char transport[AGENTD_TEXT]; /* auto, dc or rc */
     char fault[AGENTD_TEXT];     /* a kedge_fault_plan's text; empty: none */
-    uint64_t ack_timeout;        /* as verbs count it */
+    uint64_t dci_streams;
+    uint64_t ack_timeout; /* as verbs count it */
     /* [pool] */
     char pool[AGENTD_TEXT];
     uint64_t pool_number;

@@ -103,7 +103,7 @@ static struct kedge_fab_ah *make_ah(struct kedge_fab *fab, struct kedge_fab_pd *
 }
 
 /* RESET to RTS, the way the daemon does it. */
-static void raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
+void world_raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp)
 {
     static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
                                                IBV_QPS_RTS};
@@ -141,7 +141,7 @@ static struct kedge_fab_qp *make_dci(struct world_node *n, struct kedge_fab_pd *
                        .send_sge = world_least(KEDGE_MAX_SGE, caps->max_sge),
                        .inline_bytes = world_least(KEDGE_MAX_INLINE, caps->max_inline)}}};
     call(n->fab, &c);
-    raise_dci(n->fab, c.qp.x);
+    world_raise_dci(n->fab, c.qp.x);
     return c.qp.x;
 }
 
@@ -187,7 +187,7 @@ uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
 uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows, world_suspect_queue;
 bool world_own_regions;
-bool world_end_overdue, world_deadlines, world_posts_in_time;
+bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams;
 struct kedge_fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
@@ -216,6 +216,7 @@ static void configure(struct world *w, struct world_node *n)
         .end_overdue = world_end_overdue,
         .deadlines = world_deadlines,
         .posts_in_time = world_posts_in_time,
+        .streams = world_streams,
         .pool = POOL,
         .incarnation = n->incarnation};
     n->config.rc = w->rc;
@@ -393,7 +394,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
                  .modify = {.x = e->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}});
         return;
     case KEDGE_EVENT_QP_BROKEN:
-        raise_dci(n->fab, e->qp);
+        world_raise_dci(n->fab, e->qp);
         c.kind = KEDGE_COMMAND_QP_READY;
         c.qp = e->qp;
         break;

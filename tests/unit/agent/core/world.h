@@ -109,6 +109,8 @@ extern bool world_deadlines;
 extern bool world_own_regions;
 /* Of the next world's lanes: the device looks at them before its doorbell, so they believe. */
 extern bool world_posts_in_time;
+/* Of the next world's lanes: their DCIs have streams (world_streams.h). */
+extern bool world_streams;
 
 /* Of the next world's nodes: a layer over soft, with a seed that is not 0; else none. */
 extern struct kedge_fault_plan world_fault;
@@ -119,6 +121,8 @@ void world_open(struct world *w);
 void world_close(struct world *w);
 /* Passes of all lanes, and what their control sides do, each 1 us apart. */
 void world_run(struct world *w, unsigned passes);
+/* A DCI from RESET to RTS, the way the daemon does it. */
+void world_raise_dci(struct kedge_fab *fab, struct kedge_fab_qp *qp);
 void world_sleep(struct world *w, uint64_t ns);
 /* The node comes back as a new incarnation, with a new DC target. */
 void world_restart_node(struct world *w, uint32_t node);

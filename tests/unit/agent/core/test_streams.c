@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A DCI that serves several targets at a time: after an error to one of them the others go on for a
+ * while, and nothing is said of them before they are over. */
+#include "../../check_main.h"
+#include "world_streams.h"
+
+enum { TENANT = 7, SEEDS = 60, BEFORE = 3, BEHIND = 5, LONG = 20000 /* passes */ };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+
+struct scene {
+    struct world_worker gone, stays, guilty, other;
+    uint32_t gone_key, key;
+};
+
+static struct kedge_cqe done(struct world_worker *k)
+{
+    struct kedge_cqe e;
+    ck_assert(world_poll(w, k, &e, LONG));
+    return e;
+}
+
+static void read_once(struct world_worker *k, uint32_t key)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
+    world_post(k, &d);
+    ck_assert_uint_eq(done(k).status, IBV_WC_SUCCESS);
+}
+
+/* Two owners on two nodes, and a worker on node 0 for each of them; the device has taken away the
+ * registration of one. */
+static void scene_open(struct scene *s, uint64_t seed)
+{
+    world_streams = true;
+    world_open(w);
+    world_streams_begin(&w->node[0], seed);
+    world_attach(w, &s->gone, 1, 0, TENANT);
+    world_attach(w, &s->stays, 2, 0, TENANT);
+    world_attach(w, &s->guilty, 0, 0, TENANT);
+    world_attach(w, &s->other, 0, 1, TENANT);
+    s->gone_key = world_register(w, &s->gone, 0, 4096, ALL);
+    s->key = world_register(w, &s->stays, 0, 4096, ALL);
+    ck_assert_int_eq(world_connect(w, &s->guilty, 0, 1), 0);
+    ck_assert_int_eq(world_connect(w, &s->other, 0, 2), 0);
+    for (int i = 0; i < 2; i++) { /* the second time both are known to answer */
+        read_once(&s->guilty, s->gone_key);
+        read_once(&s->other, s->key);
+    }
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = s->gone.arena_mr}};
+    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
+    s->gone.arena_mr = NULL;
+}
+
+static void scene_close(struct scene *s)
+{
+    world_detach(w, &s->guilty);
+    world_detach(w, &s->other);
+    world_streams_end(&w->node[0]);
+    world_detach(w, &s->stays);
+    world_detach(w, &s->gone);
+    world_close(w);
+    world_streams = false;
+}
+
+static void post_adds(struct scene *s, uint64_t first, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, first + (uint64_t)i, 64, 8, s->key, 0);
+        d.post.compare_add = 1;
+        if (i % 2 == 1)
+            d.flags &= (uint8_t)~KEDGE_OP_SIGNALED;
+        world_post(&s->other, &d);
+    }
+}
+
+static void adds_beside_a_refused_read(uint64_t seed)
+{
+    struct scene s;
+    uint64_t at_most = 0, at_least = 0;
+    scene_open(&s, seed);
+    const _Atomic uint64_t *counter = s.stays.arena.addr;
+    post_adds(&s, 10, BEFORE);
+    world_run(w, (unsigned)(seed % 2)); /* in the same list, or the one before */
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 2, 0, 8, s.gone_key, 0);
+    world_post(&s.guilty, &d);
+    post_adds(&s, 20, BEHIND);
+    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
+    /* Signalled ones stand for the unsignalled ones before them. */
+    const uint64_t ids[] = {10, 12, 20, 22, 24}, stands_for[] = {1, 2, 1, 2, 2};
+    bool failed = false;
+    for (int i = 0; i < 5; i++) {
+        struct kedge_cqe e = done(&s.other);
+        if (e.status == IBV_WC_SUCCESS) {
+            ck_assert(!failed);
+            ck_assert_uint_eq(e.wr_id, ids[i]);
+            at_least += stands_for[i];
+            continue;
+        }
+        failed = true;
+        break;
+    }
+    at_most = BEFORE + BEHIND;
+    world_run(w, 3); /* the flushed ones, and those that nobody asked to hear of */
+    const uint64_t value = *counter;
+    ck_assert_msg(value >= at_least && value <= at_most && (failed || value == at_most),
+                  "seed %lu: %lu additions, where %lu ended well", (unsigned long)seed,
+                  (unsigned long)value, (unsigned long)at_least);
+    world_run(w, 200);
+    ck_assert_msg(*counter == value, "seed %lu: additions were carried out after they had failed",
+                  (unsigned long)seed);
+    scene_close(&s);
+}
+
+START_TEST(nothing_of_other_streams_is_reported_before_it_is_over)
+{
+    const char *transport = getenv("KEDGE_TEST_TRANSPORT");
+    for (uint64_t seed = 1; transport == NULL && seed <= SEEDS; seed++)
+        adds_beside_a_refused_read(seed);
+}
+END_TEST
+
+#define TESTS(T) T(nothing_of_other_streams_is_reported_before_it_is_over)
+KEDGE_CHECK_MAIN("streams", TESTS)

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DCIs with streams, over `soft`: requests to one target are in one stream, in order; streams go on
+ * in any order, also for a while after one of them had an error. Then the DCI is in ERR, and what
+ * is left is flushed. Seeded. Of the thread that steps the lanes. */
+#include "world_streams.h"
+
+#include <check.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "fabric/provider.h"
+#include "world.h"
+
+enum { STREAMS = 4, DCIS = 24, REQUESTS = WORLD_SQ_DEPTH, MOST_POLLS = 12 };
+
+struct request {
+    struct kedge_fab_wr wr;
+    struct ibv_sge sge[KEDGE_MAX_SGE];
+    uint32_t stream;
+    bool over;
+};
+
+static struct dci {
+    struct kedge_fab_qp *qp; /* NULL: the place is free */
+    struct request request[REQUESTS];
+    uint32_t head, tail;
+    bool failed[STREAMS];
+    uint32_t polls_to_err; /* 0: no stream has failed */
+} dcis[DCIS];
+
+static struct ibv_wc ready[DCIS * REQUESTS];
+static uint32_t ready_count;
+static struct kedge_prng prng;
+static const struct kedge_fab_ops *soft;
+static struct kedge_fab_ops ops;
+/* Who carries out what is in a stream: a queue pair each, so that one's error is no other's. */
+static struct kedge_fab_qp *carrier[STREAMS];
+static struct kedge_fab_cq *carried;
+
+static struct dci *dci_of(const struct kedge_fab_qp *qp, bool make)
+{
+    for (int i = 0; i < DCIS; i++)
+        if (dcis[i].qp == qp)
+            return &dcis[i];
+    for (int i = 0; make && i < DCIS; i++)
+        if (dcis[i].qp == NULL) {
+            dcis[i] = (struct dci){.qp = (struct kedge_fab_qp *)(uintptr_t)qp};
+            return &dcis[i];
+        }
+    ck_assert(!make);
+    return NULL;
+}
+
+static void finish(struct dci *d, struct request *r, enum ibv_wc_status status)
+{
+    r->over = true;
+    if (status != IBV_WC_SUCCESS || (r->wr.send_flags & IBV_SEND_SIGNALED))
+        ready[ready_count++] =
+            (struct ibv_wc){.wr_id = r->wr.wr_id, .status = status, .qp_num = d->qp->qpn};
+    while (d->head != d->tail && d->request[d->head % REQUESTS].over)
+        d->head++;
+}
+
+static int post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
+{
+    bool carries = false;
+    for (int i = 0; i < STREAMS; i++)
+        carries |= qp == carrier[i];
+    if (carries || qp->type != KEDGE_FAB_QP_DCI || qp->pd != carrier[0]->pd) /* the system PD's */
+        return soft->post_send(qp, wr, bad);
+    struct dci *d = dci_of(qp, true);
+    for (; wr != NULL; wr = wr->next) {
+        struct request *r = &d->request[d->tail % REQUESTS];
+        ck_assert_uint_lt(d->tail - d->head, REQUESTS);
+        *r = (struct request){.wr = *wr, .stream = wr->dest_qpn * 7 % STREAMS};
+        memcpy(r->sge, wr->sg_list, (size_t)wr->num_sge * sizeof r->sge[0]);
+        r->wr.sg_list = r->sge;
+        d->tail++;
+    }
+    return 0;
+}
+
+static enum ibv_wc_status carry_out(struct request *r)
+{
+    struct kedge_fab_qp *by = carrier[r->stream];
+    struct kedge_fab_wr wr = r->wr, *bad;
+    struct ibv_wc wc;
+    wr.next = NULL;
+    wr.send_flags |= IBV_SEND_SIGNALED;
+    ck_assert_int_eq(soft->post_send(by, &wr, &bad), 0);
+    while (soft->poll(carried, 1, &wc) != 1)
+        ;
+    if (wc.status != IBV_WC_SUCCESS)
+        world_raise_dci(by->pd->fab, by);
+    return wc.status;
+}
+
+/* The first of a stream, if it may go. */
+static struct request *first_of(struct dci *d, uint32_t stream)
+{
+    for (uint32_t i = d->head; i != d->tail && !d->failed[stream]; i++) {
+        struct request *r = &d->request[i % REQUESTS];
+        if (!r->over && r->stream == stream)
+            return r;
+    }
+    return NULL;
+}
+
+static void flush(struct dci *d)
+{
+    struct kedge_fab_ctl err = {
+        .kind = KEDGE_FAB_MODIFY_QP,
+        .modify = {.x = d->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    ck_assert_int_eq(kedge_fab_call(d->qp->pd->fab, &err), 0);
+    for (uint32_t i = d->head, end = d->tail; i != end; i++)
+        if (!d->request[i % REQUESTS].over)
+            finish(d, &d->request[i % REQUESTS], IBV_WC_WR_FLUSH_ERR);
+}
+
+static void go_on(struct dci *d)
+{
+    const uint32_t first = (uint32_t)kedge_prng_below(&prng, STREAMS);
+    struct request *r = NULL;
+    for (uint32_t i = 0; i < STREAMS && r == NULL; i++)
+        r = first_of(d, (first + i) % STREAMS);
+    if (r != NULL && kedge_prng_below(&prng, 4) != 0) {
+        const enum ibv_wc_status status = carry_out(r);
+        finish(d, r, status);
+        if (status != IBV_WC_SUCCESS && d->polls_to_err == 0)
+            d->polls_to_err = 1 + (uint32_t)kedge_prng_below(&prng, MOST_POLLS);
+        d->failed[r->stream] |= status != IBV_WC_SUCCESS;
+    }
+    if (d->polls_to_err > 1)
+        d->polls_to_err--;
+    else if (d->polls_to_err == 1 && d->head != d->tail)
+        flush(d);
+}
+
+static int poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
+{
+    int got = 0;
+    if (cq != carrier[0]->send_cq) {
+        for (int i = 0; i < DCIS; i++)
+            if (dcis[i].qp != NULL && dcis[i].qp->send_cq == cq && dcis[i].head != dcis[i].tail)
+                go_on(&dcis[i]);
+        for (; got < n && (uint32_t)got < ready_count; got++)
+            wc[got] = ready[got];
+        ready_count -= (uint32_t)got;
+        memmove(ready, ready + got, ready_count * sizeof ready[0]);
+    }
+    return got + soft->poll(cq, n - got, wc + got);
+}
+
+static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    struct dci *d = NULL;
+    if (ctl->kind == KEDGE_FAB_DESTROY_QP)
+        d = dci_of(ctl->qp.x, false);
+    else if (ctl->kind == KEDGE_FAB_MODIFY_QP && ctl->modify.attr.qp_state == IBV_QPS_RESET)
+        d = dci_of(ctl->modify.x, false);
+    if (d != NULL)
+        *d = (struct dci){.qp = NULL};
+    soft->submit(fab, ctl);
+}
+
+void world_streams_begin(struct world_node *n, uint64_t seed)
+{
+    kedge_prng_seed(&prng, seed);
+    memset(dcis, 0, sizeof dcis);
+    ready_count = 0;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 2 * STREAMS}};
+    ck_assert_int_eq(kedge_fab_call(n->fab, &cq), 0);
+    carried = cq.cq.x;
+    for (int i = 0; i < STREAMS; i++) {
+        struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_CREATE_QP,
+                                   .qp = {.pd = n->pd,
+                                          .type = KEDGE_FAB_QP_DCI,
+                                          .send_cq = carried,
+                                          .recv_cq = carried,
+                                          .cap = {.send_wr = 1,
+                                                  .send_sge = KEDGE_MAX_SGE,
+                                                  .inline_bytes = KEDGE_MAX_INLINE}}};
+        ck_assert_int_eq(kedge_fab_call(n->fab, &qp), 0);
+        carrier[i] = qp.qp.x;
+        world_raise_dci(n->fab, carrier[i]);
+    }
+    soft = n->fab->ops;
+    ops = *soft;
+    ops.post_send = post_send;
+    ops.poll = poll;
+    ops.submit = submit;
+    n->fab->ops = &ops;
+}
+
+void world_streams_end(struct world_node *n)
+{
+    n->fab->ops = soft;
+    for (int i = 0; i < STREAMS; i++) {
+        struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = carrier[i]}};
+        ck_assert_int_eq(kedge_fab_call(n->fab, &qp), 0);
+    }
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq = {.x = carried}};
+    ck_assert_int_eq(kedge_fab_call(n->fab, &cq), 0);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A queue pair number has several lives: RESET, or another queue pair that gets it. What a lane
+ * polls while a worker ends one of them belongs to that one, and to no later one. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../check_main.h"
+#include "base/random.h"
+#include "dc_bed.h"
+
+enum { ROOM = 4, ROUNDS = 3000 };
+
+struct bed {
+    struct dc_bed b;
+    struct kedge_fab_qp *qp;
+    struct kedge_fab_ah *ah;
+};
+
+static struct bed x;
+
+static void open_bed(void)
+{
+    dc_bed_open(&x.b);
+    x.b.f->base.caps.transports |= KEDGE_FAB_DC;
+    x.qp = dc_bed_dci(&x.b, ROOM);
+    x.ah = dc_bed_ah(&x.b, 1);
+    dc_bed_bring_up(&x.b, x.qp);
+}
+
+static void close_bed(void)
+{
+    dc_bed_free_ah(&x.b, x.ah);
+    dc_bed_free_dci(&x.b, x.qp);
+    dc_bed_close(&x.b);
+}
+
+static int post_one(uint64_t id)
+{
+    static const struct ibv_sge sge = {.addr = 4096, .length = 8, .lkey = 77};
+    struct kedge_fab_wr *bad, wr = {.wr_id = id,
+                                    .sg_list = &sge,
+                                    .num_sge = 1,
+                                    .opcode = IBV_WR_RDMA_WRITE,
+                                    .send_flags = IBV_SEND_SIGNALED,
+                                    .ah = x.ah,
+                                    .dest_qpn = 300};
+    return kedge_fab_post_send(x.qp, &wr, &bad);
+}
+
+static void completes(uint32_t n, enum ibv_wc_status status)
+{
+    fake_completes(((struct verbs_qp *)x.qp)->qp, n, status);
+}
+
+static int poll(struct ibv_wc *wc)
+{
+    return kedge_fab_poll(&x.b.vcq.base, ROOM, wc);
+}
+
+/* The worker comes in between: after the lane took completions from the device, and before it has
+ * noted them. */
+static int poll_and_be_reset(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    int got = fake_poll(cq, n, wc);
+    dc_bed_bring_up(&x.b, x.qp);
+    return got;
+}
+
+static void begins_empty(void)
+{
+    struct ibv_wc wc[ROOM];
+    for (int i = 0; i < ROOM; i++)
+        ck_assert_int_eq(post_one(10), 0);
+    ck_assert_int_eq(post_one(10), -ENOMEM);
+    completes(ROOM, IBV_WC_SUCCESS);
+    ck_assert_int_eq(poll(wc), ROOM);
+    ck_assert_int_eq(kedge_fab_qp_state(x.qp), IBV_QPS_RTS);
+}
+
+/* Of n requests of the former life, the last of which ends so. */
+static void what_is_polled_across_a_reset_is_dropped(uint32_t n, enum ibv_wc_status last)
+{
+    struct ibv_wc wc[ROOM];
+    open_bed();
+    for (uint32_t i = 0; i < n; i++)
+        ck_assert_int_eq(post_one(i), 0);
+    completes(n, last);
+    x.b.context.ops.poll_cq = poll_and_be_reset;
+    ck_assert_int_eq(poll(wc), 0);
+    x.b.context.ops.poll_cq = fake_poll;
+    begins_empty();
+    close_bed();
+}
+
+START_TEST(a_success_of_the_life_before_gives_no_room_in_the_present_one)
+{
+    what_is_polled_across_a_reset_is_dropped(2, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(an_error_of_the_life_before_does_not_break_the_present_one)
+{
+    what_is_polled_across_a_reset_is_dropped(2, IBV_WC_REM_ACCESS_ERR);
+}
+END_TEST
+
+START_TEST(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)
+{
+    struct ibv_wc wc[ROOM];
+    open_bed();
+    ck_assert_int_eq(post_one(1), 0);
+    completes(1, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_int_eq(poll(wc), 1);
+    ck_assert_int_eq(wc[0].status, IBV_WC_RETRY_EXC_ERR);
+    dc_bed_free_dci(&x.b, x.qp);
+    fake.next_number--;
+    x.qp = dc_bed_dci(&x.b, ROOM);
+    dc_bed_bring_up(&x.b, x.qp);
+    begins_empty();
+    close_bed();
+}
+END_TEST
+
+/* ---- the same with threads that race, for the thread sanitizer ---- */
+
+static _Atomic uint32_t polling, reset_done; /* rounds */
+
+static int poll_in_company(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+    static struct kedge_prng prng = {.state = 5};
+    int got = fake_poll(cq, n, wc);
+    const uint32_t round = atomic_fetch_add(&polling, 1) + 1; /* from now on the worker may come */
+    const uint64_t until = kedge_prng_below(&prng, 3);
+    for (uint64_t i = kedge_prng_below(&prng, 400); until == 1 && i > 0; i--)
+        atomic_signal_fence(memory_order_seq_cst);
+    while (until == 2 && atomic_load(&reset_done) < round)
+        sched_yield();
+    return got;
+}
+
+static void *reset_again_and_again(void *unused)
+{
+    (void)unused;
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        while (atomic_load(&polling) < round)
+            sched_yield();
+        dc_bed_bring_up(&x.b, x.qp);
+        fake.trace[0] = '\0';
+        atomic_store(&reset_done, round);
+    }
+    return NULL;
+}
+
+START_TEST(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
+{
+    pthread_t worker;
+    struct ibv_wc wc[ROOM];
+    uint32_t dropped = 0;
+    open_bed();
+    ck_assert_int_eq(pthread_create(&worker, NULL, reset_again_and_again, NULL), 0);
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        ck_assert_int_eq(post_one(1), 0);
+        ck_assert_int_eq(post_one(2), 0);
+        completes(2, round % 2 == 0 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+        x.b.context.ops.poll_cq = poll_in_company;
+        dropped += 2 - (uint32_t)poll(wc);
+        x.b.context.ops.poll_cq = fake_poll;
+        while (atomic_load(&reset_done) < round)
+            sched_yield();
+        begins_empty();
+        dc_bed_bring_up(&x.b, x.qp);
+        fake.trace[0] = '\0';
+    }
+    ck_assert_int_eq(pthread_join(worker, NULL), 0);
+    printf("%u of %u completions were of a life that ended meanwhile\n", dropped, 2 * ROUNDS);
+    close_bed();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_success_of_the_life_before_gives_no_room_in_the_present_one)                               \
+    T(an_error_of_the_life_before_does_not_break_the_present_one)                                  \
+    T(a_queue_pair_that_gets_the_number_of_another_has_none_of_its_completions)                    \
+    T(a_reset_at_any_moment_of_a_poll_leaves_an_empty_queue)
+
+KEDGE_CHECK_MAIN("fabric.verbs_lives", TESTS)
