@@ -87,6 +87,10 @@ static const struct {
                                         "been carried out, or not, or in part"},
     [KEDGE_REASON_BEHIND] = {-EPIPE, "never sent: its queue pair is in error since an earlier "
                                      "request, until it is connected again"},
+    [KEDGE_REASON_ENDPOINTS] = {-EPIPE, "requests are out to as many endpoints as can be at a "
+                                        "time, or as the tenant's share is of them: wait for "
+                                        "completions, or raise max_peers in [pool] of the agent's "
+                                        "settings"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -113,7 +113,7 @@ static void print_destinations(const struct pool *p, struct kedge_text *t, uint3
 {
     struct kedge_lane_window n;
     char gid[KEDGE_GID_TEXT];
-    for (uint32_t i = 0; i < MAX_FLOWS && *shown < DESTINATIONS_SHOWN; i++) {
+    for (uint32_t i = 0; i < kedge_lane_destinations(p->lane) && *shown < DESTINATIONS_SHOWN; i++) {
         if (!kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n) || !is_worth_showing(&n))
             continue;
         kedge_text_printf(t, "%s{\"gid\":\"%s\",\"pool\":", *shown > 0 ? "," : "",
@@ -261,7 +261,7 @@ static bool destinations(struct agent *a, enum field field, uint64_t *out)
             *out += s.window_waits[KEDGE_WINDOW_DESTINATION];
         else if (field == WAITED)
             *out += s.window_waited_ns[KEDGE_WINDOW_DESTINATION];
-        for (uint32_t i = 0; field == WAITING && i < MAX_FLOWS; i++)
+        for (uint32_t i = 0; field == WAITING && i < kedge_lane_destinations(p->lane); i++)
             if (kedge_lane_window(p->lane, KEDGE_WINDOW_DESTINATION, i, &n))
                 *out += n.waiting;
     }

@@ -112,7 +112,8 @@ static int make_lane(struct pool *p)
     struct kedge_lane_config config = {
         .max_sessions = (uint32_t)c->max_sessions,
         .max_peers = (uint32_t)c->max_peers,
-        .max_flows = MAX_FLOWS,
+        .max_flows =
+            2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
         .max_tenants = AGENTD_TENANT_PLACES,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,

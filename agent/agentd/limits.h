@@ -19,7 +19,6 @@ enum {
     WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
 
     /* The lane, beside `max_peers` and `max_mrs`. */
-    MAX_FLOWS = 1024,       /* endpoints in use at one time: an address handle each */
     MR_CACHE = 4096,        /* remote regions known at one time */
     SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
     RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */

@@ -150,7 +150,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .initiators = (uint32_t)(p->stock.connections + c->queue_pairs_ahead),
         .responders = p->stock.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
-        .wanted = MAX_FLOWS,
+        .wanted = KEDGE_LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
         .sge = pieces(&d->fab->caps),

@@ -37,6 +37,7 @@ static void join(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
     list->count++;
     l->waiting++;
     q->waits = list;
+    flow_hold(q);
 }
 
 static bool is_parked(const struct vqp *q)
@@ -51,6 +52,7 @@ void vqp_unblock(struct kedge_lane *l, struct vqp *q)
     TAILQ_REMOVE(&q->waits->vqps, q, waiting);
     q->waits->count--;
     l->waiting--;
+    flow_release(q);
     if (is_parked(q)) {
         q->flow->waiting -= q->queue.count;
         if (q->waits->count == 0)

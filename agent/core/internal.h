@@ -11,6 +11,7 @@
 #include "base/spsc.h"
 #include "descriptor.h"
 #include "schema/peers.h"
+#include "flow.h"
 #include "small.h"
 #include "window.h"
 
@@ -24,7 +25,8 @@ enum {
     LANE_TURN_FREE = 1024,        /* so small that it is not counted */
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
     LANE_REFUSALS = 16, /* tries, until a post that finds no room in an empty queue is refused */
-    LANE_DEREGS = 4     /* of one session's revoked regions at a time, beside its worker's own */
+    LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
+    LANE_PATHS = KEDGE_LANE_PATHS
 };
 #define LANE_NEVER UINT64_MAX
 enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ };
@@ -57,19 +59,6 @@ struct wr_queue {
     uint32_t count;
 };
 
-/* VQPs whose head waits, in the order of coming (blocked.c). */
-struct vqp_list {
-    TAILQ_HEAD(, vqp) vqps;
-    uint32_t count;
-};
-TAILQ_HEAD(flow_list, flow);
-
-static inline void vqp_list_init(struct vqp_list *list)
-{
-    TAILQ_INIT(&list->vqps);
-    list->count = 0;
-}
-
 enum vqp_state { VQP_FREE, VQP_CONNECTED, VQP_ERROR };
 
 /* A virtual queue pair: requests go to the fabric in order, from `queue`, when nothing before them
@@ -84,7 +73,7 @@ struct vqp {
     uint32_t index;
     uint32_t peer_slot, peer_gen;
     uint32_t outstanding; /* posted, not completed */
-    struct flow *flow;    /* referenced */
+    struct flow *flow;    /* its peer's while that says so too (flow_take) */
     struct session *session;
     struct wr_queue queue;
     struct vqp_list *waits; /* where its head waits: the lane's list, or that of its flow */
@@ -93,6 +82,7 @@ struct vqp {
     struct turn turn;      /* there */
     uint64_t wait_ns;      /* since when */
     uint64_t wants;        /* bytes */
+    uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
 };
 
 /* A worker's own, in this node's MR table while it is LIVE. */
@@ -179,31 +169,6 @@ struct session {
     struct session *next_dirty, *next_waiting, *next_due;
     uint8_t in_due, in_revoking,
         stalled; /* stalled: asleep with requests that have no room for their completions */
-};
-
-/* An endpoint that is used now. */
-struct flow {
-    uint8_t used, suspect;
-    uint8_t want_path; /* asked for, and not answered */
-    uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
-    uint8_t proven;    /* the last sign from it was one of life */
-    uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
-    uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
-    uint32_t peer_slot, peer_gen;
-    uint32_t refs;           /* VQPs connected through it */
-    uint32_t outstanding;    /* posted */
-    uint32_t waiting;        /* requests of parked VQPs */
-    uint32_t dci;            /* index into lane->dci */
-    uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
-    uint64_t used_ns;        /* when something was last posted to it */
-    uint64_t doubted_ns;     /* since when */
-    uint64_t dead_ns;        /* and for how long it is dead then */
-    uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
-    struct kedge_fab_ah *ah; /* DC */
-    struct phys *link;       /* rc: its connection */
-    struct window *window;
-    struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
-    TAILQ_ENTRY(flow) by_news, by_parked;
 };
 
 /* What the lane knows of an endpoint beside what workers see. */
@@ -315,7 +280,13 @@ struct kedge_lane {
     uint32_t renewals;
     struct lookup lookups[64];
     struct phys *phys, *chained;
-    uint32_t phys_room, system_phys, spare_count, flow_hand, peer_hand;
+    uint32_t phys_room, system_phys, spare_count, peer_hand;
+    /* flows.c: those that were ever used, those of them that are free, where to look for an idle
+     * one, where to look for one that its peer does not name; and how many tenants have. */
+    _Atomic uint32_t flows_high;
+    struct flow *free_flow;
+    uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
+    uint32_t paths_asked;                                  /* and not answered */
     uint32_t dci[KEDGE_LANE_MAX_DCIS], spare[LANE_SPARES]; /* indices of phys */
     uint32_t links;    /* rc: connections that there are or that are asked for */
     uint32_t draining; /* rc: of them, those whose endpoint gives it up */
@@ -337,7 +308,10 @@ struct kedge_lane {
     struct window *due_windows; /* where somebody may go on */
     struct window *turn_window; /* only within windows_go_on(): whose turn it is there */
     struct wr *turn_wr;
-    struct tenant_turn *turns;             /* of all windows */
+    struct tenant_turn *turns; /* of all windows */
+    struct window **queue_of;  /* destinations that have turns */
+    uint32_t queue_count;
+    void *raw_windows[3];
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */
     uint32_t own_window_count;
@@ -553,22 +527,7 @@ void overdue_look(struct kedge_lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
 uint64_t overdue_next(const struct kedge_lane *l);
 
-/* peers.c: endpoints, flows, lookups. */
-struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen);
-void flow_put(struct kedge_lane *l, struct flow *f);
-void flow_posted(struct kedge_lane *l, struct flow *f);
-enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
-void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
-bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
-/* It did not answer: its record is looked up, and unless that tells of another life what is posted
- * to it fails for so long. */
-void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
-/* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
- * Its record is fresh. */
-bool flow_has_path(struct kedge_lane *l, struct flow *f);
-void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
-/* rc: its connection broke. */
-void flow_lost_link(struct kedge_lane *l, struct flow *f);
+/* peers.c: endpoints, lookups. */
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
 int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,

@@ -82,10 +82,11 @@ static int make_arrays(struct kedge_lane *l)
     l->active = calloc(c->max_sessions, sizeof(struct session *));
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
+    l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
-        l->cache == NULL || l->scratch_free == NULL)
+        l->tenant_flows == NULL || l->cache == NULL || l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -95,10 +96,10 @@ static int make_arrays(struct kedge_lane *l)
         wire_free_own(l, &l->own[i]);
     int status =
         kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
-    if (status == 0) /* so many that it cannot be full: what each session, flow and queue pair may
-                        have pending */
+    if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
+                        pending, paths that are wanted, and those that flows drop (flows.c) */
         status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
-                                    c->max_flows * 4 + l->phys_room,
+                                    2 * LANE_PATHS + 2 * l->phys_room,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
 }
@@ -150,6 +151,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->active);
     free(l->peers);
     free(l->flows);
+    free(l->tenant_flows);
     free(l->cache);
     free(l->scratch_free);
     windows_free(l);
@@ -162,7 +164,7 @@ void kedge_lane_free(struct kedge_lane *l)
 
 struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *l)
 {
-    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+    for (uint32_t i = 0; i < kedge_lane_destinations(l); i++) {
         struct kedge_fab_ah *ah = l->flows[i].ah;
         l->flows[i].ah = NULL;
         if (ah != NULL)
@@ -403,6 +405,7 @@ static void housekeeping(struct kedge_lane *l)
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         kedge_peers_live(l->res.peers);
         lookups_due(l);
+        flows_sweep(l);
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);

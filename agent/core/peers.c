@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Endpoints: what the lane knows of them, looking unknown ones up with one READ of a metaserver's
- * table (KRCore Algorithm 1, its DCCache), and the flows of those in use. */
+ * table (KRCore Algorithm 1, its DCCache), and the ways to those in use. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,13 +20,8 @@ struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
     return (struct kedge_peer *)((uint8_t *)l->res.peers + h->peers_offset) + slot;
 }
 
-/* ---- flows
+/* ---- connections, with rc
  * ------------------------------------------------------------------------------------------- */
-
-static bool is_idle(const struct flow *f)
-{
-    return f->refs == 0 && f->outstanding == 0 && !f->want_path;
-}
 
 void flow_lost_link(struct kedge_lane *l, struct flow *f)
 {
@@ -38,72 +33,12 @@ void flow_lost_link(struct kedge_lane *l, struct flow *f)
     l->changed = 1;
 }
 
-/* Nothing is out on it. */
-static void drop_link(struct kedge_lane *l, struct flow *f)
+void flow_drop_link(struct kedge_lane *l, struct flow *f)
 {
     struct phys *p = f->link;
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.qp = p->qp});
     wire_close(l, p);
     flow_lost_link(l, f);
-}
-
-static void flow_drop(struct kedge_lane *l, struct flow *f)
-{
-    if (f->link != NULL)
-        drop_link(l, f);
-    if (f->ah != NULL)
-        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
-    if (l->peers[f->peer_slot].flow == f)
-        l->peers[f->peer_slot].flow = NULL;
-    if (f->suspect)
-        COUNT(l, suspects, -1);
-    window_close(f);
-    flow_forget_parked(l, f);
-    COUNT(l, flows, -1);
-    *f = (struct flow){0};
-}
-
-static struct flow *flow_free(struct kedge_lane *l)
-{
-    for (uint32_t i = 0; i < l->config.max_flows; i++) {
-        struct flow *f = &l->flows[l->flow_hand];
-        l->flow_hand = l->flow_hand + 1 == l->config.max_flows ? 0 : l->flow_hand + 1;
-        if (f->used && is_idle(f))
-            flow_drop(l, f);
-        if (!f->used)
-            return f;
-    }
-    return NULL;
-}
-
-struct flow *flow_get(struct kedge_lane *l, uint32_t peer_slot, uint32_t peer_gen)
-{
-    struct peer *p = &l->peers[peer_slot];
-    struct flow *f = p->flow;
-    if (f == NULL || f->peer_gen != peer_gen) {
-        if (f != NULL && is_idle(f)) /* of a life of its peer that is over: nobody puts it back */
-            flow_drop(l, f);
-        f = flow_free(l);
-        if (f == NULL)
-            return NULL;
-        *f = (struct flow){.used = 1, .peer_slot = peer_slot, .peer_gen = peer_gen};
-        vqp_list_init(&f->parked);
-        f->dci = peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
-        window_open(l, f, peer_shared(l, peer_slot)->gid);
-        p->flow = f;
-        COUNT(l, flows, 1);
-    }
-    f->refs++;
-    return f;
-}
-
-void flow_put(struct kedge_lane *l, struct flow *f)
-{
-    f->refs--;
-    l->changed |= l->wanting; /* of flows too */
-    if (is_idle(f) &&
-        l->peers[f->peer_slot].flow != f) /* its peer has gone or come back as another */
-        flow_drop(l, f);
 }
 
 /* ---- paths
@@ -116,15 +51,18 @@ static bool evict_link(struct kedge_lane *l)
     struct flow *idle = NULL, *busy = NULL;
     if (l->draining > 0)
         return false;
-    for (uint32_t i = 0; i < l->config.max_flows; i++) {
-        struct flow *f = &l->flows[i], **best = f->outstanding == 0 ? &idle : &busy;
-        if (f->link != NULL && f->news) /* its own have waited for it, and come first */
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct flow *f = l->phys[i].flow;
+        if (f == NULL)
+            continue;
+        struct flow **best = f->outstanding == 0 ? &idle : &busy;
+        if (f->news) /* its own have waited for it, and come first */
             l->changed = 1;
-        else if (f->link != NULL && (*best == NULL || f->used_ns < (*best)->used_ns))
+        else if (*best == NULL || f->used_ns < (*best)->used_ns)
             *best = f;
     }
     if (idle != NULL) {
-        drop_link(l, idle);
+        flow_drop_link(l, idle);
     } else if (busy != NULL) {
         busy->draining = 1;
         l->draining++;
@@ -146,6 +84,7 @@ static void ask_for_path(struct kedge_lane *l, struct flow *f)
                                                    .lid = p->lid}};
     memcpy(event.want_path.gid, shared->gid, 16);
     f->want_path = 1;
+    l->paths_asked++;
     lane_event(l, &event);
 }
 
@@ -167,7 +106,7 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
         return false;
     if (f->ah != NULL || (f->link != NULL && !f->draining))
         return true;
-    if (f->want_path || f->link != NULL)
+    if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
         return false;
     if (l->config.rc) {
         if (l->links == l->config.max_links && !evict_link(l))
@@ -182,6 +121,8 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
 {
     const struct kedge_lane_path *path = &c->path.path;
     f->want_path = 0;
+    l->paths_asked--;
+    l->changed |= l->wanting;
     f->used_ns = l->now_ns;
     flow_news(l, f);
     if (path->ah == NULL && path->qp == NULL) {
@@ -246,7 +187,7 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
     if (f->draining && f->outstanding == 0)
-        drop_link(l, f);
+        flow_drop_link(l, f);
     if (sign == SIGN_SILENCE) {
         f->proven = 0;
         look_up_again(l, f);
@@ -407,13 +348,14 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     l->changed |= l->wanting;
 }
 
-/* Room for one more: a peer without a flow goes. */
+/* Room for one more: a peer goes with which nobody has anything to do. */
 static bool evict_peer(struct kedge_lane *l)
 {
     for (uint32_t i = 0; i < l->config.max_peers; i++) {
         uint32_t slot = l->peer_hand;
         l->peer_hand = slot + 1 == l->config.max_peers ? 0 : slot + 1;
-        if (!l->peers[slot].used || l->peers[slot].flow != NULL || l->peers[slot].refreshing)
+        struct peer *p = &l->peers[slot];
+        if (!p->used || p->refreshing || (p->flow != NULL && !flow_leave(l, p)))
             continue;
         kedge_peers_remove(l->res.peers, slot);
         l->peers[slot] = (struct peer){0};

@@ -244,7 +244,7 @@ void remote_renew(struct kedge_lane *l)
         struct flow *f = l->peers[e->peer_slot].flow;
         /* Its place may be another's by now, or its peer have gone. */
         if (e->state != CACHED_VALID || e->reading || lease_is_sure(l, e) || f == NULL ||
-            f->peer_gen != e->peer_gen)
+            f->peer_gen != e->peer_gen || (f->ah == NULL && f->link == NULL))
             continue;
         if (start_read(l, f, e)) /* no room: with a later request */
             COUNT(l, mr_renewals, 1);

@@ -9,6 +9,9 @@
 /* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */
 enum tried { TRIED_DONE, TRIED_WAIT, TRIED_PARK, TRIED_SPECIAL };
 
+/* How long a request waits for a flow, beside twice the time that one may be out. */
+static const uint64_t FLOWLESS_NS = 1000000000;
+
 static const uint8_t vqp_moves[3][3] = {
     /*                from:  FREE  CONNECTED  ERROR, to the column's */
     [VQP_FREE] = {[VQP_CONNECTED] = 1},
@@ -71,11 +74,9 @@ static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint
     return TRIED_DONE;
 }
 
-static void forget_flow(struct kedge_lane *l, struct vqp *q)
+static void forget_flow(struct vqp *q)
 {
-    KEDGE_ASSERT(q->waits == NULL);
-    if (q->flow != NULL)
-        flow_put(l, q->flow);
+    KEDGE_ASSERT(q->waits == NULL && q->window == NULL);
     q->flow = NULL;
 }
 
@@ -86,7 +87,7 @@ static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
     if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
     windows_desert(l, q);
-    forget_flow(l, q);
+    forget_flow(q);
     q->peer_gen = gen;
     return true;
 }
@@ -96,6 +97,23 @@ static enum tried wants(struct kedge_lane *l)
 {
     l->wanting = 1;
     return TRIED_WAIT;
+}
+
+/* It named no flow, or one that went to another endpoint meanwhile. All that is out ends within
+ * bound_ns, so that whoever waits for much longer waits in vain. 0 or a reason. */
+static uint32_t take_flow(struct kedge_lane *l, struct vqp *q)
+{
+    q->flow = flow_take(l, q);
+    if (q->flow != NULL) {
+        q->flowless_ns = 0;
+        return 0;
+    }
+    if (q->flowless_ns == 0)
+        q->flowless_ns = l->now_ns;
+    if (l->now_ns - q->flowless_ns <= FLOWLESS_NS + 2 * l->config.bound_ns)
+        return 0;
+    q->flowless_ns = 0;
+    return KEDGE_REASON_ENDPOINTS;
 }
 
 static bool is_dead(const struct kedge_lane *l, const struct flow *f)
@@ -113,8 +131,12 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
         return KEDGE_REASON_STALE_PEER;
     if (shared->gen != q->peer_gen && !follow(l, q, shared->gen))
         return KEDGE_REASON_STALE_PEER;
-    if (q->flow == NULL)
-        q->flow = flow_get(l, q->peer_slot, q->peer_gen);
+    const struct flow *present = l->peers[q->peer_slot].flow;
+    if (q->flow == NULL || q->flow != present) {
+        const uint32_t reason = take_flow(l, q);
+        if (reason != 0)
+            return reason;
+    }
     if (q->flow == NULL)
         *tried = wants(l);
     else if (is_dead(l, q->flow))
@@ -281,7 +303,7 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q, bool behind)
 /* Nothing of it is queued any more. */
 static void release(struct kedge_lane *l, struct vqp *q)
 {
-    forget_flow(l, q);
+    forget_flow(q);
     q->session->vqps_used--;
     quota_give(&q->session->quota->vqps);
     COUNT(l, vqps, -1);
@@ -315,7 +337,8 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
         s->vqps_used++;
         COUNT(l, vqps, 1);
     }
-    forget_flow(l, q);
+    forget_flow(q);
+    q->flowless_ns = 0;
     q->gen = d->vqp_gen;
     q->peer_slot = d->bind.peer_slot;
     q->peer_gen = d->bind.peer_gen;

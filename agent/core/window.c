@@ -14,48 +14,49 @@
 /* How many windows a request is in; they are entered in this order. */
 enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
+enum { QUEUES = 1024 }; /* of destinations at which somebody waits, at a time */
+
 /* ---- making
  * ------------------------------------------------------------------------------------------- */
 
-/* A window's hot part is a cache line of its own. */
-static struct window *make(uint32_t count, enum kedge_window_scope scope, struct tenant_turn *turns,
-                           uint32_t tenants)
+/* A window's hot part is a cache line of its own. Memory that is zero already, and that nobody has
+ * touched: most destinations are never used. */
+static struct window *make(uint32_t count, void **raw)
 {
-    struct window *n = aligned_alloc(_Alignof(struct window), count * sizeof *n);
-    if (n == NULL)
-        return NULL;
-    memset(n, 0, count * sizeof *n);
-    for (uint32_t i = 0; i < count; i++) {
-        n[i].scope = (uint8_t)scope;
-        n[i].tenant = &turns[(size_t)i * tenants];
-    }
-    return n;
+    const size_t line = _Alignof(struct window);
+    *raw = calloc(1, count * sizeof(struct window) + line);
+    return *raw == NULL ? NULL : (struct window *)(((uintptr_t)*raw + line - 1) & ~(line - 1));
 }
 
 int windows_new(struct kedge_lane *l)
 {
-    const uint32_t tenants = l->config.max_tenants, flows = l->config.max_flows;
-    /* For every tenant at the device, at its own, and at every destination. */
-    l->turns = calloc((size_t)tenants * (flows + 2), sizeof l->turns[0]);
-    if (l->turns == NULL)
-        return -ENOMEM;
-    l->device_window = make(1, KEDGE_WINDOW_DEVICE, l->turns, tenants);
-    l->tenant_windows = make(tenants, KEDGE_WINDOW_TENANT, l->turns + tenants, 1);
-    l->flow_windows =
-        make(flows, KEDGE_WINDOW_DESTINATION, l->turns + (size_t)2 * tenants, tenants);
+    const uint32_t tenants = l->config.max_tenants;
+    l->queue_count = l->config.max_flows < QUEUES ? l->config.max_flows : QUEUES;
+    /* For every tenant at the device, at its own, and in each queue. */
+    l->turns = calloc((size_t)tenants * (l->queue_count + 2), sizeof l->turns[0]);
+    l->queue_of = calloc(l->queue_count, sizeof(struct window *));
     l->own_windows = calloc(KEDGE_LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
-    return l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
-                   l->own_windows == NULL
-               ? -ENOMEM
-               : 0;
+    l->device_window = make(1, &l->raw_windows[0]);
+    l->tenant_windows = make(tenants, &l->raw_windows[1]);
+    l->flow_windows = make(l->config.max_flows, &l->raw_windows[2]);
+    if (l->turns == NULL || l->queue_of == NULL || l->own_windows == NULL ||
+        l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL)
+        return -ENOMEM;
+    l->device_window->scope = KEDGE_WINDOW_DEVICE;
+    l->device_window->tenant = l->turns;
+    for (uint32_t i = 0; i < tenants; i++) {
+        l->tenant_windows[i].scope = KEDGE_WINDOW_TENANT;
+        l->tenant_windows[i].tenant = &l->turns[tenants + i];
+    }
+    return 0;
 }
 
 void windows_free(struct kedge_lane *l)
 {
     free(l->turns);
-    free(l->device_window);
-    free(l->tenant_windows);
-    free(l->flow_windows);
+    free(l->queue_of);
+    for (size_t i = 0; i < sizeof l->raw_windows / sizeof l->raw_windows[0]; i++)
+        free(l->raw_windows[i]);
     free(l->own_windows);
 }
 
@@ -133,6 +134,7 @@ void window_open(struct kedge_lane *l, struct flow *f, const uint8_t gid[16])
     uint64_t words[2];
     memcpy(words, gid, sizeof words);
     f->window = n;
+    n->scope = KEDGE_WINDOW_DESTINATION;
     begin_anew(n);
     WINDOW_PUT(n->gid[0], words[0]);
     WINDOW_PUT(n->gid[1], words[1]);
@@ -164,42 +166,40 @@ static bool are_limited(const struct kedge_lane *l)
     return any;
 }
 
-/* What is out on a queue pair, counted for the first time. */
-static void count_posted(struct kedge_lane *l, const struct phys *p)
+typedef void count_fn(struct window *n, uint64_t length);
+
+/* What is out on a queue pair is counted for the first time, or is counted no more. */
+static void count_posted(struct kedge_lane *l, const struct phys *p, count_fn *count)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
         if (w->kind != WR_WORKER)
             continue;
-        window_count(w->session->window, w->length);
-        window_count(w->flow->window, w->length);
-        window_count(l->device_window, w->length);
+        count(w->session->window, w->length);
+        count(w->flow->window, w->length);
+        count(l->device_window, w->length);
     }
 }
 
-static void forget_counts(struct window *n)
+static void count_all(struct kedge_lane *l, count_fn *count)
 {
-    KEDGE_ASSERT(WINDOW_GET(n->waiting) == 0);
-    WINDOW_PUT(n->bytes, 0);
-    WINDOW_PUT(n->ops, 0);
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        if (l->phys[i].qp != NULL)
+            count_posted(l, &l->phys[i], count);
 }
 
 static void switch_on(struct kedge_lane *l)
 {
-    for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp != NULL)
-            count_posted(l, &l->phys[i]);
+    count_all(l, window_count);
     atomic_store_explicit(&l->windows_on, 1, memory_order_release);
 }
 
+/* Nobody waits: what is in windows is out. */
 static void switch_off(struct kedge_lane *l)
 {
     WINDOW_PUT(l->windows_on, 0);
-    forget_counts(l->device_window);
-    for (uint32_t i = 0; i < l->config.max_tenants; i++)
-        forget_counts(&l->tenant_windows[i]);
-    for (uint32_t i = 0; i < l->config.max_flows; i++)
-        forget_counts(&l->flow_windows[i]);
+    count_all(l, window_uncount);
+    KEDGE_ASSERT(WINDOW_GET(l->device_window->ops) == 0);
 }
 
 static void switch_as_needed(struct kedge_lane *l)
@@ -236,7 +236,7 @@ static void set_destinations(struct kedge_lane *l, const uint8_t which[16],
         l->destination_limit = *limit;
     else
         set_own_window(l, gid, limit);
-    for (uint32_t i = 0; i < l->config.max_flows; i++) {
+    for (uint32_t i = 0; i < kedge_lane_destinations(l); i++) {
         struct window *n = &l->flow_windows[i];
         if (l->flows[i].used &&
             (each || (WINDOW_GET(n->gid[0]) == gid[0] && WINDOW_GET(n->gid[1]) == gid[1])))
@@ -272,10 +272,30 @@ static struct tenant_turn *tenant_at(const struct window *n, const struct sessio
     return &n->tenant[n->scope == KEDGE_WINDOW_TENANT ? 0 : s->tenant_slot];
 }
 
+/* A destination has a queue from when somebody waits there until another one needs it. What tenants
+ * were served there before says nothing after that. False: at all that have one somebody waits. */
+static bool has_queue(struct kedge_lane *l, struct window *n)
+{
+    if (n->tenant != NULL)
+        return true;
+    for (uint32_t i = 0; i < l->queue_count; i++) {
+        struct window **at = &l->queue_of[i];
+        if (*at != NULL && WINDOW_GET((*at)->waiting) > 0)
+            continue;
+        if (*at != NULL)
+            (*at)->tenant = NULL;
+        *at = n;
+        n->tenant = &l->turns[(size_t)(2 + i) * l->config.max_tenants];
+        return true;
+    }
+    return false;
+}
+
 static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     q->window = n;
+    flow_hold(q);
     q->wait_ns = l->now_ns;
     turns_join(&t->vqps, &q->turn);
     if (!t->turn.waits)
@@ -292,6 +312,7 @@ static void quit(struct kedge_lane *l, struct vqp *q)
     struct window *n = q->window;
     struct tenant_turn *t = tenant_at(n, q->session);
     q->window = NULL;
+    flow_release(q);
     turns_leave(&t->vqps, &q->turn);
     if (t->vqps.first == NULL)
         turns_leave(&n->turns, &t->turn);
@@ -347,7 +368,12 @@ bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
         bool has_turn = l->turn_window == n && l->turn_wr == w;
         if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits(n, w->length)) {
             q->wants = w->length;
-            join(l, n, q);
+            if (has_queue(l, n)) {
+                join(l, n, q);
+            } else { /* waits with those for whom there is too little of something */
+                windows_desert(l, q);
+                l->wanting = 1;
+            }
             return false;
         }
         if (has_turn)

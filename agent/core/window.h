@@ -52,7 +52,8 @@ struct window {
     uint8_t due;                             /* in the lane's list */
     struct window *next_due;
     struct turns turns;         /* of tenants */
-    struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone */
+    struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a
+                                 * destination's at which nobody waits */
 };
 
 /* 0: none. */

@@ -180,6 +180,7 @@ enum kedge_reason {
     KEDGE_REASON_UNDER_WAY = 28, /* flushed when its physical queue pair broke: it may have been
                                   * executed */
     KEDGE_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
+    KEDGE_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
 };
 
 /* ---- the two mappings

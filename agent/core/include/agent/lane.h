@@ -28,12 +28,13 @@ enum {
     KEDGE_LANE_MAX_METASERVERS = 8,
     KEDGE_SESSION_MAX_ARENAS = 16,
     KEDGE_LANE_MAX_DESTINATIONS = 256, /* that have windows of their own */
+    KEDGE_LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
 };
 
 struct kedge_lane_config {
     uint32_t max_sessions;
     uint32_t max_peers;    /* known endpoints */
-    uint32_t max_flows;    /* endpoints in use at one time */
+    uint32_t max_flows;    /* endpoints with requests out or waiting at one time */
     uint32_t max_tenants;  /* of all sessions */
     uint32_t mr_cache;     /* remote regions known at one time, a power of two */
     uint32_t sq_depth;     /* of each DCI */
@@ -406,9 +407,11 @@ struct kedge_lane_window {
     uint64_t waits, waited_ns;       /* as in the counters */
     uint8_t gid[16];                 /* of a destination */
 };
-/* number: of a tenant, its slot; of a destination, any below max_flows; of the device, 0. False:
- * no such destination is in use. Any thread. */
+/* number: of a tenant, its slot; of a destination, any below kedge_lane_destinations(); of the
+ * device, 0. False: no such destination is in use. Any thread. */
 bool kedge_lane_window(const struct kedge_lane *lane, enum kedge_window_scope scope,
                        uint32_t number, struct kedge_lane_window *out);
+/* How many places for destinations were ever used. Any thread. */
+uint32_t kedge_lane_destinations(const struct kedge_lane *lane);
 
 #endif

@@ -198,7 +198,7 @@ static void configure(struct world *w, struct world_node *n)
     n->config = (struct kedge_lane_config){
         .max_sessions = WORLD_WORKERS,
         .max_peers = 8,
-        .max_flows = world_max_flows != 0 ? world_max_flows : 4,
+        .max_flows = world_max_flows != 0 ? world_max_flows : 16,
         .max_tenants = WORLD_TENANTS,
         .mr_cache = 16,
         .sq_depth = SQ_DEPTH,

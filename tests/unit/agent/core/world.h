@@ -98,7 +98,7 @@ extern uint64_t world_bound_ns;
  * host may not disturb chooses more. */
 extern uint8_t world_ack_timeout;
 extern uint32_t world_max_mrs;
-/* Of the next world's lanes; 0: 4, and 16. */
+/* Of the next world's lanes; 0: 16 of both. */
 extern uint32_t world_max_flows, world_suspect_queue;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;

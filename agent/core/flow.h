@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flows: what there is of an endpoint to which requests are out or wait. The lane thread's. Nobody
+ * owns one: while nothing is out on it and nobody waits with it, whoever needs one for another
+ * endpoint may have it. */
+#ifndef CORE_FLOW_H
+#define CORE_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct kedge_command;
+struct kedge_lane;
+struct peer;
+struct phys;
+struct vqp;
+struct window;
+
+/* VQPs whose head waits, in the order of coming (blocked.c). */
+struct vqp_list {
+    TAILQ_HEAD(, vqp) vqps;
+    uint32_t count;
+};
+TAILQ_HEAD(flow_list, flow);
+
+static inline void vqp_list_init(struct vqp_list *list)
+{
+    TAILQ_INIT(&list->vqps);
+    list->count = 0;
+}
+
+/* An endpoint that is used now. */
+struct flow {
+    uint8_t used, suspect;
+    uint8_t want_path; /* asked for, and not answered */
+    uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
+    uint8_t proven;    /* the last sign from it was one of life */
+    uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
+    uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
+    uint32_t peer_slot, peer_gen;
+    uint32_t tenant_slot;    /* whose first request took it */
+    uint32_t holds;          /* VQPs that wait with it */
+    uint32_t outstanding;    /* posted */
+    uint32_t waiting;        /* requests of parked VQPs */
+    uint32_t dci;            /* index into lane->dci */
+    uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
+    uint64_t used_ns;        /* when something was last posted to it */
+    uint64_t doubted_ns;     /* since when */
+    uint64_t dead_ns;        /* and for how long it is dead then */
+    uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
+    struct kedge_fab_ah *ah; /* DC */
+    struct phys *link;       /* rc: its connection */
+    struct window *window;
+    struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
+    TAILQ_ENTRY(flow) by_news, by_parked;
+    struct flow *next_free;
+};
+
+/* flows.c */
+/* The flow of q's peer, in its generation. NULL: q's tenant has its share of those that there are,
+ * or all are in use: try again. */
+struct flow *flow_take(struct kedge_lane *l, const struct vqp *q);
+/* q waits with its flow, if it has one; and does no more. */
+void flow_hold(const struct vqp *q);
+void flow_release(const struct vqp *q);
+/* The flow of this peer goes, if that can be. */
+bool flow_leave(struct kedge_lane *l, struct peer *p);
+/* A few of those that no peer names any more, and that are idle. */
+void flows_sweep(struct kedge_lane *l);
+
+/* peers.c: the way to it, and whether it answers. */
+/* rc: nothing is out on its connection, which goes. */
+void flow_drop_link(struct kedge_lane *l, struct flow *f);
+void flow_posted(struct kedge_lane *l, struct flow *f);
+enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
+void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
+bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
+/* It did not answer: its record is looked up, and unless that tells of another life what is posted
+ * to it fails for so long. */
+void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
+/* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
+ * Its record is fresh. */
+bool flow_has_path(struct kedge_lane *l, struct flow *f);
+void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
+/* rc: its connection broke. */
+void flow_lost_link(struct kedge_lane *l, struct flow *f);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flows: one for each endpoint to which requests are out or wait, with its path and its window.
+ *
+ * A VQP does not keep one by being connected: it names the flow that it used last, which is its
+ * peer's still or is taken anew. So as many endpoints can be connected as are known, and flows
+ * bound only how many are in use at a time.
+ *
+ * A tenant may have its share of them: as many as would be left for one more tenant that came, if
+ * all had as many. So there is one for whoever comes, whatever the others do.
+ *
+ * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
+#include "base/assert.h"
+#include "internal.h"
+
+enum {
+    LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */
+    SWEPT = 64  /* each time */
+};
+
+static bool is_idle(const struct flow *f)
+{
+    return f->holds == 0 && f->outstanding == 0 && !f->want_path;
+}
+
+static uint32_t flows_high(const struct kedge_lane *l)
+{
+    return atomic_load_explicit(&l->flows_high, memory_order_relaxed);
+}
+
+uint32_t kedge_lane_destinations(const struct kedge_lane *l)
+{
+    return atomic_load_explicit(&l->flows_high, memory_order_acquire);
+}
+
+/* Whether the control side keeps up: what is dropped is told to it, and its ring has an end. */
+static bool can_tell(const struct kedge_lane *l)
+{
+    return kedge_spsc_count(l->events) < LANE_PATHS;
+}
+
+/* It is idle. */
+static void drop_flow(struct kedge_lane *l, struct flow *f)
+{
+    if (f->link != NULL)
+        flow_drop_link(l, f);
+    if (f->ah != NULL)
+        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
+    if (l->peers[f->peer_slot].flow == f)
+        l->peers[f->peer_slot].flow = NULL;
+    if (f->suspect)
+        COUNT(l, suspects, -1);
+    window_close(f);
+    flow_forget_parked(l, f);
+    COUNT(l, flows, -1);
+    l->flow_tenants -= --l->tenant_flows[f->tenant_slot] == 0;
+    *f = (struct flow){.next_free = l->free_flow};
+    l->free_flow = f;
+}
+
+void flow_hold(const struct vqp *q)
+{
+    if (q->flow != NULL)
+        q->flow->holds++;
+}
+
+void flow_release(const struct vqp *q)
+{
+    if (q->flow != NULL)
+        q->flow->holds--;
+}
+
+static bool has_its_share(const struct kedge_lane *l, uint32_t tenant_slot)
+{
+    const uint32_t has = l->tenant_flows[tenant_slot];
+    const uint32_t share = l->config.max_flows / (l->flow_tenants + (has == 0) + 1);
+    return has >= (share > 0 ? share : 1);
+}
+
+static struct flow *take_unused(struct kedge_lane *l)
+{
+    const uint32_t high = flows_high(l);
+    struct flow *f = l->free_flow;
+    if (f != NULL) {
+        l->free_flow = f->next_free;
+        return f;
+    }
+    if (high == l->config.max_flows)
+        return NULL;
+    atomic_store_explicit(&l->flows_high, high + 1, memory_order_release);
+    return &l->flows[high];
+}
+
+/* An idle one goes: of anybody, or of this tenant alone. Bounded; the next try goes on where this
+ * one ends. */
+static bool make_room(struct kedge_lane *l, uint32_t tenant_slot, bool of_anybody)
+{
+    const uint32_t high = flows_high(l);
+    for (uint32_t i = 0; i < LOOKS && i < high && can_tell(l); i++) {
+        struct flow *f = &l->flows[l->flow_hand < high ? l->flow_hand : 0];
+        l->flow_hand = (uint32_t)(f - l->flows) + 1;
+        if (!f->used || !is_idle(f) || (!of_anybody && f->tenant_slot != tenant_slot))
+            continue;
+        drop_flow(l, f);
+        return true;
+    }
+    return false;
+}
+
+static struct flow *new_flow(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    const bool full = has_its_share(l, tenant_slot);
+    struct flow *f = full ? NULL : take_unused(l);
+    if (f == NULL && make_room(l, tenant_slot, !full))
+        f = take_unused(l);
+    return f;
+}
+
+struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
+{
+    const uint32_t tenant_slot = q->session->tenant_slot;
+    struct peer *p = &l->peers[q->peer_slot];
+    struct flow *f = p->flow;
+    if (f != NULL && f->peer_gen == q->peer_gen)
+        return f;
+    if (f != NULL && is_idle(f) && can_tell(l)) /* of a life of its peer that is over */
+        drop_flow(l, f);
+    f = new_flow(l, tenant_slot);
+    if (f == NULL)
+        return NULL;
+    *f = (struct flow){
+        .used = 1, .peer_slot = q->peer_slot, .peer_gen = q->peer_gen, .tenant_slot = tenant_slot};
+    vqp_list_init(&f->parked);
+    f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
+    window_open(l, f, peer_shared(l, q->peer_slot)->gid);
+    p->flow = f;
+    l->flow_tenants += l->tenant_flows[tenant_slot]++ == 0;
+    COUNT(l, flows, 1);
+    return f;
+}
+
+bool flow_leave(struct kedge_lane *l, struct peer *p)
+{
+    if (!is_idle(p->flow) || !can_tell(l))
+        return false;
+    drop_flow(l, p->flow);
+    return true;
+}
+
+void flows_sweep(struct kedge_lane *l)
+{
+    const uint32_t high = flows_high(l);
+    for (uint32_t i = 0; i < SWEPT && i < high && can_tell(l); i++) {
+        struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
+        l->flow_broom = (uint32_t)(f - l->flows) + 1;
+        if (f->used && is_idle(f) && l->peers[f->peer_slot].flow != f)
+            drop_flow(l, f);
+    }
+}
