@@ -201,6 +201,11 @@ int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
     return fab->ops->get_event(fab, out);
 }
 
+uint64_t kedge_fab_timeout_ns(const struct kedge_fab_caps *caps, uint8_t timeout)
+{
+    return timeout == 0 ? UINT64_MAX : (4096ull << (timeout & 31)) * caps->timeout_stretch;
+}
+
 uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt)
 {
     if (timeout == 0)

@@ -105,6 +105,14 @@ static int fill_random(void *user, void *bytes, size_t n)
     return kedge_random_bytes(bytes, n);
 }
 
+/* What is out takes so little of the time that a request may be out, at the port's rate, that it is
+ * over in time where the network has only a small part of that to give, or lanes share the port. */
+static uint64_t most_bytes(const struct agent_device *d)
+{
+    enum { PART = 32 };
+    return d->bound_ns / KEDGE_NS_PER_MS * d->fab->caps.port_rate / PART;
+}
+
 static int make_lane(struct pool *p)
 {
     const struct agentd_config *c = p->config;
@@ -121,9 +129,11 @@ static int make_lane(struct pool *p)
         .max_links = p->stock.connections,
         .spin_ns = c->spin_ns,
         .guess_budget = GUESS_BUDGET,
-        .suspect_queue = SUSPECT_QUEUE,
         .max_grants = MAX_GRANTS,
-        .suspect_ns = SUSPECT_MS * KEDGE_NS_PER_MS,
+        .suspect_ns =
+            SUSPECT_TIMEOUTS * kedge_fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
+        .port_rate = d->fab->caps.port_rate,
+        .most_bytes = d->fab->caps.deadlines ? 0 : most_bytes(d),
         .lookup_timeout_ns = LOOKUP_TIMEOUT_MS * KEDGE_NS_PER_MS,
         .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
         .mr_lease_ns = p->mr_lease_ns,

@@ -22,8 +22,9 @@ enum {
     MR_CACHE = 4096,        /* remote regions known at one time */
     SQ_DEPTH = 256,         /* send slots of each DC initiator: `dcis` and `spares` say how many */
     RC_SQ_DEPTH = 128,      /* send slots of each connection: `connections` says how many */
-    SUSPECT_MS = 2,         /* an endpoint that is silent for longer gets the probing DCI alone */
-    SUSPECT_QUEUE = 1024,   /* requests that may wait for such endpoints */
+    SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer
+                             * may be silent before it gets the probing DCI alone: one packet of a
+                             * living one may be lost, and its repetition too */
     LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together */
     NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
     ACK_RETRIES = 7,        /* with `ack_timeout` the bound that `mr_lease` must exceed */

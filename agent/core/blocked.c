@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VQPs whose head waits, other than at a window (window.c).
+/* VQPs whose head waits, other than at a window (window.c) or for room in a queue pair (room.c).
  *
- * Who waits for what others have too (room in a queue pair, a place to READ into) stands in the
- * lane's one list, which is looked at as a whole when some of that comes back. Who waits for its
+ * Who waits for what others have too (a place to READ into, a connection) stands in the lane's one
+ * list, which is looked at as a whole when some of that comes back. Who waits for its
  * own endpoint alone (its record, a path, a region's record, that it answers, its own completions)
  * is parked at the flow: thousands that wait for the silent cost nobody else anything. Only news of
  * that endpoint lets them go on, and whatever is news says so with flow_news(); that some are tried
  * now and then all the same is for what time alone changes, as when an endpoint becomes suspect.
  *
- * Invariant: a VQP with a queue is in one of these lists, or waits at a window. */
+ * Invariant: a VQP with a queue is in one of these lists, or waits at a window or for room. */
 #include "base/assert.h"
 #include "internal.h"
 
@@ -25,6 +25,7 @@ void blocked_init(struct kedge_lane *l)
     vqp_list_init(&l->served);
     TAILQ_INIT(&l->news);
     TAILQ_INIT(&l->parking);
+    TAILQ_INIT(&l->crowd);
 }
 
 /* ---- in and out
@@ -32,7 +33,7 @@ void blocked_init(struct kedge_lane *l)
 
 static void join(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
 {
-    KEDGE_ASSERT(q->waits == NULL && q->window == NULL);
+    KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
     list->count++;
     l->waiting++;
@@ -53,11 +54,8 @@ void vqp_unblock(struct kedge_lane *l, struct vqp *q)
     q->waits->count--;
     l->waiting--;
     flow_release(q);
-    if (is_parked(q)) {
-        q->flow->waiting -= q->queue.count;
-        if (q->waits->count == 0)
-            TAILQ_REMOVE(&l->parking, q->flow, by_parked);
-    }
+    if (is_parked(q) && q->waits->count == 0)
+        TAILQ_REMOVE(&l->parking, q->flow, by_parked);
     q->waits = NULL;
 }
 
@@ -75,18 +73,12 @@ void vqp_park(struct kedge_lane *l, struct vqp *q)
     if (f->parked.count == 0)
         TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
     join(l, &f->parked, q);
-    f->waiting += q->queue.count;
 }
 
 void vqp_wake(struct kedge_lane *l, struct vqp *q)
 {
     vqp_park(l, q);
     flow_news(l, q->flow);
-}
-
-bool flow_is_full(const struct kedge_lane *l, const struct flow *f, uint32_t n)
-{
-    return f->waiting + n > l->config.suspect_queue;
 }
 
 void flow_news(struct kedge_lane *l, struct flow *f)
@@ -109,28 +101,19 @@ static void take_news(struct kedge_lane *l, struct flow *f)
 
 void flow_forget_parked(struct kedge_lane *l, struct flow *f)
 {
-    KEDGE_ASSERT(f->parked.count == 0 && f->waiting == 0);
+    KEDGE_ASSERT(f->parked.count == 0);
     take_news(l, f);
 }
 
 /* ---- looking
  * -------------------------------------------------------------------------------------------- */
 
-static void look_at(struct kedge_lane *l, struct vqp *q, bool behind)
+static void look_at(struct kedge_lane *l, struct vqp *q)
 {
     KEDGE_ASSERT(q->session->state == SESSION_LIVE);
     vqp_unblock(l, q);
     COUNT(l, retried, 1);
-    vqp_go_on(l, q, behind);
-}
-
-void vqp_queued(struct kedge_lane *l, struct vqp *q)
-{
-    if (!is_parked(q))
-        return;
-    q->flow->waiting++;
-    if (q->flow->suspect && flow_is_full(l, q->flow, 0))
-        look_at(l, q, true);
+    vqp_go_on(l, q);
 }
 
 /* Who has had something waits behind those who have not. */
@@ -139,11 +122,10 @@ static void look_at_blocked(struct kedge_lane *l)
     struct vqp *q;
     l->changed = l->starved = l->wanting = 0;
     l->retry_ns = l->now_ns + RETRY_NS;
-    l->retries++;
     for (uint32_t n = l->blocked.count; n > 0 && l->blocked.count > 0; n--) {
         uint32_t did = l->did;
         q = TAILQ_FIRST(&l->blocked.vqps);
-        look_at(l, q, false);
+        look_at(l, q);
         if (l->did == did || q->waits != &l->blocked)
             continue;
         vqp_unblock(l, q);
@@ -162,7 +144,7 @@ static void look_at_news(struct kedge_lane *l)
         struct flow *f = TAILQ_FIRST(&l->news);
         take_news(l, f);
         for (uint32_t n = f->parked.count; n > 0 && f->parked.count > 0; n--)
-            look_at(l, TAILQ_FIRST(&f->parked.vqps), true);
+            look_at(l, TAILQ_FIRST(&f->parked.vqps));
     }
 }
 
@@ -173,7 +155,7 @@ static void look_at_some(struct kedge_lane *l)
     uint32_t n = 0;
     for (; n < parked && n < PARKED_LOOKS && !TAILQ_EMPTY(&l->parking); n++) {
         struct flow *f = TAILQ_FIRST(&l->parking);
-        look_at(l, TAILQ_FIRST(&f->parked.vqps), true);
+        look_at(l, TAILQ_FIRST(&f->parked.vqps));
         if (TAILQ_FIRST(&l->parking) != f)
             continue;
         TAILQ_REMOVE(&l->parking, f, by_parked);
@@ -195,7 +177,7 @@ void vqps_retry(struct kedge_lane *l)
 
 uint64_t vqps_due(const struct kedge_lane *l)
 {
-    if (l->waiting == 0)
+    if (l->waiting == 0 && TAILQ_EMPTY(&l->crowd))
         return LANE_NEVER;
     if (l->news_count > 0 || (l->changed && l->blocked.count > 0))
         return l->now_ns;

@@ -41,7 +41,6 @@ struct flow {
     uint32_t tenant_slot;    /* whose first request took it */
     uint32_t holds;          /* VQPs that wait with it */
     uint32_t outstanding;    /* posted */
-    uint32_t waiting;        /* requests of parked VQPs */
     uint32_t dci;            /* index into lane->dci */
     uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
     uint64_t used_ns;        /* when something was last posted to it */

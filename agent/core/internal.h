@@ -79,7 +79,8 @@ struct vqp {
     struct vqp_list *waits; /* where its head waits: the lane's list, or that of its flow */
     TAILQ_ENTRY(vqp) waiting;
     struct window *window; /* where its head waits, instead */
-    struct turn turn;      /* there */
+    struct phys *room;     /* where its head waits for room, instead */
+    struct turn turn;      /* at either */
     uint64_t wait_ns;      /* since when */
     uint64_t wants;        /* bytes */
     uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
@@ -226,13 +227,28 @@ struct phys {
     uint32_t head, tail;
     struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
     struct phys *next_chained;
-    struct flow *flow;       /* rc: whose connection it is; NULL: a metaserver's */
-    uint8_t broken, chained; /* broken: enum broken */
-    uint8_t overdue;         /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals;        /* of a first request for want of room, with nothing else out */
-    uint32_t crowded;        /* the round of retries in which somebody found no room */
+    struct flow *flow;        /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained;  /* broken: enum broken */
+    uint8_t overdue;          /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;         /* of a first request for want of room, with nothing else out */
+    uint64_t bytes;           /* posted */
+    uint64_t pass_bytes;      /* a worker's request goes up to here without another look, */
+    uint32_t pass_ops;        /* and up to here; 0 while somebody waits for room (room.c) */
+    uint32_t tenants;         /* that wait */
+    uint64_t shared_until_ns; /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;    /* was posted */
+    uint32_t nothing;
+    TAILQ_ENTRY(phys) by_crowd; /* in the lane's list while somebody waits */
+    uint64_t more;              /* up to a power of two */
 };
-static_assert(sizeof(struct phys) == 64, "one cache line, and a shift to find it");
+static_assert(sizeof(struct phys) == 128, "a shift to find it");
+TAILQ_HEAD(phys_list, phys);
+
+/* When there was a look, last at `last`. */
+struct overdue_looks {
+    uint64_t ns[OVERDUE_LOOKS];
+    uint32_t last;
+};
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
@@ -253,10 +269,9 @@ struct kedge_lane {
     uint64_t now_ns;
     uint32_t did;               /* in this pass */
     uint8_t changed;            /* something happened that may let the blocked go on */
-    uint8_t starved;            /* one of them waits for room in a queue pair */
+    uint8_t starved;            /* one of them waits for a queue pair that works */
     uint8_t wanting;            /* one of them waits for something else that the lane has few of */
     _Atomic uint8_t windows_on; /* a limit is set somewhere; else nothing is counted */
-    uint32_t retries;           /* rounds of them */
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
     uint64_t park_ns;           /* and when some of the parked are */
     uint64_t housekeeping_ns;
@@ -304,20 +319,29 @@ struct kedge_lane {
     void (*wake)(void *user, _Atomic uint32_t *word);
     void *wake_user;
     struct window *device_window, *tenant_windows, *flow_windows;
+    struct window *rooms;       /* of phys: who waits for room there (room.c) */
+    struct phys_list crowd;     /* those where somebody does */
     uint32_t windows_waiting;   /* VQPs, at all of them */
     struct window *due_windows; /* where somebody may go on */
     struct window *turn_window; /* only within windows_go_on(): whose turn it is there */
     struct wr *turn_wr;
+    /* Only within rooms_go_on(): whose turn it is, where, and for how many requests more. */
+    struct vqp *turn_vqp;
+    struct phys *turn_room;
+    uint32_t turn_left;
+    uint64_t most_bytes;       /* of a queue pair */
     struct tenant_turn *turns; /* of all windows */
     struct window **queue_of;  /* destinations that have turns */
     uint32_t queue_count;
-    void *raw_windows[3];
+    void *raw_windows[4];
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */
     uint32_t own_window_count;
-    uint64_t look_ns[OVERDUE_LOOKS]; /* when it looked for what is out too long, last at `look`; */
-    uint32_t *seen[OVERDUE_LOOKS];   /* and how far each phys had posted then */
-    uint32_t look;
+    /* overdue.c: the looks at each part of phys, and how far each of phys had posted then; which
+     * part is next. */
+    struct overdue_looks *looks;
+    uint32_t *seen[OVERDUE_LOOKS];
+    uint32_t look_parts, look_part;
     struct lane_counters counters;
 };
 
@@ -469,9 +493,8 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,
 void vqp_destroy(struct kedge_lane *l, struct vqp *q);
 /* Takes a checked request; posts it, or queues it. */
 void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w);
-/* Posts what it can of its queue. behind: where somebody waits for room already, not before them.
- */
-void vqp_go_on(struct kedge_lane *l, struct vqp *q, bool behind);
+/* Posts what it can of its queue. */
+void vqp_go_on(struct kedge_lane *l, struct vqp *q);
 /* What it had posted has failed. */
 void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status);
 
@@ -485,10 +508,6 @@ void vqp_park(struct kedge_lane *l, struct vqp *q);
 void vqp_wake(struct kedge_lane *l, struct vqp *q);
 /* It waits for nothing any more. */
 void vqp_unblock(struct kedge_lane *l, struct vqp *q);
-/* One more request has been queued, and it waits. */
-void vqp_queued(struct kedge_lane *l, struct vqp *q);
-/* Whether more waits for this endpoint than may, and n besides. */
-bool flow_is_full(const struct kedge_lane *l, const struct flow *f, uint32_t n);
 /* Something happened to this endpoint: those that are parked there are tried in the next round. */
 void flow_news(struct kedge_lane *l, struct flow *f);
 /* The flow goes: nobody is parked there. */
@@ -500,6 +519,27 @@ uint64_t vqps_due(const struct kedge_lane *l);
 
 /* wire.c: physical queue pairs. */
 bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
+
+/* room.c: who waits for room in a queue pair. */
+void rooms_init(struct kedge_lane *l);
+static inline bool room_passes(const struct phys *p, uint64_t length)
+{
+    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
+           p->bytes + length <= p->pass_bytes;
+}
+/* Where that says no. True: w may be posted all the same, since it is q's turn or there is room
+ * again. False: q waits for it, or, where the queue pair is broken, for whatever the lane has few
+ * of. */
+bool room_enter(struct kedge_lane *l, struct vqp *q, struct phys *p, const struct wr *w);
+/* Whether q's turn at a room is what its request is tried for. */
+static inline bool room_is_turn(const struct kedge_lane *l, const struct vqp *q)
+{
+    return l->turn_vqp == q;
+}
+/* q waits for room no more. */
+void room_quit(struct kedge_lane *l, struct vqp *q);
+/* Lets go on who may. */
+void rooms_go_on(struct kedge_lane *l);
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);

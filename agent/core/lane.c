@@ -135,6 +135,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
         kedge_lane_free(l);
         return status;
     }
+    rooms_init(l);
     take_queue_pairs(l);
     *out = l;
     return 0;
@@ -413,6 +414,8 @@ static void housekeeping(struct kedge_lane *l)
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
+    if (!TAILQ_EMPTY(&l->crowd))
+        rooms_go_on(l);
     windows_go_on(l);
 }
 

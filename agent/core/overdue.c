@@ -4,15 +4,25 @@
  *
  * No request is stamped with its time. The lane looks OVERDUE_LOOKS times in bound_ns, notes when
  * that was and how far each queue pair's ring was filled, and so knows of any request between which
- * two looks it was posted. Looks may come late; they are compared by their times, not counted. */
+ * two looks it was posted. Looks may come late; they are compared by their times, not counted.
+ *
+ * There may be thousands of connections: they are looked at in parts, one after the other, each as
+ * often as that, so that no look is long. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
+enum { PART_LEAST = 64, PARTS_MOST = 32 /* queue pairs of a part; parts */ };
+
 int overdue_new(struct kedge_lane *l)
 {
+    const uint32_t parts = (l->phys_room + PART_LEAST - 1) / PART_LEAST;
     l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
+    l->look_parts = parts < PARTS_MOST ? parts : PARTS_MOST;
+    l->looks = calloc(l->look_parts, sizeof l->looks[0]);
+    if (l->looks == NULL)
+        return -ENOMEM;
     for (uint32_t i = 0; i < OVERDUE_LOOKS; i++) {
         l->seen[i] = calloc(l->phys_room, sizeof l->seen[i][0]);
         if (l->seen[i] == NULL)
@@ -25,6 +35,7 @@ void overdue_free(struct kedge_lane *l)
 {
     for (uint32_t i = 0; i < OVERDUE_LOOKS; i++)
         free(l->seen[i]);
+    free(l->looks);
 }
 
 static uint64_t period_ns(const struct kedge_lane *l)
@@ -39,29 +50,36 @@ static uint32_t handed_over(const struct phys *p)
     return p->chain != NULL ? (uint32_t)p->chain->wr_id : p->tail;
 }
 
-static void note(struct kedge_lane *l)
+/* Where a part begins; where the last one ends. */
+static uint32_t begin_of(const struct kedge_lane *l, uint32_t part)
 {
-    l->look = (l->look + 1) % OVERDUE_LOOKS;
-    l->look_ns[l->look] = l->now_ns;
-    for (uint32_t i = 0; i < l->phys_room; i++)
-        l->seen[l->look][i] = handed_over(&l->phys[i]);
+    return (uint32_t)((uint64_t)l->phys_room * part / l->look_parts);
+}
+
+static void note(struct kedge_lane *l, uint32_t part)
+{
+    struct overdue_looks *k = &l->looks[part];
+    k->last = (k->last + 1) % OVERDUE_LOOKS;
+    k->ns[k->last] = l->now_ns;
+    for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++)
+        l->seen[k->last][i] = handed_over(&l->phys[i]);
 }
 
 /* What was posted right after such a look would be out for longer than bound at the look after the
  * next: not waited for, since the next may come late. */
-static bool is_old(const struct kedge_lane *l, uint32_t look)
+static bool is_old(const struct kedge_lane *l, uint64_t look_ns)
 {
-    return l->look_ns[look] + l->config.bound_ns < l->now_ns + 2 * period_ns(l);
+    return look_ns + l->config.bound_ns < l->now_ns + 2 * period_ns(l);
 }
 
 /* The first look that is not old, the present one at least. What was posted before it may have been
  * out since one that is. */
-static uint32_t after_old(const struct kedge_lane *l)
+static uint32_t after_old(const struct kedge_lane *l, const struct overdue_looks *k)
 {
-    uint32_t look = l->look;
+    uint32_t look = k->last;
     for (uint32_t i = 1; i < OVERDUE_LOOKS; i++) {
         const uint32_t before = (look + OVERDUE_LOOKS - 1) % OVERDUE_LOOKS;
-        if (is_old(l, before))
+        if (is_old(l, k->ns[before]))
             break;
         look = before;
     }
@@ -85,19 +103,42 @@ static void see_all_completions(struct kedge_lane *l)
         l->did += polled;
 }
 
+static bool is_overdue(const struct kedge_lane *l, uint32_t i, uint32_t look)
+{
+    const struct phys *p = &l->phys[i];
+    return p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0;
+}
+
+static void look_at_part(struct kedge_lane *l, uint32_t part)
+{
+    bool polled = false;
+    note(l, part); /* first: what this pass posts was not out before it */
+    const uint32_t look = after_old(l, &l->looks[part]);
+    /* Of those without a queue pair nothing is out. */
+    for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++) {
+        if (!is_overdue(l, i, look))
+            continue;
+        if (!polled)
+            see_all_completions(l);
+        polled = true;
+        if (is_overdue(l, i, look))
+            end(l, &l->phys[i]);
+    }
+}
+
 void overdue_look(struct kedge_lane *l)
 {
+    const uint64_t step_ns = period_ns(l) / l->look_parts;
     if (l->now_ns < l->look_due_ns)
         return;
-    l->look_due_ns = l->now_ns + period_ns(l);
-    note(l); /* first: what this pass posts was not out before it */
-    see_all_completions(l);
-    const uint32_t look = after_old(l);
-    for (uint32_t i = 0; i < l->phys_room; i++) { /* of those without a queue pair nothing is out */
-        struct phys *p = &l->phys[i];
-        if (p->overdue != OVERDUE_ENDED && (int32_t)(l->seen[look][i] - p->head) > 0)
-            end(l, p);
+    /* After a pause all, once. */
+    for (uint32_t n = 0; n < l->look_parts && l->now_ns >= l->look_due_ns; n++) {
+        look_at_part(l, l->look_part);
+        l->look_part = l->look_part + 1 == l->look_parts ? 0 : l->look_part + 1;
+        l->look_due_ns += step_ns;
     }
+    if (l->look_due_ns <= l->now_ns)
+        l->look_due_ns = l->now_ns + step_ns;
 }
 
 uint64_t overdue_next(const struct kedge_lane *l)

@@ -207,6 +207,15 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
     }
 }
 
+/* How long what is out takes at the port's rate. */
+static uint64_t transfer_ns(const struct kedge_lane *l)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        bytes += l->phys[i].bytes;
+    return l->config.port_rate == 0 ? 0 : bytes * 1000 / l->config.port_rate * 1000;
+}
+
 /* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
  * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
  * own, and what waits there is in nobody's way. */
@@ -215,7 +224,8 @@ bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
     if (l->config.rc)
         return false;
     if (!f->suspect && f->outstanding > 0 && l->now_ns >= l->trust_ns &&
-        l->now_ns - f->since_ns > l->config.suspect_ns) {
+        l->now_ns - f->since_ns > l->config.suspect_ns &&
+        l->now_ns - f->since_ns > l->config.suspect_ns + transfer_ns(l)) {
         f->suspect = 1;
         COUNT(l, suspects, 1);
     }

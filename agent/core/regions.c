@@ -127,7 +127,7 @@ static bool has_own(const struct kedge_lane *l, const struct kedge_sq_desc *d)
  * request that is good by the one and not by the other would break a queue pair. */
 static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
 {
-    const uint64_t place = (uintptr_t)s->arena[d->reg_mr.arena].addr + d->reg_mr.offset;
+    const uint64_t place = s->arena[d->reg_mr.arena].iova + d->reg_mr.offset;
     return ((d->reg_mr.vaddr ^ place) & 7) == 0;
 }
 

@@ -39,7 +39,6 @@ static enum ibv_wc_status status_of(uint32_t reason)
         return IBV_WC_REM_INV_REQ_ERR;
     case KEDGE_REASON_PEER_DOWN:
     case KEDGE_REASON_STALE_PEER:
-    case KEDGE_REASON_SUSPECT_FULL:
         return IBV_WC_RETRY_EXC_ERR;
     default:
         return IBV_WC_LOC_QP_OP_ERR;
@@ -76,7 +75,7 @@ static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint
 
 static void forget_flow(struct vqp *q)
 {
-    KEDGE_ASSERT(q->waits == NULL && q->window == NULL);
+    KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     q->flow = NULL;
 }
 
@@ -163,19 +162,12 @@ static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
         s->turn_ns = l->now_ns;
         s->turn_bytes = 0;
     }
-    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES && !windows_are_full(l, q)) {
+    if (s->turn_bytes > 0 && s->turn_bytes + bytes > LANE_TURN_BYTES && !windows_are_full(l, q) &&
+        !room_is_turn(l, q)) {
         l->changed = 1; /* by the next pass */
         return false;
     }
     return true;
-}
-
-static enum tried no_room(struct kedge_lane *l, struct phys *p)
-{
-    l->starved = 1;
-    if (p != NULL)
-        p->crowded = l->retries;
-    return TRIED_WAIT;
 }
 
 /* SPECIAL: it may be posted as it is now. DONE: it is over. */
@@ -199,8 +191,8 @@ static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
     return TRIED_SPECIAL;
 }
 
-/* TRIED_WAIT: at a window, and in those before, or else in none. */
-static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bool behind)
+/* TRIED_WAIT: for room, or at a window, and in those before, or else in none. */
+static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
     enum tried tried = TRIED_DONE;
     uint32_t reason = w->refused;
@@ -218,14 +210,10 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
     if (tried != TRIED_DONE)
         return tried;
     if (flow_is_stuck(l, q->flow))
-        return flow_is_full(l, q->flow, q->queue.count + 1)
-                   ? refuse(l, q, w, KEDGE_REASON_SUSPECT_FULL)
-                   : TRIED_PARK;
+        return TRIED_PARK;
     struct phys *p = flow_phys(l, q->flow);
-    if (behind && l->starved && p != NULL && p->crowded == l->retries)
-        return TRIED_WAIT; /* behind those who wait for room here */
-    if (!wire_has_room(l, p))
-        return no_room(l, p);
+    if (!room_passes(p, w->length) && !room_enter(l, q, p, w))
+        return TRIED_WAIT;
     if (!has_turn(l, q, w->length))
         return TRIED_WAIT;
     switch (remote_resolve(l, q->flow, w, &reason)) {
@@ -238,8 +226,8 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w, bo
     case REMOTE_OK:
         break;
     }
-    if (!wire_has_room(l, p)) /* resolving may have taken the last slot */
-        return no_room(l, p);
+    if (!wire_has_room(l, p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
+        return TRIED_WAIT;
     if (w->special != 0) {
         tried = try_special(l, q, w);
         if (tried != TRIED_SPECIAL)
@@ -271,7 +259,7 @@ static void wait_with(struct kedge_lane *l, struct vqp *q, struct wr *w, enum tr
     queue_push_front(&q->queue, w);
     if (tried == TRIED_PARK)
         vqp_park(l, q);
-    else if (q->window == NULL)
+    else if (q->window == NULL && q->room == NULL)
         vqp_block(l, q);
 }
 
@@ -279,19 +267,18 @@ void vqp_submit(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
     if (q->queue.head != NULL) {
         queue_push(&q->queue, w);
-        vqp_queued(l, q);
         return;
     }
-    const enum tried tried = try_post(l, q, w, true);
+    const enum tried tried = try_post(l, q, w);
     if (tried != TRIED_DONE)
         wait_with(l, q, w, tried);
 }
 
-void vqp_go_on(struct kedge_lane *l, struct vqp *q, bool behind)
+void vqp_go_on(struct kedge_lane *l, struct vqp *q)
 {
     while (q->queue.head != NULL) {
         struct wr *w = queue_pop(&q->queue);
-        const enum tried tried = try_post(l, q, w, behind);
+        const enum tried tried = try_post(l, q, w);
         if (tried != TRIED_DONE) {
             wait_with(l, q, w, tried);
             return;

@@ -14,7 +14,7 @@
 /* How many windows a request is in; they are entered in this order. */
 enum { IN_NONE, IN_TENANT, IN_DESTINATION, IN_ALL };
 
-enum { QUEUES = 1024 }; /* of destinations at which somebody waits, at a time */
+enum { QUEUES = 1024 }; /* of destinations and queue pairs where somebody waits, at a time */
 
 /* ---- making
  * ------------------------------------------------------------------------------------------- */
@@ -31,7 +31,8 @@ static struct window *make(uint32_t count, void **raw)
 int windows_new(struct kedge_lane *l)
 {
     const uint32_t tenants = l->config.max_tenants;
-    l->queue_count = l->config.max_flows < QUEUES ? l->config.max_flows : QUEUES;
+    const uint32_t most = l->config.max_flows + l->phys_room;
+    l->queue_count = most < QUEUES ? most : QUEUES;
     /* For every tenant at the device, at its own, and in each queue. */
     l->turns = calloc((size_t)tenants * (l->queue_count + 2), sizeof l->turns[0]);
     l->queue_of = calloc(l->queue_count, sizeof(struct window *));
@@ -39,8 +40,10 @@ int windows_new(struct kedge_lane *l)
     l->device_window = make(1, &l->raw_windows[0]);
     l->tenant_windows = make(tenants, &l->raw_windows[1]);
     l->flow_windows = make(l->config.max_flows, &l->raw_windows[2]);
+    l->rooms = make(l->phys_room, &l->raw_windows[3]);
     if (l->turns == NULL || l->queue_of == NULL || l->own_windows == NULL ||
-        l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL)
+        l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
+        l->rooms == NULL)
         return -ENOMEM;
     l->device_window->scope = KEDGE_WINDOW_DEVICE;
     l->device_window->tenant = l->turns;
@@ -272,9 +275,7 @@ static struct tenant_turn *tenant_at(const struct window *n, const struct sessio
     return &n->tenant[n->scope == KEDGE_WINDOW_TENANT ? 0 : s->tenant_slot];
 }
 
-/* A destination has a queue from when somebody waits there until another one needs it. What tenants
- * were served there before says nothing after that. False: at all that have one somebody waits. */
-static bool has_queue(struct kedge_lane *l, struct window *n)
+bool window_has_queue(struct kedge_lane *l, struct window *n)
 {
     if (n->tenant != NULL)
         return true;
@@ -368,7 +369,7 @@ bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
         bool has_turn = l->turn_window == n && l->turn_wr == w;
         if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits(n, w->length)) {
             q->wants = w->length;
-            if (has_queue(l, n)) {
+            if (window_has_queue(l, n)) {
                 join(l, n, q);
             } else { /* waits with those for whom there is too little of something */
                 windows_desert(l, q);
@@ -405,6 +406,9 @@ void windows_desert(struct kedge_lane *l, struct vqp *q)
         become_due(l, q->window); /* who is next may be smaller */
         quit(l, q);
     }
+    if (q->room != NULL) {
+        room_quit(l, q);
+    }
     if (q->in > IN_DESTINATION)
         uncount(l, l->device_window, q->wants);
     if (q->in > IN_TENANT)
@@ -426,7 +430,7 @@ static void go_on(struct kedge_lane *l, struct window *n)
         quit(l, q);
         l->turn_window = n;
         l->turn_wr = q->queue.head;
-        vqp_go_on(l, q, false);
+        vqp_go_on(l, q);
         l->turn_wr = NULL;
     }
 }

@@ -115,6 +115,10 @@ void windows_left(struct kedge_lane *l, const struct wr *w);
 /* The first request of q waits for something else now, or is over without having been posted: q
  * waits at no window, and that request is in none. */
 void windows_desert(struct kedge_lane *l, struct vqp *q);
+/* A destination or a room has turns from when somebody waits there until another one needs them.
+ * What tenants were served there before says nothing after that. False: there are none, since at
+ * all that have them somebody waits. */
+bool window_has_queue(struct kedge_lane *l, struct window *n);
 /* Lets go on who may. */
 void windows_go_on(struct kedge_lane *l);
 

@@ -33,6 +33,7 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
     if (w->signaled | l->config.streams) /* of which each has completions of its own */
         w->fab.send_flags |= IBV_SEND_SIGNALED;
     *ring_at(l, p, p->tail++) = w;
+    p->bytes += w->length;
     if (p->chain == NULL)
         p->chain = &w->fab;
     else
@@ -284,6 +285,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
     mark_lost(l, p,
               false); /* while every VQP is still as it was; then the lost end, oldest first */
     p->head = end;
+    p->bytes = 0;
     replace(l, p);
     for (uint32_t i = from; i != end; i++) {
         struct wr *w = *ring_at(l, p, i);
@@ -351,6 +353,13 @@ static void emptied(struct kedge_lane *l, struct phys *p)
         abandon_counted(l, p);
 }
 
+static struct wr *take_oldest(const struct kedge_lane *l, struct phys *p)
+{
+    struct wr *w = *ring_at(l, p, p->head++);
+    p->bytes -= w->length;
+    return w;
+}
+
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
@@ -361,7 +370,7 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
         return; /* of before a break: it was dealt with then */
     if (p->broken == BROKEN_NOT && !l->config.streams)
         while (p->head != index)
-            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+            finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
     struct wr **at = ring_at(l, p, index), *w = *at;
     if (w == NULL)
         return;
@@ -370,6 +379,7 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
         p->broken = BROKEN_FAILING;
     } else if (l->config.streams) {
         *at = NULL;
+        p->bytes -= w->length;
         finish(l, w, IBV_WC_SUCCESS);
         while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
             p->head++;
@@ -418,6 +428,7 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
     COUNT(l, posts_refused, refused != NULL);
     do {
         w = *ring_at(l, p, --p->tail);
+        p->bytes -= w->length;
         struct vqp *q = vqp_of(w);
         if (q == NULL || q->state == VQP_FREE) {
             w->next = own;
@@ -471,8 +482,8 @@ uint32_t wire_poll(struct kedge_lane *l)
             continue;
         }
         while (p->head != index)
-            finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
-        finish(l, *ring_at(l, p, p->head++), IBV_WC_SUCCESS);
+            finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
+        finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
         if (p->overdue && p->head == p->tail)
             emptied(l, p);
     }

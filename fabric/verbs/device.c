@@ -42,6 +42,22 @@ int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
+/* Bytes in a millisecond: lanes at their speed, as numbered by IBTA's PortInfo (LinkWidthActive,
+ * LinkSpeedActive and its extension). */
+static uint64_t rate_of(const struct ibv_port_attr *p)
+{
+    static const uint64_t mbit[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000};
+    static const uint64_t width[] = {1, 4, 8, 12, 2};
+    uint64_t lanes = 1, speed = 0;
+    for (unsigned i = 0; i < sizeof mbit / sizeof mbit[0]; i++)
+        if (p->active_speed & 1u << i)
+            speed = mbit[i];
+    for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++)
+        if (p->active_width & 1u << i)
+            lanes = width[i];
+    return speed * lanes * 1000 / 8;
+}
+
 static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
                       const struct ibv_device_attr *d, uint32_t max_inline,
                       const struct kedge_fab_service *service)
@@ -73,6 +89,7 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         /* An RNIC sees its doorbell within microseconds; a driver without one executes requests in
          * the kernel's own time, which is the processor's. */
         .timeout_stretch = 4,
+        .port_rate = rate_of(p),
         .slack_ns = 10 * KEDGE_NS_PER_MS,
         .service = *service,
     };

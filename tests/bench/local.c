@@ -80,6 +80,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS;
     const uint32_t workers = many ? o->workers : 16;
     char transport[32] = "", windows[96] = "", other[64] = "", lease[32] = "";
+    char pool[512] = "";
     if (o->window_ops != 0 || o->window_bytes != 0)
         snprintf(windows, sizeof windows, "window_ops = %u\nwindow_bytes = %llu\n", o->window_ops,
                  (unsigned long long)o->window_bytes);
@@ -91,6 +92,12 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (o->transport != NULL)
         snprintf(transport, sizeof transport, "transport = %s\n", o->transport);
     snprintf(path, 96, "%s/%s.conf", l->work, names[which]);
+    if (!o->defaults)
+        snprintf(pool, sizeof pool,
+                 "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
+                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s%s",
+                 lane_cpu, peers, workers > 256 ? workers : 256, slots, slots,
+                 power_of_two(1024, 2 * slots), workers + 512, windows, lease);
     if (which == 0)
         snprintf(text, sizeof text,
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
@@ -102,13 +109,9 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"
                  "state_dir = %s/%s\nmetaservers = %s\n"
                  "[fabric]\nprovider = soft\ndevice = %s\n%s"
-                 "[pool]\nlane_cpu = %s\nmax_peers = %llu\nmax_vqps = %u\nsq_slots = "
-                 "%u\nmax_inflight = %u\ncq_slots = %u\nmax_sessions = %u\n%s%s"
-                 "[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
+                 "%s[tenant perf]\nuids = %u\nsessions = 2048\nmemory = 64GiB\n%s",
                  names[which], l->socket[which - 1], l->socket[which - 1], l->work, names[which],
-                 l->server, l->device, transport, lane_cpu, peers, workers > 256 ? workers : 256,
-                 slots, slots, power_of_two(1024, 2 * slots), workers + 512, windows, lease,
-                 (unsigned)geteuid(), other);
+                 l->server, l->device, transport, pool, (unsigned)geteuid(), other);
     return write_file(path, text, err);
 }
 

@@ -47,6 +47,7 @@ static const char help[] =
     "  --window-ops N            requests in flight of --local's agents (fairness: 16; else 0: no\n"
     "                            limit)\n"
     "  --window-bytes BYTES      bytes in flight of --local's agents (0: no limit)\n"
+    "  --defaults                fairness: sets nothing in [pool] of --local's agents\n"
     "  --wrong-keys              isolation: the other worker guesses keys of the live node "
     "instead\n"
     "  --socket PATH             the agent that is measured ($KEDGE_SOCKET)\n"
@@ -171,7 +172,9 @@ static int check(struct perf_options *o, bool cached, bool uncached, struct kedg
     if (o->windows && (!o->local || o->direct))
         return kedge_err(err, -EINVAL,
                          "--window-ops and --window-bytes are for --local, which starts agents");
-    if (o->test == PERF_FAIRNESS && !o->windows)
+    if (o->defaults && (o->test != PERF_FAIRNESS || o->windows))
+        return kedge_err(err, -EINVAL, "--defaults is for fairness, without windows");
+    if (o->test == PERF_FAIRNESS && !o->windows && !o->defaults)
         o->window_ops = WINDOW_OPS;
     if (o->size == 0)
         o->size = o->test == PERF_FAIRNESS ? 65536 : 8;
@@ -203,6 +206,7 @@ static const struct option long_options[] = {
     {"window-ops", required_argument, NULL, 'o'},
     {"window-bytes", required_argument, NULL, 'B'},
     {"wrong-keys", no_argument, NULL, 'W'},
+    {"defaults", no_argument, NULL, 'F'},
     {"socket", required_argument, NULL, 'a'},
     {"peer-socket", required_argument, NULL, 'p'},
     {"server", required_argument, NULL, 'm'},
@@ -326,6 +330,15 @@ static void set_text(struct perf_options *o, int c)
     }
 }
 
+static void set_flag(struct perf_options *o, int c)
+{
+    o->local |= c == 'l';
+    o->json |= c == 'j';
+    o->direct |= c == 'D';
+    o->wrong_keys |= c == 'W';
+    o->defaults |= c == 'F';
+}
+
 static int parse_test(int argc, char **argv, struct perf_options *o, struct kedge_errbuf *err)
 {
     if (optind + 1 != argc)
@@ -379,16 +392,11 @@ int perf_options_parse(int argc, char **argv, struct perf_options *out, struct k
             set_text(&o, c);
             break;
         case 'l':
-            o.local = true;
-            break;
         case 'j':
-            o.json = true;
-            break;
         case 'D':
-            o.direct = true;
-            break;
         case 'W':
-            o.wrong_keys = true;
+        case 'F':
+            set_flag(&o, c);
             break;
         case 'c':
             cached = true;

@@ -56,7 +56,8 @@ struct perf_options {
     uint32_t regions, lease_ms; /* renewal: how many are used, and how long they are lent */
     uint32_t window_ops;        /* of --local's agents; 0: none */
     uint64_t window_bytes;
-    bool windows; /* one of them was said */
+    bool windows;  /* one of them was said */
+    bool defaults; /* nothing is set in [pool] */
     bool direct, local, json, cached;
     bool wrong_keys;           /* isolation: the bad neighbour guesses keys of the live node */
     struct bench_choice verbs; /* verbs-connect: device and GIDs */

@@ -78,6 +78,7 @@ struct kedge_fab_caps {
     bool posts_in_time; /* else, it is looked at last of all before the doorbell */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
+    uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
     struct kedge_fab_service service; /* as it was opened with */
     char dc_why[128]; /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
@@ -428,5 +429,7 @@ int kedge_fab_get_event(struct kedge_fab *fab, struct kedge_fab_event *out);
  * stretches it, plus the same for what may stand before it. The `bound` of the lease rule. timeout
  * 0 means for ever: UINT64_MAX. */
 uint64_t kedge_fab_bound_ns(const struct kedge_fab_caps *caps, uint8_t timeout, uint8_t retry_cnt);
+/* The longest until the device sends again what was not acknowledged: the same of one try. */
+uint64_t kedge_fab_timeout_ns(const struct kedge_fab_caps *caps, uint8_t timeout);
 
 #endif

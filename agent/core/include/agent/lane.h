@@ -39,11 +39,15 @@ struct kedge_lane_config {
     uint32_t mr_cache;     /* remote regions known at one time, a power of two */
     uint32_t sq_depth;     /* of each DCI */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
-    uint32_t suspect_queue; /* requests that may wait for a suspect endpoint */
-    uint32_t max_grants;    /* imports of one session */
-    uint64_t spin_ns;       /* how long a silent session is polled before it goes to sleep: about
-                               what a wake-up costs (RDMAbox counts 120 polls instead) */
-    uint64_t suspect_ns;    /* an endpoint whose oldest request is older is suspect */
+    uint32_t max_grants;   /* imports of one session */
+    uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about
+                              what a wake-up costs (RDMAbox counts 120 polls instead) */
+    uint64_t suspect_ns;   /* an endpoint that was silent for longer while it had requests is
+                              suspect: beside the time for what is out at the port's rate */
+    uint64_t port_rate;    /* bytes in a millisecond; 0: not known */
+    uint64_t most_bytes;   /* out on all queue pairs at a time, so that what is healthy ends long
+                              before bound_ns; 0: no limit. A request that is larger than its queue
+                              pair's part goes when nothing else is out there */
     uint64_t lookup_timeout_ns; /* of all metaservers together */
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;       /* how long an MR record is believed */

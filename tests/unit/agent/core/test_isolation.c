@@ -84,7 +84,6 @@ START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
     struct world_worker owner, gone, k, crowd[CROWD];
     uint32_t vkey[REGIONS], gone_key;
     world_max_mrs = REGIONS;
-    world_suspect_queue = CROWD * VQPS;
     world_open(w);
     world_attach(w, &owner, 1, 0, TENANT);
     world_attach(w, &gone, 1, 1, TENANT);

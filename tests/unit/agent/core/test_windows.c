@@ -443,6 +443,52 @@ START_TEST(who_waits_for_room_in_a_queue_pair_is_not_starved)
 }
 END_TEST
 
+START_TEST(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_1)
+{
+    static const uint32_t sizes[] = {64, 1024, 8192};
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        crowd_open(c, &world);
+        for (int i = 0; i < 64; i++)
+            crowd_join(c, 1, 1, 8, sizes[k]);
+        crowd_join(c, 2, 1, 31, sizes[k]);
+        crowd_watch.per_poll = 4;
+        crowd_run(c, 300);
+        forget_bytes();
+        crowd_run(c, 6000);
+        ck_assert_uint_gt(bytes_of(2) * 100, (bytes_of(1) + bytes_of(2)) * 45);
+        ck_assert_uint_eq(crowd_window(c, KEDGE_WINDOW_DEVICE, 0).limit_ops, 0);
+        crowd_watch.per_poll = 0;
+        crowd_settle(c);
+        crowd_close(c);
+    }
+}
+END_TEST
+
+/* It has the queue pair full, with the lane's own READs beside, whatever others did before. */
+START_TEST(a_tenant_that_is_alone_has_all_the_room_there_is)
+{
+    crowd_open(c, &world);
+    for (int i = 0; i < 32; i++)
+        crowd_join(c, 1, 1, 8, 64);
+    struct crowd_member *other = crowd_join(c, 2, 1, 31, 64);
+    crowd_watch.per_poll = 4;
+    crowd_run(c, 300);
+    ck_assert_uint_le(crowd_watch.device.ops, WORLD_SQ_DEPTH / 2);
+    other->quiet = true;
+    crowd_run(c, 300);
+    world_sleep(&world, 30000000);
+    uint64_t full = 0;
+    for (int i = 0; i < 100; i++) {
+        crowd_run(c, 1);
+        full += crowd_watch.device.ops >= WORLD_SQ_DEPTH - 8;
+    }
+    ck_assert_uint_gt(full, 90);
+    crowd_watch.per_poll = 0;
+    crowd_settle(c);
+    crowd_close(c);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(windows_hold_exactly_under_a_hundred_workers)                                                \
     T(windows_of_different_sizes_hold_exactly_for_each_destination)                                \
@@ -457,5 +503,7 @@ END_TEST
     T(a_tenant_with_64_workers_gets_no_more_than_one_with_1)                                       \
     T(who_asks_for_less_than_its_share_gets_all_of_it_at_once)                                     \
     T(virtual_queue_pairs_of_one_tenant_share_its_window)                                          \
-    T(who_waits_for_room_in_a_queue_pair_is_not_starved)
+    T(who_waits_for_room_in_a_queue_pair_is_not_starved)                                           \
+    T(without_a_window_a_tenant_with_64_workers_gets_no_more_than_one_with_1)                      \
+    T(a_tenant_that_is_alone_has_all_the_room_there_is)
 KEDGE_CHECK_MAIN("windows", TESTS)

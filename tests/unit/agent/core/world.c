@@ -185,7 +185,8 @@ static void publish(struct world *w, struct world_node *n)
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows, world_suspect_queue;
+uint32_t world_max_mrs, world_max_flows;
+uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams;
 struct kedge_fault_plan world_fault;
@@ -195,30 +196,31 @@ static void configure(struct world *w, struct world_node *n)
     const uint64_t mr_lease_ns = world_mr_lease_ns[n - w->node];
     for (uint32_t t = 0; t < WORLD_TENANTS; t++)
         n->quota[t].max_vqps = n->quota[t].max_mrs = UINT32_MAX;
-    n->config = (struct kedge_lane_config){
-        .max_sessions = WORLD_WORKERS,
-        .max_peers = 8,
-        .max_flows = world_max_flows != 0 ? world_max_flows : 16,
-        .max_tenants = WORLD_TENANTS,
-        .mr_cache = 16,
-        .sq_depth = SQ_DEPTH,
-        .spin_ns = 20000,
-        .guess_budget = 4,
-        .suspect_queue = world_suspect_queue != 0 ? world_suspect_queue : 16,
-        .max_grants = 4,
-        .suspect_ns = 50000,
-        .lookup_timeout_ns = 5000000,
-        .node_lease_ns = 1000000000,
-        .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
-        .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
-        .slack_ns = 100000,
-        .own_regions = world_own_regions,
-        .end_overdue = world_end_overdue,
-        .deadlines = world_deadlines,
-        .posts_in_time = world_posts_in_time,
-        .streams = world_streams,
-        .pool = POOL,
-        .incarnation = n->incarnation};
+    n->config =
+        (struct kedge_lane_config){.max_sessions = WORLD_WORKERS,
+                                   .max_peers = 8,
+                                   .max_flows = world_max_flows != 0 ? world_max_flows : 16,
+                                   .max_tenants = WORLD_TENANTS,
+                                   .mr_cache = 16,
+                                   .sq_depth = SQ_DEPTH,
+                                   .spin_ns = 20000,
+                                   .guess_budget = 4,
+                                   .max_grants = 4,
+                                   .suspect_ns = 50000,
+                                   .port_rate = world_port_rate,
+                                   .most_bytes = world_most_bytes,
+                                   .lookup_timeout_ns = 5000000,
+                                   .node_lease_ns = 1000000000,
+                                   .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
+                                   .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
+                                   .slack_ns = 100000,
+                                   .own_regions = world_own_regions,
+                                   .end_overdue = world_end_overdue,
+                                   .deadlines = world_deadlines,
+                                   .posts_in_time = world_posts_in_time,
+                                   .streams = world_streams,
+                                   .pool = POOL,
+                                   .incarnation = n->incarnation};
     n->config.rc = w->rc;
     n->config.max_links = WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);

@@ -98,8 +98,10 @@ extern uint64_t world_bound_ns;
  * host may not disturb chooses more. */
 extern uint8_t world_ack_timeout;
 extern uint32_t world_max_mrs;
-/* Of the next world's lanes; 0: 16 of both. */
-extern uint32_t world_max_flows, world_suspect_queue;
+/* Of the next world's lanes; 0: 16. */
+extern uint32_t world_max_flows;
+/* Of the next world's lanes, as in their configuration. */
+extern uint64_t world_port_rate, world_most_bytes;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to

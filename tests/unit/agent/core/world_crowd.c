@@ -54,9 +54,9 @@ static bool describe(const struct kedge_fab_wr *wr, struct crowd_posted *out)
 {
     for (uint32_t i = 0; i < crowd->members; i++) {
         const struct crowd_member *m = &crowd->member[i];
-        const uint8_t *from = m->k.arena.addr;
-        const uint8_t *at = (const uint8_t *)(uintptr_t)wr->sg_list[0].addr;
-        if (from == NULL || at < from || at >= from + WORLD_ARENA)
+        const uint64_t from = m->k.arena_mr != NULL ? m->k.arena_mr->addr : 0;
+        const uint64_t at = wr->sg_list[0].addr;
+        if (from == 0 || at < from || at >= from + WORLD_ARENA)
             continue;
         out->tenant = m->tenant;
         out->node = m->node;
@@ -132,8 +132,8 @@ static void forget_oldest(uint64_t phys)
     take(&c->node[p->node], p->bytes);
 }
 
-/* A completion stands for all before it; an error for all behind it too, for nothing of that is
- * carried out any more. */
+/* A completion stands for all before it. After an error those behind it are the device's until the
+ * last of them has come back. */
 static void watch_completion(const struct ibv_wc *wc)
 {
     struct crowd_watch *c = &crowd_watch;
@@ -143,11 +143,15 @@ static void watch_completion(const struct ibv_wc *wc)
         known |= c->ring[phys][i % WORLD_SQ_DEPTH].wr_id == wc->wr_id;
     if (!known)
         return;
-    while (c->ring[phys][c->head[phys] % WORLD_SQ_DEPTH].wr_id != wc->wr_id)
+    while (!c->failing[phys] && c->ring[phys][c->head[phys] % WORLD_SQ_DEPTH].wr_id != wc->wr_id)
         forget_oldest(phys);
-    forget_oldest(phys);
-    while (wc->status != IBV_WC_SUCCESS && c->head[phys] != c->tail[phys])
+    c->failing[phys] |= wc->status != IBV_WC_SUCCESS;
+    if (!c->failing[phys])
         forget_oldest(phys);
+    else if (c->ring[phys][(c->tail[phys] - 1) % WORLD_SQ_DEPTH].wr_id == wc->wr_id)
+        while (c->head[phys] != c->tail[phys])
+            forget_oldest(phys);
+    c->failing[phys] &= c->head[phys] != c->tail[phys];
 }
 
 static int poll_some(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)

@@ -29,8 +29,9 @@ struct crowd_watch {
     const struct world *w;
     struct crowd_posted ring[CROWD_PHYS][WORLD_SQ_DEPTH];
     uint32_t head[CROWD_PHYS], tail[CROWD_PHYS];
-    uint32_t per_poll;     /* completions; 0: as many as there are */
-    uint32_t refuse_every; /* lists of which one is not taken, or not whole; 0: none */
+    bool failing[CROWD_PHYS]; /* one had an error: all are over when the last is back */
+    uint32_t per_poll;        /* completions; 0: as many as there are */
+    uint32_t refuse_every;    /* lists of which one is not taken, or not whole; 0: none */
     uint64_t lists, refused;
     struct crowd_load device, tenant[WORLD_TENANTS], node[WORLD_NODES];
     /* Held to at each post: */

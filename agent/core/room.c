@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room in a queue pair: tenants take turns for it by bytes, and of a tenant its VQPs, as at
+ * windows, with no window set. One tenant alone fills the queue pair, and keeps its turn for a few
+ * requests at a time.
+ *
+ * A queue pair is first in, first out: who has filled it is served first, however fair the turns
+ * are behind it. So while two tenants wait for one, and a little longer, only a part of it is
+ * filled: as much as keeps the device busy.
+ *
+ * It also bounds what is out by bytes, so that a healthy backlog is over long before it would be
+ * ended as overdue.
+ *
+ * Invariant: a queue pair where somebody waits is in the lane's list, which each pass goes through.
+ */
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+#define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
+
+enum {
+    ALONE_TURN = 8,   /* requests */
+    SHARED_PART = 4,  /* of the queue pair's slots, */
+    SHARED_OPS = 32,  /* at least */
+    SHARED_DEPTHS = 8 /* for so many times its slots, after the last time that two waited, */
+};
+static const uint64_t SHARED_NS = 20000000; /* and so long */
+static const uint64_t SHARED_MOST_NS = 1000000000;
+static const uint64_t SHARED_BYTES = 4 << 20; /* where the port's rate is not known */
+static const uint64_t SHARED_LEAST = 1 << 18;
+
+static struct window *room_of(const struct kedge_lane *l, const struct phys *p)
+{
+    return &l->rooms[p - l->phys];
+}
+
+/* By the time, and for a while by the requests: the lane may get little of its processor. */
+static bool is_shared(const struct kedge_lane *l, const struct phys *p)
+{
+    return l->now_ns < p->shared_until_ns || (l->now_ns < p->shared_until_ns + SHARED_MOST_NS &&
+                                              (int32_t)(p->shared_until - p->tail) > 0);
+}
+
+static uint32_t most_ops(const struct kedge_lane *l, const struct phys *p)
+{
+    const uint32_t all = l->config.sq_depth;
+    const uint32_t part = all / SHARED_PART > SHARED_OPS ? all / SHARED_PART : SHARED_OPS;
+    return part < all && is_shared(l, p) ? part : all;
+}
+
+/* Shared: what the port carries in a tenth of a millisecond. */
+static uint64_t most_bytes(const struct kedge_lane *l, const struct phys *p)
+{
+    uint64_t shared = l->config.port_rate == 0 ? SHARED_BYTES : l->config.port_rate / 10;
+    shared = shared < SHARED_LEAST ? SHARED_LEAST : shared;
+    return shared < l->most_bytes && is_shared(l, p) ? shared : l->most_bytes;
+}
+
+static bool fits(const struct kedge_lane *l, const struct phys *p, uint64_t length)
+{
+    return p->tail - p->head < most_ops(l, p) &&
+           (p->bytes == 0 || p->bytes + length <= most_bytes(l, p));
+}
+
+static void look_again(const struct kedge_lane *l, struct phys *p)
+{
+    const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0;
+    p->pass_ops = wait ? 0 : most_ops(l, p);
+    p->pass_bytes = wait ? 0 : most_bytes(l, p);
+}
+
+void rooms_init(struct kedge_lane *l)
+{
+    const uint32_t parts = l->config.rc ? l->config.max_links : l->res.dcis;
+    l->most_bytes = l->config.most_bytes == 0 ? UINT64_MAX / 2 : l->config.most_bytes / parts;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        look_again(l, &l->phys[i]);
+}
+
+static void join(struct kedge_lane *l, struct phys *p, struct vqp *q)
+{
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
+    q->room = p;
+    flow_hold(q);
+    turns_join(&t->vqps, &q->turn);
+    if (!t->turn.waits) {
+        turns_join(&room->turns, &t->turn);
+        p->tenants++;
+    }
+    if (p->tenants > 1) {
+        p->shared_until_ns = l->now_ns + SHARED_NS;
+        p->shared_until = p->tail + SHARED_DEPTHS * l->config.sq_depth;
+    }
+    if (WINDOW_GET(room->waiting) == 0)
+        TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
+    WINDOW_ADD(room->waiting, 1);
+    look_again(l, p);
+}
+
+void room_quit(struct kedge_lane *l, struct vqp *q)
+{
+    struct phys *p = q->room;
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    q->room = NULL;
+    flow_release(q);
+    turns_leave(&t->vqps, &q->turn);
+    if (t->vqps.first == NULL) {
+        turns_leave(&room->turns, &t->turn);
+        p->tenants--;
+    }
+    WINDOW_ADD(room->waiting, -1);
+    if (WINDOW_GET(room->waiting) == 0)
+        TAILQ_REMOVE(&l->crowd, p, by_crowd);
+    look_again(l, p);
+}
+
+static void charge(const struct kedge_lane *l, const struct phys *p, struct vqp *q, uint64_t length)
+{
+    struct window *room = room_of(l, p);
+    struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
+    turns_serve(&room->turns, &t->turn, length + WINDOW_REQUEST_COST);
+    turns_serve(&t->vqps, &q->turn, length + WINDOW_REQUEST_COST);
+}
+
+bool room_enter(struct kedge_lane *l, struct vqp *q, struct phys *p, const struct wr *w)
+{
+    if (p == NULL || p->broken || p->overdue) {
+        l->starved = 1;
+        return false;
+    }
+    const bool has_turn = l->turn_room == p && l->turn_vqp == q && l->turn_left > 0;
+    if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits(l, p, w->length)) {
+        look_again(l, p); /* its time of being shared may be over */
+        if (has_turn) {
+            l->turn_left--;
+            charge(l, p, q, w->length);
+        }
+        return true;
+    }
+    windows_desert(l, q);
+    q->wants = w->length;
+    if (window_has_queue(l, room_of(l, p)))
+        join(l, p, q);
+    else
+        l->wanting = 1;
+    return false;
+}
+
+/* They look for another queue pair. */
+static void scatter(struct kedge_lane *l, struct phys *p)
+{
+    struct window *room = room_of(l, p);
+    while (room->turns.first != NULL) {
+        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
+        vqp_block(l, OWNER(struct vqp, turn, t->vqps.first));
+    }
+    l->changed = 1;
+}
+
+/* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
+ * not overtake it, which would wait for ever. */
+static void serve(struct kedge_lane *l, struct phys *p)
+{
+    struct window *room = room_of(l, p);
+    if (p->broken || p->overdue) {
+        scatter(l, p);
+        return;
+    }
+    while (room->turns.first != NULL && !p->broken && !p->overdue) {
+        struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
+        struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
+        if (!fits(l, p, q->wants))
+            return;
+        l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
+        room_quit(l, q);
+        l->turn_vqp = q;
+        l->turn_room = p;
+        vqp_go_on(l, q);
+        l->turn_vqp = NULL;
+        l->turn_room = NULL;
+    }
+}
+
+void rooms_go_on(struct kedge_lane *l)
+{
+    struct phys *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
+    for (; p != NULL; p = next) {
+        next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
+        serve(l, p);
+    }
+}
