@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "dc_bed.h"
 
-enum { ROOM = 4, ROUNDS = 1000 };
+enum { ROOM = 4, ROUNDS = 3000 };
 
 struct bed {
     struct dc_bed b;
