@@ -19,7 +19,7 @@ RACES_BY_NATURE static void copy_long(uint8_t *to, const uint8_t *from, size_t n
 #else
 static void copy_long(uint8_t *to, const uint8_t *from, size_t n)
 {
-    memcpy(to, from, n);
+    memmove(to, from, n); /* a worker may READ its own memory onto itself */
 }
 #endif
 

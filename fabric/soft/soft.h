@@ -305,7 +305,7 @@ static inline void soft_mr_leave(struct soft_qp *qp)
 
 /* copy.c */
 /* Copies as a device does, racing with whoever uses the memory too early. Aligned 1, 2, 4 and 8
- * bytes are copied whole. */
+ * bytes are copied whole. Ranges may overlap. */
 void soft_copy(uint8_t *to, const uint8_t *from, size_t n);
 
 /* states.c */

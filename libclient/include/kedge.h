@@ -176,9 +176,11 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 
 /* Posts a list, as ibv_post_send. Opcodes RDMA_READ, RDMA_WRITE, ATOMIC_CMP_AND_SWP,
  * ATOMIC_FETCH_AND_ADD; flags SIGNALED, INLINE (WRITE, 128 bytes), FENCE; 1 to 4 SGEs (0: no
- * bytes), each inside one arena. On failure *bad is the first that was not posted; those before it
- * were. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or completions not polled;
- * -EPIPE and others: as kedge_session_status(). No system call while the agent's lane is awake. */
+ * bytes), each inside one arena. A region of one's own may overlap the SGEs: what the destination
+ * holds then is not defined, and nothing else is touched. On failure *bad is the first that was not
+ * posted; those before it were. -EINVAL: malformed; -ENOTCONN; -ENOMEM: too much in flight, or
+ * completions not polled; -EPIPE and others: as kedge_session_status(). No system call while the
+ * agent's lane is awake. */
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
 /* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each.

@@ -505,6 +505,57 @@ START_TEST(a_send_queue_has_the_room_it_was_given)
 }
 END_TEST
 
+/* Of n bytes from there on, how many are `what`. */
+static uint64_t count_of(const uint8_t *at, uint64_t n, uint8_t what)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n; i++)
+        count += at[i] == what;
+    return count;
+}
+
+/* A READ of a's own memory onto itself, or a WRITE. */
+static void overlap(struct pair *p, struct kedge_fab_ah *ah, enum ibv_wr_opcode opcode,
+                    uint64_t local, uint64_t remote, uint32_t length)
+{
+    struct bed_card self = bed_card(&p->a, NULL);
+    struct bed_wr w;
+    uint8_t *mine = p->a.mem.addr, *to = mine + (opcode == IBV_WR_RDMA_READ ? local : remote);
+    const uint64_t first = local < remote ? local : remote, last = local + remote - first;
+    bool seen[256] = {false};
+    uint64_t strange = 0;
+    memset(mine, 0, last + length + 64);
+    for (uint64_t i = first; i < last + length; i++)
+        mine[i] = (uint8_t)(i * 2654435761u >> 13 | 1);
+    for (uint64_t i = first; i < last + length; i++)
+        seen[mine[i]] = true;
+    bed_fill(&w, &p->a, &self, ah, opcode, local, remote, length);
+    ck_assert_int_eq(bed_post_wait(p->dci, &w.wr), IBV_WC_SUCCESS);
+    for (uint64_t i = 0; i < length; i++)
+        strange += !seen[to[i]];
+    ck_assert_uint_eq(strange, 0);
+    ck_assert_uint_eq(count_of(mine, first, 0), first);
+    ck_assert_uint_eq(count_of(mine + last + length, 64, 0), 64);
+}
+
+START_TEST(overlapping_ranges_of_ones_own_memory_harm_nothing_else)
+{
+    static const uint32_t lengths[] = {8, 9, 64, 100, 5000}, shifts[] = {0, 1, 7, 8, 63, 4096};
+    struct pair p;
+    pair_open(&p, bed_patient);
+    struct kedge_fab_ah *ah = bed_ah(&p.a, p.a.fab->caps.gid);
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+        for (size_t s = 0; s < sizeof shifts / sizeof *shifts; s++) {
+            overlap(&p, ah, IBV_WR_RDMA_READ, 64, 64 + shifts[s], lengths[l]);
+            overlap(&p, ah, IBV_WR_RDMA_READ, 64 + shifts[s], 64, lengths[l]);
+            overlap(&p, ah, IBV_WR_RDMA_WRITE, 64, 64 + shifts[s], lengths[l]);
+            overlap(&p, ah, IBV_WR_RDMA_WRITE, 64 + shifts[s], 64, lengths[l]);
+        }
+    bed_ah_free(ah);
+    pair_close(&p);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(reads_writes_and_atomics_move_what_they_should)                                              \
     T(a_dc_target_refuses_and_lives_on)                                                            \
@@ -521,6 +572,7 @@ END_TEST
     T(datagrams_bring_their_header_or_are_lost)                                                    \
     T(resetting_drops_what_is_queued_and_completed)                                                \
     T(resetting_drops_the_events_of_the_life_before)                                               \
-    T(a_send_queue_has_the_room_it_was_given)
+    T(a_send_queue_has_the_room_it_was_given)                                                      \
+    T(overlapping_ranges_of_ones_own_memory_harm_nothing_else)
 
 KEDGE_CHECK_MAIN("fabric.soft_data", TESTS)
