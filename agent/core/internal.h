@@ -88,9 +88,8 @@ struct vqp {
 
 /* A worker's own, in this node's MR table while it is LIVE. */
 struct region {
-    struct kedge_lane_lease lease; /* NONE: the place is free */
-    uint32_t vkey;
-    uint32_t rkey;                  /* of the arena that it is in, or its own */
+    struct kedge_lane_lease lease;  /* NONE: the place is free */
+    uint32_t vkey, rkey;            /* rkey: of the arena that it is in, or its own */
     uint32_t tag;                   /* WAITING: of the fence, or of its registration's end */
     bool hurried;                   /* withdrawn by force: its registration waits for no lease */
     _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
