@@ -199,6 +199,8 @@ KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
  * ---------------------------------------------------------------------------------------- */
 
 KEDGE_API const char *kedge_version(void);
+/* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL. */
+KEDGE_API const char *kedge_wc_status_str(enum ibv_wc_status status);
 /* Text of vendor_err in a completion that the agent refused: what was wrong with it. Never NULL. */
 KEDGE_API const char *kedge_reason_str(uint32_t vendor_err);
 

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Each call that libkedge exports has a manual page of its own name, with the prototype of the header, and each example
+# in them compiles.
+set -euo pipefail
+build=${1:?usage: $0 BUILD_DIRECTORY}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+pages=$root/docs/man
+work=$(mktemp -d /tmp/kedge-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+for tool in nm cc; do
+    command -v "$tool" >/dev/null || { echo "skip: $tool is not installed"; exit 77; }
+done
+
+# The page of a call, over the links.
+page_of() { # call
+    local page=$pages/$1.3
+    [[ -f $page ]] || fail "$1 has no manual page"
+    ! grep -q '^\.so ' "$page" || page=$pages/$(sed -n 's|^\.so man3/||p' "$page")
+    echo "$page"
+}
+calls=$(nm -D --defined-only "$build/lib/libkedge.so" | awk '$2 == "T" {print $3}')
+[[ $(wc -w <<<"$calls") -ge 25 ]] || fail "libkedge exports only: $calls"
+for call in $calls; do
+    page=$(page_of "$call") || fail "$page"
+    grep -qE "^\.Nm $call( ,)?$" "$page" || fail "$page does not name $call"
+    prototype=$(sed -n "s/^\.Fn $call //p" "$page" | tr -d '"' | sed -n 1p)
+    [[ -n $prototype ]] || fail "$page has no prototype of $call"
+    # The header's, with nothing between parameters but blanks.
+    header=$(tr '\n' ' ' <"$root/libclient/include/kedge.h" | grep -oE "\b$call\([^;{/]*\);" | sed -n 1p |
+        sed -E "s/^$call\((.*)\);$/\1/; s/, */ /g; s/ +/ /g")
+    [[ $prototype == "$header" ]] || fail "$call: the page says ($prototype), the header ($header)"
+    for section in DESCRIPTION "RETURN VALUES" ERRORS; do
+        grep -q "^\.Sh $section" "$page" || fail "$page has no $section"
+    done
+done
+ok=$(wc -w <<<"$calls")
+echo "ok: each of $ok calls has a page with the header's prototype"
+
+# What an example may use without saying where it is from.
+prelude='#include <assert.h>
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <kedge.h>
+void work(struct kedge_session *s);
+void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote, const char *token, void *buffer,
+             uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b);
+void example(struct kedge_session *s, struct kedge_vqp *q, struct kedge_remote remote, const char *token, void *buffer,
+             uint32_t lkey, struct kedge_mr *a, struct kedge_mr *b)
+{
+(void)s, (void)q, (void)remote, (void)token, (void)buffer, (void)lkey, (void)a, (void)b;
+{'
+examples=0
+for page in "$pages"/kedge*.3; do
+    ! grep -q '^\.so ' "$page" || continue
+    {
+        echo "$prelude"
+        awk '/^\.Sh EXAMPLES/ {in_examples = 1} /^\.Sh / && !/EXAMPLES/ {in_examples = 0}
+             in_examples && /^\.Ed/ {code = 0} code {print} in_examples && /^\.Bd -literal/ {code = 1}' "$page" |
+            sed 's/\\e/\\/g; s/\\-/-/g'
+        echo '}}'
+    } >"$work/example.c"
+    [[ $(wc -l <"$work/example.c") -gt 14 ]] || fail "$page has no example"
+    cc -std=gnu11 -Wall -Wno-unused-variable -Werror -fsyntax-only -I "$root/libclient/include" "$work/example.c" \
+        2>"$work/out" || fail "the example of $page does not compile: $(cat "$work/out")"
+    examples=$((examples + 1))
+done
+echo "ok: the examples of $examples pages compile"
