@@ -198,11 +198,29 @@ void fabric_close(struct agent *a)
     a->fab = NULL;
 }
 
+/* The lane's thread and its completion queue. lane_cpu is of the own pool's alone. */
+static void place(struct pool *p)
+{
+    const struct kedge_fab_caps *caps = &p->device.fab->caps;
+    const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENTD_ANY_CPU;
+    cpu_set_t allowed, beside;
+    CPU_ZERO(&allowed);
+    (void)sched_getaffinity(0, sizeof allowed, &allowed);
+    kedge_fab_cpus_of_node(caps->numa_node, &beside);
+    p->device.placement = kedge_fab_place(&allowed, &beside, cpu, p->place, caps->comp_vectors);
+    if (p->device.placement.bound)
+        kedge_log(KEDGE_LOG_INFO, "a lane is bound to CPUs",
+                  "pool=\"%s\" cpus=%d beside_device=%d numa_node=%d comp_vector=%u", p->name,
+                  CPU_COUNT(&p->device.placement.cpus), p->device.placement.beside, caps->numa_node,
+                  p->device.placement.comp_vector);
+}
+
 int device_open(struct pool *p, struct kedge_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
     d->rc = p->agent->rc;
+    place(p);
     int status = alloc_pd(d, &d->pd);
     if (status == 0)
         status = alloc_pd(d, &d->system_pd);

@@ -181,13 +181,10 @@ static int make_lane(struct pool *p)
 static int start_thread(struct pool *p, struct kedge_errbuf *err)
 {
     pthread_attr_t attr;
-    cpu_set_t cpus;
+    const struct kedge_fab_placement *at = &p->device.placement;
     (void)pthread_attr_init(&attr);
-    if (p->place == 0 && p->config->lane_cpu != AGENTD_ANY_CPU) { /* the own pool's alone */
-        CPU_ZERO(&cpus);
-        CPU_SET(p->config->lane_cpu, &cpus);
-        (void)pthread_attr_setaffinity_np(&attr, sizeof cpus, &cpus);
-    }
+    if (at->bound)
+        (void)pthread_attr_setaffinity_np(&attr, sizeof at->cpus, &at->cpus);
     int status = -pthread_create(&p->thread, &attr, run, p);
     (void)pthread_attr_destroy(&attr);
     if (status == 0) {

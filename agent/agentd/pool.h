@@ -21,6 +21,7 @@
 #include "base/http/client.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "fabric/placement.h"
 #include "limits.h"
 #include "schema/control.h"
 
@@ -34,6 +35,7 @@ struct connection;
 /* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
 struct agent_device {
     struct kedge_fab *fab; /* the agent's */
+    struct kedge_fab_placement placement;
     struct kedge_fab_pd *pd, *system_pd;
     struct kedge_fab_chan *chan;
     struct kedge_fab_cq *cq, *target_cq;

@@ -208,8 +208,9 @@ static int make_cq(struct pool *p, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     d->chan = chan.chan.x;
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
-                               .cq = {.cqe = (uint32_t)cqe, .chan = d->chan}};
+    struct kedge_fab_ctl cq = {
+        .kind = KEDGE_FAB_CREATE_CQ,
+        .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
     status = call(d, &cq);
     if (status == 0)
         d->cq = cq.cq.x;

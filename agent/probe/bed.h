@@ -106,12 +106,14 @@ void bed_tell_times(struct probe_check *c, const char *what, struct bed_times *t
 void probe_memory_limits(struct probe_report *r, const struct probe_settings *s, bool locks);
 void probe_transport(struct bed *b);
 void probe_limits(struct bed *b);
+void probe_placement(struct bed *b);
 void probe_lease(struct bed *b);
 void probe_rc(struct bed *b);
 /* Of group rc, and of an agent's start. */
 void bed_try_addresses(struct bed *b, struct probe_check *c);
 void probe_ud(struct bed *b);
 void probe_dc(struct bed *b);
+void probe_shapes(struct bed *b);
 void probe_registration(struct bed *b);
 void probe_holes(struct bed *b);
 

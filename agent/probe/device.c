@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the open device says of itself, against what the agent's configuration asks of it; and for
  * how long it goes on trying, which the leases of memory stand on. */
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "bed.h"
+#include "fabric/placement.h"
 
 enum { SILENCE_MS = 60000 };
 
@@ -30,6 +32,7 @@ static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps
     probe_number(c, "port", caps->port_num);
     probe_number(c, "lid", caps->lid);
     probe_number(c, "sgid_index", caps->sgid_index);
+    probe_number(c, "comp_vectors", caps->comp_vectors);
     probe_number(c, "ethernet", caps->is_ethernet);
     probe_number(c, "dci_streams", caps->dci_streams);
     probe_number(c, "deadlines", caps->deadlines);
@@ -100,6 +103,48 @@ void probe_limits(struct bed *b)
              "READs at a time, MTU %u: enough for this configuration",
              caps->max_qp, caps->max_qp_wr, caps->max_sge, caps->max_inline, caps->max_mr,
              caps->max_rd_atomic, 128u << caps->mtu);
+}
+
+/* ---- placement
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* As agentd's device.c places a lane. */
+static void placement(struct bed *b, struct probe_check *c)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const uint64_t cpu = b->settings->lane_cpu;
+    cpu_set_t allowed, beside;
+    CPU_ZERO(&allowed);
+    (void)sched_getaffinity(0, sizeof allowed, &allowed);
+    kedge_fab_cpus_of_node(caps->numa_node, &beside);
+    const struct kedge_fab_placement p =
+        kedge_fab_place(&allowed, &beside, cpu, 0, caps->comp_vectors);
+    probe_number(c, "cpus", (uint64_t)CPU_COUNT(&beside));
+    probe_number(c, "comp_vectors", caps->comp_vectors);
+    if (CPU_COUNT(&beside) == 0)
+        probe_ok(c, "the device is at no NUMA node of its own: lanes run on any of %d CPUs",
+                 CPU_COUNT(&allowed));
+    else if (p.beside)
+        probe_ok(c,
+                 "the device is at NUMA node %d, and lanes run there (%d CPUs); %u completion "
+                 "vectors",
+                 caps->numa_node, p.bound ? CPU_COUNT(&p.cpus) : CPU_COUNT(&allowed),
+                 caps->comp_vectors);
+    else if (cpu != KEDGE_FAB_ANY_CPU)
+        probe_warn(c, "set lane_cpu in [pool] to a CPU of that node, or to any",
+                   "the device is at NUMA node %d, and lane_cpu = %llu is not", caps->numa_node,
+                   (unsigned long long)cpu);
+    else
+        probe_warn(c, "let the agent run there: AllowedCPUs in its unit, or its cpuset",
+                   "the device is at NUMA node %d, on none of whose CPUs this process may run",
+                   caps->numa_node);
+}
+
+void probe_placement(struct bed *b)
+{
+    static const struct bed_case one = {"placement", PROBE_FOR_NOTHING, placement};
+    bed_run(b, &one, 1);
 }
 
 /* ---- leases

@@ -142,10 +142,12 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
     bool made = bed_open(&bed, fab, s, r);
     probe_transport(&bed);
     probe_limits(&bed);
+    probe_placement(&bed);
     if (made) {
         probe_rc(&bed);
         probe_ud(&bed);
         probe_dc(&bed);
+        probe_shapes(&bed);
         probe_lease(&bed);
         probe_registration(&bed);
         probe_holes(&bed);

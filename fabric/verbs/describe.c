@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,6 +45,20 @@ void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_cand
     close(fd);
     out->rate[n > 0 ? n : 0] = '\0';
     out->rate[strcspn(out->rate, "\n")] = '\0';
+}
+
+int verbs_describe_numa_node(const char *ibdev_path)
+{
+    char path[320], text[16] = "";
+    long node = -1;
+    snprintf(path, sizeof path, "%.256s/device/numa_node", ibdev_path);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return -1;
+    if (fgets(text, sizeof text, file) != NULL)
+        node = strtol(text, NULL, 10);
+    (void)fclose(file);
+    return node >= 0 && node < 4096 ? (int)node : -1;
 }
 
 void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out)

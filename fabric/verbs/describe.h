@@ -9,6 +9,8 @@
 void verbs_describe_driver(struct kedge_fab_candidate *out);
 void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out);
 void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out);
+/* Of the device in sysfs; -1: it says none. */
+int verbs_describe_numa_node(const char *ibdev_path);
 void verbs_describe_gid(const struct ibv_gid_entry *entry, struct kedge_fab_candidate *out);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "verbs/describe.h"
 #include "verbs/verbs.h"
 
 enum { MOST_PRIORITY = 7 };
@@ -92,6 +93,9 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
         .port_rate = rate_of(p),
         .slack_ns = 10 * KEDGE_NS_PER_MS,
         .service = *service,
+        .numa_node = verbs_describe_numa_node(c->context->device->ibdev_path),
+        .comp_vectors =
+            c->context->num_comp_vectors > 1 ? (uint32_t)c->context->num_comp_vectors : 1,
     };
     memcpy(caps->gid, c->gid, 16);
 }

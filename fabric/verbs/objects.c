@@ -120,13 +120,15 @@ int verbs_chan_destroy(struct kedge_fab_ctl *ctl)
 int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     struct verbs_chan *chan = (struct verbs_chan *)ctl->cq.chan;
-    if (ctl->cq.cqe == 0 || ctl->cq.cqe > f->base.caps.max_cqe)
+    if (ctl->cq.cqe == 0 || ctl->cq.cqe > f->base.caps.max_cqe ||
+        (ctl->cq.comp_vector != 0 && ctl->cq.comp_vector >= f->base.caps.comp_vectors))
         return -EINVAL;
     struct verbs_cq *c = calloc(1, sizeof *c);
     if (c == NULL)
         return -ENOMEM;
     errno = 0;
-    c->cq = ibv_create_cq(f->context, (int)ctl->cq.cqe, c, chan != NULL ? chan->chan : NULL, 0);
+    c->cq = ibv_create_cq(f->context, (int)ctl->cq.cqe, c, chan != NULL ? chan->chan : NULL,
+                          (int)ctl->cq.comp_vector);
     if (c->cq == NULL) {
         int status = failure();
         free(c);

@@ -81,6 +81,8 @@ struct kedge_fab_caps {
     uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
     uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
     struct kedge_fab_service service; /* as it was opened with */
+    int numa_node; /* of the host, at which the device is; -1: it has none, or nobody says */
+    uint32_t comp_vectors; /* 1 or more: interrupts that completion queues are spread over */
     char dc_why[128]; /* why there is no KEDGE_FAB_DC, as a sentence; empty when there is, or when
                        * the provider has no such notion */
 };
@@ -281,6 +283,7 @@ struct kedge_fab_ctl {
             struct kedge_fab_cq *x;
             uint32_t cqe;
             struct kedge_fab_chan *chan; /* or NULL: never armed */
+            uint32_t comp_vector;        /* below comp_vectors */
             void *user;
         } cq;
         struct {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "fabric/service.h"
 
-#define AGENTD_ANY_CPU UINT64_MAX
+#define AGENTD_ANY_CPU UINT64_MAX /* KEDGE_FAB_ANY_CPU */
 
 enum {
     AGENTD_TEXT = 256,       /* bytes of a text setting, with the NUL */

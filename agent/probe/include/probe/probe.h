@@ -30,6 +30,7 @@ struct probe_settings {
     uint64_t open_files;  /* that it must be allowed */
     uint64_t start_bytes; /* registered or pinned when it starts */
     uint64_t most_bytes;  /* when all sessions have attached */
+    uint64_t lane_cpu;    /* or KEDGE_FAB_ANY_CPU */
     uint64_t wait_ms;     /* the end of every wait; 0: a default */
 };
 

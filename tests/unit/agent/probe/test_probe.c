@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "fabric/fault.h"
+#include "fabric/placement.h"
 #include "fabric/provider.h"
 #include "probe/probe.h"
 
@@ -50,6 +51,7 @@ static struct probe_settings usual(void)
                                    .ack_timeout = 8,
                                    .ack_retries = 7,
                                    .transport = "auto",
+                                   .lane_cpu = KEDGE_FAB_ANY_CPU,
                                    .dc = {4, 64, 256, "lower dcis"},
                                    .rc = {4, 64, 256, "lower connections"},
                                    .sge = 4,
@@ -97,12 +99,16 @@ static struct kedge_fab *open_soft(void)
 START_TEST(on_soft_everything_works_and_nothing_is_left)
 {
     static const char *const names[] = {
-        "opening",         "limits",          "rc.connect",   "rc.read",       "rc.write",
-        "rc.write_imm",    "rc.send",         "rc.wake",      "rc.fetch_add",  "rc.cmp_swap",
-        "rc.pieces",       "rc.list",         "rc.addresses", "rc.wrong_key",  "rc.repair",
-        "rc.srq_receive",  "rc.write_inline", "ud.send",      "dc.target",     "dc.initiator",
-        "dc.read",         "dc.write",        "dc.fetch_add", "dc.cmp_swap",   "dc.wrong_key",
-        "dc.wrong_dc_key", "lease",           "registering",  "punched holes", "destroying"};
+        "opening",         "limits",          "rc.connect",      "rc.read",
+        "rc.write",        "rc.write_imm",    "rc.send",         "rc.wake",
+        "rc.fetch_add",    "rc.cmp_swap",     "rc.pieces",       "rc.list",
+        "rc.addresses",    "rc.wrong_key",    "rc.repair",       "rc.srq_receive",
+        "rc.write_inline", "ud.send",         "dc.target",       "dc.initiator",
+        "dc.read",         "dc.write",        "dc.fetch_add",    "dc.cmp_swap",
+        "dc.wrong_key",    "dc.wrong_dc_key", "lease",           "registering",
+        "punched holes",   "destroying",      "rc.largest",      "rc.error_behind",
+        "dc.largest",      "dc.targets",      "dc.error_behind", "dc.error_other_target",
+        "placement",       "coverage"};
     uint64_t value;
     make_dir();
     struct probe_settings s = usual();
