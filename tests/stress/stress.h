@@ -24,7 +24,7 @@ struct stress {
     bool breaks;    /* it is not over before force has broken one */
     /* of revoke, and of leases where an operator revokes too */
     const char *rdmactl, *admin; /* the program, and the peer's admin socket */
-    bool writes;                 /* of revoke, not forced: who is not concerned WRITEs too */
+    bool writes;                 /* of revoke: who is not concerned WRITEs too */
     bool forced;                 /* of revoke: by force alone */
     bool pause;                  /* stops itself (SIGSTOP) after warming up and before the end */
 };
