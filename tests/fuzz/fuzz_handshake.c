@@ -46,8 +46,10 @@ static void bed_open(struct bed *b)
 {
     static char dir[64];
     struct kedge_errbuf err;
-    if (dir[0] == '\0')
-        snprintf(dir, sizeof dir, "/dev/shm/kedge-fuzz-%d", (int)getpid());
+    if (dir[0] == '\0') {
+        snprintf(dir, sizeof dir, "/dev/shm/kedge-fuzz-XXXXXX");
+        KEDGE_ASSERT(mkdtemp(dir) != NULL);
+    }
     struct kedge_fab_open_attr attr = {.device = dir, .gid = {0xfd, [15] = 1}};
     *b = (struct bed){.now_ns = 1000000000, .random = 1};
     int status = kedge_fab_soft.open(&attr, &b->fab, &err);

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,7 +131,9 @@ void world_open(struct world *w, uint32_t nodes)
     w->now_ns = 1000000000;
     w->random = 7;
     w->nodes = nodes;
-    snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-connect-%d", (int)getpid());
+    /* Not by its pid, which a test that was killed, and left its own, may have had. */
+    snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-connect-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(w->dir));
     for (uint32_t i = 0; i < nodes; i++)
         node_start(w, i, 100);
 }

@@ -312,7 +312,9 @@ void world_open(struct world *w)
     *w = (struct world){.now_ns = 1000000000, .random = 1};
     w->rc = transport != NULL && strcmp(transport, "rc") == 0;
     kedge_iova_init(&w->iova, (uint64_t)getpid() << 32);
-    snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-%d", (int)getpid());
+    /* Not by its pid, which a test that was killed, and left its own, may have had. */
+    snprintf(w->dir, sizeof w->dir, "/dev/shm/kedge-world-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(w->dir));
     w->meta = open_fab(w, 0xff);
     w->meta_pd = make_pd(w->meta);
     w->meta_cq = make_cq(w->meta, 4, NULL);
