@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -237,5 +238,22 @@ int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)
     if (mapped == MAP_FAILED)
         return -errno;
     *map = mapped;
+    return 0;
+}
+
+int kedge_fds_raise_limit(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                          struct kedge_errbuf *err)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return 0;
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
+        return kedge_err(err, -EMFILE,
+                         "%llu %s need %llu open files but %llu are allowed: lower %s, or raise "
+                         "LimitNOFILE",
+                         (unsigned long long)count, things, (unsigned long long)wanted,
+                         (unsigned long long)limit.rlim_max, setting);
+    limit.rlim_cur = wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
     return 0;
 }

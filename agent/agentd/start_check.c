@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "base/fds.h"
 #include "base/http/client.h"
 #include "base/place.h"
 #include "fabric/fault.h"
@@ -51,32 +51,14 @@ static int check_places(const struct agentd_config *c, struct kedge_errbuf *err)
     return status;
 }
 
-/* As many descriptors as sessions need, as far as that is allowed. */
-static int raise_open_files(const struct agentd_config *c, struct kedge_errbuf *err)
-{
-    struct rlimit limit;
-    rlim_t wanted = c->max_sessions * FDS_PER_SESSION + FDS_BESIDE;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return 0;
-    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
-        return kedge_err(
-            err, -EMFILE,
-            "%llu sessions need %llu open files but %llu are allowed: lower max_sessions, or raise "
-            "LimitNOFILE",
-            (unsigned long long)c->max_sessions, (unsigned long long)wanted,
-            (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return 0;
-}
-
 int start_check(const struct agentd_config *config, struct kedge_errbuf *err)
 {
     int status = check_fabric(config, err);
     if (status == 0)
         status = check_lane_cpu(config, err);
     if (status == 0)
-        status = raise_open_files(config, err);
+        status = kedge_fds_raise_limit(config->max_sessions * FDS_PER_SESSION + FDS_BESIDE,
+                                       config->max_sessions, "sessions", "max_sessions", err);
     return status == 0 ? check_places(config, err) : status;
 }
 

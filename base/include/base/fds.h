@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
+
 enum { KEDGE_FDS_MAX = 16 }; /* in one message */
 
 /* Sends one whole message with count (0 .. KEDGE_FDS_MAX) descriptors, which stay the caller's.
@@ -50,6 +52,12 @@ struct kedge_peer_process {
 
 /* 0 or -errno. */
 int kedge_fds_peer(int socket, struct kedge_peer_process *out);
+
+/* Raises the process's limit of open files to `wanted`, as far as that is allowed. 0, or -EMFILE
+ * and a sentence that says what they are for (so many of `things`) and which setting bounds those.
+ */
+int kedge_fds_raise_limit(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                          struct kedge_errbuf *err);
 
 /* A descriptor of the process at the other end, which the caller closes, or -errno (-ESRCH: it is
  * gone). The kernel's own (SO_PEERPIDFD, since 6.5), else pidfd_open() of a pid, which can have
