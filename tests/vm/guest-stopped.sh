@@ -10,25 +10,8 @@
 set -euo pipefail
 build=$1 bin=$1/bin
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p /out/at
 cd /tmp
-begin=$(date +%s%N)
-say() { echo "[$((($(date +%s%N) - begin) / 1000000)) ms] $*"; }
-ok() { say "ok: $*" | tee -a "/out/parts.$NODE"; }
-fail() {
-    say "FAILED: $*" | tee -a "/out/parts.$NODE"
-    tail -n 20 "${work:-/nowhere}"/*.log || true
-    exit 1
-}
-reached() { : >"/out/at/$1"; }
-wait_for() { # what, seconds
-    for _ in $(seq $(($2 * 10))); do
-        [[ ! -e /out/at/$1 ]] || return 0
-        if grep -q FAILED "/out/parts.$((3 - NODE))" 2>/dev/null; then fail "the other node gave up before \"$1\""; fi
-        sleep 0.1
-    done
-    fail "the other node did not come to \"$1\" within $2 s"
-}
+source "$here/lib-guest.sh"
 says() { # file, pattern, seconds
     for _ in $(seq $(($3 * 10))); do ! grep -qs -- "$2" "$1" || return 0; sleep 0.1; done
     fail "$1 does not say \"$2\": $(cat "$1")"

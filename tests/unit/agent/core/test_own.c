@@ -32,14 +32,7 @@ static void open_all(void)
 
 static void close_all(void)
 {
-    for (int i = 0; i < WORLD_WORKERS; i++)
-        if (w->worker[i] != NULL)
-            world_detach(w, w->worker[i]);
-    for (int i = 0; i < WORLD_NODES; i++) {
-        ck_assert_uint_eq(world_fenced_count(&w->node[i]), 0);
-        ck_assert_uint_eq(w->node[i].quota[TENANT % WORLD_TENANTS].mrs, 0);
-    }
-    world_close(w);
+    world_close_empty(w, TENANT);
 }
 
 static uint32_t register_at(uint64_t offset, uint32_t kind)

@@ -173,6 +173,9 @@ void world_fenced_go_on(struct world *w, struct world_node *n);
 /* The session is over: all that it has goes. */
 void world_fenced_over(struct world_node *n, uint32_t session);
 uint32_t world_fenced_count(const struct world_node *n);
+/* Ends all workers, checks that no region's own registration and none of the tenant's regions is
+ * left, and closes. */
+void world_close_empty(struct world *w, uint32_t tenant);
 
 /* world_rc.c: what is different with RC. */
 void world_rc_open(struct world *w, struct world_node *n);

@@ -107,3 +107,15 @@ uint32_t world_fenced_count(const struct world_node *n)
         count += n->fenced[i].mr != NULL;
     return count;
 }
+
+void world_close_empty(struct world *w, uint32_t tenant)
+{
+    for (int i = 0; i < WORLD_WORKERS; i++)
+        if (w->worker[i] != NULL)
+            world_detach(w, w->worker[i]);
+    for (int i = 0; i < WORLD_NODES; i++) {
+        ck_assert_uint_eq(world_fenced_count(&w->node[i]), 0);
+        ck_assert_uint_eq(w->node[i].quota[tenant % WORLD_TENANTS].mrs, 0);
+    }
+    world_close(w);
+}
