@@ -111,16 +111,17 @@ static const char *const wc_statuses[] = {
     [IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR: the length is more than the device can carry",
     [IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR: the request makes no sense on this queue pair",
     [IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR: the local memory is not the session's",
-    [IBV_WC_WR_FLUSH_ERR] =
-        "WR_FLUSH_ERR: not executed, for a request before it has failed: connect "
-        "the queue pair again",
+    [IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR: a request before it has failed, and this one may have "
+                            "been carried out unless "
+                            "its reason says that it was never sent: connect the queue pair again",
     [IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR: the peer's device has answered nonsense",
     [IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR: the local memory does not permit this",
     [IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR: the peer's device does not take such a request",
     [IBV_WC_REM_ACCESS_ERR] =
         "REM_ACCESS_ERR: the remote region does not permit this, or is no more",
     [IBV_WC_REM_OP_ERR] = "REM_OP_ERR: the peer's device could not execute it",
-    [IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR: the peer does not answer: connect again",
+    [IBV_WC_RETRY_EXC_ERR] =
+        "RETRY_EXC_ERR: the peer does not answer, and may have carried it out: connect again",
     [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR: the peer has no room for it",
     [IBV_WC_FATAL_ERR] = "FATAL_ERR: the device has failed",
     [IBV_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR: the peer's answer did not come in time",
