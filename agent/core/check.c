@@ -49,7 +49,7 @@ static bool local_sge(const struct session *s, uint64_t offset, uint32_t length,
     return true;
 }
 
-/* Pieces without a byte are left away: to some devices a length of 0 means 2 GiB. */
+/* Pieces without a byte are left away: drivers have to treat them apart, and not all do. */
 static uint32_t take_many(const struct session *s, const struct kedge_sq_desc *d, const void *extra,
                           struct wr *out)
 {

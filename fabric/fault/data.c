@@ -81,8 +81,9 @@ static bool is_one_sided(const struct kedge_fab_wr *wr)
            wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* What some device does not take, and rxe says so at the post: mlx4 takes a piece of length 0 for
- * one of 2 GiB, irdma the first piece of a list that has none. */
+/* What some device does not take, and rxe says so at the post: mlx4's driver has to
+ * write another number for a piece of length 0, irdma's reads the first piece of a list that has
+ * none. */
 static bool is_disliked(const struct kedge_fab_caps *caps, const struct kedge_fab_wr *wr)
 {
     uint64_t bytes = 0;
