@@ -50,6 +50,7 @@
     C(initiators_ready, "Of them, those kept ready.", GAUGE)                                       \
     C(responders, "Queue pairs for requests of other nodes.", GAUGE)                               \
     C(responders_ready, "Of them, those kept ready.", GAUGE)                                       \
+    C(resting, "Queue pairs whose former connection's packets may still come in.", GAUGE)          \
     C(outgoing, "Connections to other nodes.", GAUGE)                                              \
     C(incoming, "Connections of other nodes to this one.", GAUGE)                                  \
     C(addresses, "Address handles for handshakes.", GAUGE)

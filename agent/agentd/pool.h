@@ -72,6 +72,8 @@ void device_settle(struct agent_device *d, const uint32_t *pending);
 
 /* The queue pairs that the pool has, as the transport wants them. */
 int queues_make(struct pool *p, struct kedge_errbuf *err);
+/* Since when no earlier life of this endpoint has had queue pairs. */
+uint64_t pool_begun_ns(const struct pool *p);
 void queues_destroy(struct pool *p);
 /* Destroys x of the kind, if there is one; for start and end. */
 void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *x);
@@ -116,6 +118,7 @@ struct reader {
         READER_FAILED,
     } state;
     uint64_t again_ns; /* FAILED: when it is cleaned again */
+    uint64_t rest_ns;  /* READY, and not offered before: packets of its former life may come in */
     struct kedge_fab_qp *qp;
     uint32_t psn;
     uint8_t step; /* of what is under way */
@@ -136,6 +139,8 @@ struct reader_peer {
 int readers_make(struct pool *p);
 /* One to offer, with a new PSN; NULL: none is ready yet. */
 struct reader *reader_offer(struct registration *r);
+/* None is, but one only rests: in how many milliseconds it has; else 0. */
+uint64_t reader_rests_ms(const struct registration *r);
 /* The metaserver did not connect to it. */
 void reader_withdraw(struct reader *reader);
 /* It did; reader_up() follows. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "daemon.h"
 
@@ -30,6 +31,14 @@ static uint32_t inline_bytes(const struct kedge_fab_caps *caps)
  * ------------------------------------------------------------------------------------------------
  */
 
+/* Another one in each life, so that nothing of the one before is taken for an answer. */
+static uint32_t random_psn(void)
+{
+    uint32_t psn = 0;
+    (void)kedge_random_bytes(&psn, sizeof psn); /* else 0, as good as any that is known */
+    return psn & 0xffffff;
+}
+
 bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t step,
                      struct kedge_fab_ctl *ctl)
 {
@@ -55,6 +64,7 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
     attr->timeout = (uint8_t)p->config->ack_timeout;
     attr->retry_cnt = ACK_RETRIES;
     attr->rnr_retry = RNR_RETRIES;
+    attr->sq_psn = random_psn();
     attr->max_rd_atomic = reads < 16 ? (uint8_t)reads : 16;
     ctl->modify.mask = IBV_QP_STATE | steps[step].mask;
     return true;
@@ -140,6 +150,13 @@ static int fill_random(void *user, void *bytes, size_t n)
     return kedge_random_bytes(bytes, n);
 }
 
+/* Of the own pool that is before the device was opened: its state directory was locked, so that the
+ * process before this one was gone. */
+uint64_t pool_begun_ns(const struct pool *p)
+{
+    return p->place == 0 ? p->agent->started_ns : kedge_clock_ns();
+}
+
 static int make_rc(struct pool *p, struct kedge_errbuf *err)
 {
     const struct agentd_config *c = p->config;
@@ -162,6 +179,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .retry_ns = HANDSHAKE_RETRY_MS * 1000000ull,
         .silence_ns = HANDSHAKE_SILENT_S * 1000000000ull,
         .idle_ns = RESPONDER_IDLE_S * 1000000000ull,
+        .begun_ns = pool_begun_ns(p),
     };
     struct kedge_connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};

@@ -59,6 +59,11 @@ static void clean(struct reader *reader)
     modify(reader, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE, on_cleaned);
 }
 
+static uint64_t time_wait_ns(const struct agent_device *d)
+{
+    return d->fab->caps.time_wait_ns;
+}
+
 static int make_one(struct registration *r, struct reader *reader)
 {
     struct agent_device *d = &r->pool->device;
@@ -72,7 +77,8 @@ static int make_one(struct registration *r, struct reader *reader)
     int status = kedge_fab_call(d->fab, &c);
     if (status != 0)
         return status;
-    *reader = (struct reader){.registration = r, .qp = c.qp.x};
+    *reader = (struct reader){
+        .registration = r, .qp = c.qp.x, .rest_ns = pool_begun_ns(r->pool) + time_wait_ns(d)};
     clean(reader);
     return 0;
 }
@@ -96,9 +102,10 @@ int readers_make(struct pool *p)
 
 struct reader *reader_offer(struct registration *r)
 {
+    const uint64_t now = kedge_clock_ns();
     for (int i = 0; i < 2; i++) {
         struct reader *reader = &r->reader[i];
-        if (reader->state != READER_READY ||
+        if (reader->state != READER_READY || now < reader->rest_ns ||
             kedge_random_bytes(&reader->psn, sizeof reader->psn) != 0)
             continue;
         reader->psn &= 0xffffff;
@@ -106,6 +113,21 @@ struct reader *reader_offer(struct registration *r)
         return reader;
     }
     return NULL;
+}
+
+uint64_t reader_rests_ms(const struct registration *r)
+{
+    const uint64_t now = kedge_clock_ns();
+    uint64_t least = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct reader *reader = &r->reader[i];
+        if (reader->state != READER_READY)
+            continue;
+        const uint64_t ms =
+            reader->rest_ns > now ? (reader->rest_ns - now) / KEDGE_NS_PER_MS + 1 : 1;
+        least = least == 0 || ms < least ? ms : least;
+    }
+    return least;
 }
 
 void reader_withdraw(struct reader *reader)
@@ -172,6 +194,7 @@ bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
             struct reader *reader = &p->registration[i].reader[k];
             if (reader->qp != qp)
                 continue;
+            reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
             clean(reader);
             if (p->registration[i].lane.qp == qp)
                 registration_reader_lost(&p->registration[i]);

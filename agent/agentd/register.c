@@ -18,6 +18,7 @@ static void try_later(struct registration *r);
 static void complete(struct registration *r);
 static void lost(struct registration *r, const char *why);
 static void look_again(struct registration *r);
+static void on_timer(uv_timer_t *timer);
 
 static struct pool *own(const struct agent *a)
 {
@@ -406,6 +407,11 @@ static void put(struct registration *r)
         return;
     if (r->pool->device.rc) {
         r->offered = reader_offer(r);
+        const uint64_t rests_ms = r->offered == NULL ? reader_rests_ms(r) : 0;
+        if (rests_ms > 0) {
+            (void)uv_timer_start(&r->timer, on_timer, rests_ms, 0);
+            return;
+        }
         if (r->offered == NULL) {
             lost(r, "both queue pairs for its table are in use or being repaired");
             return;

@@ -99,6 +99,7 @@ void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connect
     out->initiators_ready = c->initiators.ready;
     out->responders = c->responders.made;
     out->responders_ready = c->responders.ready;
+    out->resting = c->initiators.resting + c->responders.resting;
 }
 
 uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c)
@@ -143,7 +144,7 @@ static void settle(struct kedge_connector *c)
 static int make_ahead(struct kedge_connector *c, struct slots *s)
 {
     uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
-    while (s->ready < wanted) {
+    while (s->ready + s->resting < wanted) {
         slots_refill(c, s);
         settle(c);
         if (s->retry_ns != 0) /* one could not be made */
@@ -195,6 +196,7 @@ int kedge_connector_new(const struct kedge_connector_config *config,
     c->fill_user = user;
     c->mtu = config->mtu != 0 ? config->mtu : resources->fab->caps.mtu;
     c->queue_tail = &c->queue;
+    c->now_ns = config->begun_ns;
     int status = make_arrays(c);
     if (status == 0) {
         what = "making the completion queue of responders";

@@ -24,11 +24,16 @@ static void in_move(struct incoming *n, enum in_state to)
     n->c->in_due_ns = 0;
 }
 
+static void let_go(struct incoming *n)
+{
+    n->slot = NULL;
+    in_move(n, IN_FREE);
+}
+
 static void retire(struct incoming *n)
 {
     slot_leave(n->slot);
-    n->slot = NULL;
-    in_move(n, IN_FREE);
+    let_go(n);
 }
 
 static void accept(struct incoming *n)
@@ -202,7 +207,8 @@ static uint64_t look_after(struct incoming *n)
         return n->next_ns;
     }
     c->stats.reclaimed++;
-    retire(n);
+    slot_reclaim(n->slot);
+    let_go(n);
     return CONNECT_NEVER;
 }
 

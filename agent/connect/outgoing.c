@@ -54,7 +54,10 @@ static void request(struct outgoing *o)
 /* The peer may hold a queue pair for it. */
 static void leave(struct outgoing *o)
 {
-    slot_leave(o->slot);
+    if (o->state == OUT_UP)
+        slot_leave(o->slot);
+    else
+        slot_return(o->slot);
     o->slot = NULL;
     o->tries = 0;
     out_move(o, OUT_LEAVING);

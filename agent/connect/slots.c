@@ -11,12 +11,13 @@ enum { MAKING_AT_A_TIME = 4 };
 static const uint64_t AFTER_FAILURE_NS = 1000000000; /* the device has no more, or is ill */
 static const uint64_t QUIET_NS = 50000000; /* making one takes what a handshake needs: not before */
 
-static const uint8_t slot_moves[6][6] = {
+static const uint8_t slot_moves[7][7] = {
     [SLOT_EMPTY] = {[SLOT_MAKING] = 1},
-    [SLOT_MAKING] = {[SLOT_READY] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_MAKING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_RESTING] = {[SLOT_READY] = 1},
     [SLOT_READY] = {[SLOT_TAKEN] = 1, [SLOT_EMPTY] = 1},
     [SLOT_TAKEN] = {[SLOT_CLEANING] = 1, [SLOT_LEFT] = 1, [SLOT_EMPTY] = 1},
-    [SLOT_CLEANING] = {[SLOT_READY] = 1, [SLOT_EMPTY] = 1},
+    [SLOT_CLEANING] = {[SLOT_RESTING] = 1, [SLOT_EMPTY] = 1},
     [SLOT_LEFT] = {[SLOT_CLEANING] = 1, [SLOT_EMPTY] = 1},
 };
 
@@ -25,6 +26,8 @@ static void slot_move(struct slot *s, enum slot_state to)
     KEDGE_ASSERT(slot_moves[s->state][to]);
     s->all->ready -= s->state == SLOT_READY;
     s->all->ready += to == SLOT_READY;
+    s->all->resting -= s->state == SLOT_RESTING;
+    s->all->resting += to == SLOT_RESTING;
     s->all->made -= to == SLOT_EMPTY;
     s->all->made += s->state == SLOT_EMPTY;
     s->state = (uint8_t)to;
@@ -47,6 +50,7 @@ static struct slot *over(struct kedge_fab_ctl *ctl)
 static void on_destroyed(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = over(ctl);
+    s->all->gone_ns = s->c->now_ns;
     s->qp = NULL; /* also if the device refused: it is not used any more */
     slot_move(s, SLOT_EMPTY);
 }
@@ -63,6 +67,42 @@ static void give_up(struct slot *s)
     submit(s, on_destroyed);
 }
 
+/* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late acknowledgement whose number falls
+ * among those of the next life would complete a request that was never executed.
+ * ------------------------------------------------------------------------------------- */
+
+static uint64_t time_wait_ns(const struct kedge_connector *c)
+{
+    return c->res.fab->caps.time_wait_ns;
+}
+
+/* When one that is made now could be used: its number may be that of one that is gone. */
+static uint64_t new_rest_ns(const struct slots *all, const struct kedge_connector *c)
+{
+    const uint64_t gone_ns = all->gone_ns > c->config.begun_ns ? all->gone_ns : c->config.begun_ns;
+    return gone_ns + time_wait_ns(c);
+}
+
+static void rest(struct slot *s)
+{
+    slot_move(s, SLOT_RESTING);
+    if (time_wait_ns(s->c) == 0 || s->c->now_ns >= s->rest_ns)
+        slot_move(s, SLOT_READY);
+}
+
+static void slots_wake(struct slots *all)
+{
+    for (uint32_t i = 0; all->resting > 0 && i < all->count; i++) {
+        struct slot *s = &all->at[i];
+        if (s->state != SLOT_RESTING)
+            continue;
+        if (s->c->now_ns >= s->rest_ns)
+            slot_move(s, SLOT_READY);
+        else
+            connector_due(s->c, s->rest_ns);
+    }
+}
+
 static void on_init(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = over(ctl);
@@ -71,7 +111,7 @@ static void on_init(struct kedge_fab_ctl *ctl)
     if (ctl->status != 0)
         give_up(s);
     else
-        slot_move(s, SLOT_READY);
+        rest(s);
 }
 
 static void to_init(struct slot *s)
@@ -90,6 +130,7 @@ static void on_created(struct kedge_fab_ctl *ctl)
     struct slot *s = over(ctl);
     if (ctl->status == 0)
         s->qp = ctl->qp.x;
+    s->rest_ns = new_rest_ns(s->all, s->c);
     if (s->c->closing)
         return;
     if (ctl->status != 0)
@@ -131,7 +172,9 @@ int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool 
 
 void slots_refill(struct kedge_connector *c, struct slots *s)
 {
-    uint32_t making = 0;
+    uint32_t making = 0, resting = 0;
+    const uint64_t new_ns = new_rest_ns(s, c);
+    slots_wake(s);
     if (s->ready >= c->config.ahead || s->made == s->count)
         return;
     uint64_t after_ns = s->retry_ns;
@@ -144,8 +187,12 @@ void slots_refill(struct kedge_connector *c, struct slots *s)
     for (uint32_t i = 0; i < s->count; i++)
         making += s->at[i].state == SLOT_MAKING || s->at[i].state == SLOT_CLEANING ||
                   s->at[i].state == SLOT_LEFT;
+    /* Who rests is as good as ready, unless a new one would have to rest less. */
+    for (uint32_t i = 0; s->resting > 0 && i < s->count; i++)
+        resting += s->at[i].state == SLOT_RESTING && s->at[i].rest_ns <= new_ns;
     for (uint32_t i = 0;
-         i < s->count && making < MAKING_AT_A_TIME && s->ready + making < c->config.ahead; i++)
+         i < s->count && making < MAKING_AT_A_TIME && s->ready + making + resting < c->config.ahead;
+         i++)
         if (s->at[i].state == SLOT_EMPTY) {
             make(&s->at[i]);
             making++;
@@ -154,13 +201,15 @@ void slots_refill(struct kedge_connector *c, struct slots *s)
 
 struct slot *slot_take(struct slots *s)
 {
+    struct slot *first = NULL;
     for (uint32_t i = 0; i < s->count && s->ready > 0; i++)
-        if (s->at[i].state == SLOT_READY) {
-            slot_move(&s->at[i], SLOT_TAKEN);
-            s->taken_ns = s->at[i].c->now_ns;
-            return &s->at[i];
-        }
-    return NULL;
+        if (s->at[i].state == SLOT_READY && (first == NULL || s->at[i].rest_ns < first->rest_ns))
+            first = &s->at[i];
+    if (first == NULL)
+        return NULL;
+    slot_move(first, SLOT_TAKEN);
+    s->taken_ns = first->c->now_ns;
+    return first;
 }
 
 bool slots_may_come(const struct slots *s)
@@ -253,12 +302,31 @@ void slot_raise(struct slot *s, const struct slot_change *rtr, const struct slot
         change(s, &s->then, rts);
 }
 
-void slot_leave(struct slot *s)
+static void leave_for(struct slot *s, uint64_t ns)
 {
+    s->rest_ns = s->c->now_ns + ns;
     if (s->busy)
         slot_move(s, SLOT_LEFT);
     else
         clean(s);
+}
+
+void slot_leave(struct slot *s)
+{
+    leave_for(s, time_wait_ns(s->c));
+}
+
+void slot_return(struct slot *s)
+{
+    leave_for(s, 0);
+}
+
+void slot_reclaim(struct slot *s)
+{
+    const struct kedge_connector_config *config = &s->c->config;
+    const uint64_t bound_ns =
+        kedge_fab_bound_ns(&s->c->res.fab->caps, config->timeout, config->retry_cnt);
+    leave_for(s, bound_ns + time_wait_ns(s->c));
 }
 
 void slots_fini(struct kedge_connector *c, struct slots *s)

@@ -147,12 +147,17 @@ static void free_cq(struct fault_cq *cq)
 /* The inner provider has carried it out. */
 static void moved(const struct fault_ctl *c)
 {
+    const struct ibv_qp_attr *attr = &c->outer->modify.attr;
     struct fault_qp *qp = (struct fault_qp *)c->outer->modify.x;
     const int mask = c->outer->modify.mask;
-    if ((mask & IBV_QP_STATE) && c->outer->modify.attr.qp_state == IBV_QPS_RESET)
+    if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
         qp->broken = false;
+        fault_psn_end(c->fab, qp);
+    }
+    if (mask & IBV_QP_SQ_PSN)
+        fault_psn_begin(qp, attr->sq_psn);
     if (mask & IBV_QP_PATH_MTU)
-        atomic_store_explicit(&qp->mtu, c->outer->modify.attr.path_mtu, memory_order_relaxed);
+        atomic_store_explicit(&qp->mtu, attr->path_mtu, memory_order_relaxed);
 }
 
 static void asked_port(struct fault_ctl *c)

@@ -8,6 +8,7 @@
  * not there. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "fault/layer.h"
 
 /* Never valid: 0 names no region, here and in verbs. */
@@ -55,6 +56,47 @@ static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_
     return length > 128u << plan->mtu;
 }
 
+/* ---- packets that are late
+ * -------------------------------------------------------------------------------------- */
+
+enum { PSN_MASK = 0xffffff };
+
+static uint64_t now_ns(const struct fault_fab *f)
+{
+    return f->now_ns != NULL ? *f->now_ns : kedge_clock_ns();
+}
+
+void fault_psn_begin(struct fault_qp *qp, uint32_t psn)
+{
+    qp->psn = qp->psn_first = psn & PSN_MASK;
+}
+
+void fault_psn_end(struct fault_fab *f, struct fault_qp *qp)
+{
+    const uint32_t count = (qp->psn - qp->psn_first) & PSN_MASK;
+    if (f->packet_life_ns == 0 || count == 0)
+        return;
+    qp->late_first = qp->psn_first;
+    qp->late_count = count;
+    qp->late_ns = now_ns(f) + f->packet_life_ns;
+    qp->psn_first = qp->psn;
+}
+
+/* Whether an acknowledgement of the life before arrives that this request takes for its own. Counts
+ * its packets. */
+static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
+                                 const struct kedge_fab_wr *wr)
+{
+    const uint32_t mtu = 128u << f->base.caps.mtu, psn = qp->psn;
+    uint64_t bytes = 0;
+    if (f->packet_life_ns == 0 || qp->base.type != KEDGE_FAB_QP_RC)
+        return false;
+    for (int i = 0; i < wr->num_sge; i++)
+        bytes += wr->sg_list[i].length;
+    qp->psn = (psn + (uint32_t)((bytes + mtu - 1) / mtu) + (bytes == 0)) & PSN_MASK;
+    return ((psn - qp->late_first) & PSN_MASK) < qp->late_count && now_ns(f) < qp->late_ns;
+}
+
 /* Our copy of a request, with the inner address handle and what the plan does to it. */
 static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr,
                     struct kedge_fab_wr *copy)
@@ -65,6 +107,13 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
     bool too_long = is_too_long(plan, qp, wr);
+    if (is_acknowledged_late(f, qp, wr)) { /* complete, and never executed */
+        copy->opcode = IBV_WR_RDMA_WRITE;
+        copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;
+        copy->num_sge = 0;
+        count_fault(f);
+        return;
+    }
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
     if ((fails || too_long) && !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {

@@ -132,6 +132,10 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
         f->base.caps.max_inline = plan->max_inline;
     if (plan->max_sge != 0 && plan->max_sge < f->base.caps.max_sge)
         f->base.caps.max_sge = plan->max_sge;
+    if (plan->packet_life_ns > f->base.caps.time_wait_ns)
+        f->base.caps.time_wait_ns = plan->packet_life_ns;
+    f->packet_life_ns = plan->packet_life_ns;
+    f->now_ns = plan->now_ns;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;

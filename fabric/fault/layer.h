@@ -38,8 +38,10 @@ struct fault_fab {
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
     struct fault_stream control;
-    uint32_t next_ordinal; /* control thread */
-    int completed;         /* control thread: in this run() */
+    uint32_t next_ordinal;   /* control thread */
+    int completed;           /* control thread: in this run() */
+    uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
+    const uint64_t *now_ns;
     _Atomic uint64_t count;
 };
 
@@ -93,6 +95,10 @@ struct fault_qp {
     struct fault_stream stream;
     bool broken;          /* a request of it was made to fail, and it was not reset since */
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
+    /* With packets that are late: the packet number of its next request, the first one of this
+     * life, and those of the life before, whose acknowledgements may come until late_ns. */
+    uint32_t psn, psn_first, late_first, late_count;
+    uint64_t late_ns;
 };
 
 struct fault_dct {
@@ -109,6 +115,11 @@ static inline struct fault_fab *fault_of(const struct kedge_fab *fab)
 {
     return (struct fault_fab *)fab;
 }
+
+/* Packet numbers of a queue pair, on which it is called while nothing of the other half is under
+ * way: it is put to RTS with its first one; it is RESET. */
+void fault_psn_begin(struct fault_qp *qp, uint32_t psn);
+void fault_psn_end(struct fault_fab *f, struct fault_qp *qp);
 
 /* layer.c: whether a fault of this rate hits now. Draws exactly once, whatever the rate. */
 bool fault_hits(const struct fault_plan_state *now, struct fault_stream *stream, uint32_t ppm);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "fabric/fault.h"
@@ -61,6 +62,13 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
     }
     if (strcmp(name, "sge") == 0)
         return parse_number(value, 1, MOST_SGE, &plan->max_sge);
+    if (strcmp(name, "packet_life") == 0) {
+        uint64_t ms;
+        if (kedge_parse_u64(value, 1, 60000, &ms) != 0)
+            return -EINVAL;
+        plan->packet_life_ns = ms * KEDGE_NS_PER_MS;
+        return 0;
+    }
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
                       : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
                       : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
@@ -90,7 +98,8 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
             return kedge_err(
                 must, -EINVAL,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                "post_error, refuse, control_error, seed, inline, sge and mtu, and deadlines=off, "
+                "post_error, refuse, control_error, seed, packet_life (ms), inline, sge "
+                "and mtu, and deadlines=off, "
                 "atomics=off, fences=off and picky=on");
         at += length + (at[length] == ',');
     }

@@ -79,7 +79,11 @@ struct kedge_fab_caps {
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
-    uint64_t slack_ns; /* longest pause between ringing a doorbell and the device seeing it */
+    uint64_t time_wait_ns; /* for so long packets of a queue pair's former life may still come in,
+                            * after it has left RTS or its responder RTR: twice the lifetime of a
+                            * packet and the delay of an acknowledgement (IBTA 12.9.8.5.2,
+                            * TimeWait). 0: nothing outlives a queue pair */
+    uint64_t slack_ns;     /* longest pause between ringing a doorbell and the device seeing it */
     struct kedge_fab_service service; /* as it was opened with */
     int numa_node; /* of the host, at which the device is; -1: it has none, or nobody says */
     uint32_t comp_vectors; /* 1 or more: interrupts that completion queues are spread over */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fault injection as a layer over any provider: errors, delays and losses by a seeded plan.
  *
- * The layer owns no clock and no randomness: the plan holds the seed, and the same plan over the
- * same calls gives the same faults. Rates are per million, 0 = never. */
+ * The layer owns no randomness: the plan holds the seed, and the same plan over the same calls
+ * gives the same faults; and a clock for packets that are late alone, which a plan can replace.
+ * Rates are per million, 0 = never. */
 #ifndef FABRIC_FAULT_H
 #define FABRIC_FAULT_H
 
@@ -25,6 +26,11 @@ struct kedge_fault_plan {
     bool picky; /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
                  * piece of length 0, more than max_msg_size, atomics that are not aligned, and
                  * atomics and fences that the device does not have */
+    /* Not 0: packets of an RC queue pair's former life come in for so long after its RESET, and an
+     * acknowledgement whose number falls in the present life completes a request that was not
+     * executed. Of the plan that the layer is opened with: caps.time_wait_ns says it. */
+    uint64_t packet_life_ns;
+    const uint64_t *now_ns; /* the time for that, borrowed; NULL: kedge_clock_ns() */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
     bool less_inline; /* it takes max_inline bytes, where the inner one takes more */
@@ -34,8 +40,8 @@ struct kedge_fault_plan {
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error; and
- * picky=on, deadlines=off, atomics=off, fences=off, inline=BYTES, sge=NUMBER, mtu=512. 0, or
- * -EINVAL and what it must be. */
+ * picky=on, deadlines=off, atomics=off, fences=off, inline=BYTES, sge=NUMBER, mtu=512,
+ * packet_life=MS. 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 

@@ -9,7 +9,8 @@
  * thread of its own: stepped with the time, it reaches the network through the fabric alone, and
  * nothing here blocks after kedge_connector_new(). Nothing grows: all memory is taken there.
  *
- * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned. */
+ * Invariant: a queue pair is in exactly one of: kept ready (INIT), a connection, being cleaned,
+ * resting (INIT) until no packet of its former life can come in any more. */
 #ifndef AGENT_CONNECTOR_H
 #define AGENT_CONNECTOR_H
 
@@ -35,6 +36,9 @@ struct kedge_connector_config {
     uint8_t timeout, retry_cnt, rnr_retry; /* of an initiator: as verbs count them */
     uint64_t retry_ns;   /* after which a message is repeated; doubled each time, up to 16 times */
     uint64_t silence_ns; /* a peer that says nothing for so long cannot be connected to */
+    uint64_t begun_ns;   /* since when no earlier life of this endpoint has had queue pairs: their
+                          * numbers may come back, and none is used before the device's time_wait_ns
+                          * is over */
     uint64_t idle_ns;    /* a responder not heard of for so long is asked about */
 };
 
@@ -112,8 +116,9 @@ struct kedge_connector_stats {
     uint64_t lost;      /* messages that could not be sent for want of room */
     uint64_t reclaimed; /* responders whose initiator was gone without a word */
     uint64_t initiators, initiators_ready, responders, responders_ready; /* gauges: there are */
-    uint64_t outgoing, incoming;                                         /* gauges */
-    uint64_t addresses;                                                  /* gauge: handles */
+    uint64_t resting; /* gauge: queue pairs whose former life's packets may still be under way */
+    uint64_t outgoing, incoming; /* gauges */
+    uint64_t addresses;          /* gauge: handles */
 };
 void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connector_stats *out);
 

@@ -286,6 +286,83 @@ START_TEST(a_full_peer_finds_those_that_are_gone)
 }
 END_TEST
 
+/* ---- what a former life has sent
+ * -------------------------------------------------------------------------------- */
+
+enum { LIFE_MS = 200 };
+
+/* An acknowledgement of the first connection's WRITE is still under way when the second one posts
+ * its own, with the same packet number: whoever takes it for its own has lost a WRITE. */
+START_TEST(no_late_acknowledgement_completes_what_was_not_executed)
+{
+    struct world w = {.packet_life_ns = LIFE_MS * 1000000ull, .same_psn = true};
+    w.node[0].config.initiators = w.node[0].config.ahead = 1;
+    world_open(&w, 3);
+    for (uint32_t t = 0; t < 4; t++) {
+        ask(&w, 0, 1 + t % 2, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+        ck_assert_int_eq(write_through(&w, 0, 1 + t % 2, t, (char)('a' + t)), IBV_WC_SUCCESS);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+    }
+    world_close(&w);
+}
+END_TEST
+
+/* Its own number may have been that of a queue pair of the process before it. */
+START_TEST(no_queue_pair_is_used_sooner_after_the_start_than_packets_live)
+{
+    struct world w = {.packet_life_ns = LIFE_MS * 1000000ull};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    world_run(&w, LIFE_MS - 10);
+    ck_assert(!w.node[0].came[5]);
+    ck_assert_int_eq(stats_of(&w, 1).initiators, 4); /* those that rest are as good as ready */
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)
+{
+    struct world w = {0};
+    uint32_t qpn[8];
+    w.node[0].config.initiators = w.node[0].config.ahead = 4;
+    world_open(&w, 2);
+    for (uint32_t t = 0; t < 8; t++) {
+        ask(&w, 0, 1, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+        qpn[t] = w.node[0].event[t].qp->qpn;
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+        world_run(&w, 10);
+        for (uint32_t i = t >= 4 ? t - 3 : 0; i < t; i++)
+            ck_assert_uint_ne(qpn[i], qpn[t]);
+    }
+    world_close(&w);
+}
+END_TEST
+
+/* A peer that comes back after the silence might still repeat what its responder had not answered.
+ */
+START_TEST(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_on)
+{
+    struct world w = {.packet_life_ns = 1000000};
+    w.node[1].config.responders = 1;
+    world_open(&w, 3);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    node_kill(&w, 0);
+    while (stats_of(&w, 1).reclaimed == 0)
+        world_run(&w, 1);
+    const uint64_t bound_ns = kedge_fab_bound_ns(&w.node[1].fab->caps, 8, 7);
+    const uint64_t since_ns = w.now_ns;
+    ask(&w, 2, 1, 6);
+    ck_assert_int_eq(await(&w, 2, 6), 0);
+    ck_assert_uint_ge(w.now_ns - since_ns, bound_ns);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_connection_carries_a_read)                                                                 \
     T(two_nodes_that_ask_each_other_at_once_both_get_one)                                          \
@@ -302,6 +379,10 @@ END_TEST
     T(a_live_initiator_keeps_what_it_has)                                                          \
     T(a_new_life_of_the_initiator_frees_what_the_old_one_held)                                     \
     T(a_full_peer_says_so_and_takes_the_next_when_one_leaves)                                      \
-    T(a_full_peer_finds_those_that_are_gone)
+    T(a_full_peer_finds_those_that_are_gone)                                                       \
+    T(no_late_acknowledgement_completes_what_was_not_executed)                                     \
+    T(no_queue_pair_is_used_sooner_after_the_start_than_packets_live)                              \
+    T(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)                             \
+    T(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_on)
 
 KEDGE_CHECK_MAIN("agent.connect", TESTS)

@@ -16,6 +16,10 @@ enum { SQ_DEPTH = 16 };
 static int fill(void *user, void *bytes, size_t count)
 {
     struct world *w = user;
+    if (w->same_psn && count == sizeof(uint32_t)) {
+        memcpy(bytes, &(uint32_t){4711}, count);
+        return 0;
+    }
     for (size_t i = 0; i < count; i++) {
         w->random = w->random * 6364136223846793005ull + 1442695040888963407ull;
         ((uint8_t *)bytes)[i] = (uint8_t)(w->random >> 56);
@@ -43,7 +47,10 @@ static void open_fab(struct world *w, struct node *n, uint8_t last)
         .gid = {0xfd, [15] = last},
         .service = {
             .service_level = 3, .traffic_class = 104, .flow_label = 0x12345, .pkey_index = 2}};
-    struct kedge_fault_plan plan = {.seed = last, .loss_ppm = w->loss_ppm};
+    struct kedge_fault_plan plan = {.seed = last,
+                                    .loss_ppm = w->loss_ppm,
+                                    .packet_life_ns = w->packet_life_ns,
+                                    .now_ns = &w->now_ns};
     struct kedge_errbuf err = {""};
     struct kedge_fab *soft = NULL;
     ck_assert_msg(kedge_fab_soft.open(&attr, &soft, &err) == 0, "%s", err.text);
@@ -74,6 +81,7 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .retry_ns = 5000000,
         .silence_ns = 2000000000,
         .idle_ns = or_default((uint32_t)n->config.idle_ns, 1000000000),
+        .begun_ns = w->now_ns,
     };
     struct kedge_connector_resources r = {
         .fab = n->fab, .pd = n->pd, .system_pd = n->system_pd, .cq = n->cq};
@@ -200,6 +208,22 @@ int await(struct world *w, uint32_t node, uint32_t tag)
     return w->node[node].event[tag].status;
 }
 
+static enum ibv_wc_status carry_out(struct world *w, struct node *n, struct kedge_fab_wr *wr)
+{
+    struct kedge_fab_wr *bad;
+    struct ibv_wc wc;
+    ck_assert_int_eq(kedge_fab_post_send(n->event[wr->wr_id].qp, wr, &bad), 0);
+    for (int i = 0; i < 2000; i++) {
+        if (kedge_fab_poll(n->cq, 1, &wc) == 1) {
+            ck_assert_uint_eq(wc.wr_id, wr->wr_id);
+            return wc.status;
+        }
+        world_run(w, 1);
+        usleep(100); /* the device's own time-outs are of the real clock */
+    }
+    ck_abort_msg("no completion");
+}
+
 enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag)
 {
     return read_bytes(w, from, to, tag, 8);
@@ -217,22 +241,31 @@ enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint3
                               .opcode = IBV_WR_RDMA_READ,
                               .send_flags = IBV_SEND_SIGNALED,
                               .key.rkey = m->mr->rkey,
-                              .remote_addr = m->mr->addr},
-                        *bad;
-    struct ibv_wc wc;
+                              .remote_addr = m->mr->addr};
     ((char *)n->mem.addr)[64] = 0;
-    ck_assert_int_eq(kedge_fab_post_send(n->event[tag].qp, &wr, &bad), 0);
-    for (int i = 0; i < 2000; i++) {
-        if (kedge_fab_poll(n->cq, 1, &wc) == 1) {
-            ck_assert_uint_eq(wc.wr_id, tag);
-            if (wc.status == IBV_WC_SUCCESS)
-                ck_assert_int_eq(((char *)n->mem.addr)[64], 'A' + (int)to);
-            return wc.status;
-        }
-        world_run(w, 1);
-        usleep(100); /* the device's own time-outs are of the real clock */
-    }
-    ck_abort_msg("no completion");
+    const enum ibv_wc_status status = carry_out(w, n, &wr);
+    if (status == IBV_WC_SUCCESS)
+        ck_assert_int_eq(((char *)n->mem.addr)[64], 'A' + (int)to);
+    return status;
+}
+
+enum ibv_wc_status write_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
+                                 char byte)
+{
+    struct node *n = &w->node[from], *m = &w->node[to];
+    struct ibv_sge sge = {.addr = (uintptr_t)n->mem.addr + 64, .length = 1, .lkey = n->mr->lkey};
+    struct kedge_fab_wr wr = {.wr_id = tag,
+                              .sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = IBV_WR_RDMA_WRITE,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .key.rkey = m->mr->rkey,
+                              .remote_addr = m->mr->addr + 128};
+    ((char *)n->mem.addr)[64] = byte;
+    const enum ibv_wc_status status = carry_out(w, n, &wr);
+    if (status == IBV_WC_SUCCESS)
+        ck_assert_int_eq(((char *)m->mem.addr)[128], byte);
+    return status;
 }
 
 struct kedge_connector_stats stats_of(const struct world *w, uint32_t i)

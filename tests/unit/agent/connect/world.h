@@ -24,7 +24,9 @@ struct node {
 struct world {
     char dir[64];
     uint64_t now_ns, random;
-    uint32_t loss_ppm; /* of messages, for nodes that are opened from now on */
+    uint32_t loss_ppm;       /* of messages, for nodes that are opened from now on */
+    uint64_t packet_life_ns; /* likewise: what an RC queue pair's former life has sent is late */
+    bool same_psn;           /* every connection begins with the same packet number */
     uint32_t nodes;
     struct node node[NODES];
 };
@@ -46,6 +48,9 @@ int await(struct world *w, uint32_t node, uint32_t tag);
 enum ibv_wc_status read_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag);
 enum ibv_wc_status read_bytes(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
                               uint32_t bytes);
+/* One WRITE of this byte to the other's byte 128, likewise. */
+enum ibv_wc_status write_through(struct world *w, uint32_t from, uint32_t to, uint32_t tag,
+                                 char byte);
 struct kedge_connector_stats stats_of(const struct world *w, uint32_t i);
 
 #endif
