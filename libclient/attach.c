@@ -67,9 +67,11 @@ static int receive(int socket, void *message, int *fds, unsigned *count)
     if (status == 0)
         return 0;
     close_all(fds, *count);
-    return client_fail(status, status == -EPROTONOSUPPORT
-                                   ? "the agent speaks another version of the protocol"
-                                   : "the agent's message makes no sense");
+    if (status == -EPROTONOSUPPORT)
+        return client_fail(status, KEDGE_CONTROL_VERSIONS,
+                           ((const struct kedge_control_header *)message)->version,
+                           KEDGE_CONTROL_VERSION);
+    return client_fail_text(status, "the agent's message makes no sense");
 }
 
 /* Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and exactly want_fds come.
@@ -168,8 +170,11 @@ static int take_geometry(struct kedge_session *s)
     if (ro->magic != KEDGE_SESSION_MAGIC)
         return client_fail_text(-EPROTO, "what the agent gave is no session");
     if (ro->version != KEDGE_SESSION_VERSION)
-        return client_fail(-EPROTONOSUPPORT, "the agent's sessions have version %u, ours %u",
-                           ro->version, KEDGE_SESSION_VERSION);
+        return client_fail(
+            -EPROTONOSUPPORT,
+            "the agent's sessions have version %u, this library's %u: run the worker "
+            "with the libkedge of its host's Kedge",
+            ro->version, KEDGE_SESSION_VERSION);
     /* The largest descriptor takes three slots, and its BIND one. */
     if (!is_power_of_two(sq_slots, 4) || !is_power_of_two(cq_slots, 1) || max_vqps == 0 ||
         max_vqps > MAX_VQPS || s->rw_bytes < KEDGE_SESSION_RW_BYTES(sq_slots) ||
@@ -182,7 +187,10 @@ static int take_geometry(struct kedge_session *s)
     s->cq_mask = cq_slots - 1;
     s->sq_tail = s->sq_head_seen = atomic_load(&ro->sq_head);
     s->cq_head = s->cq_tail_seen = atomic_load(&ro->cq_tail);
-    s->tag = atomic_load(&ro->reply.tag); /* so that the first one differs */
+    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) { /* so that the first tag differs from all */
+        uint32_t seen = atomic_load(&ro->reply[i].tag);
+        s->tag = seen > s->tag ? seen : s->tag;
+    }
     s->max_vqps = max_vqps;
     s->max_inflight = ro->max_inflight;
     s->pool = ro->pool;

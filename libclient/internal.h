@@ -54,10 +54,13 @@ struct kedge_mr {
     size_t length;
     int access;
     uint32_t arena, vkey;
-    uint32_t withdraw_tag; /* of a withdrawal that was not answered in time, or 0 */
+    uint32_t withdraw_tag; /* of the request that withdraws it */
+    int status;            /* gone: what the lane said */
     uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
     bool revoked;
-    uint32_t kind; /* KEDGE_REG_FENCED, KEDGE_REG_LEASE_ONLY or 0 */
+    bool withdrawing, gone; /* peers find it no more; its memory is free */
+    bool awaited;           /* only within a call: it is one of those that are waited for */
+    uint32_t kind;          /* KEDGE_REG_FENCED, KEDGE_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];
 };
 
@@ -93,9 +96,9 @@ struct kedge_session {
     } lane;
     uint64_t rw_bytes, ro_bytes, peers_bytes;
     int socket;
-    uint32_t message_tag; /* of the last message on the socket */
-    uint32_t tag;         /* of the last request to the lane */
-    uint32_t owed_tag;    /* of a request whose answer nobody has waited for, or 0 */
+    uint32_t message_tag;          /* of the last message on the socket */
+    uint32_t tag;                  /* of the last request to the lane */
+    uint32_t asked[KEDGE_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t imports;
     struct kedge_mr *mrs;
     uint32_t max_vqps, max_inflight;
@@ -145,14 +148,20 @@ void client_ring_bury(struct kedge_session *s);
  * 0: look again. -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
                  uint32_t argument, uint64_t until_ns);
-/* Asks the lane: sets the descriptor's tag (all have it at the same place). 0, with s->owed_tag
- * set; -ETIMEDOUT; or why the session ended. */
+/* Asks the lane: sets the descriptor's tag (all have it at the same place). 0; -ETIMEDOUT; or why
+ * the session ended. The answer is one to be collected. */
 int client_ask(struct kedge_session *s, struct kedge_sq_desc *d);
-/* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT with s->owed_tag set; or why the
- * session ended. */
+/* Asks and waits. 0 and *out; the lane's -errno; -ETIMEDOUT; or why the session ended. */
 int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out);
-/* Waits for the answer to s->owed_tag. */
-int client_request_again(struct kedge_session *s, struct client_reply *out);
+/* Takes all answers that have come: those of withdrawals go to client_withdrawn(), all others are
+ * late, and nobody's. */
+void client_collect(struct kedge_session *s);
+/* Waits for one that can be collected: 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
+int client_await(struct kedge_session *s, uint64_t until_ns);
+
+/* ---- memory.c */
+/* The lane has answered the withdrawal with that tag. */
+void client_withdrawn(struct kedge_session *s, uint32_t tag, int status);
 
 /* ---- vqp.c */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);

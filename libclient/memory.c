@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "schema/record.h"
 #include "schema/token.h"
 
@@ -165,43 +166,167 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
     return 0;
 }
 
-static int withdraw(struct kedge_mr *mr)
+/* ---- given back */
+
+void client_withdrawn(struct kedge_session *s, uint32_t tag, int status)
 {
-    struct kedge_session *s = mr->session;
-    struct client_reply reply;
-    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR, .dereg_mr = {.vkey = mr->vkey}};
-    int status;
-    if (mr->withdraw_tag != 0 && mr->withdraw_tag == s->owed_tag) {
-        status = client_usable(s);
-        if (status == 0)
-            status = client_request_again(s, &reply);
-    } else if (mr->withdraw_tag != 0) {
-        status = 0; /* its late answer was met by another request: the lane had done it */
-    } else {
-        status = client_request(s, &d, &reply);
+    for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next) {
+        if (!mr->withdrawing || mr->gone || mr->withdraw_tag != tag)
+            continue;
+        mr->gone = true;
+        mr->status = status;
     }
-    /* Only if it was our own request that ran out of time, not one before it. */
-    if (status == -ETIMEDOUT && d.dereg_mr.tag != 0 && d.dereg_mr.tag == s->owed_tag)
-        mr->withdraw_tag = s->tag;
+}
+
+static int check_all(struct kedge_mr *const *mrs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (mrs[i] == NULL || mrs[i]->session != mrs[0]->session)
+            return client_fail_text(-EINVAL, "the regions are not all of one session");
+    return 0;
+}
+
+/* One request for those from mrs[*i] on that it has room for. */
+static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
+{
+    struct kedge_mr *part[1 + KEDGE_DEREG_MORE];
+    struct kedge_sq_desc d = {.op = KEDGE_OP_DEREG_MR};
+    uint32_t count = 0;
+    for (; *i < n && count < 1 + KEDGE_DEREG_MORE; ++*i) {
+        struct kedge_mr *mr = mrs[*i];
+        if (mr->withdrawing)
+            continue;
+        mr->withdrawing = true;
+        mr->gone = mr->access == 0; /* nobody ever could reach it */
+        if (mr->gone)
+            continue;
+        if (count > 0)
+            d.dereg_mr.vkeys[count - 1] = mr->vkey;
+        else
+            d.dereg_mr.vkey = mr->vkey;
+        part[count++] = mr;
+    }
+    if (count == 0)
+        return 0;
+    d.dereg_mr.more = count - 1;
+    int status = client_ask(mrs[0]->session, &d);
+    for (uint32_t k = 0; k < count; k++) {
+        part[k]->withdraw_tag = d.dereg_mr.tag;
+        part[k]->withdrawing = status == 0;
+    }
     return status;
+}
+
+static int begin_all(struct kedge_mr *const *mrs, size_t n)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0;)
+        status = begin_some(mrs, n, &i);
+    return status;
+}
+
+static uint32_t count_left(const struct kedge_session *s)
+{
+    uint32_t n = 0;
+    for (const struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
+        n += mr->awaited && !mr->gone;
+    return n;
+}
+
+/* 0: those that are awaited are gone, or the session ends. */
+static int await_all(struct kedge_session *s, uint64_t until_ns)
+{
+    int status = 0;
+    while (status == 0) {
+        client_collect(s);
+        if (count_left(s) == 0)
+            return 0;
+        status = client_await(s, until_ns);
+    }
+    return status;
+}
+
+/* Their handles end; the first status that is not 0. */
+static int free_awaited(struct kedge_session *s)
+{
+    int status = 0;
+    for (struct kedge_mr *mr = s->mrs, *next; mr != NULL; mr = next) {
+        next = mr->next;
+        if (!mr->awaited)
+            continue;
+        status = status != 0 ? status : mr->status;
+        *mr->link = next;
+        if (next != NULL)
+            next->link = mr->link;
+        free(mr);
+    }
+    return status != 0 ? client_fail(status, "the agent refused: %s", strerror(-status)) : 0;
+}
+
+static void forget_awaited(struct kedge_session *s)
+{
+    for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
+        mr->awaited = false;
+}
+
+int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
+{
+    int status = n > 0 ? check_all(mrs, n) : 0;
+    if (status == 0 && n > 0)
+        status = client_usable(mrs[0]->session);
+    return status == 0 && n > 0 ? begin_all(mrs, n) : status;
+}
+
+int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
+{
+    int status = client_usable(s);
+    if (status == -EPERM)
+        return status;
+    for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
+        mr->awaited = mr->withdrawing;
+    if (status == 0)
+        status = await_all(s, timeout_ms < 0
+                                  ? UINT64_MAX
+                                  : kedge_clock_ns() + (uint64_t)timeout_ms * KEDGE_NS_PER_MS);
+    if (status != -ETIMEDOUT && status != -EHOSTDOWN) {
+        int said = free_awaited(s);
+        return status != 0 ? status : said;
+    }
+    uint32_t left = count_left(s);
+    forget_awaited(s);
+    return status == -ETIMEDOUT ? (int)left : status;
+}
+
+int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
+{
+    const uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    int status = n > 0 ? check_all(mrs, n) : 0;
+    if (status != 0 || n == 0)
+        return status;
+    struct kedge_session *s = mrs[0]->session;
+    status = client_usable(s);
+    if (status == -EPERM)
+        return status;
+    if (status == 0)
+        status = begin_all(mrs, n);
+    for (size_t i = 0; i < n; i++)
+        mrs[i]->awaited = true;
+    if (status == 0)
+        status = await_all(s, until);
+    if (status == -ETIMEDOUT)
+        client_fail(status, "of %zu regions %u are still withdrawn: call it again", n,
+                    count_left(s));
+    if (status == -ETIMEDOUT || status == -EHOSTDOWN) {
+        forget_awaited(s); /* they are still there, to be tried again */
+        return -ETIMEDOUT;
+    }
+    int said = free_awaited(s);
+    return status != 0 ? status : said;
 }
 
 int kedge_dereg_mr(struct kedge_mr *mr)
 {
-    int status = client_usable(mr->session);
-    if (status == -EPERM)
-        return status;
-    if (mr->access != 0)
-        status = withdraw(mr);
-    else
-        status = 0;
-    if (status == -ETIMEDOUT)
-        return status; /* it is still there, to be tried again */
-    *mr->link = mr->next;
-    if (mr->next != NULL)
-        mr->next->link = mr->link;
-    free(mr);
-    return status;
+    return kedge_dereg_mrs(&mr, 1);
 }
 
 uint32_t kedge_mr_lkey(const struct kedge_mr *mr)
@@ -219,6 +344,11 @@ static int revoked(void)
     return client_fail(-EACCES, "%s", kedge_reason_str(KEDGE_REASON_REVOKED));
 }
 
+static int withdrawing(void)
+{
+    return client_fail_text(-EINVAL, "the region is being deregistered");
+}
+
 int kedge_mr_status(struct kedge_mr *mr)
 {
     struct kedge_session *s = mr->session;
@@ -227,6 +357,8 @@ int kedge_mr_status(struct kedge_mr *mr)
     int status = client_usable(s);
     if (status != 0)
         return status;
+    if (mr->withdrawing)
+        return withdrawing();
     if (mr->revoked)
         return revoked();
     /* The agent counts what it revokes of the session: nothing new, nothing to ask. */
@@ -242,6 +374,8 @@ int kedge_mr_status(struct kedge_mr *mr)
 
 int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
 {
+    if (mr->withdrawing)
+        return withdrawing();
     if (mr->revoked)
         return revoked();
     if (size < KEDGE_TOKEN_MAX)

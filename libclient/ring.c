@@ -177,10 +177,9 @@ int client_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, 
     return slept == -ETIMEDOUT ? client_look_at_socket(s) : 0;
 }
 
-/* Waits until ready(): 0, -ETIMEDOUT with its sentence, or why the session ended. A lane that does
- * not move is waited for no longer than the session's patience. */
-static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
-                      uint32_t argument)
+/* Waits until ready(): 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
+static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                          uint32_t argument, uint64_t until_ns)
 {
     uint64_t begin = kedge_clock_ns();
     do {
@@ -195,16 +194,27 @@ static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_sessio
             return 0;
         int status = client_usable(s);
         if (status == 0)
-            status = client_sleep(s, ready, argument, begin + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS);
-        if (status == 0)
-            continue;
-        if (ready(s, argument))
-            return 0;
-        if (status == -ETIMEDOUT)
-            return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
-                               CLIENT_TIMEOUT_MS / 1000);
-        return status == -EHOSTDOWN ? -ETIMEDOUT : status;
+            status = client_sleep(s, ready, argument, until_ns);
+        if (status != 0)
+            return ready(s, argument) ? 0 : status;
     }
+}
+
+static uint64_t in_time(void)
+{
+    return kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+}
+
+/* The same in the time that a request has: 0, -ETIMEDOUT with its sentence, or why the session
+ * ended. A lane that does not move is waited for no longer than the session's patience. */
+static int wait_until(struct kedge_session *s, bool (*ready)(struct kedge_session *, uint32_t),
+                      uint32_t argument)
+{
+    int status = spin_and_sleep(s, ready, argument, in_time());
+    if (status == -ETIMEDOUT)
+        return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
+                           CLIENT_TIMEOUT_MS / 1000);
+    return status == -EHOSTDOWN ? -ETIMEDOUT : status;
 }
 
 static bool has_room(struct kedge_session *s, uint32_t slots)
@@ -214,7 +224,18 @@ static bool has_room(struct kedge_session *s, uint32_t slots)
 
 static bool is_answered(struct kedge_session *s, uint32_t tag)
 {
-    return atomic_load_explicit(&s->ro->reply.tag, memory_order_acquire) == tag;
+    return atomic_load_explicit(&s->ro->reply[tag % KEDGE_REPLIES].tag, memory_order_acquire) ==
+           tag;
+}
+
+/* Of those that were asked for. */
+static bool has_answer(struct kedge_session *s, uint32_t unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < KEDGE_REPLIES; i++)
+        if (s->asked[i] != 0 && is_answered(s, s->asked[i]))
+            return true;
+    return false;
 }
 
 /* ---- requests */
@@ -229,52 +250,85 @@ static_assert(offsetof(struct kedge_sq_desc, connect.tag) ==
                   offsetof(struct kedge_sq_desc, import.tag),
               "the tag's place");
 
-int client_request_again(struct kedge_session *s, struct client_reply *out)
+/* -EPROTO instead of what is no status. */
+static int status_of(const struct kedge_reply *r)
 {
-    const struct kedge_reply *r = &s->ro->reply;
-    int status = wait_until(s, is_answered, s->owed_tag);
-    if (status != 0)
-        return status;
-    s->owed_tag = 0;
-    if (r->status < -4095 || r->status > 0)
-        return client_fail_text(-EPROTO, "the agent's answer makes no sense");
-    if (r->status != 0) {
-        if (r->reason != KEDGE_REASON_NONE)
-            return client_fail(r->status, "the agent refused: %s", kedge_reason_str(r->reason));
-        return client_fail(r->status, "the agent refused: %s", strerror(-r->status));
+    return r->status < -4095 || r->status > 0 ? -EPROTO : r->status;
+}
+
+void client_collect(struct kedge_session *s)
+{
+    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+        const uint32_t tag = s->asked[i];
+        if (tag == 0 || !is_answered(s, tag))
+            continue;
+        s->asked[i] = 0;
+        client_withdrawn(s, tag, status_of(&s->ro->reply[i]));
     }
-    memcpy(out->value, r->value, sizeof out->value);
-    memcpy(out->secret, r->secret, sizeof out->secret);
-    return 0;
+}
+
+int client_await(struct kedge_session *s, uint64_t until_ns)
+{
+    return spin_and_sleep(s, has_answer, 0, until_ns);
+}
+
+/* A tag whose place is free. */
+static int take_tag(struct kedge_session *s, uint32_t *tag)
+{
+    for (;;) {
+        client_collect(s);
+        for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+            s->tag += s->tag + 1 == 0 ? 2 : 1;
+            if (s->asked[s->tag % KEDGE_REPLIES] != 0)
+                continue;
+            *tag = s->tag;
+            return 0;
+        }
+        int status = wait_until(s, has_answer, 0);
+        if (status != 0)
+            return status;
+    }
 }
 
 int client_ask(struct kedge_session *s, struct kedge_sq_desc *d)
 {
-    struct client_reply late;
+    uint32_t tag = 0;
     int status = client_usable(s);
+    if (status == 0)
+        status = take_tag(s, &tag);
     if (status != 0)
         return status;
-    /* There is one place for answers: the late one of before must be there before we ask again. */
-    if (s->owed_tag != 0) {
-        (void)client_request_again(s, &late);
-        if (s->owed_tag != 0)
-            return s->ended != 0 ? s->ended : -ETIMEDOUT;
-    }
     client_ring_bury(s);
     status = wait_until(s, has_room, 1);
     if (status != 0)
         return status;
-    s->tag += s->tag + 1 == 0 ? 2 : 1;
-    d->connect.tag = s->tag;
+    d->connect.tag = tag;
     d->slots = 1;
     client_ring_put(s, d);
     client_ring_publish(s);
-    s->owed_tag = s->tag;
+    s->asked[tag % KEDGE_REPLIES] = tag;
     return 0;
 }
 
 int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct client_reply *out)
 {
     int status = client_ask(s, d);
-    return status != 0 ? status : client_request_again(s, out);
+    if (status != 0)
+        return status;
+    const uint32_t tag = d->connect.tag;
+    const struct kedge_reply *r = &s->ro->reply[tag % KEDGE_REPLIES];
+    status = wait_until(s, is_answered, tag);
+    if (status != 0)
+        return status;
+    s->asked[tag % KEDGE_REPLIES] = 0;
+    status = status_of(r);
+    if (status != r->status)
+        return client_fail_text(status, "the agent's answer makes no sense");
+    if (status != 0)
+        return client_fail(status, "the agent refused: %s",
+                           r->reason != KEDGE_REASON_NONE ? kedge_reason_str(r->reason)
+                                                          : strerror(-status));
+    memcpy(out->value, r->value, sizeof out->value);
+    memcpy(out->secret, r->secret, sizeof out->secret);
+    return 0;
 }

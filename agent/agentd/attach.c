@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attach socket: who comes, what they get, and how their end is noticed.
+/* The attach socket: who comes, what they say, and how their end is noticed. What they get is
+ * admit.c's.
  *
- * A connection is one worker: its session ends when the socket or the process does. Whose it is
- * says the token that it shows, else the socket where it came, else its uid. Everything that comes
- * in is checked for size and kind before a byte of it is believed; who sends too much is told so
- * and cut off. */
+ * A connection is one worker: its session ends when the socket or the process does. Everything that
+ * comes in is checked for size and kind before a byte of it is believed; who sends too much is told
+ * so and cut off. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,29 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "connection.h"
 #include "daemon.h"
-
-struct connection {
-    struct agent *agent;
-    const struct listener *at;
-    struct pool *pool; /* attached: that its session is of */
-    int fd, pidfd;
-    uv_poll_t poll, process;
-    uv_timer_t deadline; /* to attach by; held: to be answered at */
-    int handles;         /* that are not closed yet; 0 until it is watched */
-    bool closing, attached, resolving;
-    bool ended;              /* by us: nothing that it sends is heard any more */
-    bool held;               /* its token was wrong */
-    bool dirty, with_closer; /* descriptors were sent there; it is being closed */
-    struct kedge_peer_process peer;
-    uint32_t tenant, session;
-    uint64_t second, messages; /* flood: the present second and what came in it */
-    uint32_t arena_tag, resolve_tag, held_tag;
-    struct connection *next;
-};
 
 /* ---- ending
  * ---------------------------------------------------------------------------------------------- */
@@ -126,8 +107,8 @@ void connection_end(struct connection *c)
 /* ---- answers
  * --------------------------------------------------------------------------------------------- */
 
-static int send_message(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                        const int *fds, unsigned count)
+int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                    const int *fds, unsigned count)
 {
     struct kedge_control_header *h = message;
     *h = (struct kedge_control_header){.magic = KEDGE_CONTROL_MAGIC,
@@ -142,14 +123,14 @@ static int send_error(int fd, uint32_t tag, int status, const char *text)
 {
     struct kedge_control_error m = {.status = status};
     snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
-    return send_message(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
+    return connection_send(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
 }
 
 /* Non-blocking: who does not read its answers loses them and its session. */
 static void answer(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
                    const int *fds, unsigned count)
 {
-    if (send_message(c->fd, message, type, size, tag, fds, count) != 0)
+    if (connection_send(c->fd, message, type, size, tag, fds, count) != 0)
         connection_close(c);
 }
 
@@ -159,7 +140,7 @@ static void answer_error(struct connection *c, uint32_t tag, int status, const c
         connection_close(c);
 }
 
-static void refuse(struct connection *c, uint32_t tag, int status, const char *text)
+void connection_refuse(struct connection *c, uint32_t tag, int status, const char *text)
 {
     c->agent->refused++;
     answer_error(c, tag, status, text);
@@ -181,7 +162,7 @@ static void hold(struct connection *c)
     (void)uv_timer_start(&c->deadline, on_deadline, WRONG_TOKEN_MS, 0);
 }
 
-static void refuse_token(struct connection *c, uint32_t tag)
+void connection_refuse_token(struct connection *c, uint32_t tag)
 {
     struct agent *a = c->agent;
     uint32_t suppressed;
@@ -194,157 +175,6 @@ static void refuse_token(struct connection *c, uint32_t tag)
     c->held = true;
     c->held_tag = tag;
     hold(c);
-}
-
-/* Its index, or -EACCES: it has its answer, or will have it. */
-static int tenant_by_token(struct connection *c, const struct kedge_control_attach *m)
-{
-    struct agent *a = c->agent;
-    char text[240];
-    uint8_t hash[KEDGE_DIGEST_BYTES];
-    int tenant = kedge_digest(m->token, hash);
-    if (tenant == 0)
-        tenant = agentd_tenants_find_token(&a->tenants, hash, kedge_clock_wall_ms());
-    if (tenant < 0) {
-        refuse_token(c, m->h.tag);
-        return -EACCES;
-    }
-    if (c->at->tenant == 0 || c->at->tenant == (uint32_t)tenant + 1)
-        return tenant;
-    snprintf(
-        text, sizeof text,
-        "the token is of tenant %s, and this socket of tenant %s: use that tenant's, or %.100s",
-        a->tenants.at[tenant].config.name, a->tenants.at[c->at->tenant - 1].config.name,
-        a->config.socket);
-    refuse(c, m->h.tag, -EACCES, text);
-    return -EACCES;
-}
-
-/* Likewise. */
-static int choose_tenant(struct connection *c, const struct kedge_control_attach *m)
-{
-    char text[240];
-    if (m->token[0] != '\0')
-        return tenant_by_token(c, m);
-    if (c->at->tenant != 0)
-        return (int)c->at->tenant - 1;
-    int tenant = agentd_tenants_find(&c->agent->tenants, c->peer.uid);
-    if (tenant >= 0)
-        return tenant;
-    snprintf(text, sizeof text,
-             "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent, or set "
-             "KEDGE_WORKER_TOKEN)",
-             (unsigned)c->peer.uid);
-    refuse(c, m->h.tag, -EACCES, text);
-    return -EACCES;
-}
-
-/* The pool that a worker gets: its tenant's, and no other. NULL: it has its answer, or will. */
-static struct pool *choose_pool(struct connection *c, const struct kedge_control_attach *m)
-{
-    struct agent *a = c->agent;
-    char text[240];
-    if (m->pool[0] != '\0' && pools_find(a, m->pool) == NULL) {
-        snprintf(text, sizeof text, "there is no pool %.31s on this host (its own is %.31s)",
-                 m->pool, a->config.pool);
-        refuse(c, m->h.tag, -ENOENT, text);
-        return NULL;
-    }
-    if (node_refuses(a, text, sizeof text)) {
-        refuse(c, m->h.tag, -EBUSY, text);
-        return NULL;
-    }
-    int tenant = choose_tenant(c, m);
-    if (tenant < 0)
-        return NULL;
-    c->tenant = (uint32_t)tenant + 1;
-    struct pool *p = pools_of_tenant(a, c->tenant, text, sizeof text);
-    if (p == NULL) {
-        refuse(c, m->h.tag, -EBUSY, text);
-        return NULL;
-    }
-    if (m->pool[0] != '\0' && strcmp(m->pool, p->name) != 0) {
-        snprintf(text, sizeof text, "pool %.31s is not that of tenant %s, which has %.31s", m->pool,
-                 a->tenants.at[tenant].config.name, p->name);
-        refuse(c, m->h.tag, -EACCES, text);
-        return NULL;
-    }
-    return p;
-}
-
-/* The worker maps what it got while the lane hears of it. */
-static void hand_over(struct connection *c, uint32_t tag)
-{
-    struct pool *p = c->pool;
-    const struct agentd_config *config = p->config;
-    const struct agent_session *s = &p->sessions[c->session];
-    struct kedge_control_attached out = {.rw_bytes = KEDGE_SESSION_RW_BYTES(config->sq_slots),
-                                         .ro_bytes = KEDGE_SESSION_RO_BYTES(config->cq_slots),
-                                         .peers_bytes = p->peers_bytes,
-                                         .arena_bytes = s->arena[0]->mem.size,
-                                         .session = c->session,
-                                         .tenant = s->ro->tenant};
-    int fds[KEDGE_FD_COUNT] = {[KEDGE_FD_RW] = s->rw_fd,
-                               [KEDGE_FD_RO] = s->ro_fd,
-                               [KEDGE_FD_DOORBELL] = s->doorbell,
-                               [KEDGE_FD_PEERS] = p->peers_fd,
-                               [KEDGE_FD_ARENA] = s->arena[0]->mem.fd};
-    int status =
-        send_message(c->fd, &out, KEDGE_CONTROL_ATTACHED, sizeof out, tag, fds, KEDGE_FD_COUNT);
-    session_begin(p, c->session);
-    if (status != 0)
-        connection_close(c);
-    sessions_taken(p);
-}
-
-static uint32_t attached_of(const struct agent *a, uint32_t tenant)
-{
-    uint32_t n = 0;
-    for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += c->attached && c->tenant == tenant;
-    return n;
-}
-
-static void attach(struct connection *c, const struct kedge_control_attach *m)
-{
-    struct agent *a = c->agent;
-    struct kedge_errbuf over;
-    char text[240];
-    if (c->attached) {
-        refuse(c, m->h.tag, -EPROTO, "this connection has a session already: open another one");
-        return;
-    }
-    struct pool *p = choose_pool(c, m);
-    if (p == NULL)
-        return;
-    /* Sockets of sessions that are over count too. */
-    if (attached_of(a, c->tenant) >= a->config.max_sessions) {
-        snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
-                 a->tenants.at[c->tenant - 1].config.name);
-        refuse(c, m->h.tag, -EAGAIN, text);
-        return;
-    }
-    int status = quota_ask(p, c->tenant, &over);
-    if (status == 0)
-        status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
-    if (status != 0) {
-        refuse(c, m->h.tag, status, over.text);
-        return;
-    }
-    status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
-    if (status != 0) {
-        const char *why = status == -EAGAIN
-                              ? "the agent has no session left for tenant %s (raise max_sessions)"
-                              : "the agent cannot make a session for tenant %s: out of memory?";
-        snprintf(text, sizeof text, why, a->tenants.at[c->tenant - 1].config.name);
-        refuse(c, m->h.tag, status, text);
-        return;
-    }
-    c->pool = p;
-    c->attached = true;
-    if (c->handles > 0)
-        uv_timer_stop(&c->deadline);
-    hand_over(c, m->h.tag);
 }
 
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
@@ -408,28 +238,42 @@ static bool is_flood(struct connection *c)
     return ++c->messages > MESSAGES_PER_S;
 }
 
+/* In the worker's own version, which its library reads: an error looks the same in all. */
+static void refuse_version(struct connection *c, uint16_t version)
+{
+    struct kedge_control_error m = {.h = {.magic = KEDGE_CONTROL_MAGIC,
+                                          .version = version,
+                                          .type = KEDGE_CONTROL_ERROR,
+                                          .size = sizeof m},
+                                    .status = -EPROTONOSUPPORT};
+    snprintf(m.text, sizeof m.text, KEDGE_CONTROL_VERSIONS, KEDGE_CONTROL_VERSION, version);
+    c->agent->refused++;
+    (void)kedge_fds_send(c->fd, &m, sizeof m, NULL, 0);
+    connection_close(c);
+}
+
 static void take_message(struct connection *c, const void *packet, size_t bytes)
 {
     const struct kedge_control_header *h = packet;
     struct kedge_errbuf why;
     int status = kedge_control_check(packet, bytes);
     if (status != 0) {
-        refuse(c, 0, status,
-               status == -EPROTONOSUPPORT
-                   ? "this agent speaks version 2 of the attach protocol: use its libkedge"
-                   : "malformed message");
+        if (status == -EPROTONOSUPPORT)
+            refuse_version(c, h->version);
+        else
+            connection_refuse(c, 0, status, "malformed message");
         return;
     }
     if (h->type == KEDGE_CONTROL_ATTACH) {
-        attach(c, packet);
+        connection_attach(c, packet);
         return;
     }
     if (!c->attached) {
-        refuse(c, h->tag, -EPROTO, "attach first");
+        connection_refuse(c, h->tag, -EPROTO, "attach first");
         return;
     }
     if (h->type != KEDGE_CONTROL_ARENA && h->type != KEDGE_CONTROL_RESOLVE) {
-        refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
+        connection_refuse(c, h->tag, -EPROTO, "that message is an agent's to send");
         return;
     }
     status = quota_ask(c->pool, c->tenant, &why);
@@ -474,8 +318,9 @@ static void take_next(struct connection *c)
     if (c->ended || (got != 0 && !malformed))
         connection_close(c);
     else
-        refuse(c, 0, malformed ? -EPROTO : -EAGAIN,
-               malformed ? "malformed message" : "too many messages: the rings are for that");
+        connection_refuse(c, 0, malformed ? -EPROTO : -EAGAIN,
+                          malformed ? "malformed message"
+                                    : "too many messages: the rings are for that");
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -498,11 +343,11 @@ static void on_deadline(uv_timer_t *timer)
 {
     struct connection *c = timer->data;
     if (c->held)
-        refuse(
+        connection_refuse(
             c, c->held_tag, -EACCES,
             "no tenant has the token that was shown: it is wrong, or was deleted, or has expired");
     else
-        refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
+        connection_refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
 /* Those that have shown nothing yet, or take long to close, and share a bound with this one: of a

@@ -83,15 +83,24 @@ void fenced_gone(struct kedge_lane *l, const struct kedge_command *c)
         if (!region->lease.own || region->lease.state != KEDGE_LEASE_WAITING ||
             region->tag != c->mr.tag)
             continue;
-        if (region != s->withdrawn) {
+        if (region->by != 0) {
+            withdrawal_done(l, s, region);
+        } else {
             region->lease.state = KEDGE_LEASE_REVOKED;
             region_show(region);
-            return;
         }
-        region_free(s, region);
-        s->withdrawn = NULL;
-        session_reply(l, s, 0, 0, 0, 0, NULL);
-        return;
+        break;
+    }
+    fenced_go_on(l, s);
+}
+
+void fenced_go_on(struct kedge_lane *l, struct session *s)
+{
+    for (uint32_t i = 0; i < region_places(s) && s->deregging <= LANE_DEREGS; i++) {
+        struct region *region = &s->regions[i];
+        if (region->by != 0 && region->lease.own && !region_waits(region) &&
+            region->lease.state == KEDGE_LEASE_WITHDRAWING)
+            fenced_let_go(l, s, region);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "descriptor.h"
 #include "schema/peers.h"
 #include "flow.h"
+#include "region.h"
 #include "small.h"
 #include "window.h"
 
@@ -86,22 +87,13 @@ struct vqp {
     uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
 };
 
-/* A worker's own, in this node's MR table while it is LIVE. */
-struct region {
-    struct kedge_lane_lease lease;  /* NONE: the place is free */
-    uint32_t vkey, rkey;            /* rkey: of the arena that it is in, or its own */
-    uint32_t tag;                   /* WAITING: of the fence, or of its registration's end */
-    bool hurried;                   /* withdrawn by force: its registration waits for no lease */
-    _Atomic uint32_t shown_seq;     /* odd while a copy of the lease is written for whoever asks */
-    _Atomic uint64_t shown_word[6]; /* (regions.c) */
-};
-
 /* What the control side makes for a session, and reads of it: the leases. */
 struct kedge_lane_memory {
     struct wr *wrs, *free_wr;
     struct vqp *vqps;
     struct region *regions;
     struct grant *grants;
+    struct withdrawal withdrawals[KEDGE_REPLIES];
     _Atomic uint32_t regions_high; /* so many places were ever used */
 };
 
@@ -141,13 +133,14 @@ struct session {
     struct vqp *vqps;
     struct region *regions;
     struct grant *grants;
-    /* One control request at a time; nothing more is taken from the ring until it is answered. */
+    /* But for withdrawals one control request at a time; nothing more is taken from the ring until
+     * it is answered. */
     uint32_t control_op, control_tag;
     struct kedge_lane_quota *quota;
     struct kedge_lane_memory *memory;
-    uint32_t registered;      /* regions so far */
-    struct region *withdrawn; /* DEREG_MR: which, until it is answered */
-    uint32_t fence_tag;       /* and what the fence's answer has to carry */
+    uint32_t registered;  /* regions so far */
+    uint32_t lent_places; /* bit i: withdrawals[i] waits for a lease */
+    uint32_t fence_tag;   /* of the fence that is under way for withdrawals, or 0 */
     struct {
         struct region *place; /* NULL: no registration is awaited */
         uint32_t tag;
@@ -165,7 +158,7 @@ struct session {
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
     } renewal;
-    uint64_t due_ns; /* when the lease of what was withdrawn is over; 0: not counted yet */
+    uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     struct session *next_dirty, *next_waiting, *next_due;
     uint8_t in_due, in_revoking,
         stalled; /* stalled: asleep with requests that have no room for their completions */
@@ -417,12 +410,15 @@ bool session_sleep(struct kedge_lane *l, struct session *s);
 void session_activate(struct kedge_lane *l, struct session *s);
 void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status,
                       uint32_t vendor_err);
+/* To the control request that nothing behind is taken before. */
 void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                    uint64_t b, const uint8_t *secret);
+/* To another one. */
+void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int status);
+/* Its leases are looked at in the next pass, after what was withdrawn in this one. */
+void session_await(struct kedge_lane *l, struct session *s);
 void sessions_publish(struct kedge_lane *l);
 void sessions_due(struct kedge_lane *l);
-/* The fence of a DEREG_MR, named by its tag, is over. */
-void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
 /* quota.c. One more of what the tenant has (its vqps or mrs): false when it has all that it may. */
@@ -432,59 +428,6 @@ void quota_give(_Atomic uint32_t *used);
 /* A control operation that is done in any case: what comes after it waits for the longer, up to a
  * second more. */
 void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns);
-
-/* regions.c: this node's MR table. -EINPROGRESS: it is a fenced one, and fenced_ready() answers. */
-int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
-               uint32_t *vkey, uint8_t secret[16]);
-/* Peers find it, at its real address and key. d is sound; the quota's is given back on failure. */
-int region_publish(struct kedge_lane *l, struct session *s, struct region *region,
-                   const struct kedge_sq_desc *d, const struct kedge_lane_arena *at, uint32_t *vkey,
-                   uint8_t secret[16]);
-/* The worker withdraws it: 0, s->withdrawn is it until its lease and a fence are over;
- * -EINPROGRESS, likewise, until fenced_gone(); 1: no peer could reach it any more, and it is gone;
- * -ENOENT. */
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey);
-/* 0, -EACCES: the operator has revoked it; -ENOENT. */
-int region_status(const struct session *s, uint32_t vkey);
-/* No peer finds any of them from now on; they are shown until regions_free_all(). */
-void regions_remove_all(struct kedge_lane *l, struct session *s);
-void regions_free_all(struct session *s);
-/* When what is withdrawn by the worker, or with its session, is over. */
-void regions_show_due(struct session *s, uint64_t due_ns);
-/* How many places for regions were ever used; the others are free. */
-uint32_t region_places(const struct session *s);
-/* The record goes; the caller fences. */
-void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region);
-void region_free(struct session *s, struct region *region);
-/* After a change of its lease. */
-void region_show(struct region *region);
-/* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
- * 1000). */
-uint64_t region_wait_ns(const struct kedge_lane *l);
-
-/* fenced.c: regions with registrations of their own. */
-void fenced_want(struct kedge_lane *l, struct session *s, struct region *place,
-                 const struct kedge_sq_desc *d);
-/* MR_READY and MR_GONE. */
-void fenced_ready(struct kedge_lane *l, const struct kedge_command *c);
-void fenced_gone(struct kedge_lane *l, const struct kedge_command *c);
-/* The region, withdrawn already, is WAITING until its registration has gone. */
-void fenced_let_go(struct kedge_lane *l, struct session *s, struct region *region);
-/* The session ends: what is awaited is the control side's. */
-void fenced_forget(struct session *s);
-
-/* revoke.c: the operator's hold on regions. */
-void regions_revoke(struct kedge_lane *l, const struct kedge_command *c);
-void revocations_due(struct kedge_lane *l);
-/* A fence that was asked for is over, or a deregistration. */
-void revocation_fenced(struct session *s, uint32_t tag);
-/* The session ends, and withdraws all by itself. */
-void revocations_forget(struct kedge_lane *l, struct session *s);
-void arena_renew(struct kedge_lane *l, const struct kedge_command *c);
-/* A stale request is over. */
-void arena_unused(struct kedge_lane *l, struct wr *w);
-/* A stale request will be posted again: with the present key. */
-void arena_rekey(struct kedge_lane *l, struct wr *w);
 
 /* vqp.c: queues of VQPs, and what goes from them to the physical ones. */
 void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q,

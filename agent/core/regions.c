@@ -211,6 +211,7 @@ void region_withdraw(struct kedge_lane *l, struct session *s, struct region *reg
 void region_free(struct session *s, struct region *region)
 {
     region->vkey = 0;
+    region->by = 0;
     region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
     region_show(region);
     s->regions_used--;
@@ -224,34 +225,28 @@ static struct region *find(const struct session *s, uint32_t vkey)
     return NULL;
 }
 
-int region_remove(struct kedge_lane *l, struct session *s, uint32_t vkey)
+void region_remove(struct kedge_lane *l, struct session *s, struct region *region, uint32_t place)
 {
-    struct region *region = find(s, vkey);
-    if (region == NULL)
-        return -ENOENT;
+    struct withdrawal *w = &s->memory->withdrawals[place];
     if (region->lease.state == KEDGE_LEASE_REVOKED) {
         region_free(s, region);
-        return 1;
+        return;
     }
     if (region->lease.state == KEDGE_LEASE_LIVE)
         region_withdraw(l, s, region);
+    region->by = (uint8_t)(place + 1);
+    w->left++;
     if (region->lease.own && region->lease.state == KEDGE_LEASE_WAITING) {
-        s->withdrawn = region; /* the operator's end is this one's */
-        return -EINPROGRESS;
+        region->hurried = true; /* the end that the operator has begun is this one's */
+    } else if (region_waits(region)) {
+        w->lent++;
+        region->lease.due_ns = 0; /* what the operator has begun, too: its worker waits for a time
+                                     of its own */
+        region->tag = 0;
     }
-    if (region->lease.fenced || region->hurried) {
-        s->withdrawn = region;
-        fenced_let_go(l, s, region);
-        return -EINPROGRESS;
-    }
-    region->lease.state = KEDGE_LEASE_WITHDRAWING; /* what the operator has begun, too: its worker
-                                                      waits for a time of its own */
-    region->lease.due_ns = 0;
+    if (!region->lease.own)
+        region->lease.state = KEDGE_LEASE_WITHDRAWING;
     region_show(region);
-    s->withdrawn = region;
-    /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
-    atomic_thread_fence(memory_order_seq_cst);
-    return 0;
 }
 
 int region_status(const struct session *s, uint32_t vkey)
@@ -272,9 +267,9 @@ void regions_remove_all(struct kedge_lane *l, struct session *s)
             region_withdraw(l, s, region);
         region->lease.state = KEDGE_LEASE_WITHDRAWING;
         region->lease.due_ns = 0;
+        region->by = 0;
         region_show(region);
     }
-    s->withdrawn = NULL;
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -289,8 +284,7 @@ void regions_show_due(struct session *s, uint64_t due_ns)
 {
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region != s->withdrawn &&
-            (s->state == SESSION_LIVE || region->lease.state == KEDGE_LEASE_NONE))
+        if (region->lease.state == KEDGE_LEASE_NONE)
             continue;
         region->lease.due_ns = due_ns;
         region_show(region);

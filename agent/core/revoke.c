@@ -45,12 +45,16 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
         if (e->state == KEDGE_LEASE_NONE || !is_named(c, e))
             continue;
         found++;
+        if (c->revoke.force && e->own && region->by != 0)
+            withdrawal_hurry(s, region);
         region->hurried |= c->revoke.force && e->own;
         if (e->state != KEDGE_LEASE_LIVE)
             continue;
         take(l, s, region);
         taken++;
     }
+    if (found > 0)
+        fenced_go_on(l, s);
     if (found > 0 && (taken > 0 || c->revoke.force)) {
         s->revoke_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
         if (!s->in_revoking) {
@@ -69,10 +73,10 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
 
 /* ---- by the rule of the leases ------------------------------------------------------------- */
 
-static bool is_withdrawing(const struct session *s, const struct region *region)
+static bool is_withdrawing(const struct region *region)
 {
     return region->lease.revoked && region->lease.state == KEDGE_LEASE_WITHDRAWING &&
-           region != s->withdrawn;
+           region->by == 0;
 }
 
 /* One fence at a time, of one registration, for all whose time is over. */
@@ -82,7 +86,7 @@ static void want_fence(struct kedge_lane *l, struct session *s, uint32_t rkey)
     s->revoke_tag = ++l->fences;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (!is_withdrawing(s, region) || region->rkey != rkey || region->lease.due_ns == 0 ||
+        if (!is_withdrawing(region) || region->rkey != rkey || region->lease.due_ns == 0 ||
             region->lease.due_ns > l->now_ns)
             continue;
         region->lease.state = KEDGE_LEASE_WAITING;
@@ -103,9 +107,9 @@ static bool go_on(struct kedge_lane *l, struct session *s)
     s->revoke_ns = LANE_NEVER;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (!is_withdrawing(s, region))
+        if (!is_withdrawing(region))
             continue;
-        const bool waits = !region->lease.fenced && !region->hurried;
+        const bool waits = region_waits(region);
         if (waits && region->lease.due_ns == 0) {
             region->lease.due_ns = l->now_ns + region_wait_ns(l);
             region_show(region);
@@ -252,7 +256,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
             take(l, s, region);
             s->renewal.taken++;
         }
-        if (is_withdrawing(s, region))
+        if (is_withdrawing(region))
             region->lease.state = KEDGE_LEASE_WAITING;
         if (region->lease.state != KEDGE_LEASE_WAITING)
             continue;

@@ -99,7 +99,7 @@ void session_activate(struct kedge_lane *l, struct session *s)
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
 
-static void await(struct kedge_lane *l, struct session *s)
+void session_await(struct kedge_lane *l, struct session *s)
 {
     s->due_ns = 0; /* the clock is read in the next pass, after what was withdrawn */
     if (s->in_due)
@@ -120,6 +120,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
         vqp_destroy(l, &s->vqps[i]);
     revocations_forget(l, s);
     fenced_forget(s);
+    withdrawals_forget(s);
     regions_remove_all(l, s);
     atomic_store_explicit(&s->ro->ended, reason, memory_order_release);
     atomic_fetch_add_explicit(&s->ro->wake, 1, memory_order_release);
@@ -127,7 +128,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     if (fault)
         lane_event(l, &(struct kedge_lane_event){
                           .kind = KEDGE_EVENT_SESSION_FAULT, .session = s->id, .reason = reason});
-    await(l, s);
+    session_await(l, s);
 }
 
 static void session_over(struct kedge_lane *l, struct session *s)
@@ -149,34 +150,19 @@ static void session_over(struct kedge_lane *l, struct session *s)
     *s = (struct session){.id = s->id};
 }
 
-/* The lease is over: nothing begins any more. What a lane that stood still has begun is waited for
- * too, before the owner hears that the memory is his. */
-/* Under a tag of the lane's own: the session may be another one's when the answer comes. */
-static void want_fence(struct kedge_lane *l, struct session *s)
-{
-    if (s->withdrawn->lease.own) { /* its registration goes instead, and nothing is inside then */
-        fenced_let_go(l, s, s->withdrawn);
-        return;
-    }
-    s->fence_tag = ++l->fences;
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
-                                             .session = s->id,
-                                             .fence = {s->withdrawn->rkey, s->fence_tag}});
-}
-
 /* Deregistrations and ends whose time has come; in a pass of the lane the first thing, so that the
  * clock was read after what was withdrawn in the one before. */
 void sessions_due(struct kedge_lane *l)
 {
     for (struct session **at = &l->due; *at != NULL;) {
         struct session *s = *at;
-        bool ending = s->state == SESSION_ENDING;
-        if (s->due_ns == 0) {
-            s->due_ns = l->now_ns + (ending && !s->exported ? 0 : region_wait_ns(l));
+        const bool ending = s->state == SESSION_ENDING;
+        if (ending && s->due_ns == 0) {
+            s->due_ns = l->now_ns + (s->exported ? region_wait_ns(l) : 0);
             regions_show_due(s, s->due_ns);
         }
-        const bool hurried = !ending && s->withdrawn != NULL && s->withdrawn->hurried;
-        if ((l->now_ns < s->due_ns && !hurried) || (ending && s->inflight > 0)) {
+        if (l->now_ns < s->due_ns || (ending && s->inflight > 0) ||
+            (!ending && withdrawals_go_on(l, s))) {
             at = &s->next_due;
             continue;
         }
@@ -185,22 +171,7 @@ void sessions_due(struct kedge_lane *l)
         l->did++;
         if (ending)
             session_over(l, s);
-        else if (s->control_op != 0)
-            want_fence(l, s);
     }
-}
-
-void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
-{
-    if (s->state != SESSION_LIVE)
-        return;
-    if (s->control_op != KEDGE_OP_DEREG_MR || s->fence_tag != tag) {
-        revocation_fenced(s, tag);
-        return;
-    }
-    region_free(s, s->withdrawn);
-    s->withdrawn = NULL;
-    session_reply(l, s, 0, 0, 0, 0, NULL);
 }
 
 /* ---- towards the worker
@@ -245,12 +216,26 @@ void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status sta
     s->free_wr = w;
 }
 
+static struct kedge_reply *reply_of(const struct session *s, uint32_t tag, int status,
+                                    uint32_t reason)
+{
+    struct kedge_reply *r = &s->ro->reply[tag % KEDGE_REPLIES];
+    r->status = status;
+    r->reason = reason;
+    return r;
+}
+
+void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int status)
+{
+    struct kedge_reply *r = reply_of(s, tag, status, 0);
+    atomic_store_explicit(&r->tag, tag, memory_order_release);
+    mark_dirty(l, s);
+}
+
 void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
                    uint64_t b, const uint8_t *secret)
 {
-    struct kedge_reply *r = &s->ro->reply;
-    r->status = status;
-    r->reason = reason;
+    struct kedge_reply *r = reply_of(s, s->control_tag, status, reason);
     r->value[0] = a;
     r->value[1] = b;
     if (secret != NULL)
@@ -414,11 +399,9 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
             session_reply(l, s, status, reason_of(s, status), vkey, 0, secret);
         return;
     case KEDGE_OP_DEREG_MR:
-        status = region_remove(l, s, d->dereg_mr.vkey);
-        if (status == 0)
-            await(l, s);
-        else if (status != -EINPROGRESS)
-            session_reply(l, s, status < 0 ? status : 0, 0, 0, 0, NULL);
+        s->control_op = 0; /* what stands behind it goes on */
+        if (!withdrawal_begin(l, s, d))
+            session_end(l, s, KEDGE_REASON_DESCRIPTOR, true);
         return;
     case KEDGE_OP_MR_STATUS:
         status = region_status(s, d->dereg_mr.vkey);
@@ -504,6 +487,8 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
         head += slots;
         avail -= slots;
         taken++;
+        if (d.op == KEDGE_OP_DEREG_MR)
+            break; /* it looks at all regions: one in a pass */
     }
     if (head != s->sq_head && s->state == SESSION_LIVE) {
         s->sq_head = head;

@@ -124,6 +124,19 @@ KEDGE_API int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, i
  * still there, and the call is to be repeated. After any other result but -EPERM the handle is
  * gone. */
 KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
+/* The same for n regions of one session, in about the time that one takes: all are withdrawn at
+ * once, and wait for the same lease. -ETIMEDOUT: the handles are all still there, and the call is
+ * to be repeated with the same ones. After any other result but -EPERM and -EINVAL (NULL, or
+ * regions of several sessions) the handles are gone. n 0 is allowed. */
+KEDGE_API int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n);
+/* The same in two steps. The first returns at once: peers find none of the regions any more, but
+ * what they have begun may go on, so that the memory is not free yet and the handles remain.
+ * -ETIMEDOUT: some are not withdrawn yet; call it again, what was begun is left alone. The second
+ * waits for all that the session has begun, for timeout_ms at most (-1: no limit; 0 only looks): 0:
+ * all are gone with their handles; or how many are left, whose handles, with those of all others
+ * that were begun, are still there. */
+KEDGE_API int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n);
+KEDGE_API int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms);
 /* Whether peers may still use it: 0; -EACCES: the operator has revoked it (peers' requests to it
  * end with IBV_WC_REM_ACCESS_ERR), and it is to be deregistered; -ETIMEDOUT: not known now. The
  * memory stays the session's, for local use and for another region. Two loads, and a question to

@@ -140,8 +140,11 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
         KEDGE_ASSERT(vkey != 0 && kedge_mr_find(&table.desc, window, vkey, &found) == 0);
         KEDGE_ASSERT(found.length > 0 && found.vaddr + found.length > found.vaddr);
         is_inside(s, found.raddr, found.length, found.rkey, 200);
-        KEDGE_ASSERT(region_remove(&lane, s, vkey) == 0 && s->withdrawn->rkey == found.rkey);
-        region_free(s, s->withdrawn);
+        struct region *region = &s->regions[0];
+        KEDGE_ASSERT(region->vkey == vkey && region->rkey == found.rkey);
+        region_remove(&lane, s, region, 0);
+        region_free(s, region);
+        s->memory->withdrawals[0] = (struct withdrawal){.left = 0};
     }
     KEDGE_ASSERT(table.live == 0 && s->regions_used == 0);
     free(memory);

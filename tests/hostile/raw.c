@@ -176,15 +176,16 @@ int raw_ask(struct raw *r, struct kedge_sq_desc *d, uint64_t value[2])
     d->slots = 1;
     d->connect.tag = ++r->tag;
     raw_put(r, d, NULL, 0);
-    while (atomic_load(&r->ro->reply.tag) != r->tag) {
+    while (atomic_load(&r->ro->reply[r->tag % KEDGE_REPLIES].tag) != r->tag) {
         if (raw_ended(r))
             return -EPIPE;
         if (kedge_clock_ns() > end)
             hostile_fail("the lane has not answered for %d s", ANSWER_MS / 1000);
     }
     if (value != NULL)
-        memcpy(value, r->ro->reply.value, sizeof r->ro->reply.value);
-    return r->ro->reply.status;
+        memcpy(value, r->ro->reply[r->tag % KEDGE_REPLIES].value,
+               sizeof r->ro->reply[r->tag % KEDGE_REPLIES].value);
+    return r->ro->reply[r->tag % KEDGE_REPLIES].status;
 }
 
 int raw_poll(struct raw *r, struct kedge_cqe *out, unsigned ms)

@@ -10,8 +10,13 @@
 #include <stdint.h>
 
 #define KEDGE_CONTROL_MAGIC   0x4b43544cu /* "KCTL" */
-#define KEDGE_CONTROL_VERSION 2
+#define KEDGE_CONTROL_VERSION 3
 #define KEDGE_CONTROL_MAX_FDS 8
+/* With the agent's version and the library's. */
+#define KEDGE_CONTROL_VERSIONS                                                                     \
+    "the agent speaks protocol %u, this library %u: run the worker with the libkedge of its "      \
+    "host's "                                                                                      \
+    "Kedge"
 
 enum kedge_control_type {
     KEDGE_CONTROL_ATTACH = 1,

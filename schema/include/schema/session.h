@@ -9,7 +9,10 @@
  * are private and only published here. Indices run freely (modulo 2^32); slots are powers of two.
  *
  * Everything that a worker asks for goes through the submission ring, in order: posts, and the few
- * control requests (connect, register, ...) which the lane answers in `reply`, one at a time.
+ * control requests (connect, register, ...). Each of these carries a tag of the worker's choice,
+ * not 0, and is answered in reply[tag % KEDGE_REPLIES], so that several can be under way: a worker
+ * uses a place again when it has read what is there. Nothing behind CONNECT, REG_MR, IMPORT and
+ * MR_STATUS is taken before they are answered; DEREG_MR holds nothing up.
  *
  * The worker publishes a tail with release, then a full fence, then loads `doorbell`; if set it
  * writes its eventfd. The lane sets `doorbell`, full fence, looks at the tail again, and only then
@@ -24,7 +27,7 @@
 #include <stdint.h>
 
 #define KEDGE_SESSION_MAGIC   0x4b454447u /* "KEDG" */
-#define KEDGE_SESSION_VERSION 1
+#define KEDGE_SESSION_VERSION 2
 #define KEDGE_LINE            64
 
 /* ---- submission
@@ -40,13 +43,15 @@ enum kedge_op {
     KEDGE_OP_BIND = 16, /* peer_slot, peer_gen: the VQP is from here on connected to this peer */
     KEDGE_OP_DESTROY =
         17, /* the VQP's posts are flushed silently; its index may be used with generation + 1 */
-    /* control: answered in `reply` with the same tag */
+    /* control: answered with the same tag */
     KEDGE_OP_CONNECT = 32,   /* gid, pool: resolve; values: peer_slot, peer_gen */
     KEDGE_OP_REG_MR = 33,    /* arena, offset, length, access, vaddr; values: vkey, secret */
-    KEDGE_OP_DEREG_MR = 34,  /* vkey; answered when the lease is over, or, with a registration of
-                              * its own, when that is gone: the memory is free then */
+    KEDGE_OP_DEREG_MR = 34,  /* some regions; answered when the lease of all of them is over, and
+                              * the registrations of those with one of their own are gone: their
+                              * memory is free then. -ENOENT: one of them was none, or is being
+                              * withdrawn already; the others are gone all the same */
     KEDGE_OP_IMPORT = 35,    /* vkey, secret: this session may use that region of another tenant */
-    KEDGE_OP_MR_STATUS = 36, /* vkey, as DEREG_MR: -EACCES: the operator has revoked it */
+    KEDGE_OP_MR_STATUS = 36, /* dereg_mr.vkey: -EACCES: the operator has revoked it */
 };
 
 enum kedge_op_flag {
@@ -72,7 +77,11 @@ struct kedge_sge {
  * believes in it is kept out by time alone. Likewise refused by who does not know it. */
 #define KEDGE_REG_LEASE_ONLY (1u << 17)
 
-enum { KEDGE_SESSION_IMPORTS = 256 }; /* IMPORTs that every session has room for */
+enum {
+    KEDGE_SESSION_IMPORTS = 256, /* IMPORTs that every session has room for */
+    KEDGE_REPLIES = 32,          /* places for answers: control requests under way at a time */
+    KEDGE_DEREG_MORE = 11,       /* regions that one DEREG_MR names, beside the first */
+};
 
 /* 64 bytes, one cache line. A descriptor takes `slots` slots; the rest follow it in the ring. */
 struct kedge_sq_desc {
@@ -112,6 +121,8 @@ struct kedge_sq_desc {
         struct {
             uint32_t tag;
             uint32_t vkey;
+            uint32_t more; /* how many of the following; MR_STATUS: 0 */
+            uint32_t vkeys[KEDGE_DEREG_MORE];
         } dereg_mr;
         struct {
             uint32_t tag;
@@ -197,9 +208,9 @@ struct kedge_session_rw {
     (KEDGE_SQ_OFFSET + (size_t)(sq_slots) * sizeof(struct kedge_sq_desc))
 
 struct kedge_reply {
-    _Atomic uint32_t tag; /* written last, with release */
-    int32_t status;       /* 0 or -errno */
-    uint32_t reason;      /* enum kedge_reason */
+    _Alignas(KEDGE_LINE) _Atomic uint32_t tag; /* written last, with release */
+    int32_t status;                            /* 0 or -errno */
+    uint32_t reason;                           /* enum kedge_reason */
     uint32_t reserved;
     uint64_t value[2];
     uint8_t secret[16];
@@ -224,7 +235,7 @@ struct kedge_session_ro {
         KEDGE_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
     _Alignas(KEDGE_LINE) _Atomic uint32_t wake; /* futex */
     _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
-    _Alignas(KEDGE_LINE) struct kedge_reply reply;
+    _Alignas(KEDGE_LINE) struct kedge_reply reply[KEDGE_REPLIES]; /* by tag */
     _Atomic uint32_t revoked; /* agent adds 1: a region of this session was revoked (MR_STATUS) */
 };
 #define KEDGE_CQ_OFFSET 4096

@@ -198,7 +198,7 @@ static inline void *lane_answer_one(void *argument)
     a->asked = *lane_slot(a, 0);
     lane_take(a, 1);
     usleep((useconds_t)a->delay_us);
-    struct kedge_reply *r = &a->ro->reply;
+    struct kedge_reply *r = &a->ro->reply[a->asked.connect.tag % KEDGE_REPLIES];
     r->status = a->reply.status;
     r->reason = a->reply.reason;
     memcpy(r->value, a->reply.value, sizeof r->value);

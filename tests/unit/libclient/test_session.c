@@ -64,7 +64,7 @@ START_TEST(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)
         field = good;                                                                              \
     } while (0)
     REFUSED(a.ro->magic, 0, -EPROTO);
-    REFUSED(a.ro->version, 2, -EPROTONOSUPPORT);
+    REFUSED(a.ro->version, KEDGE_SESSION_VERSION - 1, -EPROTONOSUPPORT);
     REFUSED(a.ro->sq_slots, SQ_SLOTS - 1, -EPROTO);
     REFUSED(a.ro->sq_slots, 2 * SQ_SLOTS, -EPROTO); /* more than the mapping */
     REFUSED(a.ro->sq_slots, 2, -EPROTO);
@@ -121,7 +121,7 @@ START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_la
 }
 END_TEST
 
-START_TEST(a_request_that_times_out_leaves_its_late_answer_to_be_awaited_by_the_next)
+START_TEST(a_withdrawal_that_times_out_is_not_asked_for_again_and_its_late_answer_ends_it)
 {
     struct agent a;
     struct kedge_mr *mr;
@@ -484,7 +484,7 @@ END_TEST
     T(no_agent_and_an_agents_refusal_are_told_apart)                                               \
     T(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)                         \
     T(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_late)                     \
-    T(a_request_that_times_out_leaves_its_late_answer_to_be_awaited_by_the_next)                   \
+    T(a_withdrawal_that_times_out_is_not_asked_for_again_and_its_late_answer_ends_it)              \
     T(a_region_is_registered_exported_imported_and_withdrawn)                                      \
     T(a_fenced_region_is_asked_for_and_one_that_nobody_reaches_is_refused)                         \
     T(a_revoked_region_is_heard_of_when_its_worker_looks)                                          \

@@ -74,7 +74,7 @@ static void begin_deregistering(uint32_t vkey)
 
 static bool is_answered(void)
 {
-    return atomic_load(&owner.r->reply.tag) == owner.tag;
+    return atomic_load(&owner.r->reply[owner.tag % KEDGE_REPLIES].tag) == owner.tag;
 }
 
 static struct kedge_cqe do_one_at(struct world_worker *k, uint8_t op, uint32_t vkey, uint64_t at)
@@ -301,7 +301,7 @@ START_TEST(deregistering_waits_for_the_registrations_end_and_for_no_lease)
     world_fenced_go_on(w, node);
     world_run(w, 3);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply.status, 0);
+    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
     vkey = register_fenced(0);
     ck_assert_int_eq(deregister(vkey), 0);
     ck_assert_uint_lt(w->now_ns - before, node->config.mr_lease_ns / 10);
@@ -333,8 +333,8 @@ START_TEST(what_its_worker_posts_waits_while_it_is_registered_and_others_do_not)
     ck_assert(world_poll(w, &owner, &e, PASSES));
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply.status, 0);
-    uint32_t vkey = (uint32_t)owner.r->reply.value[0];
+    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
+    uint32_t vkey = (uint32_t)owner.r->reply[owner.tag % KEDGE_REPLIES].value[0];
     ck_assert_uint_eq(do_one(&remote, KEDGE_OP_READ, vkey).status, IBV_WC_SUCCESS);
     close_all();
 }
@@ -531,7 +531,7 @@ START_TEST(all_of_a_worker_go_few_at_a_time_and_its_own_needs_no_turn)
     ck_assert_uint_eq(world_fenced_count(node), 0);
     ck_assert_uint_eq(node->let_go, 6);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply.status, -ENOENT);
+    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, -ENOENT);
     for (uint32_t i = 1; i < 6; i++) {
         ck_assert_int_eq(lease(i + 1).state, KEDGE_LEASE_REVOKED);
         ck_assert_int_eq(deregister(vkey[i]), 0);
@@ -554,7 +554,7 @@ START_TEST(who_withdraws_what_waits_for_its_turn_goes_first)
     world_fenced_go_on(w, node);
     world_run(w, 10);
     ck_assert(is_answered());
-    ck_assert_int_eq(owner.r->reply.status, 0);
+    ck_assert_int_eq(owner.r->reply[owner.tag % KEDGE_REPLIES].status, 0);
     ck_assert_uint_eq(node->let_go, 6);
     ck_assert_uint_eq(world_fenced_count(node), 0);
     close_all();

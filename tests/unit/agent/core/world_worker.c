@@ -22,12 +22,13 @@ int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
     d.connect.tag = ++k->tag; /* the same place in all */
     world_post(k, &d);
     kedge_lane_doorbell(w->node[k->node].lane, k->id);
-    for (int i = 0; i < 20000 && atomic_load(&k->r->reply.tag) != k->tag; i++)
+    for (int i = 0; i < 20000 && atomic_load(&k->r->reply[k->tag % KEDGE_REPLIES].tag) != k->tag;
+         i++)
         world_run(w, 1);
-    ck_assert_uint_eq(atomic_load(&k->r->reply.tag), k->tag);
+    ck_assert_uint_eq(atomic_load(&k->r->reply[k->tag % KEDGE_REPLIES].tag), k->tag);
     if (out != NULL)
-        *out = k->r->reply;
-    return k->r->reply.status;
+        *out = k->r->reply[k->tag % KEDGE_REPLIES];
+    return k->r->reply[k->tag % KEDGE_REPLIES].status;
 }
 
 bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection of the attach socket, which attach.c and admit.c share. The control thread's. */
+#ifndef AGENTD_CONNECTION_H
+#define AGENTD_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/fds.h"
+#include "schema/control.h"
+
+struct agent;
+struct listener;
+struct pool;
+
+struct connection {
+    struct agent *agent;
+    const struct listener *at;
+    struct pool *pool; /* attached: that its session is of */
+    int fd, pidfd;
+    uv_poll_t poll, process;
+    uv_timer_t deadline; /* to attach by; held: to be answered at */
+    int handles;         /* that are not closed yet; 0 until it is watched */
+    bool closing, attached, resolving;
+    bool ended;              /* by us: nothing that it sends is heard any more */
+    bool held;               /* its token was wrong */
+    bool dirty, with_closer; /* descriptors were sent there; it is being closed */
+    struct kedge_peer_process peer;
+    uint32_t tenant, session;
+    uint64_t second, messages; /* flood: the present second and what came in it */
+    uint32_t arena_tag, resolve_tag, held_tag;
+    struct connection *next;
+};
+
+/* attach.c. Fills in the header of message, and sends it: 0 or -errno. */
+int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
+                    const int *fds, unsigned count);
+/* Its answer, and its end. */
+void connection_refuse(struct connection *c, uint32_t tag, int status, const char *text);
+/* Likewise, a second later: so long one guess takes. */
+void connection_refuse_token(struct connection *c, uint32_t tag);
+
+/* admit.c. An ATTACH: it gets a session, or is refused. */
+void connection_attach(struct connection *c, const struct kedge_control_attach *m);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers give back: each DEREG_MR names some regions, and several are under way.
+ *
+ * All regions of one request are withdrawn in the same pass and wait for the same lease. After it
+ * those that are in one registration wait for the same fence, and those with registrations of their
+ * own for the ends of these, a few at a time. Fenced regions, and those that the operator takes by
+ * force, wait for no lease. */
+#include <errno.h>
+
+#include "internal.h"
+
+static struct withdrawal *withdrawal_of(struct session *s, const struct region *region)
+{
+    return &s->memory->withdrawals[region->by - 1];
+}
+
+static void finish(struct kedge_lane *l, struct session *s, struct withdrawal *w)
+{
+    if (--w->left == 0)
+        session_answer(l, s, w->tag, w->status);
+}
+
+static bool is_named(const struct kedge_sq_desc *d, uint32_t vkey)
+{
+    bool found = d->dereg_mr.vkey == vkey;
+    for (uint32_t i = 0; i < d->dereg_mr.more; i++)
+        found |= d->dereg_mr.vkeys[i] == vkey;
+    return found && vkey != 0;
+}
+
+bool withdrawal_begin(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    const uint32_t place = d->dereg_mr.tag % KEDGE_REPLIES;
+    struct withdrawal *w = &s->memory->withdrawals[place];
+    if (w->left > 0 || d->dereg_mr.more > KEDGE_DEREG_MORE)
+        return false;
+    *w = (struct withdrawal){.tag = d->dereg_mr.tag, .left = 1}; /* ours, so that it lasts */
+    uint32_t missing = 1 + d->dereg_mr.more;
+    for (uint32_t i = 0; i < region_places(s) && missing > 0; i++)
+        if (s->regions[i].by == 0 && is_named(d, s->regions[i].vkey)) {
+            region_remove(l, s, &s->regions[i], place);
+            missing--;
+        }
+    for (uint32_t i = 0; i < d->dereg_mr.more; i++) /* the first was counted when it was taken */
+        quota_charge(s->quota, l->now_ns);
+    w->status = missing > 0 ? -ENOENT : 0;
+    /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (w->lent > 0) {
+        s->lent_places |= 1u << place;
+        session_await(l, s);
+    }
+    fenced_go_on(l, s);
+    finish(l, s, w);
+    return true;
+}
+
+bool region_waits(const struct region *region)
+{
+    return !region->lease.fenced && !region->hurried;
+}
+
+void withdrawal_hurry(struct session *s, struct region *region)
+{
+    struct withdrawal *w = withdrawal_of(s, region);
+    if (!region_waits(region))
+        return;
+    region->hurried = true;
+    if (--w->lent == 0)
+        s->lent_places &= ~(1u << (region->by - 1));
+}
+
+void withdrawal_done(struct kedge_lane *l, struct session *s, struct region *region)
+{
+    struct withdrawal *w = withdrawal_of(s, region);
+    withdrawal_hurry(s, region);
+    region_free(s, region);
+    finish(l, s, w);
+}
+
+void withdrawals_forget(struct session *s)
+{
+    for (uint32_t i = 0; i < KEDGE_REPLIES; i++)
+        s->memory->withdrawals[i].left = 0;
+    s->lent_places = 0;
+    s->fence_tag = 0;
+}
+
+/* ---- the lease, and after it a fence ------------------------------------------------------- */
+
+static void count_lease(struct kedge_lane *l, struct session *s, uint32_t place)
+{
+    struct withdrawal *w = &s->memory->withdrawals[place];
+    w->due_ns = l->now_ns + region_wait_ns(l);
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->by != place + 1 || !region_waits(region))
+            continue;
+        region->lease.due_ns = w->due_ns;
+        region_show(region);
+    }
+}
+
+/* Of one registration for all whose time is over, one at a time: nothing begins in them any more,
+ * and what a lane that stood still has begun is waited for. The tag is the lane's own: the session
+ * may be another one's when the answer comes. */
+static void want_fence(struct kedge_lane *l, struct session *s, uint32_t places)
+{
+    uint32_t rkey = 0;
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->by == 0 || (places >> (region->by - 1) & 1) == 0 || region->lease.own)
+            continue;
+        if (s->fence_tag == 0) {
+            s->fence_tag = ++l->fences;
+            rkey = region->rkey;
+        }
+        if (region->rkey == rkey)
+            region->tag = s->fence_tag;
+    }
+    if (s->fence_tag == 0)
+        return;
+    l->did++; /* so that the control side hears of it */
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_WANT_FENCE,
+                                             .session = s->id,
+                                             .fence = {rkey, s->fence_tag}});
+}
+
+/* Their leases are over: the registrations of their own go, in turns. */
+static void hurry_own(struct kedge_lane *l, struct session *s, uint32_t places)
+{
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->by != 0 && (places >> (region->by - 1) & 1) != 0 && region->lease.own)
+            withdrawal_hurry(s, region);
+    }
+    fenced_go_on(l, s);
+}
+
+bool withdrawals_go_on(struct kedge_lane *l, struct session *s)
+{
+    uint32_t due = 0;
+    s->due_ns = LANE_NEVER; /* a fence's end is when to look again */
+    for (uint32_t place = 0; place < KEDGE_REPLIES; place++) {
+        struct withdrawal *w = &s->memory->withdrawals[place];
+        if ((s->lent_places >> place & 1) == 0)
+            continue;
+        if (w->due_ns == 0)
+            count_lease(l, s, place);
+        if (l->now_ns >= w->due_ns)
+            due |= 1u << place;
+        else if (w->due_ns < s->due_ns)
+            s->due_ns = w->due_ns;
+    }
+    if (due != 0)
+        hurry_own(l, s, due);
+    if (due != 0 && s->fence_tag == 0)
+        want_fence(l, s, due);
+    return s->lent_places != 0;
+}
+
+void session_fenced(struct kedge_lane *l, struct session *s, uint32_t tag)
+{
+    if (s->state != SESSION_LIVE)
+        return;
+    if (s->fence_tag != tag) {
+        revocation_fenced(s, tag);
+        return;
+    }
+    s->fence_tag = 0;
+    s->due_ns = 0;
+    for (uint32_t i = 0; i < region_places(s); i++) {
+        struct region *region = &s->regions[i];
+        if (region->by != 0 && !region->lease.own && region->tag == tag)
+            withdrawal_done(l, s, region);
+    }
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions that are given back together, and requests of which several are under way. */
+#include "fake_agent.h"
+
+#include "schema/token.h"
+
+static const uint8_t stranger[16] = {0xfd, 9};
+
+static void register_some(struct agent *a, struct kedge_session *s, struct kedge_mr **mrs,
+                          uint32_t n)
+{
+    void *memory;
+    uint32_t lkey;
+    ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
+    for (uint32_t i = 0; i < n; i++) {
+        a->reply = (struct kedge_reply){.value = {100 + i}};
+        agent_answer(a);
+        ck_assert_int_eq(kedge_reg_mr(s, memory, 64, IBV_ACCESS_REMOTE_READ, &mrs[i]), 0);
+        agent_asked(a);
+    }
+}
+
+START_TEST(a_list_of_regions_is_one_request_and_all_its_handles_end_with_it)
+{
+    struct agent a;
+    struct kedge_mr *mrs[4];
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    register_some(&a, s, mrs, 3);
+    void *memory;
+    uint32_t lkey;
+    ck_assert_int_eq(kedge_alloc(s, 64, &memory, &lkey), 0);
+    ck_assert_int_eq(kedge_reg_mr(s, memory, 64, 0, &mrs[3]), 0); /* local alone */
+    a.reply = (struct kedge_reply){.status = 0};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_dereg_mrs(mrs, 4), 0);
+    const struct kedge_sq_desc *d = agent_asked(&a);
+    ck_assert_uint_eq(d->op, KEDGE_OP_DEREG_MR);
+    ck_assert_uint_eq(d->dereg_mr.vkey, 100);
+    ck_assert_uint_eq(d->dereg_mr.more, 2);
+    ck_assert_uint_eq(d->dereg_mr.vkeys[0], 101);
+    ck_assert_uint_eq(d->dereg_mr.vkeys[1], 102);
+    ck_assert_uint_eq(lane_waiting(&a), 0);
+    ck_assert_int_eq(kedge_dereg_mrs(NULL, 0), 0);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
+START_TEST(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go_on_meanwhile)
+{
+    struct agent a;
+    struct kedge_mr *mrs[14];
+    struct kedge_vqp *q;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    register_some(&a, s, mrs, 14);
+    ck_assert_int_eq(kedge_dereg_mrs_begin(mrs, 13), 0); /* nobody has answered */
+    ck_assert_int_eq(kedge_dereg_mrs_begin(mrs, 14), 0); /* those of before are left alone */
+    ck_assert_uint_eq(lane_waiting(&a), 3);              /* of 12, 1 and 1 */
+    ck_assert_int_eq(kedge_mr_status(mrs[0]), -EINVAL);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 14);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, 10), 14);
+    a.reply = (struct kedge_reply){.status = 0};
+    agent_answer(&a);
+    agent_asked(&a);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 2); /* the handles are all there */
+    const uint32_t late = lane_slot(&a, 0)->dereg_mr.tag;
+    lane_take(&a, 1); /* and is not answered yet */
+    agent_answer(&a);
+    agent_asked(&a);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 1);
+    ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
+    a.reply = (struct kedge_reply){.value = {6, 11}};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_connect(q, stranger), 0);
+    agent_asked(&a);
+    struct kedge_reply *r = &a.ro->reply[late % KEDGE_REPLIES];
+    r->status = 0;
+    atomic_store(&r->tag, late);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, -1), 0);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
+START_TEST(more_requests_than_there_are_places_for_answers_wait_for_one)
+{
+    struct agent a;
+    struct kedge_token t = {.pool = 1, .vkey = 5, .length = 8};
+    struct kedge_remote remote;
+    char token[KEDGE_TOKEN_MAX];
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    for (uint32_t i = 0; i < KEDGE_REPLIES; i++) {
+        t.vkey = 5 + i;
+        kedge_token_format(&t, token);
+        ck_assert_int_eq(kedge_import(s, token, &remote), 0); /* nobody has answered */
+        if (i == 0)
+            a.asked = *lane_slot(&a, 0);
+        lane_take(&a, 1);
+    }
+    kedge_token_format(&t, token);
+    ck_assert_int_eq(kedge_import(s, token, &remote), -ETIMEDOUT);
+    atomic_store(&a.ro->reply[a.asked.import.tag % KEDGE_REPLIES].tag, a.asked.import.tag);
+    ck_assert_int_eq(kedge_import(s, token, &remote), 0);
+    ck_assert_uint_eq(lane_waiting(&a), 1);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_list_of_regions_is_one_request_and_all_its_handles_end_with_it)                            \
+    T(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go_on_meanwhile)          \
+    T(more_requests_than_there_are_places_for_answers_wait_for_one)
+
+KEDGE_CHECK_MAIN("libclient.withdraw", TESTS)
