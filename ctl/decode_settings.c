@@ -475,19 +475,48 @@ static void describe_revocation(json_t *from, char *out, size_t size)
              json_is_true(json_object_get(from, "force")) ? ", by force" : "");
 }
 
+/* "node expired, incarnation 5, last heard of at ..." */
+static void describe_liveness(json_t *object, json_t *from, json_t *to, char *out, size_t size)
+{
+    char state[CTL_WORD_BYTES], was[CTL_WORD_BYTES], heard[CTL_WORD_BYTES];
+    const char *text = json_string_value(json_object_get(to, "last_heard"));
+    const json_int_t incarnation = json_integer_value(json_object_get(to, "incarnation"));
+    const json_int_t before = json_integer_value(json_object_get(from, "incarnation"));
+    const json_int_t times = json_integer_value(json_object_get(object, "times"));
+    copy(state, sizeof state, json_string_value(json_object_get(to, "state")));
+    copy(was, sizeof was, json_string_value(json_object_get(from, "state")));
+    copy(heard, sizeof heard, text);
+    size_t used = (size_t)snprintf(out, size, "node %s, incarnation %" JSON_INTEGER_FORMAT, state,
+                                   incarnation);
+    if (was[0] != '\0' && before != incarnation)
+        used += (size_t)snprintf(out + used, size - used, " after %s with %" JSON_INTEGER_FORMAT,
+                                 was, before);
+    else if (was[0] != '\0')
+        used += (size_t)snprintf(out + used, size - used, " after %s", was);
+    if (text != NULL)
+        used += (size_t)snprintf(out + used, size - used, ", last heard of at %s", heard);
+    if (times > 1)
+        snprintf(out + used, size - used, ", %" JSON_INTEGER_FORMAT " times by now", times);
+}
+
 static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf *err)
 {
     struct ctl_event e = {.json = NULL};
     json_t *from = json_object_get(object, "from"), *to = json_object_get(object, "to");
     json_int_t revision = json_integer_value(json_object_get(object, "revision"));
-    if (revision < 1)
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    const bool liveness = kind != NULL && strcmp(kind, "liveness") == 0;
+    if (revision < !liveness) /* nobody need have changed anything */
         return kedge_err(err, -EBADMSG, "the answer holds an event without a revision");
     e.revision = (uint64_t)revision;
     copy(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
     copy(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
-    copy(e.kind, sizeof e.kind, json_string_value(json_object_get(object, "kind")));
+    copy(e.position, sizeof e.position, json_string_value(json_object_get(object, "position")));
+    copy(e.kind, sizeof e.kind, kind);
     copy(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
-    if (json_is_object(to))
+    if (liveness)
+        describe_liveness(object, from, to, e.what, sizeof e.what);
+    else if (json_is_object(to))
         describe(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
     else if (strcmp(e.kind, "lease") == 0)
         describe_revocation(from, e.what, sizeof e.what);
@@ -500,7 +529,8 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     return 0;
 }
 
-int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out, struct kedge_errbuf *err)
+int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
+                        char position[CTL_WORD_BYTES], struct kedge_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_load(body, bytes, &root, err);
@@ -511,6 +541,7 @@ int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out, struct ke
         *out = (uint64_t)json_integer_value(revision);
     else
         status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
+    copy(position, CTL_WORD_BYTES, json_string_value(json_object_get(root, "position")));
     json_decref(root);
     return status;
 }

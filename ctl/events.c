@@ -104,7 +104,7 @@ static int print_list(const struct ctl_options *o, struct listing *l, struct ked
     if (status == 0 && o->json)
         puts("]}");
     else if (status == 0 && !l->any)
-        puts(o->kind != NULL || o->name != NULL ? "nobody has changed such a thing yet"
+        puts(o->kind != NULL || o->name != NULL ? "there is no such event yet"
                                                 : "nobody has changed anything yet");
     else if (status == 0 && (status = ctl_table_print(l->table)) != 0)
         kedge_err(err, status, "printing failed: %s", strerror(-status));
@@ -135,7 +135,8 @@ struct watching {
     bool json, over;
     int status; /* what it ended with, if not 0 */
     bool refused;
-    uint64_t revision; /* of the last event, or where it began */
+    uint64_t revision;             /* of the last change, or where it began */
+    char position[CTL_WORD_BYTES]; /* of the last event of a node, likewise; "": not known */
     struct kedge_errbuf *err;
 };
 
@@ -153,7 +154,9 @@ static int on_line(void *user, const char *line, size_t length)
     else
         printf("%s  %" PRIu64 "  %s %s  %s  (%s)\n", e.time, e.revision, e.kind, e.name, e.what,
                e.who);
-    w->revision = e.revision;
+    w->revision = e.revision > w->revision ? e.revision : w->revision;
+    if (e.position[0] != '\0')
+        memcpy(w->position, e.position, sizeof w->position);
     ctl_event_fini(&e);
     return w->status != 0 || fflush(stdout) != 0;
 }
@@ -178,25 +181,36 @@ static void on_done(void *user, const struct kedge_http_answer *a)
     }
 }
 
-/* Where the trail is now. */
-static int newest_revision(const struct ctl_options *o, uint64_t *out, struct kedge_errbuf *err)
+/* Where the trail is now, as far as that is not said. */
+static int find_end(const struct ctl_options *o, struct watching *w, struct kedge_errbuf *err)
 {
+    uint64_t revision;
+    char position[CTL_WORD_BYTES];
     struct kedge_http_result result;
     struct kedge_errbuf why;
     int status = ctl_fetch_server(o, "/v1/events?limit=1", &result, &why);
     if (status != 0)
         return kedge_err(err, status, "the metaserver cannot be watched: %.300s", why.text);
-    status = ctl_decode_revision(result.body, result.body_length, out, err);
+    status = ctl_decode_revision(result.body, result.body_length, &revision, position, err);
     kedge_http_result_fini(&result);
-    return status;
+    if (status != 0)
+        return status;
+    if (!o->from_revision)
+        w->revision = revision;
+    if (o->position == NULL)
+        memcpy(w->position, position, sizeof w->position);
+    return 0;
 }
 
-static int watch_target(const struct ctl_options *o, uint64_t revision, struct ctl_target *out,
-                        struct kedge_errbuf *err)
+static int watch_target(const struct ctl_options *o, const struct watching *w,
+                        struct ctl_target *out, struct kedge_errbuf *err)
 {
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "/v1/events?watch=1&revision=%" PRIu64, revision);
+    snprintf(path, sizeof path, "/v1/events?watch=1&revision=%" PRIu64, w->revision);
     int status = add_filter(o, path, err);
+    if (status == 0)
+        status = ctl_add_query(path, sizeof path, "position",
+                               w->position[0] != '\0' ? w->position : NULL, err);
     return status == 0 ? ctl_target_of(o, path, out, err) : status;
 }
 
@@ -205,9 +219,10 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
     struct watching w = {.json = o->json, .revision = o->revision, .err = err};
     struct kedge_http_client *client;
     struct ctl_target target;
-    int status = o->from_revision ? 0 : newest_revision(o, &w.revision, err);
+    snprintf(w.position, sizeof w.position, "%s", o->position != NULL ? o->position : "");
+    int status = o->from_revision && o->position != NULL ? 0 : find_end(o, &w, err);
     if (status == 0)
-        status = watch_target(o, w.revision, &target, err);
+        status = watch_target(o, &w, &target, err);
     if (status != 0)
         return status;
     struct kedge_http_call call = {.timeout_ms = UINT32_MAX,
@@ -231,7 +246,8 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!w.refused) {
         struct kedge_errbuf why = *err;
-        kedge_err(err, w.status, "%.300s; go on with --revision %" PRIu64, why.text, w.revision);
+        kedge_err(err, w.status, "%.300s; go on with --revision %" PRIu64 "%s%s", why.text,
+                  w.revision, w.position[0] != '\0' ? " --position " : "", w.position);
     }
     return w.status;
 }

@@ -42,9 +42,9 @@ const char ctl_help[] =
     "  pool create|set NAME --tenant NAME... --number NUMBER --mr-lease DURATION\n"
     "                      and KEY=VALUE, as above\n"
     "  tenant|window|pool|token delete NAME\n"
-    "  event list          who changed what\n"
+    "  event list          who changed what, and when nodes came and went\n"
     "  event|tenant|window|node|pool|token watch\n"
-    "                      each change when it happens\n"
+    "                      each change when it happens, and nodes as they come and go\n"
     "  apply -f FILE       sets what JSON objects with kind and name say; takes what -o json of "
     "get\n"
     "                      and list prints\n"
@@ -80,10 +80,13 @@ const char ctl_help[] =
     "  --mr-lease DURATION       pool create, set: the lease period of its regions\n"
     "  --wait                    node drain: until none is left\n"
     "  --revision NUMBER         watch: the changes after this one (those from now on)\n"
+    "  --position POSITION       watch: what became of nodes after this one, likewise\n"
     "  -f, --file FILE           apply: this file; - is standard input; repeat it for more\n"
     "  --scope SCOPE             window list, token list: those with this one\n"
     "  --uid UID                 tenant list: whose it is\n"
-    "  --kind KIND, --name NAME  event list, event watch: of such things, of what is called so;\n"
+    "  --kind KIND, --name NAME  event list, event watch: of such things (liveness: nodes that "
+    "come\n"
+    "                            and go; several with commas), of what is called so;\n"
     "                            --name also for the others' watch\n"
     "  --limit NUMBER            event list: the newest ones alone\n"
     "  --tenant NAME, --worker ID\n"
@@ -110,6 +113,7 @@ static const struct option long_options[] = {
     {"provider", required_argument, NULL, 'p'},
     {"device", required_argument, NULL, 'd'},
     {"revision", required_argument, NULL, 'r'},
+    {"position", required_argument, NULL, 'P'},
     {"file", required_argument, NULL, 'f'},
     {"label", required_argument, NULL, 'l'},
     {"reason", required_argument, NULL, 'R'},
@@ -151,7 +155,7 @@ static const struct command {
     {{"node", "uncordon"}, AN_ID, CTL_NODE_UNCORDON, NULL},
     {{"node", "drain"}, AN_ID, CTL_NODE_DRAIN, NULL},
     {{"node", "delete"}, AN_ID, CTL_NODE_DELETE, NULL},
-    {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node"},
+    {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node,liveness"},
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
     {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},
     {{"tenant", "get"}, AN_ID, CTL_SETTING_GET, "tenant"},
@@ -306,8 +310,8 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
          (o->command != CTL_SETTING_CREATE && o->command != CTL_SETTING_SET)))
         return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
-    if (o->command != CTL_EVENT_WATCH && o->from_revision)
-        return kedge_err(err, -EINVAL, "--revision is for watch alone");
+    if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
+        return kedge_err(err, -EINVAL, "--revision and --position are for watch alone");
     if (o->pool.tenants > 1 && !pool)
         return kedge_err(err, -EINVAL, "--tenant is said twice");
     if (o->label != NULL && ctl_list_check("--label", o->label, err) != 0)
@@ -364,12 +368,12 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'s', &o->server},      {'t', &o->token_file},   {'T', &o->tenant},
-                 {'w', &o->worker},      {'a', &o->agent_socket}, {'c', &o->config},
-                 {'p', &o->provider},    {'d', &o->device},       {'l', &o->label},
-                 {'R', &o->reason},      {'S', &o->secret_file},  {'C', &o->context},
-                 {'n', &o->pool.number}, {'N', &o->node},         {'O', &o->scope},
-                 {'u', &o->uid},         {'k', &o->of_kind},      {'m', &o->name}};
+    } texts[] = {
+        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
+        {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
+        {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
+        {'n', &o->pool.number},  {'N', &o->node},       {'O', &o->scope},       {'u', &o->uid},
+        {'k', &o->of_kind},      {'m', &o->name},       {'P', &o->position}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;

@@ -458,11 +458,15 @@ int kedge_meta_remove(struct kedge_meta *m, const char *id)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now)
+uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now,
+                          void (*each)(void *user, const struct kedge_meta_lapse *lapse),
+                          void *user)
 {
     uint32_t lapsed = 0;
     while (kedge_meta_next(m) <= now) {
         struct node *n = &m->nodes[m->lists[LEASED].first];
+        if (each != NULL)
+            each(user, &(struct kedge_meta_lapse){n->id, n->incarnation, n->state, n->since});
         drop_endpoints(m, n);
         move(m, n, KEDGE_META_LAPSED, now);
         lapsed++;

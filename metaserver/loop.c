@@ -242,7 +242,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct metad *m = timer->data;
     const uint64_t now_ns = kedge_clock_ns();
-    kedge_service_tick(m->service, now_ns);
+    kedge_service_tick(m->service, now_ns, kedge_clock_wall_ms());
     if (m->service->readers != NULL)
         kedge_readers_tick(m->service->readers, now_ns);
     kedge_service_advance(m->service, now_ns);

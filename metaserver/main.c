@@ -16,6 +16,9 @@
 #include "metaserver/table_endpoint.h"
 #include "start_check.h"
 
+/* Of so many nodes what became of each is kept, if all go at once; and so much more. */
+enum { NODES_TOLD = 1 << 16, OTHERS_TOLD = 1024 };
+
 static void help(void)
 {
     printf(
@@ -65,6 +68,11 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     service->settings = kedge_settings_new((uint32_t)config->events);
     if (service->settings == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower events");
+    service->liveness = kedge_liveness_new(
+        (uint32_t)(config->max_nodes < NODES_TOLD ? config->max_nodes : NODES_TOLD) + OTHERS_TOLD,
+        random[1]);
+    if (service->liveness == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes");
     service->max_watches = (uint32_t)config->max_watches;
     service->reader_watches = (uint32_t)config->reader_watches;
     service->tokens_needed = config->tokens_needed;
@@ -106,6 +114,7 @@ static int run(const struct kedge_metad_config *config, const char *path, struct
     kedge_readers_free(service.readers);
     kedge_meta_free(service.meta);
     kedge_settings_free(service.settings);
+    kedge_liveness_free(service.liveness);
     kedge_table_endpoint_fini(&endpoint);
     kedge_store_close(service.store);
     return status;

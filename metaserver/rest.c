@@ -286,7 +286,7 @@ void rest_delete_node(struct call *c)
         rest_stale(c, view.incarnation);
         return;
     }
-    switch (kedge_service_remove(c->s, c->id, c->now, &err)) {
+    switch (kedge_service_remove(c->s, c->id, c->who, c->now, &err)) {
     case 0:
         c->answer->status = 204;
         return;
@@ -386,8 +386,9 @@ void rest_list_nodes(struct call *c)
         rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"nodes\":[",
-                      kedge_settings_revision(c->s->settings));
+    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, kedge_settings_revision(c->s->settings));
+    rest_write_position(c);
+    kedge_text_printf(c->body, ",\"nodes\":[");
     while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         write_node(c, &view);
@@ -433,6 +434,7 @@ void kedge_service_handle(struct kedge_service *s, const struct kedge_service_re
 {
     struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
     *out = KEDGE_SERVICE_ANSWER;
+    kedge_service_at(s, now, request->wall_ms);
     kedge_service_lapse(s, now);
     rest_route(&c);
     if (out->status != KEDGE_SERVICE_LATER)

@@ -116,6 +116,8 @@ void rest_delete_setting(struct call *c);
 
 void rest_get_configuration(struct call *c);
 void rest_list_events(struct call *c);
+/* Appends a member: after which event of a node a watch goes on from here. */
+void rest_write_position(struct call *c);
 
 /* What agents are asked for: workers and leases; and PUT /v1/nodes/{id}/answers/{question}. */
 void rest_list_leases(struct call *c);

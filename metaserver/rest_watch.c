@@ -7,6 +7,7 @@
 
 #include "metaserver/settings_json.h"
 #include "rest_private.h"
+#include "trail.h"
 
 #define PAGE_BYTES (1 << 16) /* then a page of the trail ends, however few changes it has */
 
@@ -15,8 +16,24 @@ struct wish {
     bool watch;
     bool known;   /* it has this revision */
     bool answers; /* it is the node's agent, and answers questions */
-    uint64_t revision;
+    bool placed;  /* and knows of nodes up to this position */
+    uint64_t revision, position;
 };
+
+/* Where in this life to begin. Of another one's everything is new: whoever has seen an event knows
+ * it by its id. */
+static bool read_position(const struct call *c, const char *text, uint64_t *out)
+{
+    const struct kedge_liveness *l = c->s->liveness;
+    uint64_t generation;
+    if (trail_parse_position(text, &generation, out) != 0)
+        return false;
+    if (l == NULL)
+        *out = 0;
+    else if (generation != kedge_liveness_generation(l))
+        *out = kedge_liveness_dropped(l);
+    return true;
+}
 
 /* Else the answer has been given. */
 static bool read_wish(struct call *c, struct wish *out)
@@ -24,8 +41,11 @@ static bool read_wish(struct call *c, struct wish *out)
     const char *watch = c->request->query[KEDGE_QUERY_WATCH];
     const char *revision = c->request->query[KEDGE_QUERY_REVISION];
     const char *answers = c->request->query[KEDGE_QUERY_ANSWERS];
-    *out = (struct wish){
-        .watch = watch != NULL, .known = revision != NULL, .answers = answers != NULL};
+    const char *position = c->request->query[KEDGE_QUERY_POSITION];
+    *out = (struct wish){.watch = watch != NULL,
+                         .known = revision != NULL,
+                         .answers = answers != NULL,
+                         .placed = position != NULL};
     if (watch != NULL && strcmp(watch, "1") != 0)
         rest_malformed(c, "watch", "must be 1");
     else if (answers != NULL && (watch == NULL || strcmp(answers, "1") != 0))
@@ -34,6 +54,10 @@ static bool read_wish(struct call *c, struct wish *out)
         rest_malformed(c, "revision", "is for watch=1 alone");
     else if (revision != NULL && kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
         rest_malformed(c, "revision", "must be the revision of an earlier answer");
+    else if (position != NULL && watch == NULL)
+        rest_malformed(c, "position", "is for watch=1 alone");
+    else if (position != NULL && !read_position(c, position, &out->position))
+        rest_malformed(c, "position", "must be the position of an earlier answer");
     else
         return true;
     return false;
@@ -94,9 +118,11 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
 {
     const char *kind = c->request->query[KEDGE_QUERY_KIND];
     const char *name = c->request->query[KEDGE_QUERY_NAME];
-    *out = (struct kedge_watch_filter){.of_kind = kind != NULL};
-    if (kind != NULL && kedge_setting_kind_parse(kind, &out->kind) != 0)
-        rest_malformed(c, "kind", "must be tenant, window, token, node, pool or lease");
+    *out = (struct kedge_watch_filter){.kinds = 0};
+    if (kind != NULL && trail_parse_kinds(kind, &out->kinds) != 0)
+        rest_malformed(c, "kind",
+                       "must be tenant, window, token, node, pool, lease or liveness, or several "
+                       "with commas between them");
     else if (name != NULL && !kedge_setting_is_name(name, sizeof out->name - 1))
         rest_malformed(c, "name", "must be the name of such a thing");
     else {
@@ -106,58 +132,99 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
     return false;
 }
 
+void rest_write_position(struct call *c)
+{
+    char position[TRAIL_POSITION_BYTES];
+    const struct kedge_liveness *l = c->s->liveness;
+    if (l == NULL)
+        return;
+    trail_write_position(kedge_liveness_generation(l), kedge_liveness_newest(l), position);
+    kedge_text_printf(c->body, ",\"position\":\"%s\"", position);
+}
+
 static void watch_events(struct call *c, const struct kedge_watch_filter *filter,
                          const struct wish *wish)
 {
     const struct kedge_settings *s = c->s->settings;
+    const struct kedge_liveness *l = c->s->liveness;
     const struct kedge_setting_change *oldest = kedge_settings_change_after(s, 0);
+    const struct trail_place end = trail_end(s, l);
     struct kedge_watch *watch = NULL;
-    uint64_t from = wish->known ? wish->revision : kedge_settings_revision(s);
+    const struct trail_place from = {wish->known ? wish->revision : end.revision,
+                                     wish->placed ? wish->position : end.position};
     char detail[160];
-    if (kedge_settings_trail_has(s, from)) {
-        int status = kedge_watch_events(c->s, filter, from, c->request->token, c->now, &watch);
+    if (trail_has(s, l, filter, &from)) {
+        int status = kedge_watch_events(c->s, filter, from.revision, from.position,
+                                        c->request->token, c->now, &watch);
         begin_stream(c, status, watch);
+        return;
+    }
+    if (trail_has(s, l, filter, &(struct trail_place){from.revision, end.position})) {
+        rest_problem_of(c, REST_GONE, "position",
+                        "events of nodes that followed it are not kept any more: list the nodes, "
+                        "and watch from the position of that answer");
         return;
     }
     snprintf(detail, sizeof detail,
              "it begins with %" PRIu64 " and ends with %" PRIu64
              ": list again, and watch from the revision of that answer",
-             oldest != NULL ? oldest->revision : 0, kedge_settings_revision(s));
+             oldest != NULL ? oldest->revision : 0, end.revision);
     rest_problem_of(c, REST_GONE, "revision", detail);
 }
 
-/* The next entry that is wanted. */
-static const struct kedge_setting_change *
-next(const struct call *c, const struct kedge_watch_filter *filter, uint64_t revision)
+/* "12.7.119": after which revision and position, and in which life of the process. A page that
+ * goes on in another one has all events of nodes again. Older ones had the revision alone. */
+static bool read_place(const struct call *c, const char *text, struct trail_place *out)
 {
-    const struct kedge_setting_change *e = kedge_settings_change_after(c->s->settings, revision);
-    while (e != NULL && !kedge_watch_wants(filter, e))
-        e = kedge_settings_change_after(c->s->settings, e->revision);
-    return e;
+    char part[3][24] = {"", "0", "0"};
+    uint64_t generation;
+    if (sscanf(text, "%23[0-9].%23[0-9].%23[0-9]", part[0], part[1], part[2]) < 1 ||
+        strlen(text) != strspn(text, "0123456789.") ||
+        kedge_parse_u64(part[0], 0, UINT64_MAX, &out->revision) != 0 ||
+        kedge_parse_u64(part[1], 0, UINT64_MAX, &out->position) != 0 ||
+        kedge_parse_u64(part[2], 0, UINT64_MAX, &generation) != 0)
+        return false;
+    if (c->s->liveness == NULL || generation != kedge_liveness_generation(c->s->liveness))
+        out->position = 0;
+    return true;
+}
+
+static void write_next_cursor(struct call *c, const struct trail_place *place)
+{
+    const struct kedge_liveness *l = c->s->liveness;
+    char cursor[72];
+    int used = snprintf(cursor, sizeof cursor, "%" PRIu64, place->revision);
+    if (place->position != 0)
+        snprintf(cursor + used, sizeof cursor - (size_t)used, ".%" PRIu64 ".%" PRIu64,
+                 place->position, kedge_liveness_generation(l));
+    rest_next_cursor(c, cursor);
 }
 
 static void list_events(struct call *c, const struct kedge_watch_filter *filter)
 {
-    const struct kedge_setting_change *e;
-    struct rest_page page;
-    uint64_t n = 0, at = 0;
-    if (!rest_read_page(c, &page))
+    const struct kedge_settings *s = c->s->settings;
+    const struct kedge_liveness *l = c->s->liveness;
+    struct trail_place place = {0, 0}, ahead;
+    struct trail_entry entry;
+    char cursor[REST_CURSOR_BYTES];
+    uint64_t limit, n = 0;
+    if (!rest_read_limit(c, &limit) || !rest_read_cursor(c, cursor))
         return;
-    if (page.after[0] != '\0' && kedge_parse_u64(page.after, 1, UINT64_MAX, &at) != 0) {
-        rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
+    if (cursor[0] != '\0' && !read_place(c, cursor, &place)) {
+        rest_bad_cursor(c);
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"events\":[",
-                      kedge_settings_revision(c->s->settings));
-    for (; n < page.limit && c->body->length < PAGE_BYTES && (e = next(c, filter, at)) != NULL;
-         at = e->revision) {
+    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
+    rest_write_position(c);
+    kedge_text_printf(c->body, ",\"events\":[");
+    while (n < limit && c->body->length < PAGE_BYTES && trail_next(s, l, filter, &place, &entry)) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        kedge_json_write_change(c->body, e);
+        trail_write(c->body, l, &entry);
     }
     kedge_text_printf(c->body, "]");
-    snprintf(page.after, sizeof page.after, "%" PRIu64, at);
-    if (next(c, filter, at) != NULL)
-        rest_next_cursor(c, page.after);
+    ahead = place;
+    if (trail_next(s, l, filter, &ahead, &entry))
+        write_next_cursor(c, &place);
     kedge_text_printf(c->body, "}\n");
 }
 
@@ -170,7 +237,7 @@ void rest_list_events(struct call *c)
     if (wish.watch && c->request->query[KEDGE_QUERY_LIMIT] != NULL)
         rest_malformed(c, "limit", "is for a page: not with watch=1");
     else if (wish.watch && c->request->query[KEDGE_QUERY_CURSOR] != NULL)
-        rest_malformed(c, "cursor", "is for a page: with watch=1 say a revision");
+        rest_malformed(c, "cursor", "is for a page: with watch=1 say a revision and a position");
     else if (wish.watch)
         watch_events(c, &filter, &wish);
     else

@@ -25,8 +25,8 @@ struct route {
 };
 
 static const char *const queries[KEDGE_QUERIES] = {
-    "limit", "cursor",   "incarnation", "uid",  "scope",  "tenant", "kind",    "name",
-    "watch", "revision", "label",       "node", "worker", "force",  "answers",
+    "limit", "cursor",   "incarnation", "uid",   "scope", "tenant", "kind",  "name",
+    "watch", "revision", "position",    "label", "node",  "worker", "force", "answers",
 };
 _Static_assert(KEDGE_QUERIES <= 31, "a bit of an enumerator each");
 #define TAKES(name) (1 << KEDGE_QUERY_##name)
@@ -81,7 +81,7 @@ static const struct route routes[] = {
     {"GET", "/v1/workers/{node}:{worker}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0,
      0},
     {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0,
-     PAGE | WATCH | TAKES(KIND) | TAKES(NAME)},
+     PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
     {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0, 0},
     {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0, 0},
     {"GET", "/metrics", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_metrics, 0, 0},

@@ -2,6 +2,7 @@
 #include "metaserver/service.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -54,9 +55,67 @@ static bool is_live(void *user, const char *id)
     return kedge_meta_show(s->meta, id, 0, &view) == 0 && view.state == KEDGE_META_LIVE;
 }
 
+/* ---- liveness ------------------------------------------------------------------------------- */
+
+void kedge_service_at(struct kedge_service *s, uint64_t now, uint64_t wall_ms)
+{
+    s->at = now;
+    s->at_wall_ms = wall_ms;
+}
+
+/* The same moment since 1970. */
+static uint64_t wall_of(const struct kedge_service *s, uint64_t at)
+{
+    return at >= s->at ? s->at_wall_ms + (at - s->at) / KEDGE_NS_PER_MS
+                       : s->at_wall_ms - (s->at - at) / KEDGE_NS_PER_MS;
+}
+
+/* Tells those who watch, at the next tick. */
+static void announce(struct kedge_service *s, const char *node, const char *who, uint64_t now,
+                     struct kedge_liveness_event *event)
+{
+    if (s->liveness == NULL)
+        return;
+    event->time_ms = wall_of(s, now);
+    event->revision = s->settings != NULL ? kedge_settings_revision(s->settings) : 0;
+    snprintf(event->node, sizeof event->node, "%s", node);
+    snprintf(event->who, sizeof event->who, "%s", who);
+    kedge_liveness_add(s->liveness, event);
+}
+
+/* before: what the node was until now. */
+static void announce_live(struct kedge_service *s, const struct kedge_meta_view *before,
+                          const struct kedge_meta_registration *r, uint64_t now)
+{
+    if (before->state == KEDGE_META_LIVE && before->incarnation == r->incarnation)
+        return;
+    announce(s, r->id, "", now,
+             &(struct kedge_liveness_event){.incarnation = r->incarnation,
+                                            .state = KEDGE_LIVENESS_LIVE,
+                                            .from = before->state,
+                                            .from_incarnation = before->incarnation});
+}
+
+struct lapsing {
+    struct kedge_service *s;
+    uint64_t now;
+};
+
+static void announce_lapse(void *user, const struct kedge_meta_lapse *lapse)
+{
+    const struct lapsing *l = user;
+    const bool heard = lapse->from == KEDGE_META_LIVE;
+    announce(l->s, lapse->id, "", l->now,
+             &(struct kedge_liveness_event){.incarnation = lapse->incarnation,
+                                            .state = KEDGE_LIVENESS_EXPIRED,
+                                            .from = lapse->from,
+                                            .from_incarnation = lapse->incarnation,
+                                            .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
+}
+
 void kedge_service_lapse(struct kedge_service *s, uint64_t now)
 {
-    uint32_t lapsed = kedge_meta_lapse(s->meta, now);
+    uint32_t lapsed = kedge_meta_lapse(s->meta, now, announce_lapse, &(struct lapsing){s, now});
     s->count.expiries += lapsed;
     if (lapsed == 0)
         return;
@@ -65,10 +124,11 @@ void kedge_service_lapse(struct kedge_service *s, uint64_t now)
     kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
-void kedge_service_tick(struct kedge_service *s, uint64_t now)
+void kedge_service_tick(struct kedge_service *s, uint64_t now, uint64_t wall_ms)
 {
     const char *ids[BATCH];
     struct kedge_errbuf err;
+    kedge_service_at(s, now, wall_ms);
     kedge_service_lapse(s, now);
     if (s->settings != NULL && kedge_service_look_at_places(s))
         kedge_watches_wake(s);
@@ -141,6 +201,7 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
                            struct kedge_errbuf *err)
 {
     struct kedge_store_node durable;
+    struct kedge_meta_view before = {.state = KEDGE_META_FREE};
     int status = kedge_service_check(s, r, verdict);
     if (status != 0)
         return status;
@@ -152,7 +213,9 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
         if (status != 0)
             return kedge_service_store_failed(s, "registering", r->id, now, err);
     }
+    (void)kedge_meta_show(s->meta, r->id, now, &before);
     kedge_meta_apply(s->meta, r, now);
+    announce_live(s, &before, r, now);
     if (s->readers != NULL)
         drop_readers(s, r, verdict);
     s->count.registrations++;
@@ -162,7 +225,7 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
     return 0;
 }
 
-int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
+int kedge_service_remove(struct kedge_service *s, const char *id, const char *who, uint64_t now,
                          struct kedge_errbuf *err)
 {
     struct kedge_meta_view view;
@@ -173,6 +236,11 @@ int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
     if (status != 0 && status != -ENOENT)
         return kedge_service_store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
+    announce(s, id, who, now,
+             &(struct kedge_liveness_event){.incarnation = view.incarnation,
+                                            .state = KEDGE_LIVENESS_REMOVED,
+                                            .from = view.state,
+                                            .from_incarnation = view.incarnation});
     if (s->readers != NULL)
         kedge_readers_drop(s->readers, id, NULL, 0);
     s->count.removals++;

@@ -9,6 +9,8 @@
 #define KEDGE_SERVICE_ANSWER                                                                       \
     ((struct kedge_service_answer){.status = 200, .content_type = "application/json"})
 
+/* Notes which time it is, by both clocks. */
+void kedge_service_at(struct kedge_service *s, uint64_t now, uint64_t wall_ms);
 /* Takes the endpoints of nodes whose lease is over out of the table, and says so. */
 void kedge_service_lapse(struct kedge_service *s, uint64_t now);
 /* As kedge_meta_check(), and counts what is refused. */
@@ -18,8 +20,8 @@ int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registr
 int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
                            uint64_t now, struct kedge_meta_verdict *verdict,
                            struct kedge_errbuf *err);
-/* 0, -ENOENT, or -EROFS as above. */
-int kedge_service_remove(struct kedge_service *s, const char *id, uint64_t now,
+/* who: for those who watch. 0, -ENOENT, or -EROFS as above. */
+int kedge_service_remove(struct kedge_service *s, const char *id, const char *who, uint64_t now,
                          struct kedge_errbuf *err);
 /* Stores and applies what was planned, and tells those who watch. 0, or -EROFS as above. */
 int kedge_service_change(struct kedge_service *s, const struct kedge_setting_change *change,

@@ -289,16 +289,22 @@ static void write_side(struct kedge_text *out, const char *name, bool there,
         kedge_text_printf(out, "null");
 }
 
-void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change)
+const char *kedge_json_time(uint64_t ms, char out[KEDGE_JSON_TIME_BYTES])
 {
     char when[32] = "";
     struct tm tm;
-    time_t seconds = (time_t)(change->time_ms / 1000);
+    time_t seconds = (time_t)(ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    kedge_text_printf(out,
-                      "{\"revision\":%" PRIu64 ",\"time\":\"%s.%03uZ\",\"who\":", change->revision,
-                      when, (unsigned)(change->time_ms % 1000));
+    snprintf(out, KEDGE_JSON_TIME_BYTES, "%s.%03uZ", when, (unsigned)(ms % 1000));
+    return out;
+}
+
+void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change)
+{
+    char when[KEDGE_JSON_TIME_BYTES];
+    kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
+                      kedge_json_time(change->time_ms, when));
     kedge_text_json(out, change->who);
     kedge_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"",
                       kedge_setting_kind_name(change->kind), change->name);

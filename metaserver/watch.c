@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "metaserver/service.h"
 #include "metaserver/settings_json.h"
+#include "trail.h"
 
 enum {
     EVENTS_PER_PIECE = 16,
@@ -37,6 +38,7 @@ struct kedge_watch {
     uint64_t places;                       /* as the service had it then */
     char node[KEDGE_STORE_ID_BYTES];       /* of the configuration */
     struct kedge_watch_filter filter;      /* of the trail */
+    struct trail_place place;              /* of what its client has of it */
     struct kedge_watch_document *document; /* that is being sent */
     struct kedge_text piece;               /* of the trail, likewise; or the document's end */
     bool has_end;                          /* which is to follow */
@@ -45,13 +47,6 @@ struct kedge_watch {
     uint64_t token_revision, token_ends;       /* UINT64_MAX: it does not */
     LIST_ENTRY(kedge_watch) link;
 };
-
-bool kedge_watch_wants(const struct kedge_watch_filter *filter,
-                       const struct kedge_setting_change *change)
-{
-    return (!filter->of_kind || filter->kind == change->kind) &&
-           (filter->name[0] == '\0' || strcmp(filter->name, change->name) == 0);
-}
 
 static int add(struct kedge_service *s, bool answers, void *token, uint64_t now,
                struct kedge_watch **out)
@@ -117,14 +112,15 @@ struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *no
 }
 
 int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
-                       uint64_t revision, void *token, uint64_t now, struct kedge_watch **out)
+                       uint64_t revision, uint64_t position, void *token, uint64_t now,
+                       struct kedge_watch **out)
 {
     struct kedge_watch *w;
     int status = add(s, false, token, now, &w);
     if (status != 0)
         return status;
     w->trail = true;
-    w->revision = revision;
+    w->place = (struct trail_place){revision, position};
     w->filter = *filter;
     *out = w;
     return 0;
@@ -240,18 +236,15 @@ static void next_end(struct kedge_watch *w, const char **bytes, size_t *length)
 
 static int next_events(struct kedge_watch *w, const char **bytes, size_t *length)
 {
-    const struct kedge_setting_change *change;
-    int count = 0;
-    if (!kedge_settings_trail_has(w->s->settings, w->revision))
+    const struct kedge_service *s = w->s;
+    struct trail_entry entry;
+    if (!trail_has(s->settings, s->liveness, &w->filter, &w->place))
         return -ECANCELED;
-    while (count < EVENTS_PER_PIECE &&
-           (change = kedge_settings_change_after(w->s->settings, w->revision)) != NULL) {
-        w->revision = change->revision;
-        if (!kedge_watch_wants(&w->filter, change))
-            continue;
-        kedge_json_write_change(&w->piece, change);
+    for (int count = 0; count < EVENTS_PER_PIECE &&
+                        trail_next(s->settings, s->liveness, &w->filter, &w->place, &entry);
+         count++) {
+        trail_write(&w->piece, s->liveness, &entry);
         kedge_text_append(&w->piece, "\n", 1);
-        count++;
     }
     *bytes = w->piece.data;
     *length = w->piece.length;
@@ -301,8 +294,9 @@ void kedge_watches_wake(struct kedge_service *s)
 void kedge_watches_beat(struct kedge_service *s, uint64_t now)
 {
     struct kedge_watch *w;
+    const uint64_t newest = s->liveness != NULL ? kedge_liveness_newest(s->liveness) : 0;
     LIST_FOREACH(w, &s->watches, link) {
-        if (now >= w->beat_at)
+        if (now >= w->beat_at || (w->trail && w->place.position < newest))
             s->wake(w->token);
     }
 }

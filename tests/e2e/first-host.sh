@@ -58,6 +58,6 @@ for change in "tenant set mine uids=65534" "node cordon node-1" "lease revoke --
     read -ra words <<<"$change"
     refused 4 "401: show a token .*rdmactl --server unix:/run/kedge/metad.sock token create" stranger --server "$port" "${words[@]}"
 done
-[[ $(ctl event list -o json | jq -c '[.events[].kind] | unique') == '["token"]' ]] || fail "something was changed: $(ctl event list)"
+[[ $(ctl event list -o json | jq -c '[.events[].kind] | unique') == '["liveness","token"]' ]] || fail "something was changed: $(ctl event list)"
 cluster_stop || fail "the daemons did not stop"
 trap - EXIT

@@ -109,7 +109,7 @@ send PUT /v1/tenants/late '{"uids":[7]}'
 expect 503 "a change of settings on a full disk is 503"
 ask /v1/tenants/late
 expect 404 "and did not happen"
-ask /v1/events
+ask /v1/events?kind=tenant
 [[ $(jq '.events | length' "$work/body") == 1 ]] || fail "the trail has an entry of it"
 ask /v1/tenants/early
 expect 200 "settings are read while the disk is full"

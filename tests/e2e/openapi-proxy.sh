@@ -83,6 +83,9 @@ for path in nodes/none tenants/none windows/none pools/none tokens/none leases/n
 done
 for path in healthz readyz metrics version; do try 200 GET "/$path"; done
 try 200 GET '/v1/nodes?limit=1&label=rack=a'
+try 200 GET '/v1/events?kind=node,liveness&limit=2'
+try 400 GET '/v1/events?kind=liveness&position=0123456789abcdef-5'
+try 410 GET '/v1/events?watch=1&revision=99'
 try 400 GET '/v1/nodes?cursor=!'
 try 204 DELETE /v1/windows/w
 try 204 DELETE /v1/nodes/n1

@@ -54,7 +54,7 @@ resemble() { # path in the document, method, status
 }
 # Compares the last answer with the example; who and when are others each time.
 compare() { # path in the document, method, status
-    local plain='walk(if type == "object" then del(.who, .time) else . end)' example
+    local plain='walk(if type == "object" then del(.who, .time, .position) else . end)' example
     example=$(told "$@")
     expect "$3" "the example of $2 $1 is answered with $3"
     diff <(jq -S "$plain" <<<"$example") <(jq -S "$plain" "$work/body") >"$work/diff" ||

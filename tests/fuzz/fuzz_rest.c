@@ -45,7 +45,8 @@ static void begin(void)
     s.max_watches = 2;
     s.wake = on_wake;
     s.answer = on_answer;
-    KEDGE_ASSERT(s.meta != NULL && s.settings != NULL && s.store != NULL);
+    s.liveness = kedge_liveness_new(16, 2);
+    KEDGE_ASSERT(s.meta != NULL && s.settings != NULL && s.store != NULL && s.liveness != NULL);
 }
 
 /* The next line as a string; NULL if it is "-" or there is none. */

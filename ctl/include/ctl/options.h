@@ -88,17 +88,18 @@ struct ctl_options {
     const char *name;            /* of EVENT_*: of what is called so; or NULL */
     uint64_t limit;              /* of EVENT_LIST: the newest; 0: all */
     bool from_revision;
-    uint64_t revision;              /* of EVENT_WATCH: begin after this one */
-    const char *tenant, *worker;    /* of HELD_LIST, and tenant of SETTING_LIST of windows; NULL:
-                                     * all. worker of LEASE_REVOKE: instead of an id */
-    bool force;                     /* of LEASE_REVOKE */
-    bool all;                       /* of LEASE_REVOKE: of all workers, instead of an id */
-    const char *node;               /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:
-                                     * of this host, or as the ids say */
-    bool all_nodes;                 /* of HELD_LIST, likewise */
-    const char *secret_file;        /* of SETTING_CREATE and _SET of a token: its secret */
-    const char *context;            /* of --context; or NULL */
-    const char *server;             /* a URL, or "unix:" and a path */
+    uint64_t revision;           /* of EVENT_WATCH: begin after this one */
+    const char *position;        /* of EVENT_WATCH, likewise of nodes' events; NULL: from now on */
+    const char *tenant, *worker; /* of HELD_LIST, and tenant of SETTING_LIST of windows; NULL:
+                                  * all. worker of LEASE_REVOKE: instead of an id */
+    bool force;                  /* of LEASE_REVOKE */
+    bool all;                    /* of LEASE_REVOKE: of all workers, instead of an id */
+    const char *node;            /* of HELD_* and LEASE_REVOKE: through the metaserver; NULL:
+                                  * of this host, or as the ids say */
+    bool all_nodes;              /* of HELD_LIST, likewise */
+    const char *secret_file;     /* of SETTING_CREATE and _SET of a token: its secret */
+    const char *context;         /* of --context; or NULL */
+    const char *server;          /* a URL, or "unix:" and a path */
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */

@@ -95,6 +95,7 @@ int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_err
 /* One entry of the trail. */
 struct ctl_event {
     uint64_t revision;
+    char position[CTL_WORD_BYTES]; /* of one of a node's liveness; else "" */
     char time[CTL_WORD_BYTES], who[CTL_WORD_BYTES], kind[CTL_WORD_BYTES], name[CTL_ID_BYTES];
     char what[512]; /* "created with ...", "sessions: 3 -> 4", "deleted" */
     char *json;     /* owned */
@@ -103,8 +104,10 @@ struct ctl_event {
 int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
                      struct kedge_errbuf *err);
 void ctl_event_fini(struct ctl_event *event);
-/* The newest revision, which a page of the trail says beside its events. 0 or -EBADMSG. */
-int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out, struct kedge_errbuf *err);
+/* The newest revision, which a page of the trail says beside its events, and the newest position
+ * ("": it says none). 0 or -EBADMSG. */
+int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
+                        char position[CTL_WORD_BYTES], struct kedge_errbuf *err);
 /* One page, as ctl_decode_settings(): `each` is called with every event, borrowed. */
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,

@@ -132,9 +132,19 @@ uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision);
 /* Takes a node out, its endpoints first. 0 or -ENOENT. */
 int kedge_meta_remove(struct kedge_meta *m, const char *id);
 
+/* A node whose lease is over. */
+struct kedge_meta_lapse {
+    const char *id;
+    uint32_t incarnation;
+    enum kedge_meta_state from; /* live, or waiting: then its agent was not heard of here */
+    uint64_t heard;             /* when it was heard of, or when the node was restored */
+};
+
 /* Takes the endpoints of every node whose lease is over out of the table. Returns how many nodes
- * lapsed. */
-uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now);
+ * lapsed; each is shown to `each` (NULL: it is not), for the call alone. */
+uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now,
+                          void (*each)(void *user, const struct kedge_meta_lapse *lapse),
+                          void *user);
 /* The nodes that lapsed and are not yet durable: up to n ids, borrowed until the next call that
  * changes. */
 uint32_t kedge_meta_lapsed(const struct kedge_meta *m, const char **ids, uint32_t n);

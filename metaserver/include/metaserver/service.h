@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "metaserver/asks.h"
 #include "metaserver/core.h"
+#include "metaserver/liveness.h"
 #include "metaserver/readers.h"
 #include "metaserver/watch.h"
 
@@ -55,6 +56,8 @@ struct kedge_service {
     struct kedge_store *store;       /* borrowed */
     struct kedge_settings *settings; /* borrowed */
     struct kedge_readers *readers;   /* borrowed; NULL: the device has no RC */
+    struct kedge_liveness *liveness; /* borrowed; NULL: nobody is told of it */
+    uint64_t at, at_wall_ms;         /* one moment, by both clocks: the last that was said */
     /* Says what a request with that token, which was to be answered later, is answered. The answer
      * and its body are borrowed for the call. Called by kedge_service_advance(). */
     void (*answer)(void *token, const struct kedge_service_answer *answer,
@@ -82,9 +85,10 @@ struct kedge_service {
 /* Fills the cores from the store. -errno and a sentence. */
 int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err);
 
-/* What has to happen with time: leases end, the store is told, old nodes are forgotten. Call it
- * every 100 ms or so; does a bounded amount of work. */
-void kedge_service_tick(struct kedge_service *s, uint64_t now);
+/* What has to happen with time: leases end, the store and those who watch are told, old nodes are
+ * forgotten. Call it every 100 ms or so; does a bounded amount of work. wall_ms: now, since 1970.
+ */
+void kedge_service_tick(struct kedge_service *s, uint64_t now, uint64_t wall_ms);
 
 /* ---- REST ----------------------------------------------------------------------------------- */
 
@@ -99,6 +103,7 @@ enum kedge_service_query {
     KEDGE_QUERY_NAME,
     KEDGE_QUERY_WATCH,
     KEDGE_QUERY_REVISION,
+    KEDGE_QUERY_POSITION,
     KEDGE_QUERY_LABEL,
     KEDGE_QUERY_NODE,
     KEDGE_QUERY_WORKER,

@@ -31,6 +31,9 @@ void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting
 /* Appends a token that was just made, with its secret. */
 void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
                                 const char *secret);
+/* A time since 1970, such as 2026-11-21T16:33:37.554Z. Returns out. */
+enum { KEDGE_JSON_TIME_BYTES = 48 };
+const char *kedge_json_time(uint64_t ms, char out[KEDGE_JSON_TIME_BYTES]);
 /* Appends an entry of the trail. */
 void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change);
 /* Appends what an agent is told: first what is the same for all, then what is said of its node and

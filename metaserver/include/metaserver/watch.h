@@ -21,15 +21,11 @@ struct kedge_service;
 struct kedge_watch;
 
 /* What of the trail is wanted. */
+enum { KEDGE_WATCH_LIVENESS = KEDGE_TRAIL_KINDS }; /* a kind beside enum kedge_setting_kind's */
 struct kedge_watch_filter {
-    bool of_kind;
-    enum kedge_setting_kind kind;
+    uint32_t kinds;                      /* a bit each; 0: all */
     char name[KEDGE_SETTING_NAME_BYTES]; /* "": whatever */
 };
-
-/* Whether an entry of the trail is wanted. */
-bool kedge_watch_wants(const struct kedge_watch_filter *filter,
-                       const struct kedge_setting_change *change);
 
 /* The configuration of a node: at once unless `known` and its revision is this one and no window
  * names a node, then whenever it changes, or the GIDs of such a node. answers: the client is the
@@ -43,9 +39,10 @@ int kedge_watch_configuration(struct kedge_service *s, const char *node, bool an
 /* The newest stream of that node whose client does; NULL: there is none. */
 struct kedge_watch *kedge_watch_of_agent(struct kedge_service *s, const char *node);
 
-/* The trail above a revision that it has. */
+/* The trail above a revision that it has, and what becomes of nodes after a position. */
 int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter *filter,
-                       uint64_t revision, void *token, uint64_t now, struct kedge_watch **out);
+                       uint64_t revision, uint64_t position, void *token, uint64_t now,
+                       struct kedge_watch **out);
 
 /* Ends the watch as soon as that token, which its client has shown, expires, is changed or is gone.
  * wall_ms and now: the same moment. */
@@ -63,7 +60,8 @@ void kedge_watch_free(struct kedge_watch *w);
 void kedge_watch_wake(struct kedge_watch *w);
 /* Wakes all: something has changed. */
 void kedge_watches_wake(struct kedge_service *s);
-/* Wakes those that have been silent for long. */
+/* Wakes those that have been silent for long, and those for whom there is news of nodes: at a tick
+ * and not at once, since a storm of those is to cost no look at all watches each. */
 void kedge_watches_beat(struct kedge_service *s, uint64_t now);
 
 #endif

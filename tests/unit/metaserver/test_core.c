@@ -89,8 +89,8 @@ START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
     ck_assert_uint_eq(out.incarnation, 10);
     ck_assert_int_eq(lookup(&f, 2, &out), 0);
     ck_assert_uint_eq(kedge_meta_next(f.meta), f.now + LEASE);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE - 1), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE), 1);
+    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE - 1, NULL, NULL), 0);
+    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
     ck_assert_int_eq(lookup(&f, 2, &out), -ENOENT);
     ck_assert_uint_eq(kedge_meta_next(f.meta), UINT64_MAX);
@@ -114,7 +114,7 @@ START_TEST(renewing_prolongs_the_lease_of_that_node_alone)
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 10, 2, 2, 1), &v), 0);
     ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 10, f.now + 900, &known), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE), 1);
+    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(lookup(&f, 1, &out), 0);
     ck_assert_int_eq(lookup(&f, 2, &out), -ENOENT);
     ck_assert_int_eq(kedge_meta_renew(f.meta, "b", 10, f.now, &known), -EUNATCH);
@@ -248,7 +248,7 @@ START_TEST(endpoints_may_change_while_the_metaserver_hears_nothing_of_it)
         } else {
             ck_assert_int_eq(do_register(&f, r, &v), 0);
             f.now += LEASE;
-            kedge_meta_lapse(f.meta, f.now);
+            kedge_meta_lapse(f.meta, f.now, NULL, NULL);
         }
         ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 3), &v), -ESTALE);
         ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 3, 2), &v), -ESTALE);
@@ -285,7 +285,7 @@ START_TEST(a_node_that_lapsed_comes_back_with_the_same_incarnation)
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now);
+    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 1), &v), -ESTALE);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     ck_assert(v.write); /* the store may say that it expired */
@@ -357,7 +357,7 @@ START_TEST(a_restored_node_that_does_not_come_lapses)
     setup(&f, 8, 8);
     kedge_meta_durable(&r, &stored);
     ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE), 1);
+    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 2, 1, 1), &v), 0);
     teardown(&f);
 }
@@ -418,7 +418,7 @@ START_TEST(the_oldest_expired_node_makes_room_for_a_new_one)
     ck_assert_int_eq(do_register(&f, registration("c", 1, 1, 3, 1), &v), -ENOSPC);
     ck_assert_uint_eq(v.endpoint, UINT32_MAX);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now);
+    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
     kedge_meta_expire(f.meta, 2, f.now);
     ck_assert_int_eq(do_register(&f, registration("c", 1, 1, 3, 1), &v), 0);
     ck_assert_str_eq(v.evict, "a");
@@ -435,7 +435,7 @@ START_TEST(an_expired_node_is_forgotten_in_its_time)
     setup(&f, 4, 4);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now);
+    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
     kedge_meta_expire(f.meta, 1, f.now);
     ck_assert_uint_eq(kedge_meta_forgettable(f.meta, f.now + FORGET - 1, ids, 2), 0);
     ck_assert_uint_eq(kedge_meta_forgettable(f.meta, f.now + FORGET, ids, 2), 1);
@@ -487,7 +487,7 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
         char id[8];
         snprintf(id, sizeof id, "n%u", n);
         f.now += kedge_prng_below(&prng, 120);
-        kedge_meta_lapse(f.meta, f.now);
+        kedge_meta_lapse(f.meta, f.now, NULL, NULL);
         for (uint32_t i = 0; i < NODES; i++)
             if (model[i].end <= f.now)
                 model[i].end = 0;

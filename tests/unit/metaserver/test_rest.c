@@ -158,7 +158,7 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
     f.fail = EIO;
     f.now += LEASE;
-    kedge_service_tick(&f.s, f.now);
+    kedge_service_tick(&f.s, f.now, 0);
     ck_assert_uint_eq(kedge_meta_count(f.s.meta).published, 0);
     ck_assert_int_eq(ask(&f, "GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says(&f, "\"state\":\"expired\""));
@@ -166,11 +166,11 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert(says(&f, "register-again"));
     f.fail = 0;
     const char *ids[2];
-    kedge_service_tick(&f.s, f.now + 1);
+    kedge_service_tick(&f.s, f.now + 1, 0);
     ck_assert_uint_eq(kedge_meta_lapsed(f.s.meta, ids, 2), 1); /* not tried again at once */
-    kedge_service_tick(&f.s, f.now + 6 * KEDGE_NS_PER_S);
+    kedge_service_tick(&f.s, f.now + 6 * KEDGE_NS_PER_S, 0);
     ck_assert_uint_eq(kedge_meta_lapsed(f.s.meta, ids, 2), 0);
-    kedge_service_tick(&f.s, f.now + 200 * KEDGE_NS_PER_S);
+    kedge_service_tick(&f.s, f.now + 200 * KEDGE_NS_PER_S, 0);
     ck_assert_uint_eq(kedge_meta_count(f.s.meta).nodes, 0); /* forgotten */
     teardown(&f);
 }

@@ -180,12 +180,12 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     ck_assert(!says("gids"));
     struct kedge_watch *w = watch("/v1/nodes/n1/configuration", NULL);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"node\":\"n2\",\"bytes\":0,\"ops\":5,\"gids\":[]}"));
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_str_eq(piece(w), "");
     ck_assert_int_eq(register_with("n2", 3, (const char *[2]){"fd00::2"}), 201);
     ck_assert_int_eq(register_with("n3", 3, (const char *[2]){"fd00::3"}), 201);
     woken = 0;
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     const char *text = piece(w);
     ck_assert_ptr_nonnull(strstr(text, "{\"revision\":1,"));
@@ -196,17 +196,17 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     /* What concerns no window wakes nobody; nor does the same place in another life. */
     ck_assert_int_eq(register_with("n3", 4, (const char *[2]){"fd00::4"}), 200);
     ck_assert_int_eq(register_with("n2", 4, (const char *[2]){"fd00::2"}), 200);
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     /* Another place, in two pools; a GID that both have is said once. */
     ck_assert_int_eq(register_with("n2", 5, (const char *[2]){"fd00::7", "fd00::7"}), 200);
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[\"fd00::7\"]}"));
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204);
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[]}"));
     ck_assert_int_eq(register_with("n2", 6, (const char *[2]){"fd00::7", "fd00::8"}), 201);
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"fd00::8\""));
     /* One that has the revision already may have missed that. */
     struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "1");
@@ -223,14 +223,14 @@ START_TEST(who_hears_nothing_for_long_gets_an_empty_line)
     setup();
     register_node();
     struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 0);
     now += KEDGE_WATCH_BEAT_NS;
-    kedge_service_tick(&s, now);
+    kedge_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     ck_assert_str_eq(piece(w), "\n");
     ck_assert_str_eq(piece(w), "");
-    kedge_service_tick(&s, now + KEDGE_WATCH_BEAT_NS - 1);
+    kedge_service_tick(&s, now + KEDGE_WATCH_BEAT_NS - 1, wall_ms);
     ck_assert_int_eq(woken, 1);
     kedge_watch_free(w);
     teardown();

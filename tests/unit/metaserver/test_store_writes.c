@@ -186,7 +186,7 @@ static bool take(const struct step *step)
     if (strcmp(step->method, TICK) == 0) {
         uint64_t errors = s.count.store_errors;
         now += 1001 * KEDGE_NS_PER_S;
-        kedge_service_tick(&s, now);
+        kedge_service_tick(&s, now, 0);
         return s.count.store_errors == errors;
     }
     request.local = true;

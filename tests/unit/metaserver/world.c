@@ -361,7 +361,7 @@ void world_delete_node(struct world *w)
 void world_expire_node(struct world *w)
 {
     w->now += WORLD_LEASE;
-    kedge_service_tick(&w->s, w->now);
+    kedge_service_tick(&w->s, w->now, 0);
 }
 
 void world_put_node_without(struct world *w)
