@@ -142,6 +142,8 @@ static int make_lane(struct pool *p)
         .end_overdue = !d->fab->caps.deadlines,
         .own_regions = !d->fab->caps.deadlines,
         .streams = d->fab->caps.dci_streams,
+        .names_culprit = d->fab->caps.names_culprit,
+        .writes_in_order = d->fab->caps.writes_in_order,
         .bound_ns = d->bound_ns,
         .slack_ns = d->fab->caps.slack_ns,
         .pool = p->number,

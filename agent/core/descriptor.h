@@ -17,7 +17,8 @@ enum special {
     SPECIAL_EMPTY = 1 << 0, /* no byte is to be moved: it never reaches a queue pair */
     SPECIAL_COPY = 1 << 1, /* inline, and more than the device takes: copied to the lane's memory */
     SPECIAL_FENCE = KEDGE_OP_FENCE,
-    SPECIAL_ATOMIC = 1 << 3, /* to an address that the device can do it at */
+    SPECIAL_SUSPECT = 1 << 4, /* out at an error of which nobody knows whose it was */
+    SPECIAL_ATOMIC = 1 << 3,  /* to an address that the device can do it at */
 };
 static_assert(SPECIAL_FENCE == 1 << 2, "a bit of its own");
 

@@ -49,6 +49,7 @@ struct flow {
     uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
+    uint32_t alone;          /* rc: of its next connection's, so many go one at a time */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;

@@ -219,19 +219,19 @@ struct phys {
     uint32_t head, tail;
     struct kedge_fab_wr *chain, *chain_tail; /* linked in this pass, not handed over yet */
     struct phys *next_chained;
-    struct flow *flow;        /* rc: whose connection it is; NULL: a metaserver's */
-    uint8_t broken, chained;  /* broken: enum broken */
-    uint8_t overdue;          /* enum overdue: its end was asked for, nothing more is posted */
-    uint8_t refusals;         /* of a first request for want of room, with nothing else out */
-    uint64_t bytes;           /* posted */
-    uint64_t pass_bytes;      /* a worker's request goes up to here without another look, */
-    uint32_t pass_ops;        /* and up to here; 0 while somebody waits for room (room.c) */
-    uint32_t tenants;         /* that wait */
-    uint64_t shared_until_ns; /* two waited not long ago: until then, and until so much */
-    uint32_t shared_until;    /* was posted */
-    uint32_t nothing;
+    struct flow *flow;          /* rc: whose connection it is; NULL: a metaserver's */
+    uint8_t broken, chained;    /* broken: enum broken */
+    uint8_t overdue;            /* enum overdue: its end was asked for, nothing more is posted */
+    uint8_t refusals;           /* of a first request for want of room, with nothing else out */
+    uint64_t bytes;             /* posted */
+    uint64_t pass_bytes;        /* a worker's request goes up to here without another look, */
+    uint32_t pass_ops;          /* and up to here; 0 while somebody waits for room (room.c) */
+    uint32_t tenants;           /* that wait */
+    uint64_t shared_until_ns;   /* two waited not long ago: until then, and until so much */
+    uint32_t shared_until;      /* was posted */
+    uint32_t depth;             /* that may be out: sq_depth, and less while `alone` */
     TAILQ_ENTRY(phys) by_crowd; /* in the lane's list while somebody waits */
-    uint64_t more;              /* up to a power of two */
+    uint64_t alone;             /* so many more are posted one at a time (wire.c, "nameless") */
 };
 static_assert(sizeof(struct phys) == 128, "a shift to find it");
 TAILQ_HEAD(phys_list, phys);
@@ -460,10 +460,12 @@ void vqps_retry(struct kedge_lane *l);
 uint64_t vqps_due(const struct kedge_lane *l);
 
 /* wire.c: physical queue pairs. */
-bool wire_has_room(const struct kedge_lane *l, const struct phys *p);
+bool wire_has_room(const struct phys *p);
 
 /* room.c: who waits for room in a queue pair. */
 void rooms_init(struct kedge_lane *l);
+/* p->depth was set. */
+void room_changed(const struct kedge_lane *l, struct phys *p);
 static inline bool room_passes(const struct phys *p, uint64_t length)
 {
     return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&

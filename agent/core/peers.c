@@ -254,7 +254,7 @@ static bool post_read(struct kedge_lane *l, struct lookup *k)
 {
     const struct kedge_lane_metaserver *m = &l->metaserver[k->metaserver];
     struct phys *p = l->config.rc ? l->metaserver_phys[k->metaserver] : &l->phys[l->system_phys];
-    struct wr *w = wire_has_room(l, p) ? wire_own_wr(l) : NULL;
+    struct wr *w = wire_has_room(p) ? wire_own_wr(l) : NULL;
     if (w == NULL)
         return false;
     w->kind = WR_ENDPOINT_READ;

@@ -77,7 +77,7 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
         e->post_until_ns = l->now_ns + l->config.mr_lease_ns / 4;
         return true;
     }
-    if (!wire_has_room(l, p))
+    if (!wire_has_room(p))
         return false;
     int64_t scratch = scratch_take(l);
     if (scratch < 0)

@@ -45,6 +45,8 @@ static bool is_shared(const struct kedge_lane *l, const struct phys *p)
 static uint32_t most_ops(const struct kedge_lane *l, const struct phys *p)
 {
     const uint32_t all = l->config.sq_depth;
+    if (p->depth < all)
+        return p->depth;
     const uint32_t part = all / SHARED_PART > SHARED_OPS ? all / SHARED_PART : SHARED_OPS;
     return part < all && is_shared(l, p) ? part : all;
 }
@@ -68,6 +70,11 @@ static void look_again(const struct kedge_lane *l, struct phys *p)
     const bool wait = WINDOW_GET(room_of(l, p)->waiting) > 0;
     p->pass_ops = wait ? 0 : most_ops(l, p);
     p->pass_bytes = wait ? 0 : most_bytes(l, p);
+}
+
+void room_changed(const struct kedge_lane *l, struct phys *p)
+{
+    look_again(l, p);
 }
 
 void rooms_init(struct kedge_lane *l)

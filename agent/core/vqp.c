@@ -226,7 +226,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     case REMOTE_OK:
         break;
     }
-    if (!wire_has_room(l, p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
+    if (!wire_has_room(p) && !room_enter(l, q, p, w)) /* resolving has taken the last slot */
         return TRIED_WAIT;
     if (w->special != 0) {
         tried = try_special(l, q, w);

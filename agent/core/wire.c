@@ -20,9 +20,9 @@ static struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uin
     return &p->ring[index & (l->config.sq_depth - 1)];
 }
 
-bool wire_has_room(const struct kedge_lane *l, const struct phys *p)
+bool wire_has_room(const struct phys *p)
 {
-    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < l->config.sq_depth;
+    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->depth;
 }
 
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
@@ -59,6 +59,14 @@ struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flo
     p->qp = qp;
     p->flow = f;
     p->broken = p->overdue = 0;
+    p->depth = l->config.sq_depth;
+    p->alone = 0;
+    if (f != NULL && f->alone > 0) {
+        p->alone = f->alone;
+        p->depth = 1;
+        f->alone = 0;
+        room_changed(l, p);
+    }
     return p;
 }
 
@@ -162,13 +170,23 @@ static bool keeps_order(const struct wr *w)
            w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* Some device has broken it off, in whose name nobody knows: its library says so in that of the
+ * oldest request of which it has said nothing, which may have been executed. Of one that was out by
+ * itself it knows. That the peer is silent holds for all. */
+static bool is_nameless(const struct kedge_lane *l, const struct phys *p)
+{
+    const struct wr *first = *ring_at(l, p, p->head);
+    return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
+           is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
+}
+
 /* Who is to blame for what became of w: the first that is out; with streams, each of which may have
  * had an error, one to the same peer rather than another. NULL: nobody. */
 static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
 {
     const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
     if (!l->config.streams)
-        return is_culprit(l, first) ? first : NULL;
+        return is_culprit(l, first) && !is_nameless(l, p) ? first : NULL;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *c = *ring_at(l, p, i);
         if (c == NULL || !is_culprit(l, c))
@@ -190,14 +208,14 @@ static bool is_lost(const struct kedge_lane *l, const struct phys *p, const stru
     if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
         return false;
     if (failed == NULL)
-        return !is_read(w);
+        return !is_read(w) || (w->special & SPECIAL_SUSPECT);
     const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
     if (w == failed || vqp_of(w) == vqp_of(failed))
         return true;             /* a reliable connection ends with its first error */
     if (w->flow != failed->flow) /* with streams several targets are served at a time */
         return l->config.streams && !is_read(w);
     if (l->config.rc && is_refusal(status) && keeps_order(failed))
-        return false;
+        return !l->config.writes_in_order && keeps_order(w);
     return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
 }
 
@@ -240,6 +258,21 @@ static void post_again(struct kedge_lane *l, struct wr *w)
     COUNT(l, reposted, 1);
 }
 
+/* Each that was out may have done it. What goes again does so once, and one request at a time, so
+ * that the next error has a name; the records of all are read again, since one may be stale. */
+static void suspect_all(struct kedge_lane *l, struct phys *p)
+{
+    const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
+    if (p->flow != NULL)
+        p->flow->alone = p->tail - p->head + 1;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        struct wr *w = *ring_at(l, p, i);
+        w->special |= SPECIAL_SUSPECT;
+        if (doubt && w->kind == WR_WORKER)
+            remote_doubt(l, w);
+    }
+}
+
 /* Newest first, so that the oldest ends at the front of its VQP's queue. */
 static void post_all_again(struct kedge_lane *l, struct phys *p)
 {
@@ -270,6 +303,7 @@ static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *
 static void break_phys(struct kedge_lane *l, struct phys *p)
 {
     const uint32_t from = p->head, end = p->tail;
+    const bool nameless = is_nameless(l, p);
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
@@ -281,6 +315,8 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
         if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
             w->ended = (uint8_t)end_of(l, p, w);
     }
+    if (nameless)
+        suspect_all(l, p);
     post_all_again(l, p);
     mark_lost(l, p,
               false); /* while every VQP is still as it was; then the lost end, oldest first */
@@ -456,6 +492,10 @@ void wire_ring(struct kedge_lane *l)
         p->chained = 0;
         if (p->chain == NULL) /* it broke */
             continue;
+        if (p->alone > 0 && --p->alone == 0) {
+            p->depth = l->config.sq_depth;
+            room_changed(l, p);
+        }
         p->chain_tail->send_flags |= IBV_SEND_SIGNALED;
         struct kedge_fab_wr *first = p->chain;
         p->chain = p->chain_tail = NULL;

@@ -140,8 +140,15 @@ static void wrap_small(struct fault_ctl *c)
 
 static void free_cq(struct fault_cq *cq)
 {
+    free(cq->held);
     free(cq->poison);
     free(cq);
+}
+
+static void free_qp(struct fault_qp *qp)
+{
+    free(qp->sent);
+    free(qp);
 }
 
 /* The inner provider has carried it out. */
@@ -152,6 +159,7 @@ static void moved(const struct fault_ctl *c)
     const int mask = c->outer->modify.mask;
     if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
         qp->broken = false;
+        qp->sent_head = qp->sent_tail;
         fault_psn_end(c->fab, qp);
     }
     if (mask & IBV_QP_SQ_PSN)
@@ -193,6 +201,9 @@ static void succeeded(struct fault_ctl *c)
     case KEDGE_FAB_DESTROY_CQ:
         free_cq(c->object);
         break;
+    case KEDGE_FAB_DESTROY_QP:
+        free_qp(c->object);
+        break;
     case KEDGE_FAB_DESTROY_SRQ:
         link_srq(c->fab, c->object, false);
         free(c->object);
@@ -200,7 +211,6 @@ static void succeeded(struct fault_ctl *c)
     case KEDGE_FAB_FREE_PD:
     case KEDGE_FAB_DEREG_MR:
     case KEDGE_FAB_DESTROY_CHAN:
-    case KEDGE_FAB_DESTROY_QP:
     case KEDGE_FAB_DESTROY_DCT:
     case KEDGE_FAB_DESTROY_AH:
         free(c->object);
@@ -239,6 +249,8 @@ static void free_object(enum kedge_fab_ctl_kind kind, void *object)
 {
     if (object != NULL && kind == KEDGE_FAB_CREATE_CQ)
         free_cq(object);
+    else if (object != NULL && kind == KEDGE_FAB_CREATE_QP)
+        free_qp(object);
     else
         free(object);
 }
@@ -341,6 +353,24 @@ static void translate(struct fault_ctl *c)
     }
 }
 
+static int make_cq(const struct fault_ctl *c, struct fault_cq *cq)
+{
+    uint32_t cqe = c->outer->cq.cqe, most = c->fab->base.caps.max_cqe; /* more is refused anyway */
+    cq->poison_room = cqe == 0 || most == 0 ? 1 : cqe < most ? cqe : most;
+    cq->poison = calloc(cq->poison_room, sizeof cq->poison[0]);
+    cq->held_room = c->fab->errors_first ? 2 * FAULT_SENT : FAULT_HELD;
+    cq->held = calloc(cq->held_room, sizeof cq->held[0]);
+    return cq->poison != NULL && cq->held != NULL ? 0 : -ENOMEM;
+}
+
+static int make_qp(const struct fault_fab *f, struct fault_qp *qp)
+{
+    if (!f->errors_first)
+        return 0;
+    qp->sent = calloc(FAULT_SENT, sizeof qp->sent[0]);
+    return qp->sent != NULL ? 0 : -ENOMEM;
+}
+
 /* Memory for what will be created, all of it, so that nothing fails after the inner provider did
  * its part. 0 or -ENOMEM. */
 static int make_object(struct fault_ctl *c)
@@ -349,16 +379,14 @@ static int make_object(struct fault_ctl *c)
     if (bytes == 0)
         return 0;
     c->object = calloc(1, bytes);
-    if (c->object == NULL || c->outer->kind != KEDGE_FAB_CREATE_CQ)
-        return c->object != NULL ? 0 : -ENOMEM;
-    struct fault_cq *cq = c->object;
-    uint32_t cqe = c->outer->cq.cqe, most = c->fab->base.caps.max_cqe; /* more is refused anyway */
-    cq->poison_room = cqe == 0 || most == 0 ? 1 : cqe < most ? cqe : most;
-    cq->poison = calloc(cq->poison_room, sizeof cq->poison[0]);
-    if (cq->poison != NULL)
-        return 0;
-    free(cq);
-    return -ENOMEM;
+    if (c->object == NULL)
+        return -ENOMEM;
+    int status = c->outer->kind == KEDGE_FAB_CREATE_CQ   ? make_cq(c, c->object)
+                 : c->outer->kind == KEDGE_FAB_CREATE_QP ? make_qp(c->fab, c->object)
+                                                         : 0;
+    if (status != 0)
+        free_object(c->outer->kind, c->object);
+    return status;
 }
 
 /* Hands one operation to the inner provider. */

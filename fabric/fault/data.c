@@ -5,7 +5,11 @@
  * WRITE (a SEND on UD) out of memory that no key names. So it is not executed, it fails in its
  * turn, its queue pair breaks as it would, and what is behind it flushes in order; of its
  * completion only the status is changed. A datagram that shall be lost goes to a queue pair that is
- * not there. */
+ * not there.
+ *
+ * With errors_first an error's completion has the name of the oldest request of which nothing was
+ * said, though that was executed, and all from there on are flushed: so do libirdma and
+ * libbnxt_re, which count along with completions alone. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -97,6 +101,16 @@ static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
     return ((psn - qp->late_first) & PSN_MASK) < qp->late_count && now_ns(f) < qp->late_ns;
 }
 
+static const uint64_t sent_mark = 1ull << 63;
+
+/* Its number for the inner provider, which says where it stands. */
+static void note_sent(struct fault_qp *qp, struct kedge_fab_wr *wr)
+{
+    struct fault_sent *sent = &qp->sent[qp->sent_tail % FAULT_SENT];
+    *sent = (struct fault_sent){.qp = qp, .wr_id = wr->wr_id, .index = qp->sent_tail++};
+    wr->wr_id = sent_mark | (uintptr_t)sent;
+}
+
 /* Our copy of a request, with the inner address handle and what the plan does to it. */
 static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr,
                     struct kedge_fab_wr *copy)
@@ -104,6 +118,8 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     const struct kedge_fault_plan *plan = &f->now.plan;
     *copy = *wr;
     copy->next = NULL;
+    if (f->errors_first && qp->base.type != KEDGE_FAB_QP_UD)
+        note_sent(qp, copy);
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
     bool too_long = is_too_long(plan, qp, wr);
@@ -185,6 +201,8 @@ int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct k
         }
         int status = n > 0 ? kedge_fab_post_send(qp->inner, copies, &refused) : 0;
         if (status != 0) {
+            if (f->errors_first)
+                qp->sent_tail -= (uint32_t)(copies + n - refused);
             *bad = caller[refused - copies];
             return status;
         }
@@ -228,11 +246,45 @@ static void restore(struct fault_cq *cq, struct ibv_wc *wc)
     poison->qpn = 0;
 }
 
+static void hold(struct fault_fab *f, struct fault_cq *cq, const struct ibv_wc *wc)
+{
+    struct fault_held *held = &cq->held[cq->held_tail++ % cq->held_room];
+    bool late = fault_hits(&f->now, &cq->stream, f->now.plan.delay_ppm);
+    *held = (struct fault_held){.wc = *wc, .ready_at = cq->polls};
+    if (late && !cq->armed) {
+        held->ready_at += f->now.plan.delay_polls;
+        count_fault(f);
+    }
+}
+
+/* One completion of the inner provider's, or with errors_first what becomes of it. */
+static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc)
+{
+    restore(cq, wc);
+    if (!f->errors_first || !(wc->wr_id & sent_mark)) {
+        hold(f, cq, wc);
+        return;
+    }
+    const struct fault_sent *last = (const struct fault_sent *)(wc->wr_id & ~sent_mark);
+    struct fault_qp *qp = last->qp;
+    const uint32_t end = last->index + 1;
+    if (wc->status == IBV_WC_SUCCESS)
+        qp->sent_head = last->index; /* it stands for those before */
+    else
+        count_fault(f);
+    for (; qp->sent_head != end; qp->sent_head++) {
+        wc->wr_id = qp->sent[qp->sent_head % FAULT_SENT].wr_id;
+        hold(f, cq, wc);
+        if (wc->status != IBV_WC_SUCCESS)
+            wc->status = IBV_WC_WR_FLUSH_ERR;
+    }
+}
+
 static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
 {
     int taken = 0;
     while (taken < n && cq->held_head != cq->held_tail) {
-        const struct fault_held *held = &cq->held[cq->held_head % FAULT_HELD];
+        const struct fault_held *held = &cq->held[cq->held_head % cq->held_room];
         if (!cq->armed && cq->polls < held->ready_at)
             break;
         wc[taken++] = held->wc;
@@ -246,20 +298,12 @@ static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
  * more than it has slots for is refused later than usual. */
 static int fill_held(struct fault_fab *f, struct fault_cq *cq)
 {
-    const struct kedge_fault_plan *plan = &f->now.plan;
-    uint32_t room = FAULT_HELD - (cq->held_tail - cq->held_head);
+    const uint32_t used = cq->held_tail - cq->held_head;
     struct ibv_wc wc[FAULT_HELD];
-    int got = room > 0 ? kedge_fab_poll(cq->inner, (int)room, wc) : 0;
-    for (int i = 0; i < got; i++) {
-        struct fault_held *held = &cq->held[cq->held_tail++ % FAULT_HELD];
-        bool late = fault_hits(&f->now, &cq->stream, plan->delay_ppm);
-        restore(cq, &wc[i]);
-        *held = (struct fault_held){.wc = wc[i], .ready_at = cq->polls};
-        if (late && !cq->armed) {
-            held->ready_at += plan->delay_polls;
-            count_fault(f);
-        }
-    }
+    int room = used >= FAULT_HELD ? 0 : f->errors_first ? 1 : (int)(FAULT_HELD - used);
+    int got = room > 0 ? kedge_fab_poll(cq->inner, room, wc) : 0;
+    for (int i = 0; i < got; i++)
+        hold_all(f, cq, &wc[i]);
     return got;
 }
 
@@ -268,7 +312,7 @@ int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
     struct fault_cq *cq = (struct fault_cq *)base;
     struct fault_fab *f = fault_of(base->fab);
     int got = 0;
-    if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail) {
+    if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail && !f->errors_first) {
         got = kedge_fab_poll(cq->inner, n, wc);
         for (int i = 0; i < got; i++)
             restore(cq, &wc[i]);

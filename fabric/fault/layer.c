@@ -123,7 +123,10 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     if (f == NULL)
         return -ENOMEM;
     f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
-    f->base.caps.deadlines &= !plan->no_deadlines;
+    f->errors_first = plan->errors_first;
+    f->base.caps.names_culprit &= !plan->errors_first;
+    /* One that says which came too late says so of the wrong one. */
+    f->base.caps.deadlines &= !plan->no_deadlines && !plan->errors_first;
     if (plan->mtu != 0 && plan->mtu < f->base.caps.mtu)
         f->base.caps.mtu = plan->mtu;
     f->base.caps.atomics &= !plan->no_atomics;

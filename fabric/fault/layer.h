@@ -17,7 +17,11 @@
 #include "fabric/fault.h"
 #include "fabric/provider.h"
 
-enum { FAULT_HELD = 64, FAULT_CHUNK = 32 };
+enum {
+    FAULT_HELD = 64, /* and with errors_first FAULT_SENT more, which one completion may become */
+    FAULT_SENT = 4096,
+    FAULT_CHUNK = 32
+};
 
 struct fault_stream {
     struct kedge_prng prng;
@@ -37,6 +41,7 @@ struct fault_fab {
         struct kedge_fault_plan plan;
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
+    bool errors_first;
     struct fault_stream control;
     uint32_t next_ordinal;   /* control thread */
     int completed;           /* control thread: in this run() */
@@ -76,11 +81,19 @@ struct fault_cq {
     uint32_t poison_room, poison_next;
     bool armed;     /* its owner may sleep on the channel: nothing is withheld */
     uint64_t polls; /* so far */
-    uint32_t held_head, held_tail;
+    uint32_t held_head, held_tail, held_room;
     struct fault_held {
         struct ibv_wc wc;
         uint64_t ready_at; /* of polls */
-    } held[FAULT_HELD];
+    } * held;
+};
+
+/* A request that is out, with errors_first: its address, marked, is the wr_id that the inner
+ * provider sees. */
+struct fault_sent {
+    struct fault_qp *qp;
+    uint64_t wr_id; /* the caller's */
+    uint32_t index;
 };
 
 struct fault_srq {
@@ -93,7 +106,9 @@ struct fault_qp {
     struct kedge_fab_qp base;
     struct kedge_fab_qp *inner;
     struct fault_stream stream;
-    bool broken;          /* a request of it was made to fail, and it was not reset since */
+    bool broken;             /* a request of it was made to fail, and it was not reset since */
+    struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
+    uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
     /* With packets that are late: the packet number of its next request, the first one of this
      * life, and those of the life before, whose acknowledgements may come until late_ns. */

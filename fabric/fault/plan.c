@@ -56,6 +56,10 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         *said = strcmp(value, said == &plan->picky ? "on" : "off") == 0;
         return *said ? 0 : -EINVAL;
     }
+    if (strcmp(name, "errors") == 0) {
+        plan->errors_first = strcmp(value, "first") == 0;
+        return plan->errors_first ? 0 : -EINVAL;
+    }
     if (strcmp(name, "inline") == 0) {
         plan->less_inline = true;
         return parse_number(value, 0, MOST_INLINE, &plan->max_inline);
@@ -100,7 +104,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
                 "post_error, refuse, control_error, seed, packet_life (ms), inline, sge "
                 "and mtu, and deadlines=off, "
-                "atomics=off, fences=off and picky=on");
+                "atomics=off, fences=off, errors=first and picky=on");
         at += length + (at[length] == ',');
     }
     *out = plan;

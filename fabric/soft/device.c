@@ -242,6 +242,7 @@ static const struct kedge_fab_caps soft_caps = {
     .max_inline = SOFT_INLINE,
     .atomics = true,
     .fences = true,
+    .names_culprit = true,
     .max_cqe = SOFT_CQE,
     .max_srq_wr = SOFT_RQ_WR,
     .max_mr = SOFT_MRS,
@@ -280,6 +281,7 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
         status = soft_keys_init(&f->keys, err);
     if (status == 0)
         status = soft_order_init(&f->order, err);
+    f->base.caps.writes_in_order = !f->order.writes;
     if (status == 0)
         status = open_directory(f, attr->device, err);
     if (status == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order that a responder may take. A READ or an atomic may be overtaken by what was posted
  * behind it, unless that is a READ or has a fence (IBTA 9.5, table 79); completions keep their
- * order. So when a READ is refused, what is flushed behind it may have been executed. Asked for by
- * KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
+ * order. So when a READ is refused, what is flushed behind it may have been executed. A device that
+ * places data in the order in which packets come may have a WRITE overtaken by WRITEs and SENDs
+ * too. Asked for by KEDGE_SOFT_ORDER (fabric.h), or it never happens here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,12 @@ int soft_order_init(struct soft_order *order, struct kedge_errbuf *err)
     const char *text = getenv("KEDGE_SOFT_ORDER");
     if (text == NULL || *text == '\0')
         return 0;
-    if (strncmp(text, "late:", 5) != 0 ||
-        kedge_parse_u64(text + 5, 0, UINT64_MAX, &order->seed) != 0)
-        return kedge_err(err, -EINVAL, "KEDGE_SOFT_ORDER = %s: must be late:SEED, such as late:7",
+    order->writes = strncmp(text, "late-writes:", 12) == 0;
+    if ((!order->writes && strncmp(text, "late:", 5) != 0) ||
+        kedge_parse_u64(strchr(text, ':') + 1, 0, UINT64_MAX, &order->seed) != 0)
+        return kedge_err(err, -EINVAL,
+                         "KEDGE_SOFT_ORDER = %s: must be late:SEED or late-writes:SEED, such as "
+                         "late:7",
                          text);
     order->late = true;
     return 0;
@@ -30,18 +34,24 @@ void soft_order_begin(struct soft_fab *f, struct soft_qp *qp)
 {
     struct kedge_prng mix;
     qp->late_order = f->order.late && qp->base.type != KEDGE_FAB_QP_UD;
+    qp->late_writes = qp->late_order && f->order.writes;
     kedge_prng_seed(&mix, f->order.seed);
     kedge_prng_seed(&qp->order, kedge_prng_next(&mix) ^ (uint64_t)++f->order.queue_pairs << 32);
 }
 
-static bool can_be_late(const struct kedge_fab_wr *wr)
+static bool is_write(const struct kedge_fab_wr *wr)
 {
-    return wr->opcode >= IBV_WR_RDMA_READ; /* the atomics' numbers come after */
+    return wr->opcode < IBV_WR_RDMA_READ; /* or SEND; the atomics' numbers come after */
+}
+
+static bool can_be_late(const struct soft_qp *qp, const struct kedge_fab_wr *wr)
+{
+    return !is_write(wr) || (qp->late_writes && wr->opcode == IBV_WR_RDMA_WRITE);
 }
 
 bool soft_order_holds_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
-    if (!can_be_late(wr) || kedge_prng_below(&qp->order, 2) == 0)
+    if (!can_be_late(qp, wr) || kedge_prng_below(&qp->order, 2) == 0)
         return false;
     qp->held_polls = (uint32_t)kedge_prng_below(&qp->order, MOST_POLLS);
     return true;
@@ -63,7 +73,8 @@ void soft_order_overtake(struct soft_qp *qp)
         return;
     for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++) {
         const struct soft_pending *p = soft_pending_at(qp, i);
-        if (!p->executed && (!p->late || !is_one_target(qp, p, last)))
+        if (!p->executed &&
+            (!p->late || !is_one_target(qp, p, last) || (is_write(&p->wr) && !is_write(&last->wr))))
             return;
     }
     if (soft_execute(qp, &last->wr, last->dgid, &last->status) != SOFT_DONE)

@@ -42,7 +42,7 @@ struct soft_keys {
 
 /* The control thread's: how unkind the order is (order.c). */
 struct soft_order {
-    bool late;
+    bool late, writes;
     uint64_t seed;
     uint32_t queue_pairs; /* so far: each draws from numbers of its own */
 };
@@ -176,6 +176,7 @@ struct soft_qp {
     uint32_t vendor_err;       /* of the next completion with an error */
     struct soft_target targets[8]; /* by number; an RC queue pair uses the first */
     bool late_order;               /* READs and atomics may be overtaken (order.c) */
+    bool late_writes;              /* and WRITEs by WRITEs and SENDs */
     uint32_t held_polls;           /* for so many more the head is held back for that */
     struct kedge_prng order;
     /* From MODIFY. */

@@ -10,16 +10,34 @@
 
 #include "verbs/verbs.h"
 
-void verbs_describe_driver(struct kedge_fab_candidate *out)
+static void read_driver(const char *device, char out[static 32])
 {
     char path[160], target[256];
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/driver", out->device);
+    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/driver", device);
     ssize_t n = readlink(path, target, sizeof target - 1);
     if (n <= 0)
         return;
     target[n] = '\0';
     const char *slash = strrchr(target, '/');
-    snprintf(out->driver, sizeof out->driver, "%.31s", slash != NULL ? slash + 1 : target);
+    snprintf(out, 32, "%.31s", slash != NULL ? slash + 1 : target);
+}
+
+void verbs_describe_driver(struct kedge_fab_candidate *out)
+{
+    read_driver(out->device, out->driver);
+}
+
+/* What libraries and devices are known to do, by their source or their maker's words. libmlx5,
+ * libmlx4 and librxe take the request from the completion itself; libirdma and libbnxt_re take the
+ * oldest of which they have said nothing yet. ConnectX from 5 on can place the data of WRITEs in
+ * the order in which packets come (out-of-order data placement, for adaptive routing). */
+void verbs_describe_errors(const char *device, bool is_rxe, struct kedge_fab_caps *caps)
+{
+    char driver[32] = "";
+    read_driver(device, driver);
+    caps->names_culprit =
+        is_rxe || strcmp(driver, "mlx5_core") == 0 || strcmp(driver, "mlx4_core") == 0;
+    caps->writes_in_order = strcmp(driver, "mlx5_core") != 0;
 }
 
 void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out)

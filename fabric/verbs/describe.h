@@ -7,6 +7,8 @@
 
 /* Each fills its part of *out, whose device is set; a port's needs the port as well. */
 void verbs_describe_driver(struct kedge_fab_candidate *out);
+/* names_culprit and writes_in_order. */
+void verbs_describe_errors(const char *device, bool is_rxe, struct kedge_fab_caps *caps);
 void verbs_describe_device(const struct ibv_device_attr *device, struct kedge_fab_candidate *out);
 void verbs_describe_port(const struct ibv_port_attr *port, struct kedge_fab_candidate *out);
 /* Of the device in sysfs; -1: it says none. */

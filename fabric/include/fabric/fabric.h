@@ -65,17 +65,22 @@ struct kedge_fab_caps {
     uint8_t gid[16]; /* this endpoint's, network order */
     uint8_t sgid_index;
     uint8_t port_num;
-    uint16_t lid;       /* 0 on Ethernet */
-    enum ibv_mtu mtu;   /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
-    bool is_ethernet;   /* address handles need a GRH */
-    bool dci_streams;   /* one DCI serves several targets at a time, each in order. After an error
-                         * to one of them others go on for a while, and completions of one target
-                         * overtake those of another: each stands for itself alone, also with an
-                         * error, and all must be signalled */
-    bool atomics;       /* CAS and FAA: of its own queue pairs, and on its memory */
-    bool fences;        /* IBV_SEND_FENCE may be posted: where not, a request may hang by it */
-    bool deadlines;     /* not_after_ns is kept to */
-    bool posts_in_time; /* else, it is looked at last of all before the doorbell */
+    uint16_t lid;         /* 0 on Ethernet */
+    enum ibv_mtu mtu;     /* when it was opened: KEDGE_FAB_QUERY_PORT says what it is now */
+    bool is_ethernet;     /* address handles need a GRH */
+    bool dci_streams;     /* one DCI serves several targets at a time, each in order. After an error
+                           * to one of them others go on for a while, and completions of one target
+                           * overtake those of another: each stands for itself alone, also with an
+                           * error, and all must be signalled */
+    bool atomics;         /* CAS and FAA: of its own queue pairs, and on its memory */
+    bool fences;          /* IBV_SEND_FENCE may be posted: where not, a request may hang by it */
+    bool names_culprit;   /* an error's completion names the request that failed. Where not, it may
+                           * name the oldest of which nothing was said, one that was executed too */
+    bool writes_in_order; /* of what stands behind a WRITE that the peer refused nothing was
+                           * executed on RC, but for what may overtake it by IBTA. Where not, later
+                           * WRITEs may be in memory already */
+    bool deadlines;       /* not_after_ns is kept to */
+    bool posts_in_time;   /* else, it is looked at last of all before the doorbell */
     uint32_t timeout_stretch; /* a time-out may take so many times what its number says: IBTA lets a
                                * channel adapter take four */
     uint64_t port_rate;       /* bytes in a millisecond, when it was opened; 0: not known */
@@ -187,7 +192,8 @@ void kedge_fab_mem_free(struct kedge_fab_mem *mem);
  * with a seed other than 0 now and then an earlier one's, or new ones.
  * KEDGE_SOFT_ORDER=late:SEED in the environment makes `soft` execute requests in an order as unkind
  * as a responder may take: half of the READs and atomics are held back for a moment, and WRITEs,
- * SENDs and atomics without a fence that come behind them are executed first. */
+ * SENDs and atomics without a fence that come behind them are executed first. late-writes:SEED: so
+ * are WRITEs behind a WRITE, and caps.writes_in_order says so. */
 struct kedge_fab_open_attr {
     const char *device; /* soft: a directory on tmpfs (NULL: the default); verbs: a device name */
     uint8_t port;       /* 0: the first one that is up */

@@ -33,15 +33,17 @@ struct kedge_fault_plan {
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: kedge_clock_ns() */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
-    bool less_inline; /* it takes max_inline bytes, where the inner one takes more */
+    bool errors_first; /* an error is completed in the name of the oldest request of which nothing
+                        * was said, and all from that on are flushed (caps.names_culprit) */
+    bool less_inline;  /* it takes max_inline bytes, where the inner one takes more */
     uint32_t max_inline;
     uint32_t max_sge; /* 0: as the inner one */
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error; and
- * picky=on, deadlines=off, atomics=off, fences=off, inline=BYTES, sge=NUMBER, mtu=512,
- * packet_life=MS. 0, or -EINVAL and what it must be. */
+ * picky=on, deadlines=off, atomics=off, fences=off, errors=first, inline=BYTES, sge=NUMBER,
+ * mtu=512, packet_life=MS. 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 

@@ -62,6 +62,7 @@ struct kedge_lane_config {
     bool own_regions;   /* the device keeps no deadlines: an ordinary region has a registration of
                          * its own, which goes when its lease is over */
     bool streams;       /* a DCI serves several targets at a time */
+    bool names_culprit, writes_in_order; /* as of the device (fabric.h) */
     uint8_t gid[16];
     uint16_t pool;
     uint32_t incarnation;

@@ -219,6 +219,8 @@ static void configure(struct world *w, struct world_node *n)
                                    .deadlines = world_deadlines,
                                    .posts_in_time = world_posts_in_time,
                                    .streams = world_streams,
+                                   .names_culprit = n->fab->caps.names_culprit,
+                                   .writes_in_order = n->fab->caps.writes_in_order,
                                    .pool = POOL,
                                    .incarnation = n->incarnation};
     n->config.rc = w->rc;
