@@ -153,6 +153,10 @@ void metrics_print(struct agent *a, struct kedge_text *t)
         connector_metrics(a, t);
     kedge_metric_one(t, "kedge_agent_attach_refused_total", COUNTER, "Workers that were refused.",
                      a->refused);
+    kedge_metric_one(t, "kedge_agent_crowded_total", COUNTER,
+                     "Connections that made room on the attach sockets before they attached, or "
+                     "found none.",
+                     a->crowded);
     kedge_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,
                      "Tokens that workers have shown and no tenant has.", a->wrong_tokens);
     kedge_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",

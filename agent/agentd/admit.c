@@ -34,7 +34,26 @@ static int tenant_by_token(struct connection *c, const struct kedge_control_atta
     return -EACCES;
 }
 
-/* Likewise. */
+int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
+                     struct kedge_errbuf *why)
+{
+    const struct agent *a = at->agent;
+    const int tenant = agentd_tenants_find(&a->tenants, uid);
+    if (at->tenant != 0)
+        *share = WAITING_SHARE_SOCKETS + at->tenant - 1;
+    else if (tenant >= 0)
+        *share = WAITING_SHARE_TENANTS + (uint32_t)tenant;
+    else if (agentd_tenants_have_tokens(&a->tenants))
+        *share = WAITING_SHARE_STRANGERS;
+    else
+        return kedge_err(why, -EACCES,
+                         "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the "
+                         "agent; no tenant of it has a token that could be shown)",
+                         (unsigned)uid);
+    return 0;
+}
+
+/* As tenant_by_token(). */
 static int choose_tenant(struct connection *c, const struct kedge_control_attach *m)
 {
     char text[240];
@@ -157,6 +176,7 @@ void connection_attach(struct connection *c, const struct kedge_control_attach *
     }
     c->pool = p;
     c->attached = true;
+    waiting_leave(&a->waiting, &c->waiting);
     if (c->handles > 0)
         uv_timer_stop(&c->deadline);
     hand_over(c, m->h.tag);

@@ -6,6 +6,7 @@
  * comes in is checked for size and kind before a byte of it is believed; who sends too much is told
  * so and cut off. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "connection.h"
 #include "daemon.h"
 
+#define TOO_MANY "too many connections are open: close some, or try again"
+
 /* ---- ending
  * ---------------------------------------------------------------------------------------------- */
 
@@ -29,7 +32,7 @@ static void unlist(struct connection *c)
             *at = c->next;
             break;
         }
-    a->connection_count--;
+    waiting_leave(&a->waiting, &c->waiting);
 }
 
 static void free_unless_used(struct connection *c)
@@ -72,7 +75,10 @@ void connection_close(struct connection *c)
         return;
     c->closing = true;
     c->dirty = closer_is_needed(c->at, c->fd);
-    if (!c->dirty)
+    c->waiting.stays = true;
+    if (c->dirty)
+        waiting_add(&c->agent->waiting, &c->waiting);
+    else
         unlist(c);
     if (c->attached)
         session_release(c->pool, c->session, KEDGE_REASON_CLOSED);
@@ -174,6 +180,7 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
                   (int)c->peer.pid, c->at->path, suppressed);
     c->held = true;
     c->held_tag = tag;
+    c->waiting.silent = false;
     hold(c);
 }
 
@@ -350,18 +357,37 @@ static void on_deadline(uv_timer_t *timer)
         connection_refuse(c, 0, -ETIMEDOUT, "attach within 5 s of connecting");
 }
 
-/* Those that have shown nothing yet, or take long to close, and share a bound with this one: of a
- * tenant's own socket, or of a uid at the common one. */
-static uint32_t waiting_like(const struct agent *a, const struct connection *one)
+static void say_crowded(const struct connection *c)
 {
-    uint32_t n = 0;
-    for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += (!c->attached || c->dirty) && c->at == one->at &&
-             (c->at->tenant != 0 || c->peer.uid == one->peer.uid);
-    return n;
+    struct agent *a = c->agent;
+    uint32_t suppressed;
+    a->crowded++;
+    if (kedge_log_allow(&a->crowd_limit, kedge_clock_ns(), CROWD_LOGGED_S * KEDGE_NS_PER_S, 1,
+                        &suppressed))
+        kedge_log(KEDGE_LOG_WARN, "too many connections that have not attached are open",
+                  "uid=%u pid=%d socket=\"%s\" suppressed=%u", (unsigned)c->peer.uid,
+                  (int)c->peer.pid, c->at->path, suppressed);
 }
 
-static int connection_new(const struct listener *at, int fd, struct connection **out)
+/* Whoever connects sends at once, so that one that has said nothing is given up for one that may.
+ */
+static int find_room(struct connection *c)
+{
+    struct agent *a = c->agent;
+    struct waiter *goes = NULL;
+    int status = waiting_enter(&a->waiting, a->config.max_sessions, &c->waiting, &goes);
+    if (status != 0 || goes != NULL)
+        say_crowded(c);
+    if (goes != NULL)
+        connection_refuse(
+            (struct connection *)((char *)goes - offsetof(struct connection, waiting)), 0, -EAGAIN,
+            TOO_MANY);
+    return status;
+}
+
+/* -EACCES: nobody of its uid can attach, which `why` says. */
+static int connection_new(const struct listener *at, int fd, struct connection **out,
+                          struct kedge_errbuf *why)
 {
     struct agent *a = at->agent;
     struct connection *c = calloc(1, sizeof *c);
@@ -372,18 +398,18 @@ static int connection_new(const struct listener *at, int fd, struct connection *
     c->fd = fd;
     c->pidfd = -1;
     int status = kedge_fds_peer(fd, &c->peer);
-    /* Neither a tenant nor a uid can keep the others out: with as many as attached_of() allows, and
-     * as many that wait at either socket, there is room left. */
-    if (status == 0 && (waiting_like(a, c) >= WAITING_OF(a->config.max_sessions) ||
-                        a->connection_count >= CONNECTIONS_OF(a->config.max_sessions)))
-        status = -EAGAIN;
+    c->waiting.uid = c->peer.uid;
+    c->waiting.silent = true;
+    if (status == 0)
+        status = connection_share(at, c->peer.uid, &c->waiting.share, why);
+    if (status == 0)
+        status = find_room(c);
     if (status != 0) {
         free(c);
         return status;
     }
     c->next = a->connections;
     a->connections = c;
-    a->connection_count++;
     *out = c;
     return 0;
 }
@@ -433,12 +459,14 @@ static void connection_begin(struct connection *c)
 void connection_accept(const struct listener *at, int fd)
 {
     struct connection *c;
-    if (connection_new(at, fd, &c) == 0) {
+    struct kedge_errbuf why = {.text = TOO_MANY};
+    int status = connection_new(at, fd, &c, &why);
+    if (status == 0) {
         connection_begin(c);
         return;
     }
     at->agent->refused++;
-    (void)send_error(fd, 0, -EAGAIN, "too many connections are open: close some, or try again");
+    (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text);
     if (!closer_is_needed(at, fd) || closer_take(at->agent, fd, NULL) != 0)
         close(fd);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "agentd/waiting.h"
 #include "base/fds.h"
 #include "schema/control.h"
 
@@ -30,6 +31,7 @@ struct connection {
     uint32_t tenant, session;
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
+    struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */
     struct connection *next;
 };
 
@@ -41,7 +43,11 @@ void connection_refuse(struct connection *c, uint32_t tag, int status, const cha
 /* Likewise, a second later: so long one guess takes. */
 void connection_refuse_token(struct connection *c, uint32_t tag);
 
-/* admit.c. An ATTACH: it gets a session, or is refused. */
+/* admit.c. Which share of those that wait a process that connects there belongs to: 0; or -EACCES
+ * and a sentence: nobody of its uid can attach, whatever he says. */
+int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
+                     struct kedge_errbuf *why);
+/* An ATTACH: it gets a session, or is refused. */
 void connection_attach(struct connection *c, const struct kedge_control_attach *m);
 
 #endif

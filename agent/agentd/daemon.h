@@ -382,10 +382,11 @@ struct agent {
     /* listen.c, attach.c */
     struct listener listener[1 + AGENTD_TENANTS];
     uint32_t listeners;
-    struct kedge_log_limit accept_limit, token_limit;
+    struct kedge_log_limit accept_limit, token_limit, crowd_limit;
     uint64_t wrong_tokens;
     struct connection *connections;
-    uint32_t connection_count;
+    struct waiting waiting;
+    uint64_t crowded; /* connections that made room, or found none */
     /* admin.c */
     struct kedge_http_server *admin;
     uv_poll_t admin_poll;

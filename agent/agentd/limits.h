@@ -6,6 +6,7 @@
 #ifndef DAEMON_LIMITS_H
 #define DAEMON_LIMITS_H
 
+#include "agentd/waiting.h"
 #include "schema/session.h"
 
 enum {
@@ -51,8 +52,9 @@ enum {
     QUIET_MS = 100,          /* and filled up when nobody has attached for so long */
     SHED_AT_ONCE = 16,       /* of what is kept ready and is to be no more, in each of those */
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
-    FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these */
-    FDS_BESIDE = 768,        /* and these */
+    FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these, */
+    FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
+    FDS_BESIDE = 768,        /* and for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
     CLOSING_STRANGERS = 128, /* refused connections with descriptors that wait to be closed */
     ADMIN_CONNECTIONS = 64,  /* on the admin socket */
@@ -64,14 +66,13 @@ enum {
     LOSSES_LOGGED = 4,
     TOKENS_LOGGED = 5, /* wrong tokens, in so many seconds: */
     TOKENS_LOGGED_S = 10,
+    CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
     FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
 };
 
-/* Connections to the attach sockets of an agent with max_sessions: those that have not attached, of
- * one uid or at one tenant's socket; and all. */
-#define WAITING_OF(max_sessions)     ((max_sessions) / 4 + 16)
-#define CONNECTIONS_OF(max_sessions) (2 * (max_sessions) + 64)
+#define FDS_OF(max_sessions)                                                                       \
+    (FDS_PER_SESSION * (max_sessions) + FDS_PER_WAITING * WAITING_ALL_OF(max_sessions) + FDS_BESIDE)
 
 #endif

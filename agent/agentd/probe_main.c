@@ -134,7 +134,7 @@ static void settings_from(const struct options *o, struct agentd_config *config,
         .regions = (uint32_t)((config->max_sessions + config->arenas_ahead) * (1 + each) +
                               OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
         .largest_region = config->arena_bytes,
-        .open_files = config->max_sessions * FDS_PER_SESSION + FDS_BESIDE,
+        .open_files = FDS_OF(config->max_sessions),
         .start_bytes = config->arenas_ahead * config->arena_bytes * (1 + each) +
                        kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
                        SCRATCH_BYTES +

@@ -63,6 +63,14 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
     return found;
 }
 
+bool agentd_tenants_have_tokens(const struct agentd_tenants *t)
+{
+    for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
+        if (t->at[i].state == AGENTD_TENANT_LIVE && t->at[i].config.tokens > 0)
+            return true;
+    return false;
+}
+
 /* ---- what the metaservers say */
 
 /* Adds a sentence; what has no room is cut off. */

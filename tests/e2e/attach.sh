@@ -114,11 +114,10 @@ if [[ $(id -u) == 0 ]]; then
 else
     skip "whether another user can open the socket: only root can be one"
 fi
-# With max_sessions = 16 there may be 20 that wait.
+# With max_sessions = 16 there may be 20 that wait; crowd.sh has more.
 out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" beside 30 "$boxes/other.sock" 2>&1) || fail "not beside a crowd of its uid: $out"
-out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" beside 30 "$work/a.sock" 2>&1) && fail "the crowd keeps nobody out, so that this shows nothing"
-grep -qE 'too many connections|reset by peer' <<<"$out" || fail "the crowd's own uid is told: $out"
-ok "a crowd of a uid at the socket for all keeps that uid out there, and not at a tenant's own socket"
+out=$(KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedge-probe" beside 30 "$work/a.sock" 2>&1) || fail "connections that say nothing keep out one of their uid: $out"
+ok "a crowd that says nothing keeps nobody out, at the socket for all and at a tenant's own"
 
 # Deleted.
 admin token delete red-workers >"$work/out" || fail "delete: $(cat "$work/out")"

@@ -52,6 +52,9 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid);
 int agentd_tenants_find_token(const struct agentd_tenants *t,
                               const uint8_t sha256[KEDGE_DIGEST_BYTES], uint64_t wall_ms);
 
+/* Whether any tenant has a token, be it one that has expired. */
+bool agentd_tenants_have_tokens(const struct agentd_tenants *t);
+
 /* What the metaservers say takes the place of what they said before, as far as that can be: `why`
  * says what cannot. leave[i] is set for each that nobody says any more: end its sessions. A tenant
  * gets no place while there is none, or another of the same hash is there; those that are here keep
