@@ -78,11 +78,13 @@ static int clear_the_way(const struct sockaddr_un *at, struct kedge_errbuf *err)
     return 0;
 }
 
-/* Nobody can connect before it listens, and then its mode is as it should be. */
+/* Nobody can connect before it listens, and then its mode is as it should be; and a connection
+ * takes over then whether descriptors can be sent to it. */
 static int open_socket(struct listener *l, const struct sockaddr_un *at, mode_t mode,
                        struct kedge_errbuf *err)
 {
     l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->refuses_fds = l->fd >= 0 && kedge_fds_refuse(l->fd) == 0;
     if (l->fd >= 0 && bind(l->fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
         chmod(l->path, mode) == 0 && listen(l->fd, BACKLOG) == 0)
         return 0;
@@ -112,7 +114,6 @@ static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t 
     if (status != 0)
         return status;
     a->listeners++;
-    l->refuses_fds = kedge_fds_refuse(l->fd) == 0;
     l->poll.data = l->again.data = l;
     (void)uv_timer_init(&a->loop, &l->again);
     (void)uv_poll_init(&a->loop, &l->poll, l->fd);
