@@ -78,7 +78,8 @@ static const struct {
     [KEDGE_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
                                    "that workers had to end by themselves is over: go to another "
                                    "host"},
-    [KEDGE_REASON_FENCED_REGIONS] = {-EDQUOT, "all fenced regions of this agent are in use (raise "
+    [KEDGE_REASON_FENCED_REGIONS] = {-EDQUOT, "all fenced regions that this tenant can have of "
+                                              "this agent's are in use (raise "
                                               "fenced_regions in [pool] of its settings, or "
                                               "register without KEDGE_MR_FENCED)"},
     [KEDGE_REASON_REGISTER] = {-ENOMEM, "the device took no further registration: the agent's log "
@@ -91,6 +92,8 @@ static const struct {
                                         "time, or as the tenant's share is of them: wait for "
                                         "completions, or raise max_peers in [pool] of the agent's "
                                         "settings"},
+    [KEDGE_REASON_MRS] = {-ENOSPC, "all memory regions that this tenant can have of this agent's "
+                                   "are in use (raise max_mrs in [pool] of its settings)"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

@@ -117,6 +117,9 @@ struct quota_counts {
     uint64_t control_ops, refused[KEDGE_QUOTAS];
 };
 void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota);
+/* What of a capacity is reserved for each tenant that there is now (agent/reserve.h). */
+void quotas_reserve(const struct agent *a, uint64_t capacity,
+                    uint32_t reserved[AGENTD_TENANT_PLACES]);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
@@ -126,7 +129,8 @@ void quotas_rest(struct agent *a);
  * ------------------------------------------------------------ */
 
 struct fenced_counts {
-    uint32_t now;   /* registrations of fenced regions that there are, or that come or go */
+    uint32_t now; /* registrations of fenced regions that there are, or that come or go; of: */
+    uint32_t of[AGENTD_TENANT_PLACES];
     uint32_t own;   /* of any regions, likewise */
     uint32_t ahead; /* that are nobody's yet */
     uint64_t registered, refused, failed;

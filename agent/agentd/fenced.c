@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/reserve.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,6 +29,7 @@ struct fenced {
     struct fenced *next;         /* in the arena's list */
     struct kedge_fab_mr *mr;     /* NULL: it is being registered */
     bool ahead;                  /* nobody's yet */
+    uint32_t tenant;             /* fenced: whose it is (its index + 1) */
     bool fenced;                 /* counts to fenced_regions */
     bool going;                  /* it is being deregistered */
     bool over;                   /* its session is: nobody is to be answered */
@@ -63,6 +65,16 @@ static struct fenced *done(struct kedge_fab_ctl *ctl)
     return f;
 }
 
+/* It counts to fenced_regions from now on, or no more. */
+static void count_fenced(const struct fenced *f, bool more)
+{
+    struct fenced_counts *c = counts(f);
+    if (!f->fenced)
+        return;
+    c->now += more ? 1u : -1u;
+    c->of[f->tenant - 1] += more ? 1u : -1u;
+}
+
 /* It is registered no more, or is said to be lost. */
 static void forget(struct fenced *f)
 {
@@ -71,7 +83,7 @@ static void forget(struct fenced *f)
     while (*at != f)
         at = &(*at)->next;
     *at = f->next;
-    counts(f)->now -= f->fenced;
+    count_fenced(f, false);
     counts(f)->own -= !f->ahead;
     counts(f)->ahead -= f->ahead;
     free(f);
@@ -206,7 +218,7 @@ void fenced_ahead(struct arena *arena)
 
 /* One that is made already, for what the lane asks for: it is answered. */
 static bool draw(struct arena *arena, const struct kedge_command *answer, uint64_t offset,
-                 bool fenced)
+                 uint32_t tenant, bool fenced)
 {
     struct fenced *f = arena->fenced;
     while (f != NULL && (!f->ahead || f->mr == NULL || f->going))
@@ -215,10 +227,11 @@ static bool draw(struct arena *arena, const struct kedge_command *answer, uint64
         return false;
     struct fenced_counts *c = counts(f);
     f->ahead = false;
+    f->tenant = tenant;
     f->fenced = fenced;
     c->ahead--;
     c->own++;
-    c->now += fenced;
+    count_fenced(f, true);
     c->drawn++;
     f->answer = *answer;
     f->answer.mr.rkey = f->mr->rkey;
@@ -228,26 +241,37 @@ static bool draw(struct arena *arena, const struct kedge_command *answer, uint64
     return true;
 }
 
+static bool has_room(const struct pool *p, uint32_t tenant)
+{
+    const struct agent *a = p->agent;
+    uint32_t reserved[AGENTD_TENANT_PLACES];
+    quotas_reserve(a, p->config->fenced_regions, reserved);
+    return kedge_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
+                                AGENTD_TENANT_PLACES, tenant - 1);
+}
+
 static void want_mr(struct pool *p, const struct kedge_lane_event *e)
 {
+    const uint32_t tenant = p->sessions[e->session].tenant;
     struct arena *arena = p->sessions[e->session].arena[e->want_mr.arena];
     struct kedge_command answer = {
         .kind = KEDGE_COMMAND_MR_READY, .session = e->session, .mr = {.tag = e->want_mr.tag}};
     struct fenced_counts *c = &p->agent->fenced;
-    if (e->want_mr.fenced && c->now >= p->config->fenced_regions) {
+    if (e->want_mr.fenced && !has_room(p, tenant)) {
         c->refused++;
         answer.mr.status = -EDQUOT;
         answer.mr.reason = KEDGE_REASON_FENCED_REGIONS;
         lane_thread_command(p, &answer);
         return;
     }
-    if (draw(arena, &answer, e->want_mr.offset, e->want_mr.fenced))
+    if (draw(arena, &answer, e->want_mr.offset, tenant, e->want_mr.fenced))
         return;
     struct fenced *f = add(arena);
     f->answer = answer;
+    f->tenant = tenant;
     f->fenced = e->want_mr.fenced;
     c->own++;
-    c->now += f->fenced;
+    count_fenced(f, true);
     submit(f,
            arena_registration(arena, e->want_mr.offset, e->want_mr.length,
                               device_access(e->want_mr.access)),

@@ -123,6 +123,8 @@ static int make_lane(struct pool *p)
         .max_flows =
             2 * (uint32_t)c->max_peers, /* whatever others do, one tenant has all of them */
         .max_tenants = AGENTD_TENANT_PLACES,
+        .max_mrs = (uint32_t)c->max_mrs,
+        .quotas = p->quota,
         .mr_cache = MR_CACHE,
         .sq_depth = d->sq_depth,
         .rc = d->rc,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/reserve.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "daemon.h"
@@ -33,9 +34,23 @@ static uint32_t bound_of(uint64_t setting)
     return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
 }
 
+void quotas_reserve(const struct agent *a, uint64_t capacity,
+                    uint32_t reserved[AGENTD_TENANT_PLACES])
+{
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+        live += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
+        reserved[i] =
+            a->tenants.at[i].state == AGENTD_TENANT_LIVE ? kedge_reserve_each(capacity, live) : 0;
+}
+
 void quotas_apply(struct pool *p)
 {
+    uint32_t reserved[AGENTD_TENANT_PLACES];
+    quotas_reserve(p->agent, p->config->max_mrs, reserved);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        p->quota[i].reserved_mrs = reserved[i];
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);
         p->quota[i].max_mrs = bound_of(p->agent->tenants.at[i].config.mrs);
         const uint64_t rate = p->agent->tenants.at[i].config.control_ops_per_s;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/reserve.h"
+#include "base/assert.h"
 #include "internal.h"
 
 uint64_t region_wait_ns(const struct kedge_lane *l)
@@ -131,6 +133,23 @@ static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
     return ((d->reg_mr.vaddr ^ place) & 7) == 0;
 }
 
+/* Whether the others' reserves leave room in the table for one more of its tenant's. */
+static bool has_room(const struct kedge_lane *l, const struct session *s)
+{
+    enum { MOST = 256 };
+    const struct kedge_lane_quota *q = l->config.quotas;
+    uint32_t has[MOST], reserved[MOST];
+    const uint32_t count = l->config.max_tenants < MOST ? l->config.max_tenants : MOST;
+    if (q == NULL)
+        return true;
+    KEDGE_ASSERT(s->tenant_slot < count);
+    for (uint32_t i = 0; i < count; i++) {
+        has[i] = atomic_load_explicit(&q[i].mrs, memory_order_relaxed);
+        reserved[i] = atomic_load_explicit(&q[i].reserved_mrs, memory_order_relaxed);
+    }
+    return kedge_reserve_allows(l->config.max_mrs, has, reserved, count, s->tenant_slot);
+}
+
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16])
 {
@@ -141,6 +160,8 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     if ((d->reg_mr.access & KEDGE_RECORD_ATOMIC) != 0 && !s->caps->atomics)
         return -EOPNOTSUPP;
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
+    if (region != NULL && !has_room(l, s))
+        return -ENOSPC;
     if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
         return -EDQUOT;
     const struct kedge_lane_arena *arena = &s->arena[d->reg_mr.arena];

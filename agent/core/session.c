@@ -348,9 +348,10 @@ static uint32_t reason_of(const struct session *s, int status)
 {
     if (status == -EDQUOT)
         return s->regions_used == s->max_regions ? KEDGE_REASON_QUOTA : KEDGE_REASON_QUOTA_MRS;
-    return status == -EOPNOTSUPP ? KEDGE_REASON_ATOMICS
-           : status == -EFAULT   ? KEDGE_REASON_ALIGNMENT
-                                 : 0;
+    return status == -ENOSPC       ? KEDGE_REASON_MRS
+           : status == -EOPNOTSUPP ? KEDGE_REASON_ATOMICS
+           : status == -EFAULT     ? KEDGE_REASON_ALIGNMENT
+                                   : 0;
 }
 
 /* What the tenant's control operations per second do not refuse. A worker must always be able to

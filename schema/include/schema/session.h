@@ -192,6 +192,8 @@ enum kedge_reason {
                                   * executed */
     KEDGE_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
     KEDGE_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
+    KEDGE_REASON_MRS = 33,       /* the pool has as many regions as it may, or as are not reserved
+                                  * for other tenants */
 };
 
 /* ---- the two mappings

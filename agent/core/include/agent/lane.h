@@ -31,13 +31,18 @@ enum {
     KEDGE_LANE_PATHS = 1024,           /* WANT_PATHs that are not answered, at a time */
 };
 
+struct kedge_lane_quota;
+
 struct kedge_lane_config {
     uint32_t max_sessions;
-    uint32_t max_peers;    /* known endpoints */
-    uint32_t max_flows;    /* endpoints with requests out or waiting at one time */
-    uint32_t max_tenants;  /* of all sessions */
-    uint32_t mr_cache;     /* remote regions known at one time, a power of two */
-    uint32_t sq_depth;     /* of each DCI */
+    uint32_t max_peers;                    /* known endpoints */
+    uint32_t max_flows;                    /* endpoints with requests out or waiting at one time */
+    uint32_t max_tenants;                  /* of all sessions */
+    uint32_t max_mrs;                      /* regions of all sessions */
+    const struct kedge_lane_quota *quotas; /* of all max_tenants tenants, borrowed, for max_mrs;
+                                            * NULL: no tenant has a reserve of those */
+    uint32_t mr_cache;                     /* remote regions known at one time, a power of two */
+    uint32_t sq_depth;                     /* of each DCI */
     uint32_t guess_budget; /* wrong virtual keys of one session before it ends; one a second more */
     uint32_t max_grants;   /* imports of one session */
     uint64_t spin_ns;      /* how long a silent session is polled before it goes to sleep: about
@@ -148,6 +153,7 @@ struct kedge_lane_quota {
     _Atomic uint32_t vqps, mrs;
     _Atomic uint64_t refused[KEDGE_QUOTAS]; /* what was asked for beyond them */
     _Atomic uint32_t max_vqps, max_mrs;     /* UINT32_MAX: no bound; of what is asked from now on */
+    _Atomic uint32_t reserved_mrs;          /* of the lane's max_mrs: agent/reserve.h */
     _Atomic uint64_t control_ops;           /* so far */
     _Atomic uint32_t control_ops_per_s;     /* 0: no bound; as many at once as in a second */
     _Atomic uint64_t control_due_ns;        /* quota.c's alone */
