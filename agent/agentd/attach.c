@@ -45,7 +45,7 @@ static void connection_free(struct connection *c)
 {
     if (c->pidfd >= 0)
         close(c->pidfd);
-    c->with_closer = c->dirty && closer_take(c->agent, c->fd, c) == 0;
+    c->with_closer = c->dirty && closer_take(c->at, c->fd, c->peer.uid, c) == 0;
     if (c->with_closer)
         return;
     close(c->fd);
@@ -386,7 +386,7 @@ static int find_room(struct connection *c)
 }
 
 /* -EACCES: nobody of its uid can attach, which `why` says. */
-static int connection_new(const struct listener *at, int fd, struct connection **out,
+static int connection_new(struct listener *at, int fd, struct connection **out,
                           struct kedge_errbuf *why)
 {
     struct agent *a = at->agent;
@@ -456,8 +456,9 @@ static void connection_begin(struct connection *c)
         connection_free(c);
 }
 
-void connection_accept(const struct listener *at, int fd)
+void connection_accept(struct listener *at, int fd)
 {
+    struct kedge_peer_process peer = {0};
     struct connection *c;
     struct kedge_errbuf why = {.text = TOO_MANY};
     int status = connection_new(at, fd, &c, &why);
@@ -467,6 +468,7 @@ void connection_accept(const struct listener *at, int fd)
     }
     at->agent->refused++;
     (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text);
-    if (!closer_is_needed(at, fd) || closer_take(at->agent, fd, NULL) != 0)
+    (void)kedge_fds_peer(fd, &peer);
+    if (!closer_is_needed(at, fd) || closer_take(at, fd, peer.uid, NULL) != 0)
         close(fd);
 }

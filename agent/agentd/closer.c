@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that closes connections to which descriptors were sent.
+/* The threads that close connections to which descriptors were sent.
  *
  * Whoever drops the last reference pays for the end of what was sent: 0.1 s for each GiB of a
- * memfd, and as long as its sender wants for a TCP socket that lingers, whose wait a signal ends.
- * On the control thread every worker that attaches would wait for it. */
+ * memfd, some ms for an inotify descriptor, and as long as its sender wants for a TCP socket that
+ * lingers, whose wait a signal ends. On the control thread every worker that attaches would wait
+ * for it. Most of it is waiting, so that there are several threads, made when they are needed; and
+ * one uid never has them all. */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,10 +22,12 @@
 #define sigev_notify_thread_id _sigev_un._tid /* glibc names it from 2.38 on */
 #endif
 
-enum { INTERRUPT_EVERY_NS = 1000000 };
+enum { INTERRUPT_EVERY_NS = 1000000, STACK_BYTES = 256 << 10 };
 
 struct closing {
     int fd;
+    uid_t uid;            /* who connected */
+    struct listener *at;  /* a connection of nobody counts there */
     struct connection *c; /* that hears when it is closed, or NULL */
     struct closing *next;
 };
@@ -38,17 +43,48 @@ static void set_timer(timer_t timer, long every_ns)
     (void)timer_settime(timer, 0, &t, NULL);
 }
 
-/* The next that waits, or NULL at the end. */
-static struct closing *await_next(struct closer *r)
+static bool has_enough(const struct closer *r, uid_t uid)
 {
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < CLOSERS; i++)
+        busy += r->busy[i] && r->uid[i] == uid;
+    return busy >= CLOSERS_OF_UID;
+}
+
+/* The first whose uid does not have as many threads as it may; NULL: there is none. */
+static struct closing *pick_next(struct closer *r)
+{
+    struct closing *before = NULL, *one = r->first;
+    while (one != NULL && has_enough(r, one->uid)) {
+        before = one;
+        one = one->next;
+    }
+    if (one == NULL)
+        return NULL;
+    *(before != NULL ? &before->next : &r->first) = one->next;
+    if (r->last == one)
+        r->last = before;
+    r->queued--;
+    return one;
+}
+
+/* The next that waits, or NULL at the end. What it leaves because its uid has enough threads, one
+ * of those takes. */
+static struct closing *await_next(struct closer *r, uint32_t thread)
+{
+    struct closing *one;
     (void)pthread_mutex_lock(&r->lock);
-    while (r->first == NULL && !r->stop)
+    r->busy[thread] = false;
+    r->idle++;
+    while ((one = pick_next(r)) == NULL && !(r->stop && r->first == NULL))
         (void)pthread_cond_wait(&r->more, &r->lock);
-    struct closing *one = r->first;
-    if (one != NULL)
-        r->first = one->next;
-    if (r->first == NULL)
-        r->last = NULL;
+    r->idle--;
+    if (one != NULL) {
+        r->busy[thread] = true;
+        r->uid[thread] = one->uid;
+    }
+    if (r->stop)
+        (void)pthread_cond_broadcast(&r->more);
     (void)pthread_mutex_unlock(&r->lock);
     return one;
 }
@@ -69,12 +105,20 @@ static void *run(void *argument)
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
                              .sigev_signo = SIGRTMIN,
                              .sigev_notify_thread_id = gettid()};
+    sigset_t others;
     timer_t timer;
-    r->status = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 ? 0 : -errno;
-    (void)sem_post(&r->begun);
-    if (r->status != 0)
+    (void)sigfillset(&others);
+    (void)sigdelset(&others, SIGRTMIN);
+    (void)pthread_sigmask(SIG_SETMASK, &others, NULL);
+    const int status = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 ? 0 : -errno;
+    const uint32_t thread = atomic_fetch_add(&r->begun_threads, 1);
+    if (thread == 0) {
+        r->status = status;
+        (void)sem_post(&r->begun);
+    }
+    if (status != 0)
         return NULL;
-    for (struct closing *one; (one = await_next(r)) != NULL;) {
+    for (struct closing *one; (one = await_next(r, thread)) != NULL;) {
         set_timer(timer, INTERRUPT_EVERY_NS);
         close(one->fd);
         set_timer(timer, 0);
@@ -82,6 +126,19 @@ static void *run(void *argument)
     }
     (void)timer_delete(timer);
     return NULL;
+}
+
+static int make_thread(struct closer *r)
+{
+    pthread_attr_t attr;
+    int status = -pthread_attr_init(&attr);
+    if (status != 0)
+        return status;
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    status = -pthread_create(&r->thread[r->threads], &attr, run, r);
+    (void)pthread_attr_destroy(&attr);
+    r->threads += status == 0;
+    return status;
 }
 
 static void take_closed(struct closer *r)
@@ -95,7 +152,9 @@ static void take_closed(struct closer *r)
         if (one->c != NULL)
             connection_closed(one->c);
         else
-            r->strangers--;
+            one->at->closing--;
+        if (!r->stop)
+            listener_go_on(one->at);
         free(one);
         one = next;
     }
@@ -118,11 +177,10 @@ int closer_start(struct agent *a, struct kedge_errbuf *err)
     r->news.data = r;
     if (sigaction(SIGRTMIN, &action, NULL) != 0)
         return kedge_err(err, -errno, "no signal can be had: %s", strerror(errno));
-    int status = -pthread_create(&r->thread, NULL, run, r);
+    int status = make_thread(r);
     if (status != 0)
         return kedge_err(err, status, "no thread can be made: %s (raise TasksMax?)",
                          strerror(-status));
-    r->runs = true;
     while (sem_wait(&r->begun) != 0) {
         /* Interrupted. */
     }
@@ -139,27 +197,30 @@ bool closer_is_needed(const struct listener *at, int fd)
     return status != 0 && !at->refuses_fds;
 }
 
-bool closer_is_full(const struct agent *a)
+bool closer_is_full(const struct listener *at)
 {
-    return a->closer.strangers >= CLOSING_STRANGERS;
+    return at->closing >= CLOSING_STRANGERS;
 }
 
-int closer_take(struct agent *a, int fd, struct connection *c)
+int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c)
 {
-    struct closer *r = &a->closer;
+    struct closer *r = &at->agent->closer;
     struct closing *one = calloc(1, sizeof *one);
     if (one == NULL)
         return -ENOMEM;
-    *one = (struct closing){.fd = fd, .c = c};
-    r->strangers += c == NULL;
+    *one = (struct closing){.fd = fd, .uid = uid, .at = at, .c = c};
+    at->closing += c == NULL;
     (void)pthread_mutex_lock(&r->lock);
     if (r->last == NULL)
         r->first = one;
     else
         r->last->next = one;
     r->last = one;
+    const bool more = ++r->queued > r->idle && r->threads < CLOSERS;
     (void)pthread_cond_signal(&r->more);
     (void)pthread_mutex_unlock(&r->lock);
+    if (more) /* those that there are do the work, if there can be no more */
+        (void)make_thread(r);
     return 0;
 }
 
@@ -173,13 +234,12 @@ void closer_mute(struct agent *a)
 void closer_stop(struct agent *a)
 {
     struct closer *r = &a->closer;
-    if (!r->runs)
-        return;
     (void)pthread_mutex_lock(&r->lock);
     r->stop = true;
-    (void)pthread_cond_signal(&r->more);
+    (void)pthread_cond_broadcast(&r->more);
     (void)pthread_mutex_unlock(&r->lock);
-    (void)pthread_join(r->thread, NULL);
-    r->runs = false;
+    for (uint32_t i = 0; i < r->threads; i++)
+        (void)pthread_join(r->thread[i], NULL);
+    r->threads = 0;
     take_closed(r);
 }

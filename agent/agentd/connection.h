@@ -17,7 +17,7 @@ struct pool;
 
 struct connection {
     struct agent *agent;
-    const struct listener *at;
+    struct listener *at;
     struct pool *pool; /* attached: that its session is of */
     int fd, pidfd;
     uv_poll_t poll, process;

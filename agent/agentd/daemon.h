@@ -237,11 +237,15 @@ struct listener {
     uint32_t tenant;  /* whose it is: its index + 1; 0: for all */
     char path[AGENTD_SOCKET_PATH];
     int fd;
+    uint32_t closing; /* refused connections that came there and wait for the closer */
+    bool waits;       /* accepts none until the closer has closed some */
     uv_poll_t poll;
     uv_timer_t again;
 };
 
 int attach_listen(struct agent *a, struct kedge_errbuf *err);
+/* The closer has closed one that came there. */
+void listener_go_on(struct listener *l);
 /* With all connections. */
 void attach_stop(struct agent *a);
 
@@ -249,7 +253,7 @@ void attach_stop(struct agent *a);
  * -------------------------------------------------------------------------------------- */
 
 /* Takes fd. */
-void connection_accept(const struct listener *at, int fd);
+void connection_accept(struct listener *at, int fd);
 void connection_close(struct connection *c);
 void connections_close(struct agent *a);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
@@ -264,15 +268,16 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
 /* ---- closer.c
  * ------------------------------------------------------------------------------------------- */
 
-/* Closes on a thread of its own what may take long to close. */
+/* Closes on threads of its own what may take long to close. */
 int closer_start(struct agent *a, struct kedge_errbuf *err);
 /* Shuts a connection down. Whether descriptors are left there, so that it is for the closer; what
  * else was sent is read, or the worker would hear of that and not of what it was told. */
 bool closer_is_needed(const struct listener *at, int fd);
-/* Takes fd: connection_closed(c) follows; of NULL, nothing. -ENOMEM: it is still the caller's. */
-int closer_take(struct agent *a, int fd, struct connection *c);
-/* As many of nobody's connections wait to be closed as may: no more are accepted. */
-bool closer_is_full(const struct agent *a);
+/* Takes fd, where uid connected: connection_closed(c) follows; of NULL, nothing. -ENOMEM: it is
+ * still the caller's. */
+int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c);
+/* As many of nobody's connections that came there wait to be closed as may: it accepts no more. */
+bool closer_is_full(const struct listener *at);
 /* The loop ends: it is told nothing any more. Then, when it has ended, what is left is closed. */
 void closer_mute(struct agent *a);
 void closer_stop(struct agent *a);
@@ -315,16 +320,19 @@ struct kedge_http_server;
 
 struct closing; /* closer.c */
 struct closer {
-    pthread_t thread;
+    pthread_t thread[CLOSERS];
+    uint32_t threads; /* the control thread's */
+    _Atomic uint32_t begun_threads;
     pthread_mutex_t lock;
     pthread_cond_t more;
     sem_t begun;
     uv_async_t news;
     struct closing *first, *last, *closed; /* under the lock, as are these: */
+    uint32_t idle, queued;
+    bool busy[CLOSERS]; /* a thread, that closes what is of: */
+    uid_t uid[CLOSERS];
     bool stop, mute;
-    bool runs;
-    int status;         /* of its beginning */
-    uint32_t strangers; /* the control thread's: connections of nobody that wait or are closed */
+    int status; /* of the first thread's beginning */
 };
 
 struct agent {

@@ -54,10 +54,13 @@ enum {
     ARENAS_AFTER_MS = 250,   /* when none could be made ahead, the next one is tried so late */
     FDS_PER_SESSION = 8,     /* LimitNOFILE must have room for max_sessions of these, */
     FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
-    FDS_BESIDE = 768,        /* and for these */
+    FDS_BESIDE = 1280,       /* and for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
-    CLOSING_STRANGERS = 128, /* refused connections with descriptors that wait to be closed */
-    ADMIN_CONNECTIONS = 64,  /* on the admin socket */
+    CLOSING_STRANGERS = 512, /* refused connections of a listener, with descriptors, that wait to be
+                              * closed, by so many threads; of which a uid has so many: */
+    CLOSERS = 16,
+    CLOSERS_OF_UID = 12,
+    ADMIN_CONNECTIONS = 64, /* on the admin socket */
 
     /* The log: what workers or metaservers bring about must not fill it. */
     FAULTS_LOGGED = 20, /* sessions that the agent ended, in so many seconds: */

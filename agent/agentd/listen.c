@@ -20,6 +20,7 @@ static void on_connection(uv_poll_t *poll, int status, int events);
 static void on_accept_again(uv_timer_t *timer)
 {
     struct listener *l = timer->data;
+    l->waits = false;
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connection);
 }
 
@@ -36,12 +37,21 @@ static void pause_accepting(struct listener *l, const char *why)
     (void)uv_timer_start(&l->again, on_accept_again, ACCEPT_PAUSE_MS, 0);
 }
 
+void listener_go_on(struct listener *l)
+{
+    if (!l->waits || closer_is_full(l))
+        return;
+    (void)uv_timer_stop(&l->again);
+    on_accept_again(&l->again);
+}
+
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct listener *l = poll->data;
     (void)status, (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
-        if (closer_is_full(l->agent)) {
+        if (closer_is_full(l)) {
+            l->waits = true;
             pause_accepting(l, "refused connections, to which descriptors were sent, wait to be "
                                "closed");
             return;
@@ -137,6 +147,7 @@ void attach_stop(struct agent *a)
     for (; a->listeners > 0; a->listeners--) {
         struct listener *l = &a->listener[a->listeners - 1];
         (void)unlink(l->path);
+        l->waits = false;
         uv_close((uv_handle_t *)&l->poll, NULL);
         uv_close((uv_handle_t *)&l->again, NULL);
         close(l->fd);
