@@ -19,10 +19,29 @@
 
 enum { MAX_SLOTS = 1 << 24, MAX_VQPS = 1 << 16 };
 
-static int connect_socket(const char *path, int *out)
+static void begin_message(struct kedge_session *s)
+{
+    s->message_until_ns = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+}
+
+/* What blocks on the socket next ends when the message's time is over. 0 or -errno. */
+static int limit_time(const struct kedge_session *s, int fd)
+{
+    const uint64_t now = kedge_clock_ns();
+    if (now >= s->message_until_ns)
+        return -ETIMEDOUT;
+    const uint64_t us = (s->message_until_ns - now + 999) / 1000; /* 0 would be no limit */
+    const struct timeval t = {.tv_sec = (time_t)(us / 1000000),
+                              .tv_usec = (suseconds_t)(us % 1000000)};
+    return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) == 0 &&
+                   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == 0
+               ? 0
+               : -errno;
+}
+
+static int connect_socket(struct kedge_session *s, const char *path)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct timeval t = {.tv_sec = CLIENT_TIMEOUT_MS / 1000};
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof a.sun_path)
         return client_fail(-EINVAL, "the socket's path has %zu bytes: 1 to %zu are possible",
@@ -31,15 +50,15 @@ static int connect_socket(const char *path, int *out)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return client_fail(-errno, "making a socket failed: %s", strerror(errno));
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t) != 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) != 0 ||
-        connect(fd, (const struct sockaddr *)&a, sizeof a) != 0) {
-        int status = errno == EAGAIN ? -ETIMEDOUT : -errno;
+    int status = limit_time(s, fd);
+    if (status == 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) != 0)
+        status = errno == EAGAIN ? -ETIMEDOUT : -errno;
+    if (status != 0) {
         close(fd);
         return client_fail(status, "no agent at %s: %s (is kedge-agentd running?)", path,
                            strerror(-status));
     }
-    *out = fd;
+    s->socket = fd;
     return 0;
 }
 
@@ -50,15 +69,17 @@ static void close_all(const int *fds, unsigned count)
 }
 
 /* One message that is well formed, and its descriptors. */
-static int receive(int socket, void *message, int *fds, unsigned *count)
+static int receive(const struct kedge_session *s, void *message, int *fds, unsigned *count)
 {
     size_t bytes;
     int status;
-    do
-        status = kedge_fds_recv(socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
-                                KEDGE_CONTROL_MAX_FDS, count);
-    while (status == -EINTR);
-    if (status == -EAGAIN)
+    do {
+        status = limit_time(s, s->socket);
+        if (status == 0)
+            status = kedge_fds_recv(s->socket, message, KEDGE_CONTROL_MAX_BYTES, &bytes, fds,
+                                    KEDGE_CONTROL_MAX_FDS, count);
+    } while (status == -EINTR);
+    if (status == -EAGAIN || status == -ETIMEDOUT)
         return client_fail(-ETIMEDOUT, "the agent did not answer within %d s",
                            CLIENT_TIMEOUT_MS / 1000);
     if (status != 0)
@@ -74,7 +95,8 @@ static int receive(int socket, void *message, int *fds, unsigned *count)
     return client_fail_text(status, "the agent's message makes no sense");
 }
 
-/* Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and exactly want_fds come.
+/* After begin_message(). Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and
+ * exactly want_fds come.
  */
 static int converse(struct kedge_session *s, struct kedge_control_header *m, size_t bytes,
                     void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
@@ -86,7 +108,6 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
         uint8_t bytes[KEDGE_CONTROL_MAX_BYTES];
     } got;
     unsigned count = 0;
-    uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
     m->magic = KEDGE_CONTROL_MAGIC;
     m->version = KEDGE_CONTROL_VERSION;
     m->tag = ++s->message_tag;
@@ -96,14 +117,12 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
     for (;;) {
-        status = receive(s->socket, &got, fds, &count);
+        status = receive(s, &got, fds, &count);
         if (status != 0)
             return status;
         if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == KEDGE_CONTROL_ERROR))
             break;
         close_all(fds, count); /* the late answer to a question that was given up */
-        if (kedge_clock_ns() > until)
-            return client_fail_text(-ETIMEDOUT, "the agent did not answer in time");
     }
     if (got.h.type == answer_type && got.h.size == answer_bytes && count == want_fds) {
         memcpy(answer, &got, answer_bytes);
@@ -120,6 +139,7 @@ int client_message(struct kedge_session *s, struct kedge_control_header *message
 {
     int fds[KEDGE_CONTROL_MAX_FDS];
     message->type = type;
+    begin_message(s);
     int status = converse(s, message, bytes, answer, answer_bytes, answer_type, fds, fd != NULL);
     if (status == 0 && fd != NULL)
         *fd = fds[0];
@@ -295,8 +315,9 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         status = fill(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
     if (status == 0)
         status = fill(ask.token, sizeof ask.token, attr->token, "KEDGE_WORKER_TOKEN", "token");
+    begin_message(s);
     if (status == 0)
-        status = connect_socket(path, &s->socket);
+        status = connect_socket(s, path);
     if (status == 0)
         status = converse(s, &ask.h, sizeof ask, &answer, sizeof answer, KEDGE_CONTROL_ATTACHED,
                           fds, KEDGE_FD_COUNT);

@@ -97,6 +97,7 @@ struct kedge_session {
     uint64_t rw_bytes, ro_bytes, peers_bytes;
     int socket;
     uint32_t message_tag;          /* of the last message on the socket */
+    uint64_t message_until_ns;     /* connecting, sending it and its answer have so long together */
     uint32_t tag;                  /* of the last request to the lane */
     uint32_t asked[KEDGE_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t imports;
