@@ -53,9 +53,9 @@ static void sync_directory(const char *file)
 static int write_file(const char *file, const struct kedge_text *text, struct kedge_errbuf *err)
 {
     char part[FILE_BYTES];
-    if ((size_t)snprintf(part, sizeof part, "%s.part-%d", file, (int)getpid()) >= sizeof part)
+    if ((size_t)snprintf(part, sizeof part, "%s.part-XXXXXX", file) >= sizeof part)
         return kedge_err(err, -ENAMETOOLONG, "the file's name is too long");
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = mkostemp(part, O_CLOEXEC); /* 0600 */
     int status = fd < 0 ? -errno : write_all(fd, text->data, text->length);
     if (status == 0 && fsync(fd) != 0)
         status = -errno;
