@@ -74,6 +74,36 @@ static int format_head(char *line, size_t bytes, enum kedge_log_level level, con
     return n < 0 ? 0 : n;
 }
 
+/* Whether a quote ends a value: the line ends behind it, or another key and '=' come. */
+static bool ends_value(const char *line, size_t at, size_t length)
+{
+    size_t i = at + 1;
+    if (i == length)
+        return true;
+    if (line[i++] != ' ')
+        return false;
+    const size_t key = i;
+    while (i < length && (line[i] == '_' || (line[i] >= 'a' && line[i] <= 'z')))
+        i++;
+    return i > key && i < length && line[i] == '=';
+}
+
+/* A value's own quotes become apostrophes, so that its end is found. */
+static void quote_once(char *line, size_t from, size_t length)
+{
+    bool inside = false;
+    for (size_t i = from; i < length; i++) {
+        if (line[i] != '"')
+            continue;
+        if (!inside && i > 0 && line[i - 1] == '=')
+            inside = true;
+        else if (inside && ends_value(line, i, length))
+            inside = false;
+        else
+            line[i] = '\'';
+    }
+}
+
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
 {
     if ((unsigned)level >= LEVELS || !kedge_log_enabled(level))
@@ -88,10 +118,12 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
         va_start(args, format);
         int n = vsnprintf(line + used, room - used, format, args);
         va_end(args);
+        const size_t pairs = used;
         used += n < 0 ? 0 : (size_t)n;
+        used = used > room - 1 ? room - 1 : used;
+        quote_once(line, pairs, used);
     }
-    if (used > room - 1)
-        used = room - 1;
+    used = used > room - 1 ? room - 1 : used;
     for (size_t i = 0; i < used; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';

@@ -3,7 +3,8 @@
  *
  * Any thread. A line is one write of at most KEDGE_LOG_LINE bytes; when stderr takes nothing for
  * KEDGE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
- * Control characters become '?', so that no value can forge a line. Level and component are the
+ * Control characters become '?', so that no value can forge a line, and a quoted value's own quotes
+ * apostrophes. Level and component are the
  * only state; they are set once, by main(). */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -77,6 +77,22 @@ START_TEST(a_log_line_is_one_line_whatever_its_values_hold)
 }
 END_TEST
 
+START_TEST(a_value_of_a_log_line_ends_where_its_quote_is)
+{
+    char line[2 * KEDGE_LOG_LINE] = {0};
+    int saved, from = capture_stderr(&saved);
+    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
+    kedge_log(KEDGE_LOG_WARN, "refused", "error=\"%s\" who=\"%s\" n=%d", "cannot listen on \"x y\"",
+              "\"quoted\"", 7);
+    ssize_t n = read(from, line, sizeof line - 1);
+    ck_assert_int_gt(n, 0);
+    ck_assert_ptr_nonnull(
+        strstr(line, ": refused error=\"cannot listen on 'x y'\" who=\"'quoted'\" n=7\n"));
+    restore_stderr(saved);
+    close(from);
+}
+END_TEST
+
 START_TEST(a_full_stderr_costs_lines_and_not_the_program)
 {
     char scrap[4096];
@@ -371,6 +387,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)                              \
     T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
+    T(a_value_of_a_log_line_ends_where_its_quote_is)                                               \
     T(a_full_stderr_costs_lines_and_not_the_program)                                               \
     T(a_limit_lets_a_burst_through_and_counts_what_it_held_back)                                   \
     T(log_levels_have_names)                                                                       \
