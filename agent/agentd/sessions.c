@@ -14,6 +14,7 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "daemon.h"
+#include "schema/reason.h"
 
 /* ---- rings, made and given back on a work thread */
 
@@ -475,8 +476,9 @@ static void log_fault(struct pool *p, const struct agent_session *s,
     if (kedge_log_allow(&p->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
-                  "session=%u tenant=%u uid=%u pid=%d reason=%u suppressed=%u", e->session,
-                  s->tenant, (unsigned)s->uid, (int)s->pid, e->reason, suppressed);
+                  "session=%u tenant=%u uid=%u pid=%d reason=%s suppressed=%u", e->session,
+                  s->tenant, (unsigned)s->uid, (int)s->pid, kedge_reason_name(e->reason),
+                  suppressed);
 }
 
 void sessions_event(struct pool *p, const struct kedge_lane_event *e)

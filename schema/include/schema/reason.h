@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of enum kedge_reason, for logs; what a worker is told is a sentence of libkedge's. */
+#ifndef SCHEMA_REASON_H
+#define SCHEMA_REASON_H
+
+#include <stdint.h>
+
+/* "guesses", ...: a literal; "unknown" for a number that is none. */
+const char *kedge_reason_name(uint32_t reason);
+
+#endif
