@@ -292,13 +292,42 @@ static int fetch_revision(const struct ctl_options *o, const char *node_path, ui
     return 0;
 }
 
+/* Whose a GID is, as logs name it. -ENOENT: nobody's. */
+static int find_gid(const struct ctl_options *o, const uint8_t gid[16], char out[CTL_ID_BYTES],
+                    struct kedge_errbuf *err)
+{
+    struct ctl_nodes nodes;
+    uint8_t its[16];
+    int status = ctl_nodes_fetch(o, &nodes, err);
+    if (status != 0)
+        return status;
+    out[0] = '\0';
+    for (size_t i = 0; i < nodes.count; i++)
+        for (size_t k = 0; k < nodes.node[i].endpoints; k++)
+            if (kedge_gid_parse(nodes.node[i].endpoint[k].gid, its) == 0 &&
+                memcmp(its, gid, sizeof its) == 0)
+                snprintf(out, CTL_ID_BYTES, "%s", nodes.node[i].id);
+    ctl_nodes_fini(&nodes);
+    return out[0] != '\0'
+               ? 0
+               : kedge_err(err, -ENOENT, "no node has the GID %.60s: see rdmactl node list", o->id);
+}
+
 int ctl_node_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     struct ctl_node node;
-    char path[CTL_NODE_PATH_BYTES];
+    char path[CTL_NODE_PATH_BYTES], id[CTL_ID_BYTES];
+    uint8_t gid[16];
     uint64_t revision = 0;
-    int status = ctl_node_path(o->id, path, err);
+    int status = 0;
+    if (snprintf(id, sizeof id, "%s", o->id) >= (int)sizeof id)
+        return kedge_err(err, -EINVAL, "a node's id has 1 to %d characters", CTL_ID_BYTES - 1);
+    if (strchr(o->id, ':') != NULL && kedge_gid_parse(o->id, gid) == 0)
+        status = find_gid(o, gid, id, err);
+    if (status != 0)
+        return status;
+    status = ctl_node_path(id, path, err);
     if (status == 0 && o->json) /* first: then what is shown is of this one or of a later one */
         status = fetch_revision(o, path, &revision, err);
     if (status == 0)

@@ -17,7 +17,7 @@ const char ctl_help[] =
     "commands:\n"
     "  status              the metaserver and the local agent, in short\n"
     "  node list           the nodes that the metaserver knows\n"
-    "  node get ID         one of them, with its endpoints\n"
+    "  node get ID|GID     one of them, with its endpoints\n"
     "  node label ID KEY=VALUE... KEY-...\n"
     "                      sets labels, and takes them away\n"
     "  node cordon|uncordon ID\n"

@@ -203,7 +203,7 @@ bool held_node_is_known(struct call *c, const char *node)
     char detail[120];
     if (kedge_meta_show(c->s->meta, node, c->now, &view) == 0)
         return true;
-    snprintf(detail, sizeof detail, "there is no node %.63s here: see /v1/nodes", node);
+    snprintf(detail, sizeof detail, "there is no node %.63s here: see rdmactl node list", node);
     rest_problem(c, REST_NO_NODE, detail);
     return false;
 }
@@ -288,7 +288,8 @@ void rest_delete_leases(struct call *c)
     const char *worker = c->request->query[KEDGE_QUERY_WORKER];
     char node[KEDGE_STORE_ID_BYTES], id[KEDGE_HELD_ID_BYTES];
     if (worker == NULL || !held_split(worker, node, id, sizeof id) || !kedge_held_is_id(id))
-        rest_malformed(c, "worker", "must say whose, as NODE:ID, as /v1/workers has it");
+        rest_malformed(c, "worker",
+                       "must say whose, as NODE:ID, as rdmactl worker list --all-nodes shows it");
     else
         revoke(c, node, "", id);
 }

@@ -152,7 +152,9 @@ static bool read_node(struct call *c, struct kedge_held *h)
     if (worker != NULL &&
         (!held_split(worker, h->ask.node, h->worker, sizeof h->worker) ||
          !kedge_held_is_id(h->worker) || (node != NULL && strcmp(node, h->ask.node) != 0))) {
-        rest_malformed(c, "worker", "must be NODE:ID, as /v1/workers has it, and of that node");
+        rest_malformed(
+            c, "worker",
+            "must be NODE:ID, as rdmactl worker list --node NODE shows it, and of that node");
         return false;
     }
     if (worker == NULL && node != NULL && !kedge_json_is_id(node)) {

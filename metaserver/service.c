@@ -45,7 +45,7 @@ static void pause_store(struct kedge_service *s, const char *what, const struct 
 {
     s->count.store_errors++;
     s->store_retry_at = now + STORE_PAUSE;
-    kedge_log(KEDGE_LOG_WARN, "the store failed", "while=%s error=\"%s\"", what, err->text);
+    kedge_log(KEDGE_LOG_WARN, "the store failed", "while=\"%s\" error=\"%s\"", what, err->text);
 }
 
 static bool is_live(void *user, const char *id)
@@ -161,7 +161,8 @@ int kedge_service_store_failed(struct kedge_service *s, const char *what, const 
     s->count.store_errors++;
     if (kedge_log_allow(&s->store_log, now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_ERROR, "the store failed",
-                  "while=%s name=%s error=\"%s\" suppressed=%u", what, name, err->text, suppressed);
+                  "while=\"%s\" name=%s error=\"%s\" suppressed=%u", what, name, err->text,
+                  suppressed);
     return -EROFS;
 }
 

@@ -47,12 +47,12 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
     if (!a->was_registered)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has had this node since its agent began: workers attach, and find "
-                 "no other nodes%s%.200s%s%.200s; see /v1/status",
+                 "no other nodes%s%.200s%s%.200s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
     else if (registrations_done(a) == 0)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has this node any more: workers attach, and reach the nodes that "
-                 "are known here%s%.200s%s%.200s; see /v1/status",
+                 "are known here%s%.200s%s%.200s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
     return a->was_registered;
 }

@@ -123,7 +123,8 @@ static bool parse_filter(struct agent *a, const struct held_request *request, st
         return bad_query(a, request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
     if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
-        return bad_query(a, request, "worker must be the id of one, as in /v1/workers");
+        return bad_query(a, request,
+                         "worker must be the id of one, as rdmactl worker list shows it");
     if (cursor == NULL)
         return true;
     return agentd_cursor_parse(cursor, &out->at) ||
@@ -217,7 +218,7 @@ static struct agent_session *lease_of(struct agent *a, const struct held_request
     struct agentd_worker_id wanted;
     uint32_t number;
     if (!agentd_id_parse(request->id, &wanted, &number)) {
-        asker_refuse(a, request->by, EINVAL, "that is no lease's id: see /v1/leases");
+        asker_refuse(a, request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);
@@ -234,7 +235,7 @@ static struct agent_session *worker_of(struct agent *a, const struct held_reques
 {
     struct agentd_worker_id wanted;
     if (!agentd_id_parse(id, &wanted, NULL)) {
-        asker_refuse(a, request->by, EINVAL, "that is no worker's id: see /v1/workers");
+        asker_refuse(a, request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);

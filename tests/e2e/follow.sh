@@ -33,7 +33,7 @@ is '["lost"]' "the metaserver is gone" '[.metaservers[].state]'
 [[ $(ready) == 200 && $(jq -c '[.metaservers, (.why | contains("no metaserver has this node any more"))]' "$work/ready") == '[0,true]' ]] ||
     fail "not ready: $(cat "$work/ready")"
 "$bin/rdmactl" --server "$url" --agent-socket "$work/a.admin" status >"$work/out" 2>&1 && fail "all is up: $(cat "$work/out")"
-shows '^agent +[^ ]+ +ready +no metaserver has this node any more: .*: http.*; see /v1/status$'
+shows '^agent +[^ ]+ +ready +no metaserver has this node any more: .*: http.*; see rdmactl agent status$'
 shows '^metaserver +[^ ]+ +down +'
 ok "the agent is ready without it: $(cat "$work/ready")"
 [[ $(metric metaservers) == 0 ]] || fail "the metrics say that $(metric metaservers) metaservers have it"

@@ -20,6 +20,12 @@ attaches() {
     wait "$worker" 2>/dev/null || true
 }
 
+# By the GID that logs name.
+gid=$(node | jq -r '.endpoints[0].gid')
+ctl node get "$gid"
+shows '^id +node-a$'
+refuses 3 'no node has the GID fd00::42: see rdmactl node list' node get fd00::42
+
 # Labels.
 refuses 3 'no node "nobody"' node label nobody zone=a
 refuses 2 'labels\.zone: .*a letter or digit' node label node-a 'zone=-'
