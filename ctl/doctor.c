@@ -174,6 +174,8 @@ int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err)
     static struct ctl_probe probe;
     struct kedge_http_result result;
     struct kedge_errbuf why = {.text = ""};
+    if (o->serve != NULL)
+        return ctl_probe_serve(o, err);
     f.count = ctl_checks_host(f.check, HOST_CHECKS);
     add_probe(&f, o, &probe);
     int status = ctl_fetch_agent(o, "/readyz", &result, &why);

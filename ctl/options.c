@@ -71,6 +71,8 @@ const char ctl_help[] =
     "                            if it is there)\n"
     "  --provider NAME, --device NAME\n"
     "                            doctor: try this one, whatever the settings say\n"
+    "  --serve ADDRESS:PORT      doctor: lend this node's device to another node's doctor, once\n"
+    "  --peer HOST:PORT/WORD     doctor: try it with that node; --serve prints this there\n"
     "  --label KEY=VALUE,...     node list: those with all of these\n"
     "  --reason TEXT             node cordon, drain: what workers that are refused are told\n"
     "  --grace DURATION          node drain: then those that are left are ended (never); 0: at "
@@ -112,6 +114,8 @@ static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'},
     {"provider", required_argument, NULL, 'p'},
     {"device", required_argument, NULL, 'd'},
+    {"serve", required_argument, NULL, 'e'},
+    {"peer", required_argument, NULL, 'q'},
     {"revision", required_argument, NULL, 'r'},
     {"position", required_argument, NULL, 'P'},
     {"file", required_argument, NULL, 'f'},
@@ -281,6 +285,10 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     if (o->command != CTL_DOCTOR && (o->config != NULL || o->provider != NULL || o->device != NULL))
         return kedge_err(err, -EINVAL, "--config, --provider and --device are for doctor alone");
+    if (o->command != CTL_DOCTOR && (o->peer != NULL || o->serve != NULL))
+        return kedge_err(err, -EINVAL, "--serve and --peer are for doctor alone");
+    if (o->peer != NULL && o->serve != NULL)
+        return kedge_err(err, -EINVAL, "--serve is for one node, and --peer for the other one");
     if (o->command != CTL_LEASE_REVOKE && o->force)
         return kedge_err(err, -EINVAL, "--force is for lease revoke alone");
     if (o->all && (o->command != CTL_LEASE_REVOKE || o->worker != NULL))
@@ -368,12 +376,13 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     const struct {
         int option;
         const char **to;
-    } texts[] = {
-        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
-        {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
-        {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
-        {'n', &o->pool.number},  {'N', &o->node},       {'O', &o->scope},       {'u', &o->uid},
-        {'k', &o->of_kind},      {'m', &o->name},       {'P', &o->position}};
+    } texts[] = {{'s', &o->server},      {'t', &o->token_file},   {'T', &o->tenant},
+                 {'w', &o->worker},      {'a', &o->agent_socket}, {'c', &o->config},
+                 {'p', &o->provider},    {'d', &o->device},       {'l', &o->label},
+                 {'R', &o->reason},      {'S', &o->secret_file},  {'C', &o->context},
+                 {'n', &o->pool.number}, {'N', &o->node},         {'O', &o->scope},
+                 {'u', &o->uid},         {'k', &o->of_kind},      {'m', &o->name},
+                 {'P', &o->position},    {'e', &o->serve},        {'q', &o->peer}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;

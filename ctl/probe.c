@@ -24,6 +24,7 @@ enum {
     PROBE_S = 300,      /* the probe ends by itself long before, unless a driver hangs */
     ENDING_MS = 2000,
     PATHS = 4,
+    ARGUMENTS = 16,
 };
 
 extern char **environ;
@@ -118,15 +119,15 @@ static int wait_for_end(pid_t pid, bool kill_it)
     return -ETIMEDOUT;
 }
 
-static int arguments(const struct ctl_options *o, char *argv[16])
+static int arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
 {
-    static char words[][12] = {PROGRAM,    "--probe",    "--output", "json",
-                               "--config", "--provider", "--device"};
-    const char *values[] = {o->config, o->provider, o->device};
+    static char words[][12] = {PROGRAM,      "--probe",  "--output", "json",   "--config",
+                               "--provider", "--device", "--peer",   "--serve"};
+    const char *values[] = {o->config, o->provider, o->device, o->peer, o->serve};
     int n = 0;
     for (int i = 0; i < 4; i++)
         argv[n++] = words[i];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         if (values[i] != NULL) {
             argv[n++] = words[4 + i];
             argv[n++] = (char *)(uintptr_t)values[i]; /* posix_spawn() leaves them as they are */
@@ -169,14 +170,34 @@ static int run(char *const argv[], struct kedge_text *report, struct kedge_text 
     return status;
 }
 
+static void choose_config(struct ctl_options *o)
+{
+    if (o->config == NULL && access(CTL_DEFAULT_CONFIG, R_OK) == 0)
+        o->config = CTL_DEFAULT_CONFIG;
+}
+
+int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct ctl_options with = *o;
+    char *argv[ARGUMENTS], path[PATHS][512];
+    int paths = list_paths(path);
+    choose_config(&with);
+    (void)arguments(&with, argv);
+    for (int i = 0; i < paths; i++)
+        (void)execv(path[i], argv);
+    (void)execvp(PROGRAM, argv);
+    return kedge_err(err, -errno,
+                     "%s cannot be run: %s (it was looked for beside rdmactl, in sbin and in PATH)",
+                     PROGRAM, strerror(errno));
+}
+
 int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct kedge_errbuf *err)
 {
     struct ctl_options with = *o;
     struct kedge_text report, errors;
-    char *argv[16];
+    char *argv[ARGUMENTS];
     int exit_code = 0;
-    if (with.config == NULL && access(CTL_DEFAULT_CONFIG, R_OK) == 0)
-        with.config = CTL_DEFAULT_CONFIG;
+    choose_config(&with);
     (void)arguments(&with, argv);
     kedge_text_init(&report, REPORT_BYTES);
     kedge_text_init(&errors, WORDS_BYTES);

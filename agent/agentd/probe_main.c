@@ -39,7 +39,7 @@ bool probe_is_asked_for(int argc, char **argv)
 }
 
 struct options {
-    const char *config, *provider, *device;
+    const char *config, *provider, *device, *peer, *serve;
     bool json;
 };
 
@@ -48,7 +48,8 @@ static const char *parse(int argc, char **argv, struct options *o)
     static const struct option table[] = {
         {"probe", no_argument, NULL, 'p'},        {"config", required_argument, NULL, 'c'},
         {"output", required_argument, NULL, 'o'}, {"provider", required_argument, NULL, 'r'},
-        {"device", required_argument, NULL, 'd'}, {0}};
+        {"device", required_argument, NULL, 'd'}, {"peer", required_argument, NULL, 'P'},
+        {"serve", required_argument, NULL, 'S'},  {0}};
     *o = (struct options){.json = false};
     for (int c; (c = getopt_long(argc, argv, "o:", table, NULL)) != -1;) {
         switch (c) {
@@ -63,6 +64,12 @@ static const char *parse(int argc, char **argv, struct options *o)
         case 'd':
             o->device = optarg;
             break;
+        case 'P':
+            o->peer = optarg;
+            break;
+        case 'S':
+            o->serve = optarg;
+            break;
         case 'o':
             o->json = strcmp(optarg, "json") == 0;
             if (!o->json && strcmp(optarg, "text") != 0)
@@ -72,6 +79,8 @@ static const char *parse(int argc, char **argv, struct options *o)
             return "see kedge-agentd --help";
         }
     }
+    if (o->peer != NULL && o->serve != NULL)
+        return "--peer and --serve are for two nodes: one of them each";
     return optind < argc ? "it takes no arguments but its options: see kedge-agentd --help" : NULL;
 }
 
@@ -166,6 +175,10 @@ int probe_main(int argc, char **argv)
              options.config != NULL ? options.config : "");
     settings.source = source;
     settings.wrong = err.text;
+    settings.peer = options.peer;
+    settings.fault = config.fault;
+    if (options.serve != NULL)
+        return probe_serve(&settings, options.serve, stdout, &err) == 0 ? 0 : fail(err.text);
     probe_run(&settings, &report);
     if (options.json) {
         struct kedge_text text;

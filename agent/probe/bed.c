@@ -160,8 +160,8 @@ static int mask_of(enum kedge_fab_qp_type type, enum ibv_qp_state state)
     }
 }
 
-int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
-              struct bed_steps *steps)
+int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+                 struct bed_steps *steps)
 {
     static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
     const struct kedge_fab_caps *caps = &b->fab->caps;
@@ -175,16 +175,16 @@ int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp 
                        .attr = {.qp_state = path[i],
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
-                                .ah_attr = address_self(b),
+                                .ah_attr = kedge_fab_address(b->fab, far->gid, far->lid),
                                 .qp_access_flags = BED_ALL_ACCESS,
                                 .qkey = BED_QKEY,
-                                .path_mtu = caps->mtu,
-                                .dest_qp_num = peer != NULL ? peer->qpn : 0,
+                                .path_mtu = far->mtu,
+                                .dest_qp_num = far->qpn,
                                 .max_dest_rd_atomic = reads,
                                 .max_rd_atomic = reads,
                                 .min_rnr_timer = 1,
-                                .timeout = hasty ? s->ack_timeout : PATIENT_TIMEOUT,
-                                .retry_cnt = hasty ? s->ack_retries : PATIENT_RETRIES,
+                                .timeout = far->hasty ? s->ack_timeout : PATIENT_TIMEOUT,
+                                .retry_cnt = far->hasty ? s->ack_retries : PATIENT_RETRIES,
                                 .rnr_retry = 7}}};
         uint64_t start = kedge_clock_ns();
         steps->now = path[i];
@@ -194,6 +194,16 @@ int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp 
         steps->ns[i] = kedge_clock_ns() - start;
     }
     return 0;
+}
+
+int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
+              struct bed_steps *steps)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    struct bed_far self = {
+        .lid = caps->lid, .qpn = peer != NULL ? peer->qpn : 0, .mtu = caps->mtu, .hasty = hasty};
+    memcpy(self.gid, caps->gid, sizeof self.gid);
+    return bed_raise_to(b, qp, &self, steps);
 }
 
 int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
@@ -221,8 +231,9 @@ static int make_queues(struct bed *b, const char **what)
         return status;
     b->chan = chan.chan.x;
     /* Room for every queue pair of ours. */
-    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ,
-                               .cq = {.cqe = 10 * BED_WR, .chan = b->chan}};
+    struct kedge_fab_ctl cq = {
+        .kind = KEDGE_FAB_CREATE_CQ,
+        .cq = {.cqe = least(20 * BED_WR, b->fab->caps.max_cqe), .chan = b->chan}};
     *what = "making a completion queue";
     status = bed_call(b, &cq);
     if (status != 0)

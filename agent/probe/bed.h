@@ -60,6 +60,15 @@ int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq 
                struct kedge_fab_qp **out);
 int bed_ah_new(struct bed *b, struct kedge_fab_ah **out);
 
+/* The other end of a queue pair. */
+struct bed_far {
+    uint8_t gid[16];
+    uint16_t lid;
+    uint32_t qpn;
+    enum ibv_mtu mtu;
+    bool hasty; /* with the agent's time-outs */
+};
+
 struct bed_steps {
     uint64_t ns[4];        /* RESET, INIT, RTR, RTS */
     enum ibv_qp_state now; /* where it failed to go, when it did */
@@ -68,6 +77,10 @@ struct bed_steps {
  * else with long ones, so that a slow machine is not taken for a broken device. */
 int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
               struct bed_steps *steps);
+int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+                 struct bed_steps *steps);
+/* Whether the agent would use DC here. */
+bool bed_uses_dc(const struct bed *b);
 /* Both of a pair, if one of them is not in RTS or force is set. */
 int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
                    struct bed_steps *steps);
@@ -114,6 +127,7 @@ void bed_try_addresses(struct bed *b, struct probe_check *c);
 void probe_ud(struct bed *b);
 void probe_dc(struct bed *b);
 void probe_shapes(struct bed *b);
+void probe_coverage(struct bed *b);
 void probe_registration(struct bed *b);
 void probe_holes(struct bed *b);
 

@@ -41,7 +41,7 @@ static void numbers_of_limits(struct probe_check *c, const struct kedge_fab_caps
 }
 
 /* As agentd's device.c chooses. */
-static bool uses_dc(const struct bed *b)
+bool bed_uses_dc(const struct bed *b)
 {
     const char *wanted = b->settings->transport;
     return strcmp(wanted, "dc") == 0 ||
@@ -53,7 +53,7 @@ void probe_transport(struct bed *b)
     const uint32_t has = b->fab->caps.transports, both = KEDGE_FAB_RC | KEDGE_FAB_UD;
     struct probe_check *c = probe_begin(b->report, "transport", PROBE_FOR_RC);
     const char *wanted = b->settings->transport;
-    bool dc = uses_dc(b);
+    bool dc = bed_uses_dc(b);
     probe_number(c, "rc", (has & KEDGE_FAB_RC) != 0);
     probe_number(c, "ud", (has & KEDGE_FAB_UD) != 0);
     probe_number(c, "dc", (has & KEDGE_FAB_DC) != 0);
@@ -71,7 +71,7 @@ void probe_limits(struct bed *b)
     struct probe_check *c = probe_begin(b->report, "limits", PROBE_FOR_RC);
     const struct kedge_fab_caps *caps = &b->fab->caps;
     const struct probe_settings *s = b->settings;
-    const struct probe_demand *d = uses_dc(b) ? &s->dc : &s->rc;
+    const struct probe_demand *d = bed_uses_dc(b) ? &s->dc : &s->rc;
     const struct {
         const char *what, *way_out;
         uint64_t has, needs;

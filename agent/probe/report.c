@@ -111,6 +111,7 @@ static const struct probe_check *obstacle(const struct probe_report *r, enum pro
 void probe_judge(const struct probe_report *r, struct probe_verdict *out)
 {
     const struct probe_check *rc = obstacle(r, PROBE_FOR_RC), *dc = obstacle(r, PROBE_FOR_DC);
+    const struct probe_check *peer = obstacle(r, PROBE_FOR_PEER);
     const struct probe_check *memlock = probe_find(r, PROBE_MEMLOCK);
     const char *condition = memlock != NULL && memlock->result == PROBE_WARNING
                                 ? ", once more memory may be locked"
@@ -136,4 +137,10 @@ void probe_judge(const struct probe_report *r, struct probe_verdict *out)
     else
         snprintf(out->sentence, sizeof out->sentence,
                  "Kedge can run on this device%s: RC (no DC: %s)", condition, r->no_dc);
+    if (!out->usable || peer == NULL)
+        return;
+    out->usable = out->dc = false;
+    snprintf(out->sentence, sizeof out->sentence,
+             "Kedge can run on this device%s, but not with the other node, because %s failed: %s",
+             condition, peer->name, peer->found);
 }

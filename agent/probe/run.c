@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "bed.h"
+#include "fabric/fault.h"
 #include "fabric/providers.h"
+#include "peer.h"
 
 static void configuration(struct probe_report *r, const struct probe_settings *s)
 {
@@ -130,6 +132,30 @@ static struct kedge_fab *open_device(struct probe_report *r, const struct probe_
     return status == 0 ? fab : NULL;
 }
 
+/* With a peer, the agent's own: two nodes as they are. What is on the way between them is no part
+ * of what this one does with itself. */
+static struct kedge_fault_plan faults;
+
+static struct kedge_fab *add_faults(const struct probe_settings *s, struct kedge_fab *fab)
+{
+    struct kedge_errbuf err;
+    struct kedge_fab *layer = fab;
+    if (s->fault == NULL || s->fault[0] == '\0' ||
+        kedge_fault_plan_parse(s->fault, &faults, &err) != 0)
+        return fab;
+    struct kedge_fault_plan here = faults;
+    here.hop = 0;
+    (void)kedge_fault_open(fab, &here, &layer);
+    return layer;
+}
+
+static void try_peer(struct bed *b)
+{
+    if (faults.hop != 0)
+        kedge_fault_set_plan(b->fab, &faults);
+    probe_peer(b);
+}
+
 void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *r)
 {
     static struct bed bed;
@@ -151,6 +177,9 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
         probe_lease(&bed);
         probe_registration(&bed);
         probe_holes(&bed);
+        if (s->peer != NULL)
+            try_peer(&bed);
+        probe_coverage(&bed);
     }
     bed_close(&bed);
 }
@@ -174,9 +203,11 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
     probe_memory_limits(r, s, !soft);
     if (!there)
         return;
-    if (soft)
+    if (soft && s->peer == NULL)
         soft_elsewhere(&scratch, &attr);
     struct kedge_fab *fab = open_device(r, s, provider, &attr);
+    if (fab != NULL && s->peer != NULL)
+        fab = add_faults(s, fab);
     if (fab != NULL) {
         probe_device(fab, s, r);
         if (!r->stuck && kedge_fab_close(fab) != 0)
@@ -184,4 +215,29 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
                        "the device could not be closed: something is left on it");
     }
     soft_tidy(&scratch);
+}
+
+int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
+                struct kedge_errbuf *err)
+{
+    static struct probe_report report;
+    static struct bed bed;
+    struct kedge_fab_open_attr attr = s->attr;
+    const struct kedge_fab_provider *provider = kedge_fab_provider_find(s->provider, err);
+    report = (struct probe_report){.port = 0};
+    if (provider == NULL)
+        return -EINVAL;
+    struct kedge_fab *fab = open_device(&report, s, provider, &attr);
+    if (fab == NULL)
+        return kedge_err(err, -ENODEV, "%.400s", report.check[0].found);
+    fab = add_faults(s, fab);
+    int status;
+    if (bed_open(&bed, fab, s, &report))
+        status = peer_serve(&bed, address, out, err);
+    else
+        status = kedge_err(err, -EIO, "%.400s", report.check[report.checks - 1].found);
+    bed_close(&bed);
+    if (!report.stuck)
+        (void)kedge_fab_close(fab);
+    return status;
 }

@@ -219,11 +219,24 @@ static void dc_behind_another(struct bed *b, struct probe_check *c)
 static void coverage(struct bed *b, struct probe_check *c)
 {
     const bool dc = b->dci != NULL && b->dct != NULL;
+    const struct probe_check *far = probe_find(b->report, "peer.rc.packets");
+    if (far != NULL && far->result != PROBE_SKIPPED) {
+        probe_ok(
+            c,
+            "this run shows, between these two nodes and from this port to itself: "
+            "connecting with the agents' settings, MTU and the largest message both ways, what "
+            "a refused request leaves behind it%s, and on one node the rest (lists, repair, "
+            "leases). It does not show: other nodes, loss and congestion (PFC), several "
+            "threads, many queue pairs, deadlines under load, keys that come back%s",
+            dc ? ", several targets on one DCI" : "", dc ? ", DCI streams" : ", DC");
+        return;
+    }
     probe_ok(c,
              "this run shows, from this port to itself: opening, keys that are refused, one-sided "
              "operations%s, lists, errors with others behind them, repair, the bound of a silent "
              "peer. It does not show: packets between nodes (MTU, loss, PFC, partitions, service "
-             "level), requests from several threads, many queue pairs, keys that come back, "
+             "level: --peer tries them), requests from several threads, many queue pairs, keys "
+             "that come back, "
              "deadlines under load%s",
              dc ? " over RC and DC" : " over RC", dc ? ", DCI streams" : ", DC");
 }
@@ -237,9 +250,13 @@ void probe_shapes(struct bed *b)
         {"dc.targets", PROBE_FOR_DC, dc_targets},
         {"dc.error_behind", PROBE_FOR_DC, dc_behind},
         {"dc.error_other_target", PROBE_FOR_DC, dc_behind_another}};
-    static const struct bed_case last = {"coverage", PROBE_FOR_NOTHING, coverage};
     bed_run(b, rc, sizeof rc / sizeof rc[0]);
     if (b->dci != NULL && b->dct != NULL)
         bed_run(b, dc, sizeof dc / sizeof dc[0]);
+}
+
+void probe_coverage(struct bed *b)
+{
+    static const struct bed_case last = {"coverage", PROBE_FOR_NOTHING, coverage};
     bed_run(b, &last, 1);
 }

@@ -22,7 +22,7 @@ _rdmactl() {
         --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
         --agent-socket) agent+=(--agent-socket "${line[++i]-}") ;;
         --node) agent+=(--node "${line[++i]-}") ;;
-        -o | --output | --secret-file | --config | --provider | --device | -f | --file | --revision | --position | --tenant | --worker | \
+        -o | --output | --secret-file | --config | --provider | --device | --serve | --peer | -f | --file | --revision | --position | --tenant | --worker | \
             --label | --reason | --grace | --number | --mr-lease | --scope | --uid | --kind | --name | --limit) ((++i)) ;;
         -*) ;;
         *) words+=("${line[i]}") ;;
@@ -42,7 +42,7 @@ _rdmactl() {
     --kind) choices="tenant window token node pool lease liveness" ;;
     --scope)
         if [[ ${words[*]} == token* ]]; then choices="reader operator admin agent worker"; else choices="device destination tenant"; fi ;;
-    --server | --uid | --name | --limit | --revision | --position | --label | --reason | --grace | --number | --mr-lease) return ;;
+    --server | --serve | --peer | --uid | --name | --limit | --revision | --position | --label | --reason | --grace | --number | --mr-lease) return ;;
     *) choices=$(_rdmactl_words "$word") ;;
     esac
     [[ -z $key ]] || choices=$(tr ' ' '\n' <<<"$choices" | sed -n "s/^$key=//p")
@@ -53,7 +53,7 @@ _rdmactl() {
 # What may stand behind $words, which with the others is _rdmactl's.
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
-        echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --file \
+        echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --serve --peer --file \
             --revision --position --tenant --worker --all --force --node --all-nodes --label --reason --grace --wait --number --mr-lease \
             --scope --uid --kind --name --limit --help --version
         return

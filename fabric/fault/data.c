@@ -52,12 +52,14 @@ static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab
 static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_qp *qp,
                         const struct kedge_fab_wr *wr)
 {
+    const enum ibv_mtu most =
+        plan->hop != 0 && (plan->mtu == 0 || plan->hop < plan->mtu) ? plan->hop : plan->mtu;
     uint64_t length = 0;
-    if (plan->mtu == 0 || atomic_load_explicit(&qp->mtu, memory_order_relaxed) <= plan->mtu)
+    if (most == 0 || atomic_load_explicit(&qp->mtu, memory_order_relaxed) <= most)
         return false;
     for (int i = 0; i < wr->num_sge; i++)
         length += wr->sg_list[i].length;
-    return length > 128u << plan->mtu;
+    return length > 128u << most;
 }
 
 /* ---- packets that are late

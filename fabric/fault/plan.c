@@ -47,6 +47,8 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
     if (strcmp(name, "mtu") == 0)
         return parse_mtu(value, &plan->mtu);
+    if (strcmp(name, "hop") == 0)
+        return parse_mtu(value, &plan->hop);
     bool *said = strcmp(name, "deadlines") == 0 ? &plan->no_deadlines
                  : strcmp(name, "atomics") == 0 ? &plan->no_atomics
                  : strcmp(name, "fences") == 0  ? &plan->no_fences
@@ -103,7 +105,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                 must, -EINVAL,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
                 "post_error, refuse, control_error, seed, packet_life (ms), inline, sge "
-                "and mtu, and deadlines=off, "
+                "mtu and hop, and deadlines=off, "
                 "atomics=off, fences=off, errors=first and picky=on");
         at += length + (at[length] == ',');
     }

@@ -103,6 +103,7 @@ struct ctl_options {
     const char *token, *token_file; /* what it is shown; at most one is not NULL */
     const char *agent_socket;
     const char *config, *provider, *device; /* of DOCTOR; NULL: the agent's settings say */
+    const char *peer, *serve;               /* of DOCTOR, or NULL; not both */
     const char *output;                     /* "table", "wide" or "json"; NULL: not said */
     bool json, wide;                        /* what it says */
 };

@@ -9,7 +9,7 @@
 #include "ctl/checks.h"
 #include "ctl/options.h"
 
-enum { CTL_PROBE_VERSION = 1, CTL_PROBE_CHECKS = 64, CTL_PROBE_CANDIDATES = 256 };
+enum { CTL_PROBE_VERSION = 1, CTL_PROBE_CHECKS = 96, CTL_PROBE_CANDIDATES = 256 };
 
 struct ctl_candidate {
     bool chosen;
@@ -31,6 +31,8 @@ struct ctl_probe {
  * 0 and *out (fini it), also when the device cannot be used; -ENOENT: there is no such program;
  * -EBADMSG, -ETIMEDOUT, -EINVAL (the program's own words in err). */
 int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct kedge_errbuf *err);
+/* Becomes that program, for `doctor --serve`. -errno and a sentence, or does not return. */
+int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err);
 /* The report's text to its struct. 0, or -EBADMSG and *out is empty. */
 int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out,
                      struct kedge_errbuf *err);

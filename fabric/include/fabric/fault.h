@@ -22,6 +22,7 @@ struct kedge_fault_plan {
     enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */
+    enum ibv_mtu hop; /* likewise, of something on the way that nobody tells of; 0: none */
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
     bool picky; /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
                  * piece of length 0, more than max_msg_size, atomics that are not aligned, and
@@ -43,7 +44,7 @@ struct kedge_fault_plan {
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error; and
  * picky=on, deadlines=off, atomics=off, fences=off, errors=first, inline=BYTES, sge=NUMBER,
- * mtu=512, packet_life=MS. 0, or -EINVAL and what it must be. */
+ * mtu=512, hop=512, packet_life=MS. 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 

@@ -32,10 +32,18 @@ struct probe_settings {
     uint64_t most_bytes;  /* when all sessions have attached */
     uint64_t lane_cpu;    /* or KEDGE_FAB_ANY_CPU */
     uint64_t wait_ms;     /* the end of every wait; 0: a default */
+    const char *peer;     /* where another node's probe serves, HOST:PORT/WORD; NULL: nowhere */
+    const char *fault;    /* as the agent's, with a peer; "" or NULL: none */
 };
 
 /* Opens the device and runs every check; *out is always whole: probe_report_fini(). */
 void probe_run(const struct probe_settings *s, struct probe_report *out);
+
+/* Opens the device and lends it to another node's probe, once: at address, HOST:PORT, which is
+ * printed on out with the word that has to be shown there. 0, or -errno and a sentence. */
+struct kedge_errbuf;
+int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
+                struct kedge_errbuf *err);
 
 /* The checks of a device that is open already; takes its transports, GID and port. Everything that
  * was made on it is gone afterwards, unless out->stuck. */
@@ -44,7 +52,6 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
 /* For an agent's start: whether the device keeps to the I/O virtual addresses that regions are
  * registered at (fabric/iova.h). 0, or -EOPNOTSUPP or another -errno with a sentence. Takes some
  * milliseconds; all that is made for it is gone afterwards. */
-struct kedge_errbuf;
 int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err);
 
 /* The check of locked memory alone, for a limit (RLIM_INFINITY: none) that a user may be exempt

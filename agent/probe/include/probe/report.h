@@ -13,7 +13,7 @@
 
 enum {
     PROBE_FORMAT = 1, /* of the JSON: grows when a field changes its meaning or goes */
-    PROBE_CHECKS = 64,
+    PROBE_CHECKS = 96,
     PROBE_NUMBERS = 24, /* of one check */
     PROBE_FOUND = 512,
     PROBE_ADVICE = 320,
@@ -29,6 +29,7 @@ enum probe_need {
     PROBE_FOR_NOTHING = 0,
     PROBE_FOR_RC = 1 << 0, /* anything: DC needs what RC needs, handshakes and the rest */
     PROBE_FOR_DC = 1 << 1,
+    PROBE_FOR_PEER = 1 << 2, /* anything with the other node */
 };
 
 struct probe_number {

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of two probes that lends its device, and does what it is asked. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "peer.h"
+
+enum { CLIENTS = 64 /* that show a wrong word, before it ends */ };
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+void peer_describe(const struct bed *b, struct peer_end *out)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    *out = (struct peer_end){.lid = caps->lid,
+                             .mtu = caps->mtu,
+                             .rc = (caps->transports & KEDGE_FAB_RC) != 0,
+                             .dc = bed_uses_dc(b) && (caps->transports & KEDGE_FAB_DC) != 0,
+                             .service_level = caps->service.service_level,
+                             .traffic_class = caps->service.traffic_class,
+                             .pkey = caps->service.pkey_index};
+    memcpy(out->gid, caps->gid, sizeof out->gid);
+}
+
+int peer_make_connection(struct bed *b, struct kedge_fab_qp **out)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct probe_settings *s = b->settings;
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_CREATE_QP,
+        .qp = {.pd = b->pd,
+               .type = KEDGE_FAB_QP_RC,
+               .send_cq = b->cq,
+               .recv_cq = b->far_cq,
+               .cap = {.send_wr = least((uint32_t)s->rc.send_wr, caps->max_qp_wr),
+                       .recv_wr = 1,
+                       .send_sge = least(s->sge, caps->max_sge),
+                       .recv_sge = 1,
+                       .inline_bytes = least(s->inline_bytes, caps->max_inline)}}};
+    int status = bed_call(b, &c);
+    if (status == 0)
+        *out = c.qp.x;
+    return status;
+}
+
+int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)
+{
+    struct bed_steps steps;
+    struct bed_far far = {.mtu = mtu, .hasty = true};
+    if (to != NULL) {
+        memcpy(far.gid, to->gid, sizeof far.gid);
+        far.lid = to->lid;
+        far.qpn = to->qpn;
+    } else {
+        memcpy(far.gid, b->fab->caps.gid, sizeof far.gid);
+        far.lid = b->fab->caps.lid;
+    }
+    return bed_raise_to(b, qp, &far, &steps);
+}
+
+/* ---- what is lent ---- */
+
+struct lent {
+    struct bed *b;
+    struct peer_end end;
+    struct kedge_fab_mem mem;
+    struct kedge_fab_mr *mr;
+    struct kedge_fab_qp *qp;
+    struct kedge_fab_dct *dct[PEER_TARGETS];
+};
+
+static int lend(struct lent *l)
+{
+    struct bed *b = l->b;
+    int status = kedge_fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
+    if (status == 0)
+        status = bed_register(b, &l->mem, 0, PEER_MEMORY, BED_ALL_ACCESS, &l->mr);
+    if (status == 0)
+        status = peer_make_connection(b, &l->qp);
+    for (int i = 0; i < PEER_TARGETS && status == 0 && l->end.dc; i++) {
+        struct kedge_fab_ctl c = {
+            .kind = KEDGE_FAB_CREATE_DCT,
+            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = BED_ALL_ACCESS}};
+        status = kedge_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
+        if (status == 0)
+            status = bed_call(b, &c);
+        if (status != 0)
+            break;
+        l->dct[i] = c.dct.x;
+        l->end.dctn[i] = l->dct[i]->dctn;
+        l->end.dc_key[i] = l->dct[i]->dc_key;
+    }
+    if (status != 0)
+        return status;
+    l->end.qpn = l->qp->qpn;
+    l->end.addr = l->mr->addr;
+    l->end.rkey = l->mr->rkey;
+    l->end.bytes = PEER_MEMORY;
+    return 0;
+}
+
+static void take_back(struct lent *l)
+{
+    struct bed *b = l->b;
+    struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = l->qp}};
+    if (l->qp != NULL)
+        (void)bed_call(b, &qp);
+    for (int i = 0; i < PEER_TARGETS; i++) {
+        struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_DESTROY_DCT, .dct = {.x = l->dct[i]}};
+        if (l->dct[i] != NULL)
+            (void)bed_call(b, &dct);
+    }
+    if (l->mr == NULL || bed_deregister(b, l->mr) == 0)
+        kedge_fab_mem_free(&l->mem);
+}
+
+/* ---- what is asked ---- */
+
+void peer_pattern(uint8_t *bytes, uint64_t length, uint32_t seed)
+{
+    for (uint64_t i = 0; i < length; i++)
+        bytes[i] = (uint8_t)(((uint32_t)i * 2654435761u + seed * 40503u) >> 24);
+}
+
+static int answer_connect(struct lent *l, const char *line, struct peer_link *link)
+{
+    struct peer_end client;
+    unsigned mtu;
+    int at = 0;
+    if (sscanf(line, "connect %1u %n", &mtu, &at) != 1 || at == 0 || mtu < IBV_MTU_256 ||
+        mtu > (unsigned)l->end.mtu || peer_read_end(line + at, &client) != 0)
+        return -EBADMSG;
+    int status = peer_raise(l->b, l->qp, &client, (enum ibv_mtu)mtu);
+    if (status != 0)
+        return peer_say(link, "error its queue pair cannot be connected to this node: %s",
+                        strerror(-status));
+    return peer_say(link, "ok");
+}
+
+static int answer_memory(struct lent *l, const char *line, struct peer_link *link)
+{
+    uint64_t at, length;
+    uint32_t seed;
+    uint8_t *bytes = l->mem.addr;
+    const bool sum = sscanf(line, "sum %" SCNu64 " %" SCNu64, &at, &length) == 2;
+    if (!sum && sscanf(line, "fill %" SCNu64 " %" SCNu64 " %" SCNu32, &at, &length, &seed) != 3)
+        return -EBADMSG;
+    if (at > PEER_MEMORY || length > PEER_MEMORY - at)
+        return -EBADMSG;
+    if (!sum)
+        peer_pattern(bytes + at, length, seed);
+    return peer_say(link, "ok %" PRIu32, sum ? kedge_crc32c(0, bytes + at, length) : 0);
+}
+
+/* Until the client goes: 0, or what it said that makes no sense. */
+static int serve_client(struct lent *l, struct peer_link *link)
+{
+    char line[PEER_LINE];
+    peer_write_end(&l->end, line);
+    int status = peer_say(link, "%s", line);
+    while (status == 0) {
+        status = peer_hear(link, line);
+        if (status != 0)
+            return status == -ECONNRESET ? 0 : status;
+        status = strncmp(line, "connect ", 8) == 0 ? answer_connect(l, line, link)
+                                                   : answer_memory(l, line, link);
+    }
+    return status;
+}
+
+/* Whether the client has shown the word: whoever else reaches the port gets nothing of the device.
+ */
+static bool shows_word(struct peer_link *link, const char *word)
+{
+    char line[PEER_LINE], wanted[PEER_WORD + 8];
+    unsigned char differs = 0;
+    snprintf(wanted, sizeof wanted, "word %s", word);
+    if (peer_hear(link, line) != 0 || strlen(line) != strlen(wanted))
+        return false;
+    for (size_t i = 0; wanted[i] != '\0'; i++)
+        differs |= (unsigned char)(line[i] ^ wanted[i]);
+    return differs == 0;
+}
+
+static int make_word(char out[PEER_WORD + 1])
+{
+    uint8_t random[PEER_WORD / 2];
+    int status = kedge_random_bytes(random, sizeof random);
+    for (size_t i = 0; i < sizeof random && status == 0; i++)
+        snprintf(out + 2 * i, 3, "%02x", random[i]);
+    return status;
+}
+
+static int serve_on(struct lent *l, int listener, const char *word, struct kedge_errbuf *err)
+{
+    const uint64_t end = kedge_clock_ns() + PEER_WAIT_MS * KEDGE_NS_PER_MS;
+    for (int i = 0; i < CLIENTS; i++) {
+        const uint64_t now = kedge_clock_ns();
+        struct peer_link link = {.fd = -1};
+        int status =
+            now < end ? peer_accept(listener, (end - now) / KEDGE_NS_PER_MS, &link) : -ETIMEDOUT;
+        if (status != 0)
+            return kedge_err(err, status, "nobody came within %d minutes", PEER_WAIT_MS / 60000);
+        bool known = shows_word(&link, word);
+        if (known) {
+            peer_trust(&link);
+            status = serve_client(l, &link);
+        }
+        peer_close(&link);
+        if (known)
+            return status == 0 ? 0
+                               : kedge_err(err, status, "the other node's probe broke off: %s",
+                                           strerror(-status));
+    }
+    return kedge_err(err, -EACCES, "strangers keep coming to this port: choose another one");
+}
+
+/* HOST of HOST:PORT, with the port that it was given. */
+static void print_where(const char *address, uint16_t port, const char *word, FILE *out)
+{
+    const int host = (int)(strrchr(address, ':') - address);
+    fprintf(out,
+            "waiting for the other node; run there, with this host's address in place of one that "
+            "is not its own:\n  rdmactl doctor --peer %.*s:%u/%s\n",
+            host, address, port, word);
+    fflush(out);
+}
+
+int peer_serve(struct bed *b, const char *address, FILE *out, struct kedge_errbuf *err)
+{
+    static struct lent l;
+    char word[PEER_WORD + 1] = "";
+    uint16_t port = 0;
+    l = (struct lent){.b = b, .mem = {.fd = -1}};
+    peer_describe(b, &l.end);
+    int status = lend(&l), listener = -1;
+    if (status == 0)
+        status = make_word(word);
+    if (status != 0)
+        kedge_err(err, status, "what the other node needs cannot be made: %s", strerror(-status));
+    else
+        status = listener = peer_listen(address, &port, err);
+    if (listener >= 0) {
+        print_where(address, port, word, out);
+        status = serve_on(&l, listener, word, err);
+        close(listener);
+    }
+    take_back(&l);
+    return status;
+}
