@@ -113,6 +113,25 @@ static uint64_t most_bytes(const struct agent_device *d)
     return d->bound_ns / KEDGE_NS_PER_MS * d->fab->caps.port_rate / PART;
 }
 
+/* As long as the device repeats a READ whose packets are lost. With DC all metaservers are asked
+ * through one initiator, so that the next one's answer comes behind that. */
+static uint64_t lookup_timeout_ns(const struct pool *p)
+{
+    const uint64_t least_ns = LOOKUP_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    const uint64_t repeats_ns = p->device.bound_ns / 2;
+    const uint64_t all_ns =
+        p->device.rc || p->config->metaservers < 2 ? repeats_ns : 2 * repeats_ns;
+    return all_ns > least_ns ? all_ns : least_ns;
+}
+
+/* As long as a connected queue pair would have repeated a request. */
+static uint64_t patience_ns(const struct pool *p)
+{
+    const uint64_t least_ns = PATH_PATIENCE_MS * KEDGE_NS_PER_MS,
+                   repeats_ns = p->device.bound_ns / 2;
+    return repeats_ns > least_ns ? repeats_ns : least_ns;
+}
+
 static int make_lane(struct pool *p)
 {
     const struct agentd_config *c = p->config;
@@ -136,7 +155,9 @@ static int make_lane(struct pool *p)
             SUSPECT_TIMEOUTS * kedge_fab_timeout_ns(&d->fab->caps, (uint8_t)c->ack_timeout),
         .port_rate = d->fab->caps.port_rate,
         .most_bytes = d->fab->caps.deadlines ? 0 : most_bytes(d),
-        .lookup_timeout_ns = LOOKUP_TIMEOUT_MS * KEDGE_NS_PER_MS,
+        .lookup_timeout_ns = lookup_timeout_ns(p),
+        .path_patience_ns = patience_ns(p),
+        .lookup_hedge_ns = LOOKUP_HEDGE_MS * KEDGE_NS_PER_MS,
         .node_lease_ns = NODE_BELIEVED_S * KEDGE_NS_PER_S,
         .mr_lease_ns = p->mr_lease_ns,
         .deadlines = d->fab->caps.deadlines,

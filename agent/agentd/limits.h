@@ -26,13 +26,16 @@ enum {
     SUSPECT_TIMEOUTS = 2,   /* as long as so many of the device's, an endpoint that owes an answer
                              * may be silent before it gets the probing DCI alone: one packet of a
                              * living one may be lost, and its repetition too */
-    LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together */
+    LOOKUP_TIMEOUT_MS = 50, /* of all metaservers together, at least: as long as a READ is
+                             * repeated */
+    LOOKUP_HEDGE_MS = 20,   /* a metaserver that is silent for so long: the next one is asked too */
     NODE_BELIEVED_S = 10,   /* an endpoint's record, before it is READ again */
     ACK_RETRIES = 7,        /* with `ack_timeout` the bound that `mr_lease` must exceed */
     RNR_RETRIES = 7,        /* for ever: receivers that are not ready are slow, not dead */
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,         /* under way at a time; more wait */
+    PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
     REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired */
     HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */
     HANDSHAKE_SILENT_S = 2,  /* a node that says nothing for so long cannot be connected to */

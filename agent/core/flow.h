@@ -36,6 +36,7 @@ struct flow {
     uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
     uint8_t proven;    /* the last sign from it was one of life */
     uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
+    uint8_t pathless;  /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot;    /* whose first request took it */

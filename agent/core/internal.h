@@ -10,9 +10,10 @@
 #include "agent/lane.h"
 #include "base/spsc.h"
 #include "descriptor.h"
-#include "schema/peers.h"
 #include "flow.h"
+#include "lookup.h"
 #include "region.h"
+#include "schema/peers.h"
 #include "small.h"
 #include "window.h"
 
@@ -83,6 +84,7 @@ struct vqp {
     struct phys *room;     /* where its head waits for room, instead */
     struct turn turn;      /* at either */
     uint64_t wait_ns;      /* since when */
+    uint64_t path_ns;      /* since when its head waits for a path; 0: it does not */
     uint64_t wants;        /* bytes */
     uint64_t flowless_ns;  /* since when its head waits for a flow; 0: it does not */
 };
@@ -196,16 +198,6 @@ struct cached {
     struct kedge_mr_record record;
 };
 
-struct lookup {
-    uint8_t used, in_flight, tries, metaserver;
-    uint8_t over;           /* answered already; only its READ has not come back */
-    uint8_t absent, behind; /* some metaserver does not know it, or an earlier life of it */
-    uint8_t gid[16];
-    uint32_t scratch;
-    uint64_t deadline_ns, read_ns;
-    struct session *waiting; /* whose CONNECT this answers */
-};
-
 /* Something has been out for too long, and the device was told; the control side wants it anew. */
 enum overdue { OVERDUE_NOT, OVERDUE_ENDED, OVERDUE_RENEWED };
 enum broken { BROKEN_NOT, BROKEN, BROKEN_FAILING /* not all that is out is back yet */ };
@@ -285,7 +277,9 @@ struct kedge_lane {
     struct cached
         *renewal[LANE_RENEWALS]; /* to be READ again after what workers want in this pass */
     uint32_t renewals;
-    struct lookup lookups[64];
+    struct lookup lookups[LANE_LOOKUPS];
+    struct lookup_read lookup_reads[2 * LANE_LOOKUPS];
+    uint64_t lookup_number; /* so many were begun */
     struct phys *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, peer_hand;
     /* flows.c: those that were ever used, those of them that are free, where to look for an idle
@@ -303,8 +297,8 @@ struct kedge_lane {
     uint32_t metaservers;
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
     struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
-    uint64_t no_metaserver_until_ns;                          /* lookups fail at once until then */
-    uint32_t fences;                                          /* asked for so far */
+    struct silence silence[KEDGE_LANE_MAX_METASERVERS];
+    uint32_t fences; /* asked for so far */
     struct kedge_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;
@@ -511,13 +505,15 @@ void overdue_look(struct kedge_lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
 uint64_t overdue_next(const struct kedge_lane *l);
 
-/* peers.c: endpoints, lookups. */
+/* peers.c, lookup.c: endpoints, lookups. */
 struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
 int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
                  uint32_t *gen);
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
 void lookups_due(struct kedge_lane *l);
+/* When that is to be called; NEVER: nothing is looked up. */
+uint64_t lookups_next(const struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);

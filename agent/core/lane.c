@@ -319,7 +319,7 @@ static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c
         if (!kept)
             wire_abandon(l, before[i]);
     }
-    l->no_metaserver_until_ns = 0;
+    memset(l->silence, 0, sizeof l->silence);
 }
 
 static void take_commands(struct kedge_lane *l)
@@ -459,9 +459,8 @@ static uint64_t next_due(const struct kedge_lane *l)
         uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
-    for (size_t i = 0; i < sizeof l->lookups / sizeof l->lookups[0]; i++)
-        if (l->lookups[i].used && !l->lookups[i].over && l->lookups[i].deadline_ns < due)
-            due = l->lookups[i].deadline_ns;
+    const uint64_t lookup_ns = lookups_next(l);
+    due = lookup_ns < due ? lookup_ns : due;
     const uint64_t look_ns = overdue_next(l);
     return look_ns < due ? look_ns : due;
 }

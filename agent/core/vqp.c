@@ -120,6 +120,41 @@ static bool is_dead(const struct kedge_lane *l, const struct flow *f)
     return l->now_ns < f->dead_until_ns;
 }
 
+/* Its head has waited for a path for as long as a queue pair that is connected would have tried. */
+static bool has_waited(const struct kedge_lane *l, const struct vqp *q)
+{
+    return l->config.path_patience_ns == 0 ||
+           (q->path_ns != 0 && l->now_ns - q->path_ns >= l->config.path_patience_ns);
+}
+
+/* A path that could not be made is the failure of who has waited for it: who came late has a time
+ * of his own, and another one is asked for. Then *tried. */
+static uint32_t find_dead(struct kedge_lane *l, struct vqp *q, enum tried *tried)
+{
+    if (!q->flow->pathless || has_waited(l, q)) {
+        q->path_ns = 0;
+        return KEDGE_REASON_PEER_DOWN;
+    }
+    if (q->path_ns == 0)
+        q->path_ns = l->now_ns;
+    *tried = TRIED_PARK;
+    return 0;
+}
+
+static uint32_t find_path(struct kedge_lane *l, struct vqp *q, enum tried *tried)
+{
+    if (flow_has_path(l, q->flow)) {
+        q->path_ns = 0;
+        return 0;
+    }
+    if (is_dead(l, q->flow)) /* which is known only now */
+        return find_dead(l, q, tried);
+    if (q->path_ns == 0)
+        q->path_ns = l->now_ns;
+    *tried = q->flow->want_path ? TRIED_PARK : wants(l);
+    return 0;
+}
+
 /* The peer that the VQP was bound to is still the one in its slot, and known well enough to be
  * used. 0, a reason, or 0 with *tried: it waits. */
 static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *tried)
@@ -139,14 +174,11 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
     if (q->flow == NULL)
         *tried = wants(l);
     else if (is_dead(l, q->flow))
-        return KEDGE_REASON_PEER_DOWN;
+        return find_dead(l, q, tried);
     else if (!peer_is_fresh(l, q->peer_slot))
         *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : wants(l);
-    else if (!flow_has_path(l, q->flow)) {
-        if (is_dead(l, q->flow)) /* which is known only now */
-            return KEDGE_REASON_PEER_DOWN;
-        *tried = q->flow->want_path ? TRIED_PARK : wants(l);
-    }
+    else
+        return find_path(l, q, tried);
     return 0;
 }
 
@@ -311,6 +343,7 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
     struct kedge_lane_quota *quota = s->quota;
     q->denied = 0;
     q->begun = 0;
+    q->path_ns = 0;
     q->session = s;
     if (!kedge_quota_ask(quota, l->now_ns)) {
         deny(l, q, KEDGE_REASON_QUOTA_CONTROL_OPS);

@@ -53,7 +53,12 @@ struct kedge_lane_config {
     uint64_t most_bytes;   /* out on all queue pairs at a time, so that what is healthy ends long
                               before bound_ns; 0: no limit. A request that is larger than its queue
                               pair's part goes when nothing else is out there */
-    uint64_t lookup_timeout_ns; /* of all metaservers together */
+    uint64_t lookup_timeout_ns; /* of all metaservers together: at least as long as the device
+                                 * repeats a READ */
+    uint64_t lookup_hedge_ns;   /* a metaserver that is silent for so long keeps nobody from asking
+                                 * the next one beside it */
+    uint64_t path_patience_ns;  /* what is posted waits for a path for at least so long, whoever was
+                                 * refused one before it */
     uint64_t node_lease_ns;     /* how long an endpoint record is believed */
     uint64_t mr_lease_ns;       /* how long an MR record is believed */
     uint64_t bound_ns,

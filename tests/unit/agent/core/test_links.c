@@ -254,6 +254,110 @@ START_TEST(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_conne
 }
 END_TEST
 
+/* ---- connections that fail
+ * ------------------------------------------------------------------------------------------------
+ */
+
+enum { MS = 1000 /* passes */ };
+
+static void open_patient(void)
+{
+    world_path_patience_ns = 300 * MS * 1000ull;
+    open_all();
+    w->away[1] = true; /* who asks for a path waits, until the test says that there is none */
+}
+
+static void fail_path(void)
+{
+    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
+                              .path = {.flow = w->node[0].wanted_flow, .status = -ETIMEDOUT}};
+    w->away[1] = false;
+    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &c), 0);
+}
+
+START_TEST(a_handshake_that_fails_is_not_the_end_of_who_has_waited_for_less)
+{
+    open_patient();
+    post(KEDGE_OP_READ, 1, 1, 1);
+    world_run(w, 100 * MS);
+    fail_path();
+    expect(1, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).paths_failed, 1);
+    world_path_patience_ns = 0;
+    close_all();
+}
+END_TEST
+
+START_TEST(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears_of_it)
+{
+    open_patient();
+    post(KEDGE_OP_READ, 1, 1, 1);
+    world_run(w, 310 * MS);
+    fail_path();
+    expect(1, IBV_WC_RETRY_EXC_ERR);
+    world_path_patience_ns = 0;
+    close_all();
+}
+END_TEST
+
+/* ---- metaservers
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Node 0 is told of one that answers nobody for seconds; and behind it, if `other`, of the one that
+ * there is. */
+static void tell_silent(bool other)
+{
+    struct world_node *n = &w->node[0];
+    struct kedge_command c = {.kind = KEDGE_COMMAND_METASERVERS};
+    c.metaservers.at[0] = (struct kedge_lane_metaserver){.table = w->table.desc};
+    c.metaservers.at[0].table.rkey = w->meta_mr->rkey;
+    c.metaservers.at[1] = c.metaservers.at[0];
+    c.metaservers.at[0].qp = world_rc_silent(w, n);
+    c.metaservers.at[1].qp = n->metaserver_qp;
+    c.metaservers.count = other ? 2 : 1;
+    n->no_metaserver = !other;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+}
+
+static void open_one(void)
+{
+    ck_assert_int_eq(setenv("KEDGE_TEST_TRANSPORT", "rc", 1), 0);
+    world_open(w);
+    world_attach(w, &k, 0, 1, TENANT);
+}
+
+START_TEST(a_silent_metaserver_keeps_nobody_from_asking_the_next)
+{
+    open_one();
+    tell_silent(true);
+    const uint64_t since_ns = w->now_ns;
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
+    ck_assert_uint_lt(w->now_ns - since_ns, w->node[0].config.lookup_timeout_ns / 2);
+    ck_assert_int_eq(world_connect(w, &k, 1, 2), 0);
+    ck_assert_uint_eq(world_stats(w, 0).lookups_failed, 0);
+    world_detach(w, &k);
+    world_close(w);
+}
+END_TEST
+
+/* All of them are silent for as long as a device repeats a READ: then that is known, for a while.
+ */
+START_TEST(without_one_that_answers_lookups_end_in_time_and_then_at_once)
+{
+    open_one();
+    tell_silent(false);
+    uint64_t since_ns = w->now_ns;
+    ck_assert_int_eq(world_connect(w, &k, 0, 1), -EHOSTUNREACH);
+    ck_assert_uint_ge(w->now_ns - since_ns, w->node[0].config.lookup_timeout_ns);
+    since_ns = w->now_ns;
+    ck_assert_int_eq(world_connect(w, &k, 0, 2), -EHOSTUNREACH);
+    ck_assert_uint_lt(w->now_ns - since_ns, w->node[0].config.lookup_timeout_ns / 2);
+    world_detach(w, &k);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(more_endpoints_than_connections_are_all_served)                                              \
     T(a_connection_that_is_given_up_is_drained_first)                                              \
@@ -262,6 +366,10 @@ END_TEST
     T(what_was_out_when_a_queue_pair_broke_by_itself_goes_again_if_it_was_a_read)                  \
     T(a_thousand_breaks_leave_the_counts_as_they_were)                                             \
     T(a_peer_that_makes_no_connection_fails_what_is_posted_and_is_asked_again_later)               \
-    T(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_connected_to)
+    T(a_connection_to_an_earlier_life_of_a_peer_goes_when_the_next_is_connected_to)                \
+    T(a_handshake_that_fails_is_not_the_end_of_who_has_waited_for_less)                            \
+    T(who_has_waited_for_a_connection_as_long_as_one_would_have_tried_hears_of_it)                 \
+    T(a_silent_metaserver_keeps_nobody_from_asking_the_next)                                       \
+    T(without_one_that_answers_lookups_end_in_time_and_then_at_once)
 
 KEDGE_CHECK_MAIN("agent.core.links", TESTS)

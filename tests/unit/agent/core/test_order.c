@@ -12,8 +12,8 @@ enum {
     TENANT = 7,
     SEEDS = 48,
     REQUESTS = 6,
-    LONG = 20000, /* passes */
-    GONE = 0,     /* numbers of the owners' and the workers' sessions */
+    LONG = 400000, /* passes */
+    GONE = 0,      /* numbers of the owners' and the workers' sessions */
     STAYS = 1,
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
@@ -47,7 +47,8 @@ static void scene_open(struct scene *s, const char *kind, uint32_t seed)
 {
     set_order(kind, seed);
     kedge_prng_seed(&s->prng, seed);
-    world_ack_timeout = 19; /* 2 s: what is held back is not to run into its time-out */
+    world_ack_timeout = 19;             /* 2 s: what is held back is not to run into its time-out */
+    world_path_patience_ns = 400000000; /* a handshake may take longer than its world's time-out */
     world_open(w);
     world_attach(w, &s->gone, 1, GONE, TENANT);
     world_attach(w, &s->stays, 1, STAYS, TENANT);

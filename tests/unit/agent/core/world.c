@@ -183,7 +183,7 @@ static void publish(struct world *w, struct world_node *n)
     ck_assert_int_ge(kedge_table_put(&w->table, &r), 0);
 }
 
-uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns;
+uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows;
 uint64_t world_port_rate, world_most_bytes;
@@ -210,6 +210,8 @@ static void configure(struct world *w, struct world_node *n)
                                    .port_rate = world_port_rate,
                                    .most_bytes = world_most_bytes,
                                    .lookup_timeout_ns = 5000000,
+                                   .lookup_hedge_ns = 500000,
+                                   .path_patience_ns = world_path_patience_ns,
                                    .node_lease_ns = 1000000000,
                                    .mr_lease_ns = mr_lease_ns != 0 ? mr_lease_ns : 1000000,
                                    .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
@@ -348,8 +350,10 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
 {
     struct kedge_command c = {0};
     n->broken += e->kind == KEDGE_EVENT_QP_BROKEN;
-    if (e->kind == KEDGE_EVENT_WANT_PATH)
+    if (e->kind == KEDGE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
+        n->wanted_flow = e->want_path.flow;
+    }
     if (e->kind == KEDGE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
         return;
     if (w->rc && (e->kind == KEDGE_EVENT_WANT_PATH || e->kind == KEDGE_EVENT_DROP_PATH ||

@@ -49,6 +49,7 @@ struct world_node {
     struct kedge_fab_ah *metaserver_ah;
     struct kedge_connector *connector;                         /* rc */
     struct kedge_fab_qp *metaserver_qp, *metaserver_responder; /* rc */
+    struct kedge_fab_qp *silent_qp;                            /* rc: to the one that is silent */
     struct kedge_table mr_table;
     void *peers;
     struct kedge_lane_resources res;
@@ -56,6 +57,7 @@ struct world_node {
     struct kedge_lane *lane;
     struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
     struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
+    uint32_t wanted_flow;                         /* of the last WANT_PATH */
     bool no_metaserver;                           /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
@@ -101,7 +103,7 @@ extern uint32_t world_max_mrs;
 /* Of the next world's lanes; 0: 16. */
 extern uint32_t world_max_flows;
 /* Of the next world's lanes, as in their configuration. */
-extern uint64_t world_port_rate, world_most_bytes;
+extern uint64_t world_port_rate, world_most_bytes, world_path_patience_ns;
 /* Of the next world's lanes, whose clock is not the device's. */
 extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
@@ -186,6 +188,8 @@ void world_rc_event(struct world *w, struct world_node *n, const struct kedge_la
 void world_rc_run(struct world *w, struct world_node *n);
 /* What a queue pair asks for, of a device that has so much. */
 uint32_t world_least(uint32_t wanted, uint32_t has);
+/* One on which nothing is answered for seconds. */
+struct kedge_fab_qp *world_rc_silent(struct world *w, struct world_node *n);
 int world_fill(void *user, void *bytes, size_t count);
 void world_tell_metaserver(struct world *w, struct world_node *n);
 

@@ -39,7 +39,9 @@ static void drop_qp(struct kedge_fab_qp *qp)
     call(qp->pd->fab, &c);
 }
 
-static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer)
+enum { SLOW = 19 }; /* as a time-out: 2 s */
+
+static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, uint8_t timeout)
 {
     struct ibv_qp_attr init = {
         .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
@@ -50,7 +52,7 @@ static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer)
                               .min_rnr_timer = 12,
                               .ah_attr = {.is_global = 1, .port_num = 1}};
     struct ibv_qp_attr rts = {
-        .qp_state = IBV_QPS_RTS, .timeout = world_ack_timeout, .retry_cnt = 1, .max_rd_atomic = 16};
+        .qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 1, .max_rd_atomic = 16};
     memcpy(rtr.ah_attr.grh.dgid.raw, peer->pd->fab->caps.gid, 16);
     modify(qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0);
     modify(qp, init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
@@ -66,9 +68,18 @@ struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
 {
     n->metaserver_qp = make_qp(n->system_pd, n->cq, WORLD_SQ_DEPTH);
     n->metaserver_responder = make_qp(w->meta_pd, w->meta_cq, 1);
-    raise(n->metaserver_responder, n->metaserver_qp);
-    raise(n->metaserver_qp, n->metaserver_responder);
+    raise(n->metaserver_responder, n->metaserver_qp, world_ack_timeout);
+    raise(n->metaserver_qp, n->metaserver_responder, world_ack_timeout);
     return n->metaserver_qp;
+}
+
+struct kedge_fab_qp *world_rc_silent(struct world *w, struct world_node *n)
+{
+    struct kedge_fab_qp *nobody = make_qp(w->meta_pd, w->meta_cq, 1);
+    n->silent_qp = make_qp(n->system_pd, n->cq, WORLD_SQ_DEPTH);
+    raise(n->silent_qp, nobody, SLOW);
+    drop_qp(nobody);
+    return n->silent_qp;
 }
 
 void world_rc_open(struct world *w, struct world_node *n)
@@ -101,6 +112,8 @@ void world_rc_close(struct world *w, struct world_node *n)
 {
     (void)w;
     kedge_connector_free(n->connector);
+    if (n->silent_qp != NULL)
+        drop_qp(n->silent_qp);
     if (n->metaserver_qp == NULL)
         return;
     drop_qp(n->metaserver_qp);
