@@ -50,10 +50,20 @@ int kedge_fab_close(struct kedge_fab *fab)
 
 void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
-    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_QUERY_PORT);
+    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_QUERY_ADDRESS);
     ctl->status = -EINPROGRESS;
     ctl->next = NULL;
     fab->ops->submit(fab, ctl);
+}
+
+void kedge_fab_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
+                           uint16_t lid)
+{
+    memcpy(fab->caps.gid, gid, sizeof fab->caps.gid);
+    fab->caps.sgid_index = sgid_index;
+    fab->caps.lid = lid;
+    if (fab->ops->set_address != NULL)
+        fab->ops->set_address(fab, gid, sgid_index, lid);
 }
 
 int kedge_fab_run(struct kedge_fab *fab)

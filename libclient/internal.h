@@ -167,4 +167,7 @@ void client_withdrawn(struct kedge_session *s, uint32_t tag, int status);
 /* ---- vqp.c */
 void client_vqp_release(struct kedge_session *s, struct kedge_vqp *q);
 
+/* session.c: this host's endpoint, as it is now. */
+void client_gid(const struct kedge_session *s, uint8_t gid[16]);
+
 #endif

@@ -387,7 +387,7 @@ int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
                             .vkey = mr->vkey,
                             .addr = (uintptr_t)mr->addr,
                             .length = mr->length};
-    memcpy(t.gid, mr->session->gid, sizeof t.gid);
+    client_gid(mr->session, t.gid);
     memcpy(t.secret, mr->secret, sizeof t.secret);
     kedge_token_format(&t, text);
     return 0;

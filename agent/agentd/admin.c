@@ -43,7 +43,9 @@ static const char *say_nearest(const struct agent *a)
 static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
 {
     const char *nearest = say_nearest(a), *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
-    why[0] = '\0';
+    snprintf(why, READY_WHY_BYTES, "%s", address_why(a));
+    if (why[0] != '\0')
+        return a->was_registered;
     if (!a->was_registered)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has had this node since its agent began: workers attach, and find "

@@ -160,7 +160,12 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     kedge_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,
                      "Tokens that workers have shown and no tenant has.", a->wrong_tokens);
     kedge_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",
-                     !a->port_down);
+                     !a->address.down);
+    kedge_metric_one(t, "kedge_agent_address_up", GAUGE,
+                     "Whether the node's GID is on the device's port.", !a->address.gone);
+    kedge_metric_one(t, "kedge_agent_address_changes_total", COUNTER,
+                     "How often the node's GID went, came back, moved or changed.",
+                     a->address_news);
     kedge_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
                      "Queue pairs of which the device said by itself that they broke.",
                      a->qp_events);

@@ -235,11 +235,11 @@ void status_print(struct agent *a, struct kedge_text *t)
     kedge_text_json(t, a->config.node);
     kedge_text_printf(t,
                       ",\"gid\":\"%s\",\"provider\":\"%s\",\"transport\":\"%s\",\"port\":\"%s\","
-                      "\"mtu\":%u,\"incarnation\":%u,"
+                      "\"address\":\"%s\",\"mtu\":%u,\"incarnation\":%u,"
                       "\"uptime_ms\":%llu,\"pool\":",
                       kedge_gid_format(a->fab->caps.gid, gid), a->config.provider,
-                      a->rc ? "rc" : "dc", a->port_down ? "down" : "up", 128u << a->port.mtu,
-                      a->incarnation,
+                      a->rc ? "rc" : "dc", a->address.down ? "down" : "up",
+                      a->address.gone ? "gone" : "up", 128u << a->port.mtu, a->incarnation,
                       (unsigned long long)((kedge_clock_ns() - a->started_ns) / KEDGE_NS_PER_MS));
     status_pool(a->pools[0], t);
     kedge_text_printf(t, "},");

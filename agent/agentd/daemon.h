@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <uv.h>
 
+#include "agentd/address.h"
 #include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
@@ -58,6 +59,23 @@ void device_events(uv_poll_t *poll, int status, int events);
 void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
 void device_tick(struct agent *a);
+
+/* ---- readdress.c
+ * ---------------------------------------------------------------------------------------- */
+
+/* After fabric_open(). */
+void address_init(struct agent *a);
+/* Asks the device for it: now, or now and then. */
+void address_look(struct agent *a);
+void address_tick(struct agent *a);
+/* The port's state, as the device says. */
+void address_port(struct agent *a, bool down);
+/* Why no peer can be reached: a literal, empty if the address is there and the port up. */
+const char *address_why(const struct agent *a);
+/* A DC target has broken by itself. */
+void address_retarget(struct agent *a);
+/* KEDGE_EVENT_READDRESSED. */
+void address_readdressed(struct pool *p, const struct kedge_lane_event *e);
 
 /* ---- metaserver_call.c, register.c, resolve.c
  * ------------------------------------------------------ */
@@ -344,8 +362,11 @@ struct agent {
     uint32_t outrun_by; /* one that a metaserver knows, and ours is not above; 0: none */
     uint32_t heeded;    /* bit i: metaserver i has made this agent begin anew */
     bool stopping, terminated, device_lost;
-    bool port_down;     /* as the device says */
-    uint64_t qp_events; /* queue pairs that the device said are in ERR */
+    struct address address; /* as the device says */
+    bool address_asked;     /* it is being asked, by: */
+    struct kedge_fab_ctl address_ctl;
+    uint64_t address_due_ns, address_news; /* when it is again; changes so far */
+    uint64_t qp_events;                    /* queue pairs that the device said are in ERR */
     uint64_t started_ns;
     struct kedge_fab *fab;
     struct kedge_fab_port_watch port; /* of fab */

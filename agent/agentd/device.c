@@ -3,9 +3,11 @@
  * (queues.c), the MR table that peers READ. */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/assert.h"
 #include "base/random.h"
 #include "daemon.h"
 #include "fabric/fault.h"
@@ -48,25 +50,6 @@ static int make_small(struct agent_device *d)
     return status == 0 ? reg_mr(d, d->pd, &d->small, 0, &d->small_mr) : status;
 }
 
-/* At an address of its own: a pool that is made again has its table where nothing of its former
- * life is, whatever keys the device gives. */
-static int reg_table(struct pool *p)
-{
-    struct agent_device *d = &p->device;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
-                              .mr = {.pd = d->pd,
-                                     .mem = &d->mr_memory,
-                                     .length = d->mr_memory.size,
-                                     .access = IBV_ACCESS_REMOTE_READ}};
-    int status = kedge_iova_take(&p->agent->iova, KEDGE_IOVA_TABLE, &d->mr_memory, 0,
-                                 d->mr_memory.size, &c.mr.iova);
-    if (status == 0)
-        status = call(d, &c);
-    if (status == 0)
-        d->mr_mr = c.mr.x;
-    return status;
-}
-
 static int make_memory(struct pool *p)
 {
     struct agent_device *d = &p->device;
@@ -74,28 +57,79 @@ static int make_memory(struct pool *p)
     int status = kedge_fab_mem_alloc(SCRATCH_WINDOWS * KEDGE_TABLE_WINDOW_BYTES, "kedge-scratch",
                                      &d->scratch);
     if (status == 0)
-        status =
-            kedge_fab_mem_alloc(kedge_table_bytes(d->mr_log2), "kedge-mr-table", &d->mr_memory);
-    if (status == 0)
         status = reg_mr(d, d->pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_mr);
     if (status == 0)
         status =
             reg_mr(d, d->system_pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_system_mr);
     if (status == 0)
-        status = reg_table(p);
+        status = device_new_table(p);
     return status == 0 ? make_small(d) : status;
 }
 
 /* The seed and the generation are what peers will work out from this node's endpoint record. */
-static void init_mr_table(struct pool *p)
+static void init_mr_table(const struct pool *p, struct agent_table *table)
 {
-    struct agent_device *d = &p->device;
+    const struct agent_device *d = &p->device;
     struct kedge_endpoint_record r = {
         .pool = p->number, .incarnation = p->incarnation, .udqpn_slots = d->mr_log2 << 24};
     memcpy(r.gid, d->fab->caps.gid, sizeof r.gid);
     struct kedge_table_desc desc = kedge_mr_table_desc(&r);
-    kedge_table_init(&d->mr_table, KEDGE_TABLE_MRS, d->mr_memory.addr, d->mr_log2, desc.seed,
+    kedge_table_init(&table->table, KEDGE_TABLE_MRS, table->memory.addr, d->mr_log2, desc.seed,
                      desc.generation);
+}
+
+/* At an address of its own: a pool that is made again has its table where nothing of its former
+ * life is, whatever keys the device gives. */
+static int reg_table(struct pool *p, struct agent_table *table)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
+                              .mr = {.pd = p->device.pd,
+                                     .mem = &table->memory,
+                                     .length = table->memory.size,
+                                     .access = IBV_ACCESS_REMOTE_READ}};
+    int status = kedge_iova_take(&p->agent->iova, KEDGE_IOVA_TABLE, &table->memory, 0,
+                                 table->memory.size, &c.mr.iova);
+    if (status == 0)
+        status = call(&p->device, &c);
+    if (status == 0)
+        table->mr = c.mr.x;
+    return status;
+}
+
+static void free_table(struct agent_device *d, struct agent_table *table)
+{
+    if (table == NULL)
+        return;
+    device_destroy(d, KEDGE_FAB_DEREG_MR, table->mr);
+    kedge_fab_mem_free(&table->memory);
+    free(table);
+}
+
+int device_new_table(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct agent_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return -ENOMEM;
+    int status =
+        kedge_fab_mem_alloc(kedge_table_bytes(d->mr_log2), "kedge-mr-table", &table->memory);
+    if (status == 0)
+        status = reg_table(p, table);
+    if (status != 0) {
+        free_table(d, table);
+        return status;
+    }
+    init_mr_table(p, table);
+    KEDGE_ASSERT(d->table_before == NULL);
+    d->table_before = d->table;
+    d->table = table;
+    return 0;
+}
+
+void device_drop_table(struct pool *p)
+{
+    free_table(&p->device, p->device.table_before);
+    p->device.table_before = NULL;
 }
 
 static bool is_for_want_of_memory(int status, struct rlimit *limit)
@@ -230,7 +264,6 @@ int device_open(struct pool *p, struct kedge_errbuf *err)
         status = make_memory(p);
     if (status != 0)
         return explain(p, status, err);
-    init_mr_table(p);
     d->bound_ns = kedge_fab_bound_ns(&d->fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
     uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
     if (p->mr_lease_ns <= least)
@@ -273,10 +306,10 @@ void device_close(struct pool *p)
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->small_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_mr);
     device_destroy(d, KEDGE_FAB_DEREG_MR, d->scratch_system_mr);
-    device_destroy(d, KEDGE_FAB_DEREG_MR, d->mr_mr);
+    free_table(d, d->table);
+    free_table(d, d->table_before);
     kedge_fab_mem_free(&d->small);
     kedge_fab_mem_free(&d->scratch);
-    kedge_fab_mem_free(&d->mr_memory);
     device_destroy(d, KEDGE_FAB_FREE_PD, d->pd);
     device_destroy(d, KEDGE_FAB_FREE_PD, d->system_pd);
     *d = (struct agent_device){0};

@@ -13,20 +13,6 @@ static void give_up(struct agent *a, const char *what)
     uv_stop(&a->loop);
 }
 
-static void port(struct agent *a, bool down)
-{
-    if (a->port_down == down)
-        return;
-    a->port_down = down;
-    if (down)
-        kedge_log(KEDGE_LOG_ERROR,
-                  "the device's port is down: requests to other nodes end after their time-outs",
-                  "device=\"%s\" port=%u", a->config.device, a->fab->caps.port_num);
-    else
-        kedge_log(KEDGE_LOG_INFO, "the device's port is up", "device=\"%s\" port=%u",
-                  a->config.device, a->fab->caps.port_num);
-}
-
 static void one_event(struct agent *a, const struct kedge_fab_event *e)
 {
     struct kedge_command c = {.kind = KEDGE_COMMAND_QP_FATAL};
@@ -34,17 +20,24 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        /* A responder's is its initiator's to end. */
         a->qp_events++;
+        if (e->qp == NULL) { /* a DC target, which only what is fatal ends */
+            if (e->type == IBV_EVENT_QP_FATAL)
+                address_retarget(a);
+            return;
+        }
+        /* A responder's is its initiator's to end. */
         c.qp = e->qp; /* the lane that has it knows it */
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
             lane_thread_command(p, &c);
         return;
     case IBV_EVENT_PORT_ERR:
-        port(a, true);
+        address_port(a, true);
+        address_look(a);
         return;
     case IBV_EVENT_PORT_ACTIVE:
-        port(a, false);
+        address_port(a, false);
+        address_look(a);
         return;
     case IBV_EVENT_DEVICE_FATAL:
         give_up(a, "it was removed, or its driver gave up");
@@ -54,10 +47,12 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
         return;
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
-        kedge_log(KEDGE_LOG_WARN,
-                  "the port's addresses have changed: if this node's is not among them any more, "
-                  "restart the agent",
-                  "device=\"%s\"", a->config.device);
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+        kedge_log(KEDGE_LOG_INFO, "the port's addresses have changed", "device=\"%s\" type=%d",
+                  a->config.device, (int)e->type);
+        address_look(a);
         return;
     default:
         kedge_log(KEDGE_LOG_INFO, "device event", "type=%d", (int)e->type);

@@ -35,6 +35,7 @@ enum {
 
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,         /* under way at a time; more wait */
+    ADDRESS_LOOK_MS = 2000,  /* the port and its addresses, beside what the device says of them */
     PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
     REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired */
     HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */

@@ -55,6 +55,7 @@ static void on_tick(uv_timer_t *timer)
         readers_tick(p);
     }
     device_tick(a);
+    address_tick(a);
     node_tick(a);
     pools_step(a);
     windows_share(a);
@@ -148,6 +149,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
     if (status != 0)
         return status;
+    address_init(a);
     watch(a);
     agentd_tenants_init(&a->tenants, &a->config);
     status = pools_start(a, err);

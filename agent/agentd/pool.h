@@ -32,6 +32,13 @@ struct connection;
 /* ---- device.c
  * -------------------------------------------------------------------------------------- */
 
+/* This node's regions, as peers READ them. */
+struct agent_table {
+    struct kedge_fab_mem memory;
+    struct kedge_fab_mr *mr;
+    struct kedge_table table;
+};
+
 /* What a pool has of the device: protection domains, queue pairs, the MR table that peers READ. */
 struct agent_device {
     struct kedge_fab *fab; /* the agent's */
@@ -41,8 +48,9 @@ struct agent_device {
     struct kedge_fab_cq *cq, *target_cq;
     struct kedge_fab_srq *srq;
     struct kedge_fab_dct *dct;
-    struct kedge_fab_mem scratch, mr_memory, small;
-    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *mr_mr, *small_mr;
+    struct kedge_fab_mem scratch, small;
+    struct kedge_fab_mr *scratch_mr, *scratch_system_mr, *small_mr;
+    struct agent_table *table, *table_before;             /* before: until the lane has left it */
     bool rc;                                              /* else DC */
     struct kedge_fab_qp *qp[2 * KEDGE_LANE_MAX_DCIS + 1]; /* DC */
     enum ibv_mtu qp_mtu[2 * KEDGE_LANE_MAX_DCIS + 1];     /* that each was brought up with */
@@ -53,9 +61,8 @@ struct agent_device {
     uint32_t max_spares; /* DC: that there is room for */
     uint32_t sq_depth;
     struct kedge_connector *connector; /* rc */
-    struct kedge_table mr_table;
-    uint32_t mr_log2;
-    uint64_t bound_ns; /* of the lease rule, from the queue pairs' attributes */
+    uint32_t mr_log2;                  /* of the table's slots */
+    uint64_t bound_ns;                 /* of the lease rule, from the queue pairs' attributes */
 };
 
 /* Blocks on the device. */
@@ -64,6 +71,11 @@ int device_open(struct pool *p, struct kedge_errbuf *err);
  * status. */
 int device_why(int status, struct kedge_errbuf *err);
 void device_close(struct pool *p);
+/* Another MR table, empty, for the endpoint's present name; the one there was becomes the one
+ * before. 0 or -errno. Blocks. */
+int device_new_table(struct pool *p);
+/* The lane has left the one before. */
+void device_drop_table(struct pool *p);
 /* Runs what was submitted until *pending is 0. */
 void device_settle(struct agent_device *d, const uint32_t *pending);
 
@@ -72,6 +84,8 @@ void device_settle(struct agent_device *d, const uint32_t *pending);
 
 /* The queue pairs that the pool has, as the transport wants them. */
 int queues_make(struct pool *p, struct kedge_errbuf *err);
+/* DC: another target, of the present address; the former one goes. 0 or -errno. Blocks. */
+int queues_retarget(struct pool *p);
 /* Since when no earlier life of this endpoint has had queue pairs. */
 uint64_t pool_begun_ns(const struct pool *p);
 void queues_destroy(struct pool *p);
@@ -190,6 +204,8 @@ void registrations_start(struct pool *p);
  * broken. */
 void registration_reader_up(struct registration *r, struct reader *reader, int status);
 void registration_reader_lost(struct registration *r);
+/* This node's address is another: metaservers' tables are READ on paths that are made anew. */
+void registrations_readdress(struct pool *p);
 /* Nothing is begun any more; what is under way (pool->calls) ends by itself. */
 void registrations_stop(struct pool *p);
 

@@ -101,6 +101,24 @@ static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
     return status;
 }
 
+static int make_dct(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT,
+                                .dct = {.pd = d->pd,
+                                        .cq = d->target_cq,
+                                        .srq = d->srq,
+                                        .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+                                                  IBV_ACCESS_REMOTE_ATOMIC}};
+    int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    if (status == 0)
+        status = call(d, &dct);
+    if (status == 0)
+        d->dct = dct.dct.x;
+    d->dct_mtu = d->fab->caps.mtu;
+    return status;
+}
+
 static int make_target(struct pool *p)
 {
     struct agent_device *d = &p->device;
@@ -115,18 +133,16 @@ static int make_target(struct pool *p)
     if (status != 0)
         return status;
     d->srq = srq.srq.x;
-    struct kedge_fab_ctl dct = {.kind = KEDGE_FAB_CREATE_DCT,
-                                .dct = {.pd = d->pd,
-                                        .cq = d->target_cq,
-                                        .srq = d->srq,
-                                        .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                                                  IBV_ACCESS_REMOTE_ATOMIC}};
-    status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
+    return make_dct(p);
+}
+
+int queues_retarget(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    struct kedge_fab_dct *before = d->dct;
+    int status = make_dct(p);
     if (status == 0)
-        status = call(d, &dct);
-    if (status == 0)
-        d->dct = dct.dct.x;
-    d->dct_mtu = d->fab->caps.mtu;
+        device_destroy(d, KEDGE_FAB_DESTROY_DCT, before);
     return status;
 }
 

@@ -83,8 +83,8 @@ static json_t *describe_endpoints(const struct agent *a)
         const struct agent_device *d = &p->device;
         if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
             continue;
-        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64(d->mr_mr->addr), "rkey",
-                                  (json_int_t)d->mr_mr->rkey, "log2_slots", (int)d->mr_log2);
+        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64(d->table->mr->addr), "rkey",
+                                  (json_int_t)d->table->mr->rkey, "log2_slots", (int)d->mr_log2);
         json_t *endpoint = describe_endpoint(p);
         json_object_set_new(endpoint, "mr_table", table);
         json_array_append_new(list, endpoint);
@@ -464,6 +464,20 @@ void registrations_start(struct pool *p)
         (void)uv_timer_init(&p->agent->loop, &r->timer);
         r->timer.data = r;
         put(r);
+    }
+}
+
+void registrations_readdress(struct pool *p)
+{
+    if (p->device.rc) { /* the lane gives them up, and others are offered */
+        lane_thread_command(p, &(struct kedge_command){.kind = KEDGE_COMMAND_METASERVERS});
+        return;
+    }
+    for (uint32_t i = 0; i < p->config->metaservers; i++) {
+        struct registration *r = &p->registration[i];
+        memset(r->gid, 0, sizeof r->gid); /* its address is resolved anew */
+        if (r->state == REGISTRATION_DONE)
+            put(r);
     }
 }
 

@@ -509,6 +509,9 @@ void sessions_event(struct pool *p, const struct kedge_lane_event *e)
     case KEDGE_EVENT_WANT_DEREG:
         fenced_event(p, e);
         return;
+    case KEDGE_EVENT_READDRESSED:
+        address_readdressed(p, e);
+        return;
     case KEDGE_EVENT_SPARE_DROPPED:
         paths_spare_dropped(p, e->qp);
         return;

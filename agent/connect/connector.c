@@ -117,6 +117,14 @@ void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu)
     c->mtu = mtu;
 }
 
+void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation)
+{
+    datagrams_forget(c);
+    if (incarnation != c->config.incarnation)
+        incoming_retire(c);
+    c->config.incarnation = incarnation;
+}
+
 void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead)
 {
     c->config.ahead = ahead;

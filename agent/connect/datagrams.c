@@ -109,14 +109,27 @@ void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t 
         (void)resolve(c, gid, lid);
 }
 
-void datagram_forget(struct kedge_connector *c, const uint8_t gid[16])
+static void forget_address(struct address *a)
 {
-    struct address *a = address_of(c, gid);
-    if (a == NULL)
-        return;
     a->unwanted = 1;
     if (a->state == ADDRESS_READY && a->out == 0)
         close_address(a);
+}
+
+void datagram_forget(struct kedge_connector *c, const uint8_t gid[16])
+{
+    struct address *a = address_of(c, gid);
+    if (a != NULL)
+        forget_address(a);
+}
+
+void datagrams_forget(struct kedge_connector *c)
+{
+    for (uint32_t i = 0; i < c->ud.addresses; i++) {
+        struct address *a = &c->ud.address[i];
+        if ((a->state == ADDRESS_MAKING || a->state == ADDRESS_READY) && !a->unwanted)
+            forget_address(a);
+    }
 }
 
 /* ---- sending

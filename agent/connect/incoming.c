@@ -181,6 +181,13 @@ void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h)
     connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_GONE));
 }
 
+void incoming_retire(struct kedge_connector *c)
+{
+    for (uint32_t i = 0; i < c->config.responders; i++)
+        if (c->in[i].state != IN_FREE)
+            retire(&c->in[i]);
+}
+
 void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
 {
     struct incoming *n = find(c, h);

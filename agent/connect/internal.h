@@ -121,6 +121,8 @@ void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t li
 void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid);
 /* Resolved anew the next time: it may have moved. */
 void datagram_forget(struct kedge_connector *c, const uint8_t gid[16]);
+/* Likewise, all of them. */
+void datagrams_forget(struct kedge_connector *c);
 void datagrams_take(struct kedge_connector *c);
 
 /* ---- outgoing.c, incoming.c: the two ends of connections. */
@@ -160,6 +162,8 @@ void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h
 void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h);
 void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h);
 
+/* All of them are over. */
+void incoming_retire(struct kedge_connector *c);
 void incoming_step(struct kedge_connector *c);
 void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h);
 void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h);

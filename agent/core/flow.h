@@ -83,6 +83,8 @@ void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
  * Its record is fresh. */
 bool flow_has_path(struct kedge_lane *l, struct flow *f);
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
+/* This node's own address is another: whatever leads to it was made with the former. */
+void flow_readdress(struct kedge_lane *l, struct flow *f);
 /* rc: its connection broke. */
 void flow_lost_link(struct kedge_lane *l, struct flow *f);
 

@@ -298,6 +298,8 @@ struct kedge_lane {
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
     struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
     struct silence silence[KEDGE_LANE_MAX_METASERVERS];
+    /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
+    uint32_t readdressing, readdress_hand, readdress_lost;
     uint32_t fences; /* asked for so far */
     struct kedge_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
@@ -515,6 +517,9 @@ void lookups_due(struct kedge_lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
 uint64_t lookups_next(const struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
+/* readdress.c */
+void lane_readdress(struct kedge_lane *l, const struct kedge_command *c);
+void lane_readdress_go_on(struct kedge_lane *l);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
 /* Whether the peer's record may be used now; asks for a new one before it is too old. Else

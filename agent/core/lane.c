@@ -372,6 +372,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_METASERVERS:
             take_metaservers(l, &c);
             break;
+        case KEDGE_COMMAND_READDRESS:
+            lane_readdress(l, &c);
+            break;
         case KEDGE_COMMAND_WINDOW:
             windows_set(l, &c);
             break;
@@ -407,6 +410,8 @@ static void housekeeping(struct kedge_lane *l)
         kedge_peers_live(l->res.peers);
         lookups_due(l);
         flows_sweep(l);
+        if (l->readdressing > 0)
+            lane_readdress_go_on(l);
         for (uint32_t i = 0; l->stalled_count > 0 && i < l->config.max_sessions; i++)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
@@ -450,7 +455,8 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 
 static uint64_t next_due(const struct kedge_lane *l)
 {
-    uint64_t due = l->stalled_count > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
+    uint64_t due =
+        l->stalled_count > 0 || l->readdressing > 0 ? l->now_ns + HOUSEKEEPING_NS : vqps_due(l);
     for (const struct session *s = l->due; s != NULL; s = s->next_due) {
         uint64_t at = s->due_ns == 0 || s->inflight > 0 ? l->now_ns + HOUSEKEEPING_NS : s->due_ns;
         due = at < due ? at : due;

@@ -133,6 +133,18 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     COUNT(l, links, f->link != NULL);
 }
 
+void flow_readdress(struct kedge_lane *l, struct flow *f)
+{
+    f->dead_until_ns = 0; /* it was this node that could not be heard */
+    f->doubted = 0;
+    if (f->ah != NULL)
+        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
+    f->ah = NULL;
+    if (f->link != NULL)
+        wire_abandon(l, f->link);
+    flow_news(l, f);
+}
+
 /* ---- signs of life
  * --------------------------------------------------------------------------------------- */
 

@@ -215,6 +215,9 @@ static void succeeded(struct fault_ctl *c)
     case KEDGE_FAB_DESTROY_AH:
         free(c->object);
         break;
+    case KEDGE_FAB_QUERY_ADDRESS:
+        c->outer->address.now = c->inner.address.now;
+        break;
     default:
         wrap_small(c);
         break;

@@ -89,13 +89,19 @@ static int fault_get_event(struct kedge_fab *fab, struct kedge_fab_event *out)
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
-        event.qp = event.qp->user;
+        event.qp = event.qp != NULL ? event.qp->user : NULL;
         break;
     default: /* of the port or the device */
         break;
     }
     *out = event;
     return 1;
+}
+
+static void fault_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
+                              uint16_t lid)
+{
+    kedge_fab_set_address(fault_of(fab)->inner, gid, sgid_index, lid);
 }
 
 static const struct kedge_fab_ops fault_ops = {
@@ -113,6 +119,7 @@ static const struct kedge_fab_ops fault_ops = {
     .qp_state = fault_qp_state,
     .event_fd = fault_event_fd,
     .get_event = fault_get_event,
+    .set_address = fault_set_address,
 };
 
 int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *plan,

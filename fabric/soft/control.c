@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control operations: queued by anybody, executed by soft_run() on the control thread. */
 #include <errno.h>
+#include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -50,6 +51,12 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         ctl->port.active = IBV_MTU_4096;
         ctl->port.mtu = f->base.caps.mtu;
         return 0;
+    case KEDGE_FAB_QUERY_ADDRESS: /* never another one */
+        ctl->address.now = (struct kedge_fab_address){
+            .active = true,
+            .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0,
+            .mtu = f->base.caps.mtu};
+        return 0;
     }
     return -EINVAL;
 }
@@ -70,6 +77,7 @@ static int object_balance(enum kedge_fab_ctl_kind kind)
     case KEDGE_FAB_MODIFY_QP:
     case KEDGE_FAB_FENCE_MR:
     case KEDGE_FAB_QUERY_PORT:
+    case KEDGE_FAB_QUERY_ADDRESS:
         return 0;
     default:
         return -1;

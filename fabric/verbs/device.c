@@ -270,6 +270,7 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
         status = verbs_select(attr, &choice, err);
     if (status == 0) {
         f->context = choice.context;
+        memcpy(f->wanted_gid, attr->gid, sizeof f->wanted_gid);
         status = start(f, &choice, &attr->service, err);
     }
     if (status != 0) {

@@ -23,8 +23,8 @@ void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
-        if (e->element.qp->qp_context != NULL) /* a DCT has none: it is no kedge_fab_qp */
-            kedge_fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
+        /* A DCT has none, and is no kedge_fab_qp. */
+        kedge_fab_events_push(&f->events, e->event_type, e->element.qp->qp_context);
         break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:

@@ -351,6 +351,44 @@ int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_
     return status;
 }
 
+/* ---- later
+ * ------------------------------------------------------------------------------------------------
+ */
+
+int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
+{
+    const struct kedge_fab_open_attr attr = {0};
+    struct verbs_choice c = {.context = f->context, .port = f->base.caps.port_num};
+    struct kedge_fab_address *now = &ctl->address.now;
+    const bool may_choose = memcmp(f->wanted_gid, no_gid, sizeof no_gid) == 0;
+    enum worth best = USELESS;
+    char why[8];
+    int status = ibv_query_port(f->context, c.port, &c.port_attr);
+    if (status != 0)
+        return -status;
+    const bool ethernet = c.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+    *now = (struct kedge_fab_address){.active = c.port_attr.state == IBV_PORT_ACTIVE,
+                                      .lid = ethernet ? 0 : c.port_attr.lid,
+                                      .mtu = c.port_attr.active_mtu};
+    struct ibv_gid_entry *entry = calloc(MAX_GIDS, sizeof *entry);
+    const ssize_t count = entry != NULL ? gids_of_port(&c, entry) : -ENOMEM;
+    for (ssize_t i = 0; i < count; i++) {
+        const enum worth it = judge(&attr, &entry[i], ethernet, why, sizeof why);
+        if (it != USELESS && !now->has_gid && memcmp(entry[i].gid.raw, ctl->address.gid, 16) == 0) {
+            now->has_gid = true;
+            now->sgid_index = (uint8_t)entry[i].gid_index;
+        }
+        if (it <= best || !may_choose)
+            continue;
+        best = it;
+        now->has_other = true;
+        now->other_index = (uint8_t)entry[i].gid_index;
+        memcpy(now->other, entry[i].gid.raw, sizeof now->other);
+    }
+    free(entry);
+    return count < 0 ? (int)count : 0;
+}
+
 void kedge_fab_devices_fini(struct kedge_fab_devices *devices)
 {
     free(devices->item);

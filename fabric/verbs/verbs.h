@@ -63,7 +63,8 @@ struct verbs_fab {
     _Atomic bool stop; /* the thread that hears has to end */
     int stop_efd;      /* and wakes up by this */
     ino_t node;        /* of the device in sysfs when it was opened; 0: it cannot be seen there */
-    bool rxe;          /* the device is SoftRoCE's, which has ways of its own */
+    uint8_t wanted_gid[16]; /* that it was opened with; zero: choose */
+    bool rxe;               /* the device is SoftRoCE's, which has ways of its own */
     struct kedge_fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
     _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */
@@ -165,6 +166,8 @@ struct verbs_choice {
  * -ENETDOWN, -EACCES; the sentence names what there is. Blocks. */
 int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *out,
                  struct kedge_errbuf *err);
+/* On a worker: KEDGE_FAB_QUERY_ADDRESS of the open device. */
+int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 
 /* control.c */
 /* 0 or -errno; the pool is to be ended in either case. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports a region that holds a text and prints its token; ends when its standard input does.
+/* Exports a region that holds a text and prints its token; ends when its standard input does. For
+ * each line there it prints the token again, which is another one when the host's address is.
  *
  *   export_region [TEXT] */
 #include <stdio.h>
@@ -22,14 +23,15 @@ static int serve(struct kedge_session *s, const char *text)
     memset(memory, 0, BYTES);
     strncpy(memory, text, BYTES - 1);
     status = kedge_reg_mr(s, memory, BYTES, IBV_ACCESS_REMOTE_READ, &mr);
-    if (status == 0)
-        status = kedge_mr_export(mr, token, sizeof token);
     if (status != 0)
         return status;
-    puts(token);
-    fflush(stdout);
-    while (read(STDIN_FILENO, ignored, sizeof ignored) > 0)
-        ;
+    do {
+        status = kedge_mr_export(mr, token, sizeof token);
+        if (status != 0)
+            return status;
+        puts(token);
+        fflush(stdout);
+    } while (read(STDIN_FILENO, ignored, sizeof ignored) > 0);
     return kedge_dereg_mr(mr);
 }
 

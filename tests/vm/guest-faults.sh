@@ -146,6 +146,82 @@ part_port() {
     ok "$said"
 }
 
+# An address of the device goes and comes back, under another index since others came meanwhile: who had it does not
+# begin anew, nor do its workers. KEDGE_TEST_LONG: another one takes its place where none is set.
+holds() { # name, agent: a worker that exports until file descriptor $3 is closed; sets $token
+    mkfifo "$work/hold.$1"
+    KEDGE_SOCKET=$work/$2.sock "$bin/export_region" "bytes of $1" <"$work/hold.$1" >"$work/token.$1" 2>"$work/export.$1" &
+    eval "exec $3>\"$work/hold.$1\""
+    waits_for 30 "the token of $1" test -s "$work/token.$1"
+    token=$(cat "$work/token.$1")
+}
+region() { [[ $(KEDGE_SOCKET=$work/$1.sock timeout 60 "$bin/read_region" "$2" 2>"$work/region.out" | tail -n 1) == "bytes of $3" ]]; }
+number() { status "$1" | jq "$2"; }
+part_address() {
+    local before after begin i
+    up
+    sysctl -q net.ipv4.conf.all.promote_secondaries=1 "net.ipv4.conf.$NIC.promote_secondaries=1"
+    holds first a 7
+    worker_start w a b
+    worker_goes_on w "before its address goes"
+    region b "$token" first || fail "a region of a is not read: $(cat "$work/region.out")"
+    before=$(number a .incarnation)
+    ip addr del 10.0.1.2/16 dev "$NIC"
+    waits_for 30 "a's word that its address is gone" has a '.address == "gone"'
+    curl -s --unix-socket "$work/a.admin" http://agent/readyz | grep -q "GID is not on the device's port" ||
+        fail "/readyz does not say that the address is gone"
+    [[ $(metric a kedge_agent_address_up) == 0 ]] || fail "kedge_agent_address_up is not 0"
+    for i in 41 42 43; do ip addr add "10.0.1.$i/16" dev "$NIC"; done
+    ip addr add 10.0.1.2/16 dev "$NIC"
+    waits_for 30 "a's word that its address is back" has a '.address == "up"'
+    says a "this node's address has moved" || fail "the address came back under its index, and nothing was tried"
+    begin=$(date +%s%N)
+    worker_goes_on w "its address has moved"
+    waits_for 60 "reading a's region again" region b "$token" first
+    ok "a's address moved: workers go on $((($(date +%s%N) - begin) / 1000000)) ms later ($(grep -o 'gid=.*' <<<"$(grep 'has moved' "$work/a.log" | tail -n 1)"))"
+    after=$(number a .incarnation)
+    [[ $before == "$after" ]] || fail "a was incarnation $before, and is $after"
+    reads 50 >"$work/moved.out" 2>&1 || fail "READs after the address has moved: $(cat "$work/moved.out")"
+    worker_stop w
+    ok "$said"
+    exec 7>&-
+    [[ -z ${KEDGE_TEST_LONG-} ]] || another_address
+}
+another_address() {
+    local before held i
+    kill -TERM "${pids[c]}"; wait "${pids[c]}" || fail "c did not end"
+    sed -i '/^gid = /d' "$work/c.conf" # it takes the first, which is the metaserver's too
+    sed -i 's/^gid = .*/gid = ::ffff:10.0.1.8/' "$work/metad.conf"
+    kill -TERM "${pids[metad]}"; wait "${pids[metad]}" || fail "the metaserver did not end"
+    daemon_start metad kedge-metad || fail "the metaserver did not start"
+    daemon_start c kedge-agentd || fail "c did not start without a gid"
+    waits_for 60 "c's registration" agent_wait c
+    before=$(number c .incarnation)
+    [[ $(number c .gid) == '"::ffff:10.0.1.1"' ]] || fail "c chose $(number c .gid)"
+    holds second c 7
+    held=$token
+    waits_for 60 "reading c's region" region b "$held" second
+    # The first that is left is to be nobody else's: b's own comes later than two that are new.
+    ip addr del 10.0.1.3/16 dev "$NIC"
+    for i in 44 45; do ip addr add "10.0.1.$i/16" dev "$NIC"; done
+    ip addr add 10.0.1.3/16 dev "$NIC"
+    waits_for 60 "reading c's region after b's address has moved" region b "$held" second
+    ip addr del 10.0.1.1/16 dev "$NIC"
+    waits_for 60 "another address of c" has c '.gid != "::ffff:10.0.1.1" and .address == "up"'
+    ((before < $(number c .incarnation))) || fail "c has another address, and is the same incarnation"
+    has c '.sessions.live == 1' || fail "c's worker did not live on"
+    ! region b "$held" second || fail "the token of the former address is still good"
+    grep -q . "$work/region.out" || fail "the token of the former address fails without a word"
+    ok "c's address is $(number c .gid); the token of the former one: $(tr '\n' ' ' <"$work/region.out")"
+    # What the worker exports now has the node's present name.
+    echo >&7
+    waits_for 30 "another token" eval '[[ $(wc -l <"$work/token.second") == 2 ]]'
+    waits_for 60 "reading c's region under its new name" region b "$(tail -n 1 "$work/token.second")" second
+    ok "its worker lives on, and what it exports anew is read"
+    exec 7>&-
+    ip addr add 10.0.1.1/16 dev "$NIC"
+}
+
 part_perftest() {
     local run server client=0
     up

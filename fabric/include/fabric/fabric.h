@@ -248,6 +248,20 @@ enum kedge_fab_ctl_kind {
     KEDGE_FAB_DESTROY_AH,
     KEDGE_FAB_FENCE_MR,
     KEDGE_FAB_QUERY_PORT,
+    KEDGE_FAB_QUERY_ADDRESS,
+};
+
+/* A port as it is now, which an address that comes and goes, a cable or a subnet manager changes
+ * under an open device. */
+struct kedge_fab_address {
+    bool active;        /* requests can leave it */
+    bool has_gid;       /* the GID that was asked for is there, and can be used: */
+    uint8_t sgid_index; /* under this index */
+    uint16_t lid;       /* 0 on Ethernet */
+    enum ibv_mtu mtu;
+    bool has_other; /* the one that opening the device would choose now, where it may choose: */
+    uint8_t other[16];
+    uint8_t other_index;
 };
 
 /* One control operation: the caller's memory, untouched by it from submission until done() is
@@ -286,6 +300,10 @@ struct kedge_fab_ctl {
             enum ibv_mtu mtu;    /* that queue pairs can be connected with: no more than that of
                                   * the service */
         } port;                  /* QUERY_PORT fills it in: devices tell of a change by no event */
+        struct {
+            uint8_t gid[16];              /* the one to look for */
+            struct kedge_fab_address now; /* filled in */
+        } address;
         struct {
             struct kedge_fab_chan *x;
         } chan;
@@ -346,6 +364,12 @@ int kedge_fab_run(struct kedge_fab *fab);
 int kedge_fab_ctl_fd(const struct kedge_fab *fab);
 /* Submits and runs until this one is done: for start-up, tools and tests, on the control thread. */
 int kedge_fab_call(struct kedge_fab *fab, struct kedge_fab_ctl *ctl);
+
+/* What a port's query has told holds from now on: for the caps, and so for whatever is created or
+ * connected later. What there is keeps the address that it was made with. On the control thread,
+ * with no operation under way that names an address. */
+void kedge_fab_set_address(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
+                           uint16_t lid);
 
 /* ---- data path: the thread that owns the queue
  * ---------------------------------------------------- */
@@ -425,7 +449,7 @@ enum ibv_qp_state kedge_fab_qp_state(const struct kedge_fab_qp *qp);
 struct kedge_fab_event {
     enum ibv_event_type type; /* QP_FATAL, QP_ACCESS_ERR, CQ_ERR, PORT_ERR, DEVICE_FATAL, ... */
     union {
-        struct kedge_fab_qp *qp;
+        struct kedge_fab_qp *qp; /* NULL: it is a DC target's */
         struct kedge_fab_cq *cq;
         struct kedge_fab_srq *srq;
     };

@@ -26,6 +26,9 @@ struct kedge_fab_ops {
     enum ibv_qp_state (*qp_state)(const struct kedge_fab_qp *qp);
     int (*event_fd)(const struct kedge_fab *fab);
     int (*get_event)(struct kedge_fab *fab, struct kedge_fab_event *out);
+    /* Or NULL: the caps, which are changed already, are all. */
+    void (*set_address)(struct kedge_fab *fab, const uint8_t gid[16], uint8_t sgid_index,
+                        uint16_t lid);
 };
 
 #endif

@@ -239,6 +239,10 @@ struct kedge_session_ro {
     _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
     _Alignas(KEDGE_LINE) struct kedge_reply reply[KEDGE_REPLIES]; /* by tag */
     _Atomic uint32_t revoked; /* agent adds 1: a region of this session was revoked (MR_STATUS) */
+    /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
+     * as it is in memory, the latest one in present_gid[changes % 2]. */
+    _Atomic uint32_t changes;
+    _Atomic uint64_t present_gid[2][2];
 };
 #define KEDGE_CQ_OFFSET 4096
 #define KEDGE_SESSION_RO_BYTES(cq_slots)                                                           \

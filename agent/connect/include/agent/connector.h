@@ -83,6 +83,11 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
  * pair is made ready again. Nothing is posted on it any more. */
 void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp);
 
+/* This node's address is another, as the device's caps say: whatever leads to peers is resolved
+ * anew. With another incarnation peers know it by another name, and what they have connected to is
+ * over. The lane drops its connections. */
+void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation);
+
 /* How many of each kind are kept ready from now on, as far as there may be so many; those that are
  * ready beyond it are used before others are made. */
 void kedge_connector_set_ahead(struct kedge_connector *c, uint32_t ahead);

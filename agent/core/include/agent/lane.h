@@ -218,6 +218,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
                                 * of a session whose SESSION_OVER was taken */
     KEDGE_COMMAND_METASERVERS, /* replaces the list, nearest first */
+    KEDGE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
+                                * is given back, and asked for anew -> READDRESSED */
     KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
 };
 
@@ -283,6 +285,14 @@ struct kedge_command {
             bool anew; /* TENANT: the slot is for another one now; nothing is in flight of it */
         } window;
         struct {
+            uint8_t gid[16];
+            uint32_t incarnation;
+            /* NULL: peers know the node by the same name. Else that is another one, which tells
+             * another place for the MR table: this one, empty, registered and borrowed as the
+             * first; regions go over to it with their keys. */
+            struct kedge_table *mr_table;
+        } readdress;
+        struct {
             uint32_t count;
             struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
         } metaservers;
@@ -309,6 +319,8 @@ enum kedge_event_kind {
     KEDGE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
     KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
     KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
+    KEDGE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
+                                   * for whose keys the new one had no room, which no peer finds */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };

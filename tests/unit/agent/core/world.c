@@ -378,6 +378,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
     case KEDGE_EVENT_ARENA_ADDED:
         return;
     case KEDGE_EVENT_SPARE_DROPPED:
+    case KEDGE_EVENT_READDRESSED:
     case KEDGE_EVENT_REVOKED:
     case KEDGE_EVENT_ARENA_RENEWED:
         n->answers++;

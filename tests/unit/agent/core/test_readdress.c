@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This node's address is another: what lives on, and what is made anew. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+enum { TENANT = 7, LONG = 200000, LOG2 = 8 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+
+static struct world world;
+static struct world *w = &world;
+static struct world_worker owner, k;
+
+static void readdress(uint32_t node, struct kedge_table *table)
+{
+    struct kedge_command c = {.kind = KEDGE_COMMAND_READDRESS,
+                              .readdress = {.incarnation = 101, .mr_table = table}};
+    const uint32_t answers = w->node[node].answers;
+    ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &c), 0);
+    for (int i = 0; i < 100 && w->node[node].answers == answers; i++)
+        world_run(w, 1);
+    ck_assert_uint_eq(w->node[node].answers, answers + 1);
+    ck_assert_int_eq(w->node[node].answer.kind, KEDGE_EVENT_READDRESSED);
+}
+
+static void read_one(uint32_t vkey, uint64_t wr_id)
+{
+    struct kedge_cqe e;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, wr_id, 64, 8, vkey, 64);
+    world_post(&k, &d);
+    kedge_lane_doorbell(w->node[0].lane, k.id);
+    ck_assert(world_poll(w, &k, &e, LONG));
+    ck_assert_uint_eq(e.wr_id, wr_id);
+    ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+}
+
+/* With RC the connection that there was is broken, which nobody sees who waits for nothing. */
+START_TEST(paths_are_made_anew_and_what_was_connected_goes_on)
+{
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    read_one(vkey, 1);
+    const struct kedge_lane_stats before = world_stats(w, 0);
+    const struct kedge_fab_qp *link = w->node[0].last_link;
+    readdress(0, NULL);
+    for (uint64_t i = 2; i < 10; i++)
+        read_one(vkey, i);
+    ck_assert_uint_eq(world_stats(w, 0).failed, before.failed);
+    if (w->rc)
+        ck_assert_ptr_ne(w->node[0].last_link, link);
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+static bool has(const struct kedge_table *t, uint32_t vkey)
+{
+    struct kedge_mr_record r;
+    const uint8_t *window = t->slots + (size_t)kedge_mr_home(&t->desc, vkey) * KEDGE_RECORD_BYTES;
+    return kedge_mr_find(&t->desc, window, vkey, &r) == 0 && r.vkey == vkey;
+}
+
+/* Nobody who READs the former table may renew a lease by it: its regions' withdrawals happen in the
+ * new one. */
+START_TEST(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)
+{
+    struct kedge_table table;
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    const uint32_t second = world_register(w, &owner, 8192, 4096, ALL);
+    struct kedge_table *former = w->node[1].res.mr_table;
+    void *memory = aligned_alloc(4096, kedge_table_bytes(LOG2));
+    ck_assert(has(former, vkey) && has(former, second));
+    memset(memory, 0, kedge_table_bytes(LOG2));
+    kedge_table_init(&table, KEDGE_TABLE_MRS, memory, LOG2, 11, 22);
+    readdress(1, &table);
+    ck_assert_uint_eq(w->node[1].answer.reason, 0);
+    ck_assert(has(&table, vkey) && has(&table, second));
+    ck_assert(!has(former, vkey) && !has(former, second));
+    const uint32_t third = world_register(w, &owner, 16384, 4096, ALL);
+    ck_assert(third != 0 && has(&table, third) && !has(former, third));
+    world_detach(w, &owner);
+    ck_assert(!has(&table, vkey) && !has(&table, second) && !has(&table, third));
+    world_detach(w, &k);
+    world_close(w);
+    free(memory);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(paths_are_made_anew_and_what_was_connected_goes_on)                                          \
+    T(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)
+
+KEDGE_CHECK_MAIN("agent.core.readdress", TESTS)
