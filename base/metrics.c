@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/version.h"
 
 /* [a-zA-Z_:][a-zA-Z0-9_:]* without the colon, which is for recording rules. */
 static bool is_name(const char *name)
@@ -114,7 +115,8 @@ void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_
 
 void kedge_metric_build_info(struct kedge_text *t, const char *name)
 {
-    const struct kedge_metric_label label = {"version", KEDGE_VERSION};
-    kedge_metric_head(t, name, KEDGE_METRIC_GAUGE, "Always 1; its label says what is running.");
-    kedge_metric_u64(t, name, &label, 1, 1);
+    const struct kedge_metric_label label[] = {{"version", KEDGE_VERSION},
+                                               {"commit", kedge_version_commit()}};
+    kedge_metric_head(t, name, KEDGE_METRIC_GAUGE, "Always 1; its labels say what is running.");
+    kedge_metric_u64(t, name, label, 2, 1);
 }

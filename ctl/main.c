@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "ctl/commands.h"
+#include "base/version.h"
 
 /* So need not be told where to go, and are of use when a context is wrong. */
 static bool asks_nobody(enum ctl_command command)
@@ -69,7 +70,7 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
         fputs(ctl_help, stdout);
         return 0;
     case CTL_VERSION:
-        puts("rdmactl " KEDGE_VERSION);
+        printf("rdmactl %s\n", kedge_version_text());
         return 0;
     }
     return -EINVAL;

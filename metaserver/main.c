@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/random.h"
+#include "base/version.h"
 #include "loop.h"
 #include "metaserver/table_endpoint.h"
 #include "start_check.h"
@@ -141,7 +142,7 @@ int main(int argc, char **argv)
             check = true;
             break;
         case 'v':
-            printf("kedge-metad %s\n", KEDGE_VERSION);
+            printf("kedge-metad %s\n", kedge_version_text());
             return EXIT_SUCCESS;
         case 'h':
             help();

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/version.h"
 #include "metaserver/json.h"
 #include "node_json.h"
 #include "rest_private.h"
@@ -425,8 +426,9 @@ void rest_get_metrics(struct call *c)
 void rest_get_version(struct call *c)
 {
     kedge_text_printf(c->body,
-                      "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"record_version\":%u}\n",
-                      KEDGE_VERSION, KEDGE_RECORD_VERSION);
+                      "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"commit\":\"%s\","
+                      "\"record_version\":%u}\n",
+                      KEDGE_VERSION, kedge_version_commit(), KEDGE_RECORD_VERSION);
 }
 
 void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,

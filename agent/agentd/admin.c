@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/http/server.h"
 #include "base/metrics.h"
+#include "base/version.h"
 #include "admin_counters.h"
 #include "leases.h"
 
@@ -98,7 +99,8 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
         metrics_print(a, t);
         response.content_type = KEDGE_METRICS_TYPE;
     } else if (strcmp(request->path, "/version") == 0) {
-        kedge_text_printf(t, "{\"version\":\"%s\"}\n", KEDGE_VERSION);
+        kedge_text_printf(t, "{\"version\":\"%s\",\"commit\":\"%s\"}\n", KEDGE_VERSION,
+                          kedge_version_commit());
     } else if (strcmp(request->path, "/readyz") == 0) {
         reply_ready(a, request, t);
         return KEDGE_HTTP_REPLIED;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/version.h"
 #include "daemon.h"
 #include "probe_main.h"
 #include "start_check.h"
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
             check = true;
             break;
         case 'v':
-            printf("kedge-agentd %s\n", KEDGE_VERSION);
+            printf("kedge-agentd %s\n", kedge_version_text());
             return EXIT_SUCCESS;
         case 'h':
             help();

@@ -30,7 +30,7 @@ refuses() { # pattern sentence [sed script] [command to run it with...]
     ok "$sentence: $(tail -n 1 "$work/err")"
 }
 
-"$agentd" --version | grep -qE '^kedge-agentd [0-9]+\.[0-9]+' || fail "--version"
+"$agentd" --version | grep -qE '^kedge-agentd [0-9.]+( \([0-9a-f]{12}(-changed)?\))?$' || fail "--version"
 "$agentd" --help | grep mr_lease >/dev/null || fail "--help does not name the settings"
 "$agentd" --config "$work/a.conf" --check-config >"$work/out" || fail "--check-config refuses what is right"
 grep -qx 'kedge-agentd: the settings are right' "$work/out" || fail "--check-config says: $(cat "$work/out")"

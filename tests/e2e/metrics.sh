@@ -64,8 +64,8 @@ scrape() { # into files: metad, a, b
 }
 scrape first
 grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" || fail "the type is another one: $(cat "$work/headers")"
-grep -q '^kedge_metad_build_info{version="[0-9.]*"} 1$' "$work/metad.first" || fail "the metaserver's version is not there"
-grep -q '^kedge_agent_build_info{version="[0-9.]*"} 1$' "$work/a.first" || fail "the agent's version is not there"
+grep -q '^kedge_metad_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/metad.first" || fail "the metaserver's version is not there"
+grep -q '^kedge_agent_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/a.first" || fail "the agent's version is not there"
 found=$(check kedge_metad_ <"$work/metad.first") || fail "metaserver: $found"
 found=$(check kedge_agent_ <"$work/a.first") || fail "agent: $found"
 found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"
