@@ -244,7 +244,7 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
     if (n == MAP_FAILED)
         return kedge_err(err, -ENOMEM, "out of memory");
     few.count = o->silent;
-    int status = o->wrong_keys ? 0 : perf_strangers_add(&few, &strangers, err);
+    int status = o->wrong_keys ? 0 : perf_strangers_add(&few, NULL, &strangers, err);
     if (status == 0 && !o->wrong_keys)
         status = kill_agents(o, tokens, r, err);
     pid_t pid = status == 0 ? fork() : 0;

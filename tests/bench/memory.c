@@ -110,7 +110,7 @@ int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedg
     if (status == 0)
         status = perf_open(o->peer_socket, &without, &r->retries, err);
     if (status == 0)
-        status = perf_strangers_add(o, &strangers, err);
+        status = perf_strangers_add(o, NULL, &strangers, err);
     if (status == 0)
         status = meet(with, o, &strangers, r, err);
     if (status == 0)

@@ -55,9 +55,39 @@ static int call(const struct perf_options *o, const char *method, const char *ur
     return status;
 }
 
-int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
-                       struct kedge_errbuf *err)
+/* A metaserver without DC takes nobody without the queue pair that is to READ its table. There is
+ * none: this one has the number of nobody's, and nothing is sent to it, since it would have to
+ * begin. */
+static void add_reader(struct kedge_text *body, const uint8_t gid[16])
 {
+    char text[KEDGE_GID_TEXT];
+    kedge_text_printf(body, ",\"reader\":{\"gid\":\"%s\",\"qpn\":16777214,\"psn\":0,\"mtu\":256}",
+                      kedge_gid_format(gid, text));
+}
+
+/* As it is; and where the metaserver wants a reader, with one. */
+static int put_node(const struct perf_options *o, const char *url, struct kedge_text *body,
+                    const uint8_t host[16], bool *reader, struct kedge_errbuf *err)
+{
+    const size_t length = body->length;
+    int status = -EINVAL;
+    if (!*reader) {
+        kedge_text_printf(body, "}");
+        status = call(o, "PUT", url, kedge_text_str(body), err);
+        if (status == 0 || host == NULL || strstr(err->text, "wrong-reader") == NULL)
+            return status;
+        kedge_text_cut(body, length);
+        *reader = true;
+    }
+    add_reader(body, host);
+    kedge_text_printf(body, "}");
+    return call(o, "PUT", url, kedge_text_str(body), err);
+}
+
+int perf_strangers_add(const struct perf_options *o, const uint8_t host[16],
+                       struct perf_strangers *s, struct kedge_errbuf *err)
+{
+    bool reader = false;
     struct kedge_text body;
     char url[256], gid_text[KEDGE_GID_TEXT];
     uint8_t gid[16];
@@ -73,15 +103,16 @@ int perf_strangers_add(const struct perf_options *o, struct perf_strangers *s,
             perf_stranger_gid(s, i, gid);
             kedge_text_printf(
                 &body,
-                "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\"],"
+                "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\",\"rc\"],"
                 "\"dct_number\":1,\"dc_key\":\"%016llx\",\"mtu\":4096,"
+                "\"ud_qpn\":1,\"ud_qkey\":1,"
                 "\"mr_table\":{\"addr\":\"0000000000100000\",\"rkey\":1,\"log2_slots\":8}}",
                 i > first ? "," : "", kedge_gid_format(gid, gid_text), POOL,
                 (unsigned long long)i + 1);
         }
-        kedge_text_printf(&body, "]}");
+        kedge_text_printf(&body, "]");
         node_url(o, s, first / PER_NODE, url, sizeof url);
-        status = call(o, "PUT", url, kedge_text_str(&body), err);
+        status = put_node(o, url, &body, host, &reader, err);
         if (status == 0)
             s->registered++;
     }

@@ -107,7 +107,7 @@ int perf_connect(const struct perf_options *o, struct perf_result *r, struct ked
         goto out;
     }
     if (!o->cached)
-        status = perf_strangers_add(o, &strangers, err);
+        status = perf_strangers_add(o, info.gid, &strangers, err);
     if (status == 0)
         status = connect_all(q, o, info.gid, &strangers, r, err);
     perf_strangers_remove(o, &strangers);

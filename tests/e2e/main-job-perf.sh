@@ -12,6 +12,7 @@ measure() { # what it must be, arguments of kedge-perf...
 measure '.test == "attach"' attach --count 50
 measure '.test == "connect" and .cached' connect --cached --count 10000
 measure '.test == "connect" and (.cached | not) and .count == 40' connect --uncached --count 40
+measure '.test == "connect" and (.cached | not) and .count == 40' connect --uncached --transport rc --count 40
 for test in read write; do
     measure ".test == \"$test\" and .verified and (.direct | not)" "$test" --count 2000
     measure ".test == \"$test\" and .verified and .depth == 64" "$test" --depth 64 --size 100 --count 20000
