@@ -6,8 +6,8 @@
 #
 #   guest-two-hosts.sh BUILD_DIRECTORY
 #
-# Environment: CUTS (seconds that the wire is cut for, each in turn), READS (over a bad wire), POWER (not empty: cut
-# it); LIFE, as run-vm says it.
+# Environment: CUTS (seconds that the wire is cut for, each in turn), LOSSES (of packets, in percent each way, each in
+# turn), READS (over a bad wire), POWER (not empty: cut it); LIFE, as run-vm says it.
 set -euo pipefail
 build=$1 bin=$1/bin
 here=$(cd "$(dirname "$0")" && pwd)
@@ -147,11 +147,14 @@ lead() {
     done
     kill $watch
     watch_pauses & watch=$! # of this part alone
-    wire add netem loss 1%
     for _ in $(seq 100); do [[ ! -s /out/pause.1 ]] || break; sleep 0.1; done
-    reached lossy
-    wait_for lossy-read 500
-    wire change netem delay 5ms
+    for loss in $LOSSES; do
+        wire add netem loss "$loss%"
+        reached "lossy-$loss"
+        wait_for "lossy-$loss-read" 500
+        wire del
+    done
+    wire add netem delay 5ms
     reached slow
     wait_for slow-read 500
     wire del
@@ -235,8 +238,9 @@ follow() {
         reached "recovered-$seconds"
     done
     # None may fail, unless node 1 stood still.
-    for kind in lossy slow; do
+    for kind in $(printf 'lossy-%s ' $LOSSES) slow; do
         wait_for $kind 200
+        [[ $kind == slow ]] || wire add netem loss "${kind#lossy-}%"
         good=0 bad=0
         while ((good < READS)); do
             tries 30
@@ -244,12 +248,33 @@ follow() {
                 fail "over a $kind wire a READ failed, and node 1 stood still for $(cat /out/pause.1) ms at the longest: $(tail -n 2 "$work/reads.log")"
         done
         ok "$good workers read over a $kind wire, $bad had to try again; node 1 stood still for $(cat /out/pause.1) ms at the longest"
+        [[ $kind == slow ]] || over_loss $kind
         reached $kind-read
     done
     [[ -z $POWER ]] || await_the_cut
     both over
 }
 
+# Endpoints that agent b does not know are looked up, and a connection is made anew, for several workers at once: a lost
+# packet is repeated, and is nobody's failure.
+over_loss() { # what
+    local said i reader=()
+    said=$(timeout 200 "$bin/kedge-perf" connect --uncached --count $((8 * READS)) --socket "$work/b.sock" --server "$url" 2>&1) ||
+        stood_still || fail "over a $1 wire lookups: $said"
+    ok "over a $1 wire $((8 * READS)) endpoints were looked up: $(tail -n 1 <<<"$said")"
+    kill -TERM "${pids[b]}"
+    wait "${pids[b]}" || fail "agent b did not end over a $1 wire"
+    daemon_start b kedge-agentd || fail "agent b did not start over a $1 wire"
+    live b 60
+    for i in 1 2 3 4; do
+        read_back 60 >"$work/first.$i" 2>&1 & reader[i]=$!
+    done
+    for i in 1 2 3 4; do
+        wait "${reader[i]}" || stood_still || fail "over a $1 wire a worker reaches nobody: $(cat "$work/first.$i")"
+    done
+    ok "over a $1 wire four workers that needed the same connection at once have it"
+    wire del
+}
 await_the_cut() {
     exports b b "bytes of node 2, $RANDOM"
     sleep 300

@@ -12,12 +12,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d /tmp/kedge-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 out=${VM_LOGS:-$work/out}
-cuts="1" reads=5 limit=1200 power=
-[[ -z ${KEDGE_TEST_LONG-} ]] || cuts="1 5 30" reads=50 limit=2400 power=1
-cuts=${CUTS-$cuts} reads=${READS:-$reads} power=${POWER-$power} # to look at one thing alone
+cuts="1" losses="5" reads=5 limit=1200 power=
+[[ -z ${KEDGE_TEST_LONG-} ]] || cuts="1 5 30" losses="1 2 5" reads=50 limit=2400 power=1
+cuts=${CUTS-$cuts} losses=${LOSSES-$losses} reads=${READS:-$reads} power=${POWER-$power} # to look at one thing alone
 mkdir -p "$out"
 cat >"$work/guest.sh" <<GUEST
-export CUTS="$cuts" READS=$reads POWER=$power
+export CUTS="$cuts" LOSSES="$losses" READS=$reads POWER=$power
 bash "$here/guest-two-hosts.sh" "$build" >>/out/log.\$NODE 2>&1
 GUEST
 rm -rf "$out"/{parts,log,token,text,pause}.* "$out/at"
@@ -28,7 +28,7 @@ for node in 1 2; do
     echo "-- node $node"
     if ((status)); then tail -n 60 "$out/log.$node"; else cat "$out/log.$node"; fi
 done
-echo "ran: between two guests: the main job, a wire cut for $cuts s, one that loses 1 %, one that takes 5 ms${power:+, a power cut}"
+echo "ran: between two guests: the main job, a wire cut for $cuts s, one that loses $losses %, one that takes 5 ms${power:+, a power cut}"
 # There are guests: nothing in them is a reason to skip.
 ((status != 77)) || status=1
 exit "$status"
