@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/decode.h"
@@ -94,21 +93,9 @@ static int check_socket(const char *path, struct kedge_errbuf *err)
                      path, strerror(errno));
 }
 
-/* Whoever names it: a token that others may read is theirs too. */
-static int check_private(const char *path, struct kedge_errbuf *err)
-{
-    struct stat st;
-    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IRWXO)) != 0)
-        return kedge_err(err, -EACCES,
-                         "others may read the token in %.200s, or write it: chmod 600 it, and "
-                         "replace the token if somebody may have seen it",
-                         path);
-    return 0; /* what cannot be read says so when it is read */
-}
-
 int ctl_read_token(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES], struct kedge_errbuf *err)
 {
-    int status = check_private(path, err);
+    int status = kedge_http_token_private(path, err);
     if (status != 0)
         return status;
     /* A mistake of the command line, and nothing that a server has said: not "no such thing". */

@@ -65,9 +65,9 @@ static int choose_tenant(struct connection *c, const struct kedge_control_attach
     if (tenant >= 0)
         return tenant;
     snprintf(text, sizeof text,
-             "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the agent, or set "
-             "KEDGE_WORKER_TOKEN)",
-             (unsigned)c->peer.uid);
+             "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME uids=%u; "
+             "or add it to `uids` of a [tenant] of the agent's file, or set KEDGE_WORKER_TOKEN)",
+             (unsigned)c->peer.uid, (unsigned)c->peer.uid);
     connection_refuse(c, m->h.tag, -EACCES, text);
     return -EACCES;
 }

@@ -303,8 +303,13 @@ static int check_only(const struct agentd_config *config)
 {
     struct kedge_errbuf why;
     printf("kedge-agentd: the settings are right\n");
-    if (!start_check_token(config, &why))
+    if (config->token_file[0] == '\0' && config->metaservers > 0)
+        printf("kedge-agentd: it would begin, and be let in only by metaservers with access = "
+               "open: token_file is not set\n");
+    if (!start_check_token(config, config->gid, &why))
         printf("kedge-agentd: it would begin, and not be let in by metaservers: %s\n", why.text);
+    if (!start_check_privacy(config, &why))
+        printf("kedge-agentd: it would begin, but %s\n", why.text);
     return EXIT_SUCCESS;
 }
 
@@ -355,7 +360,9 @@ int main(int argc, char **argv)
     kedge_log_init("kedge-agentd", level);
     signal(SIGPIPE, SIG_IGN);
     kedge_notify_init();
-    if (!start_check_token(&agent.config, &err))
+    if (!start_check_token(&agent.config, agent.config.gid, &err))
         kedge_log(KEDGE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
+    if (!start_check_privacy(&agent.config, &err))
+        kedge_log(KEDGE_LOG_WARN, "others may read the token", "reason=\"%s\"", err.text);
     return serve_above_others(&agent);
 }

@@ -185,7 +185,7 @@ struct registration {
     uint64_t lease_ms, backoff_ms;
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
-    char why[320];      /* of the last failure; empty once registered */
+    char why[512];      /* of the last failure; empty once registered */
     bool unsaid;        /* that is not in the log yet */
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */
     uint64_t told, tell_ns;

@@ -13,6 +13,7 @@
 #include "base/http/client.h"
 #include "base/log.h"
 #include "daemon.h"
+#include "start_check.h"
 
 static void try_later(struct registration *r);
 static void complete(struct registration *r);
@@ -383,6 +384,16 @@ void registration_reader_lost(struct registration *r)
     lost(r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
+/* It could not even be asked. */
+static void lost_call(struct registration *r, int status)
+{
+    struct kedge_errbuf why = {"too many HTTP calls at once"};
+    if (status == -ENOKEY &&
+        start_check_token(r->pool->config, r->pool->device.fab->caps.gid, &why))
+        kedge_err(&why, status, "its token_file held no token a moment ago");
+    lost(r, why.text);
+}
+
 /* False: it cannot be asked, and is lost. */
 static bool call(struct registration *r, const char *method, const char *tail, const char *body,
                  kedge_http_done done)
@@ -395,8 +406,7 @@ static bool call(struct registration *r, const char *method, const char *tail, c
     int status = kedge_http_client_call(r->pool->agent->http_client, &c, done, r, NULL);
     r->pool->calls += status == 0;
     if (status != 0)
-        lost(r, status == -ENOKEY ? "its token_file holds no token, or cannot be read"
-                                  : "too many HTTP calls at once");
+        lost_call(r, status);
     return status == 0;
 }
 

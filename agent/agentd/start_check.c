@@ -9,6 +9,7 @@
 #include "base/fds.h"
 #include "base/http/client.h"
 #include "base/place.h"
+#include "base/text.h"
 #include "fabric/fault.h"
 #include "fabric/providers.h"
 #include "limits.h"
@@ -62,12 +63,29 @@ int start_check(const struct agentd_config *config, struct kedge_errbuf *err)
     return status == 0 ? check_places(config, err) : status;
 }
 
-bool start_check_token(const struct agentd_config *config, struct kedge_errbuf *why)
+bool start_check_token(const struct agentd_config *config, const uint8_t gid[16],
+                       struct kedge_errbuf *why)
 {
-    char token[KEDGE_HTTP_TOKEN_BYTES];
+    static const uint8_t unknown[16];
+    char token[KEDGE_HTTP_TOKEN_BYTES], reason[128] = "holds no token", own[KEDGE_GID_TEXT] = "GID";
     if (config->token_file[0] == '\0')
         return true;
-    int status = kedge_http_token_read(config->token_file, token, why);
+    const int status = kedge_http_token_read(config->token_file, token, NULL);
     explicit_bzero(token, sizeof token);
-    return status == 0;
+    if (status == 0)
+        return true;
+    if (status != -EINVAL)
+        snprintf(reason, sizeof reason, "cannot be read (%s)", strerror(-status));
+    if (memcmp(gid, unknown, sizeof unknown) != 0)
+        (void)kedge_gid_format(gid, own);
+    kedge_err(why, status,
+              "its token_file %.160s %s: on the metaserver's host `rdmactl token create %.64s "
+              "scope=agent node=%.64s gids=%s -o json | jq -r .secret` makes one",
+              config->token_file, reason, config->node, config->node, own);
+    return false;
+}
+
+bool start_check_privacy(const struct agentd_config *config, struct kedge_errbuf *why)
+{
+    return config->token_file[0] == '\0' || kedge_http_token_private(config->token_file, why) == 0;
 }

@@ -14,8 +14,13 @@
  * Raises the limit of open files as far as it needs to. */
 int start_check(const struct agentd_config *config, struct kedge_errbuf *err);
 
-/* Whether token_file holds a token now, or is not set. Else *why says what is wrong with it. The
- * agent begins all the same: the file is read again for each request, as one with a wrong token. */
-bool start_check_token(const struct agentd_config *config, struct kedge_errbuf *why);
+/* Whether token_file holds a token now, or is not set. Else *why says what is wrong with it, and
+ * the command that makes one for this node and gid (zero: not known yet). The agent begins all the
+ * same: the file is read again for each request, as one with a wrong token. */
+bool start_check_token(const struct agentd_config *config, const uint8_t gid[16],
+                       struct kedge_errbuf *why);
+/* Whether token_file is this user's alone, or not there. Else *why says what to do. The agent uses
+ * it all the same: to stay away from its metaservers would end no leak. */
+bool start_check_privacy(const struct agentd_config *config, struct kedge_errbuf *why);
 
 #endif

@@ -47,6 +47,17 @@ int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
     return 0;
 }
 
+int kedge_http_token_private(const char *path, struct kedge_errbuf *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IRWXO)) != 0)
+        return kedge_err(err, -EACCES,
+                         "others may read the token in %.200s, or write it: chmod 600 it, and "
+                         "replace the token if somebody may have seen it",
+                         path);
+    return 0; /* what cannot be read says so when it is read */
+}
+
 int kedge_http_token_check(const char *token)
 {
     return check(token, strlen(token));

@@ -310,7 +310,8 @@ device = $device
 gid = $gid
 END
 "$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "without a token it would not begin: $(cat "$work/out")"
-grep -q 'agent.token cannot be read: No such file' "$work/out" || fail "$(cat "$work/out")"
+makes_one="on the metaserver's host .rdmactl token create worker-1 scope=agent node=worker-1 gids=[0-9a-f:]+ -o json [|] jq -r .secret. makes one"
+grep -qE "its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one" "$work/out" || fail "$(cat "$work/out")"
 ok "an agent without its token says: $(tail -n 1 "$work/out")"
 agent_start() {
     : >"$work/agent.log"
@@ -330,16 +331,30 @@ until_log() { # pattern
     done
     fail "the agent does not log \"$1\": $(tail -n 5 "$work/agent.log")"
 }
+(umask 022; echo kedge_x >"$work/agent.token")
+"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "with a token that others may read: $(cat "$work/out")"
+grep -q "it would begin, but others may read the token in $work/agent.token, or write it: chmod 600" "$work/out" || fail "$(cat "$work/out")"
+ok "an agent whose token others may read says: $(tail -n 1 "$work/out")"
+agent_start
+until_log "others may read the token in $work/agent.token"
+agent_stop
+rm "$work/agent.token"
 sed -i '/^token_file = /d' "$work/agent.conf"
+"$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "with no token_file: $(cat "$work/out")"
+grep -q 'let in only by metaservers with access = open: token_file is not set' "$work/out" || fail "$(cat "$work/out")"
+ok "an agent that is told of no token file says with --check-config: $(tail -n 1 "$work/out")"
 agent_start
 until_log "not registered.*401: show a token .*token_file.*rdmactl --server unix:$work/metad.sock token create worker-1 scope=agent node=worker-1 gids=GID"
 ok "an agent that is told of no token file says what it needs, and how to get it: $(sed -n 's/.*why="\([^"]*\)".*/\1/p' "$work/agent.log" | head -n 1)"
 agent_stop
 sed -i "s|^metaservers = .*|&\ntoken_file = $work/agent.token|" "$work/agent.conf"
 agent_start
-until_log "there is no token yet.*$work/agent.token cannot be read: No such file"
-until_log 'not registered.*its token_file holds no token, or cannot be read'
+until_log "there is no token yet.*$work/agent.token cannot be read .No such file"
+until_log "not registered.*its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one"
 ok "an agent whose token_file is not there yet begins, and says so"
+: >"$work/agent.token"
+until_log "not registered.*its token_file $work/agent.token holds no token: $makes_one"
+ok "and likewise while it is empty"
 cut -d' ' -f3 "$work/other.header" >"$work/agent.token"
 until_log 'not registered.*403.*agent for node worker-1'
 ok "an agent with another node's token is refused, and says which it needs"
@@ -373,7 +388,7 @@ endpoints() { # how many the metaserver knows
 }
 mv "$work/agent.token" "$work/new"
 ctl pool create extra nodes=all sessions_ahead=1 arenas_ahead=1 >/dev/null
-until_log 'not registered.*its token_file holds no token'
+until_log 'not registered.*its token_file .* cannot be read'
 mv "$work/new" "$work/agent.token"
 endpoints 2
 ctl pool delete extra >/dev/null

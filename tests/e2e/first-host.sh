@@ -51,6 +51,27 @@ ctl node get node-1 | grep -q '^state *live' || fail "the agent does not registe
 ctl agent status >/dev/null || fail "rdmactl agent status"
 ok "with a token, made as docs/operations.md says, the agent registers"
 
+# Nobody else's worker may attach until it is said who may, in the words of the page.
+mkdir -m 0755 "$work/worker"
+cp "$bin/kedge-perf" "${bin%/bin}"/lib/libkedge.so* "$work/worker/"
+chmod -R a+rX "$work/worker"
+worker() { # uid
+    setpriv --reuid "$1" --regid "$1" --clear-groups env "LD_LIBRARY_PATH=$work/worker" timeout 60 "$work/worker/kedge-perf" read --count 100
+}
+try=$(sed -n '/^Nobody but the user/,/^## /p' "$page" | sed -n 's/^sudo rdmactl //p')
+[[ $try == "tenant create"*uids=* ]] || fail "the page does not say who may attach: $try"
+uid=${try##*uids=} uid=${uid%%-*}
+refused 1 "uid $uid belongs to no tenant .at the metaserver: rdmactl tenant create NAME uids=$uid; " worker "$uid"
+read -ra words <<<"$try"
+ctl "${words[@]}" >"$work/out" || fail "$try: $(cat "$work/out")"
+for _ in $(seq 100); do # the agent hears of it within a second
+    ! worker "$uid" >"$work/out" 2>&1 || break
+    sleep 0.1
+done
+worker "$uid" >"$work/out" 2>&1 || fail "uid $uid cannot attach: $(cat "$work/out")"
+ok "after $try a worker of uid $uid attaches and reads"
+ctl tenant delete "${words[2]}" >/dev/null || fail "the tenant cannot be deleted"
+
 # Anybody may come by the port, and has nothing to show.
 port=http://127.0.0.1:7480
 for change in "tenant set mine uids=65534" "node cordon node-1" "lease revoke --worker 0-00000001 --node node-1 --force" \
@@ -58,6 +79,6 @@ for change in "tenant set mine uids=65534" "node cordon node-1" "lease revoke --
     read -ra words <<<"$change"
     refused 4 "401: show a token .*rdmactl --server unix:/run/kedge/metad.sock token create" stranger --server "$port" "${words[@]}"
 done
-[[ $(ctl event list -o json | jq -c '[.events[].kind] | unique') == '["liveness","token"]' ]] || fail "something was changed: $(ctl event list)"
+[[ $(ctl event list -o json | jq -c '[.events[].kind] | unique') == '["liveness","tenant","token"]' ]] || fail "something was changed: $(ctl event list)"
 cluster_stop || fail "the daemons did not stop"
 trap - EXIT

@@ -34,17 +34,45 @@ sed -n '/^```json$/,/^```$/p' "$page" | sed '1d;$d' >tenants.json
 jq -e 'length > 1' tenants.json >/dev/null || fail "the page has no example of a file"
 # Whether a command shows something: those that change a thing may be silent.
 shows() { [[ $1 == *list* || $1 == *get* || $1 == *status* || $1 == *metrics* || $1 == *doctor* || $1 == *create* ]]; }
+# The worker's token of the page, in the variable that the page names: whoever attaches with it is of its tenant.
+variable=$(sed -n 's/.*the environment variable `\([A-Z_]*\)` of the worker.*/\1/p' "$page")
+[[ -n $variable ]] || fail "the page does not say in which variable a worker has its token"
+worker_attaches() { # tenant
+    local worker
+    mkfifo hold
+    for _ in $(seq 100); do # agents hear of a token within a second
+        env "$variable=$(cat "$1.token")" export_region "of $1" <>hold >exported 2>err &
+        worker=$!
+        for _ in $(seq 600); do
+            [[ ! -s exported ]] && kill -0 "$worker" 2>/dev/null || break
+            sleep 0.05
+        done
+        [[ ! -s exported ]] || break
+        wait "$worker" 2>/dev/null || true
+        grep -q 'no tenant has the token' err || fail "a worker with the token of $1: $(cat err)"
+    done
+    rdmactl worker list --all-nodes -o json >out
+    jq -e --arg tenant "$1" '[.. | objects | select(.tenant? == $tenant and has("id"))] | length == 1' out >/dev/null ||
+        fail "a worker with $variable is not of the tenant $1: $(cat out)"
+    kill "$worker"
+    wait "$worker" 2>/dev/null || true
+    rm hold
+    ok "a worker with the token that the page makes, in $variable, is of its tenant"
+}
 count=0
 while IFS= read -r -u 8 line; do
     [[ $line == '    '* ]] || continue
     line=${line#    }
-    [[ $line == rdmactl* || $line == curl* || $line == chmod* ]] || fail "the page has a command that this test does not know: $line"
+    [[ $line == rdmactl* || $line == curl* || $line == umask* ]] || fail "the page has a command that this test does not know: $line"
+    [[ $line != umask* ]] || eval "$line"
     timeout 60 bash -u -o pipefail -c "$line" >out 2>err </dev/null || fail "$line: ended with $?: $(cat out err)"
     if shows "$line" && [[ $line != *'>'* && ! -s out ]]; then fail "$line: shows nothing"; fi
+    [[ $line != *'>builds.token' ]] || worker_attaches builds
     count=$((count + 1))
 done 8<"$page"
 ((count >= 46)) || fail "only $count commands were found"
 [[ -s ops.token && -s node-c.token ]] || fail "the tokens that were made are empty"
+[[ -z $(find . -maxdepth 1 -name '*.token' -perm /077) ]] || fail "others may read a token that the page makes: $(ls -l ./*.token)"
 ok "$count commands of docs/operations.md, each ends well"
 
 timeout $((60 * slow)) bash -c "$stop" >out 2>&1 || fail "$stop: ended with $?: $(cat out)"

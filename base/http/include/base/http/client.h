@@ -65,6 +65,9 @@ typedef void (*kedge_http_done)(void *user, const struct kedge_http_answer *answ
  * -EINVAL: there is no token in it. Blocks on the file. Any thread. */
 int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
                           struct kedge_errbuf *err);
+/* Whether others may read or write the file, whoever names it: a token that they may read is theirs
+ * too. 0; or -EACCES and a sentence. */
+int kedge_http_token_private(const char *path, struct kedge_errbuf *err);
 /* Whether a text can be shown as a token: 0 or -EINVAL. */
 int kedge_http_token_check(const char *token);
 
