@@ -46,30 +46,36 @@ static const struct {
     [KEDGE_REASON_REMOTE_RANGE] = {-EPIPE, "remote memory outside of its region"},
     [KEDGE_REASON_VKEY] = {-EPIPE, "unknown or withdrawn remote key"},
     [KEDGE_REASON_ACCESS] = {-EACCES, "the remote region does not permit this operation"},
-    [KEDGE_REASON_ALIGNMENT] = {-EPIPE, "an atomic's remote address is no multiple of 8, or a "
-                                        "region's name differs from its memory by no multiple "
-                                        "of 8"},
+    [KEDGE_REASON_ATOMIC] = {-EPIPE, "an atomic's remote address is no multiple of 8"},
+    [KEDGE_REASON_ALIGNMENT] = {-EPIPE,
+                                "a region's address and its place in the arena differ by no "
+                                "multiple of 8: no region of kedge_reg_mr() is so"},
     [KEDGE_REASON_DEVICE] = {-EPIPE, "this node's device does not take the request as it is: try "
                                      "fewer SGEs (rdmactl doctor says what it takes)"},
     [KEDGE_REASON_ATOMICS] = {-EOPNOTSUPP, "this node's device has no atomics: use READ and WRITE "
                                            "(rdmactl doctor says what it has)"},
     [KEDGE_REASON_NOT_CONNECTED] = {-EPIPE, "the queue pair is not connected"},
-    [KEDGE_REASON_STALE_PEER] = {-EPIPE, "the peer restarted or was forgotten: connect again"},
+    [KEDGE_REASON_STALE_PEER] = {-EPIPE,
+                                 "never sent: the peer restarted or was forgotten: connect again"},
     [KEDGE_REASON_QUOTA] = {-EDQUOT, "the session has as many of these as its quota allows"},
-    [KEDGE_REASON_GUESSES] = {-EACCES, "too many wrong remote keys"},
-    [KEDGE_REASON_PEER_DOWN] = {-EPIPE, "the peer is down"},
+    [KEDGE_REASON_GUESSES] =
+        {-EACCES,
+         "too many wrong remote keys (64, one is forgiven each second): open another session"},
+    [KEDGE_REASON_PEER_DOWN] = {-EPIPE, "never sent: the peer is down"},
     [KEDGE_REASON_LOOKUP] = {-EHOSTUNREACH, "no metaserver answered"},
     [KEDGE_REASON_DRAIN] = {-EPIPE, "the agent is stopping"},
     [KEDGE_REASON_CLOSED] = {-EPIPE, "the session was closed"},
-    [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE, "too much waits for a peer that does not answer"},
+    [KEDGE_REASON_SUSPECT_FULL] = {-EPIPE,
+                                   "never sent: too much waits for a peer that does not answer"},
     [KEDGE_REASON_RESTARTED] = {-EPIPE, "the agent has restarted: open another session"},
     [KEDGE_REASON_TENANT] = {-EACCES, "the operator has taken away the tenant of this user"},
     [KEDGE_REASON_REVOKED] = {-EACCES, "the operator has revoked the region: deregister it"},
     [KEDGE_REASON_NODE_DRAINED] = {-EPIPE,
                                    "the operator drains this node, and the time that workers "
                                    "had to end by themselves is over: go to another host"},
-    [KEDGE_REASON_LEASE] = {-EPIPE, "the region's owner has set mr_lease shorter than a request "
-                                    "may take on this node's device"},
+    [KEDGE_REASON_LEASE] =
+        {-EPIPE, "never sent: the region's owner has set mr_lease shorter than a request "
+                 "may take on this node's device"},
     [KEDGE_REASON_QUOTA_VQPS] = {-EDQUOT, "the tenant's quota of queue pairs (vqps) is used up"},
     [KEDGE_REASON_QUOTA_MRS] = {-EDQUOT, "the tenant's quota of memory regions (mrs) is used up"},
     [KEDGE_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT, "the tenant's quota of control operations per "
@@ -102,6 +108,14 @@ int client_reason_status(uint32_t reason)
     return reason < REASONS ? reasons[reason].status : -EPIPE;
 }
 
+/* The agent gives every other reason to what no device was asked to do, or has certainly not done.
+ */
+int kedge_never_sent(const struct ibv_wc *wc)
+{
+    return wc->status != IBV_WC_SUCCESS && wc->vendor_err != KEDGE_REASON_NONE &&
+           wc->vendor_err != KEDGE_REASON_UNDER_WAY && wc->vendor_err < REASONS;
+}
+
 const char *kedge_reason_str(uint32_t vendor_err)
 {
     return vendor_err < REASONS && reasons[vendor_err].text != NULL
@@ -119,12 +133,14 @@ static const char *const wc_statuses[] = {
                             "its reason says that it was never sent: connect the queue pair again",
     [IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR: the peer's device has answered nonsense",
     [IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR: the local memory does not permit this",
-    [IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR: the peer's device does not take such a request",
+    [IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR: the request is one that the agent, or the peer's "
+                               "device, does not take",
     [IBV_WC_REM_ACCESS_ERR] =
         "REM_ACCESS_ERR: the remote region does not permit this, or is no more",
     [IBV_WC_REM_OP_ERR] = "REM_OP_ERR: the peer's device could not execute it",
-    [IBV_WC_RETRY_EXC_ERR] =
-        "RETRY_EXC_ERR: the peer does not answer, and may have carried it out: connect again",
+    [IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR: the peer does not answer, and may have carried it out "
+                             "unless the reason says "
+                             "that it was never sent: connect the queue pair again",
     [IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR: the peer has no room for it",
     [IBV_WC_FATAL_ERR] = "FATAL_ERR: the device has failed",
     [IBV_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR: the peer's answer did not come in time",

@@ -26,18 +26,28 @@ static void relax(void)
 #endif
 }
 
+/* The first reason is the one that counts, in this call and in all that follow. */
+static int say_end(const struct kedge_session *s)
+{
+    if (s->end_reason == KEDGE_REASON_NONE)
+        return client_fail_text(s->ended, "the agent closed the session or is gone: open another");
+    return client_fail(s->ended, "the agent ended the session: %s",
+                       kedge_reason_str(s->end_reason));
+}
+
 int client_usable(struct kedge_session *s)
 {
     if (*s->alive == 0)
         return client_fail_text(-EPERM, "the session belongs to the process that opened it, not to "
                                         "its forked child: open one here");
     if (s->ended != 0)
-        return client_fail_text(s->ended, "the session has ended: open another");
+        return say_end(s);
     uint32_t reason = atomic_load_explicit(&s->ro->ended, memory_order_acquire);
     if (reason == 0)
         return 0;
     s->ended = client_reason_status(reason);
-    return client_fail(s->ended, "the agent ended the session: %s", kedge_reason_str(reason));
+    s->end_reason = reason;
+    return say_end(s);
 }
 
 static void ring_doorbell(struct kedge_session *s)
@@ -99,7 +109,7 @@ int client_look_at_socket(struct kedge_session *s)
     if (status != 0)
         return status;
     s->ended = -EPIPE;
-    return client_fail_text(-EPIPE, "the agent closed the session or is gone: open another");
+    return say_end(s);
 }
 
 int client_idle(struct kedge_session *s)

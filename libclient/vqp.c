@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "schema/peers.h"
 
 /* Back to the free list. An index that the lane never heard of keeps its generation. */
@@ -84,6 +85,24 @@ static void point(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
     q->bound = false;
 }
 
+/* What the lane answers with a number alone, in words. */
+static int refuse_gid(const uint8_t gid[16], int status)
+{
+    char text[KEDGE_GID_TEXT];
+    (void)kedge_gid_format(gid, text);
+    if (status == -ENOENT)
+        return client_fail(status,
+                           "no node has the GID %s in this session's pool: it is not registered, "
+                           "or no longer (rdmactl node list)",
+                           text);
+    if (status == -ESTALE)
+        return client_fail(status,
+                           "the metaservers know only an earlier life of the node with the GID %s: "
+                           "try again in a moment",
+                           text);
+    return status;
+}
+
 static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
 {
     struct kedge_session *s = q->session;
@@ -98,7 +117,7 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
     memcpy(d.connect.gid, gid, sizeof d.connect.gid);
     int status = client_request(s, &d, &reply);
     if (status != 0)
-        return status;
+        return refuse_gid(gid, status);
     point(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
     return 0;
 }

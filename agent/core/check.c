@@ -87,7 +87,7 @@ static uint32_t check_atomic(const struct session *s, const struct kedge_sq_desc
     if (!s->caps->atomics)
         return KEDGE_REASON_ATOMICS;
     if ((d->post.remote_addr & 7) != 0)
-        return KEDGE_REASON_ALIGNMENT;
+        return KEDGE_REASON_ATOMIC;
     out->special |= SPECIAL_ATOMIC;
     return 0;
 }

@@ -35,6 +35,7 @@ static enum ibv_wc_status status_of(uint32_t reason)
     case KEDGE_REASON_REMOTE_RANGE:
         return IBV_WC_REM_ACCESS_ERR;
     case KEDGE_REASON_ALIGNMENT:
+    case KEDGE_REASON_ATOMIC:
     case KEDGE_REASON_ATOMICS:
         return IBV_WC_REM_INV_REQ_ERR;
     case KEDGE_REASON_PEER_DOWN:

@@ -18,6 +18,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+/* 0; a negated error number, of which kedge_last_error() has the sentence; or 1. */
 static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct kedge_remote *from,
                      struct ibv_sge *sge)
 {
@@ -37,9 +38,10 @@ static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct 
     if (status < 0)
         return status;
     if (wc.status != IBV_WC_SUCCESS) {
-        fprintf(stderr, "the READ failed with status %d: %s\n", wc.status,
-                kedge_reason_str(wc.vendor_err));
-        return -1;
+        fprintf(stderr, "read_region: the READ failed: %s%s%s\n", kedge_wc_status_str(wc.status),
+                wc.vendor_err != 0 ? ": " : "",
+                wc.vendor_err != 0 ? kedge_reason_str(wc.vendor_err) : "");
+        return 1; /* said already */
     }
     return 0;
 }
@@ -59,7 +61,9 @@ static int run(struct kedge_session *s, const char *token)
         return status;
     double begin = now_us();
     status = kedge_connect(q, from.gid);
-    printf("connect %.2f us\n", now_us() - begin);
+    if (status != 0)
+        return status;
+    printf("connect %.2f us, the first in this process\n", now_us() - begin);
     sge.addr = (uintptr_t)memory;
     sge.length = from.length < MAX_BYTES ? (uint32_t)from.length : MAX_BYTES;
     for (int i = 0; i < READS && status == 0; i++) {

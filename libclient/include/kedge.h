@@ -197,8 +197,7 @@ KEDGE_API int kedge_connect_node(struct kedge_vqp *q, const char *name);
 KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
                               struct ibv_send_wr **bad);
 /* Up to n completions of all the session's VQPs (wc.qp_num tells which), in order for each.
- * IBV_WC_WR_FLUSH_ERR and IBV_WC_RETRY_EXC_ERR: a WRITE or an atomic may have been carried out, a
- * WRITE in part, unless vendor_err says that it was never sent. A count, or as
+ * Of one that failed kedge_never_sent() says whether it may be repeated. A count, or as
  * kedge_session_status() when nothing is left and the session has ended, or the agent stands still
  * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
  * found nothing. */
@@ -212,6 +211,11 @@ KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
  * ---------------------------------------------------------------------------------------- */
 
 KEDGE_API const char *kedge_version(void);
+/* Of a completion with an error. 1: nothing of the request was or will be carried out, and it may
+ * be repeated. 0: it was under way, a WRITE or an atomic may have been carried out, a WRITE in
+ * part; or it succeeded; or vendor_err is newer than this library. A READ may be repeated in any
+ * case. */
+KEDGE_API int kedge_never_sent(const struct ibv_wc *wc);
 /* What a completion's status means; ibv_wc_status_str() is libibverbs'. Never NULL. */
 KEDGE_API const char *kedge_wc_status_str(enum ibv_wc_status status);
 /* Text of vendor_err in a completion that the agent refused: what was wrong with it. Never NULL. */

@@ -79,7 +79,7 @@ static void fuzz_post(const struct session *s, const struct kedge_sq_desc *d, co
     memcpy(extra, ring + KEDGE_LINE, (slots - 1) * KEDGE_LINE);
     uint32_t reason = check_post(s, d, extra, w);
     KEDGE_ASSERT(reason == KEDGE_REASON_NONE || reason == KEDGE_REASON_DESCRIPTOR ||
-                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ALIGNMENT ||
+                 reason == KEDGE_REASON_LOCAL_RANGE || reason == KEDGE_REASON_ATOMIC ||
                  reason == KEDGE_REASON_DEVICE || reason == KEDGE_REASON_ATOMICS);
     if (reason == KEDGE_REASON_NONE)
         check_request(s, d, extra, w);

@@ -164,7 +164,8 @@ enum kedge_reason {
     KEDGE_REASON_REMOTE_RANGE = 4,
     KEDGE_REASON_VKEY = 5, /* unknown, withdrawn, or another tenant's */
     KEDGE_REASON_ACCESS = 6,
-    KEDGE_REASON_ALIGNMENT = 7, /* of an atomic; or of a region's name against its memory */
+    KEDGE_REASON_ALIGNMENT = 7, /* a region's name and its memory differ by no multiple of 8 */
+    KEDGE_REASON_ATOMIC = 34,   /* an atomic's remote address is no multiple of 8 */
     KEDGE_REASON_DEVICE = 31,   /* this node's device does not take the request as it is */
     KEDGE_REASON_ATOMICS = 32,  /* this node's device has no atomics */
     KEDGE_REASON_NOT_CONNECTED = 8,

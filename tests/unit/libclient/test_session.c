@@ -116,6 +116,18 @@ START_TEST(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_la
     ck_assert_int_eq(kedge_connect(q, stranger), -EHOSTUNREACH);
     agent_asked(&a);
     ck_assert_ptr_nonnull(strstr(kedge_last_error(), "no metaserver answered"));
+    a.reply = (struct kedge_reply){.status = -ENOENT};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_connect(q, stranger), -ENOENT);
+    agent_asked(&a);
+    ck_assert_str_eq(kedge_last_error(),
+                     "no node has the GID fd09:: in this session's pool: it is not registered, or "
+                     "no longer (rdmactl node list)");
+    a.reply = (struct kedge_reply){.status = -ESTALE};
+    agent_answer(&a);
+    ck_assert_int_eq(kedge_connect(q, stranger), -ESTALE);
+    agent_asked(&a);
+    ck_assert_ptr_nonnull(strstr(kedge_last_error(), "an earlier life of the node with the GID"));
     kedge_close(s);
     agent_stop(&a);
 }
@@ -373,9 +385,33 @@ START_TEST(an_ended_session_gives_its_completions_and_then_the_reason)
         ck_assert_int_eq(kedge_post_send(q, &wr, &bad), ends[i].status);
         ck_assert_ptr_eq(bad, &wr);
         ck_assert_int_eq(kedge_connect(q, stranger), ends[i].status);
+        char sentence[256]; /* the same for every call */
+        snprintf(sentence, sizeof sentence, "the agent ended the session: %s",
+                 kedge_reason_str(ends[i].reason));
+        ck_assert_str_eq(kedge_last_error(), sentence);
         kedge_close(s);
         agent_stop(&a);
     }
+}
+END_TEST
+
+START_TEST(of_a_failed_request_it_is_known_whether_it_was_never_sent)
+{
+    struct ibv_wc wc = {.status = IBV_WC_RETRY_EXC_ERR};
+    ck_assert_int_eq(kedge_never_sent(&wc), 0);
+    for (wc.vendor_err = KEDGE_REASON_DESCRIPTOR; wc.vendor_err <= KEDGE_REASON_ATOMIC;
+         wc.vendor_err++)
+        ck_assert_int_eq(kedge_never_sent(&wc), wc.vendor_err != KEDGE_REASON_UNDER_WAY);
+    ck_assert_int_eq(kedge_never_sent(&wc), 0); /* a reason that this library does not know */
+    wc = (struct ibv_wc){.status = IBV_WC_SUCCESS, .vendor_err = KEDGE_REASON_PEER_DOWN};
+    ck_assert_int_eq(kedge_never_sent(&wc), 0);
+    /* With these statuses nothing else tells, and the words say it too. */
+    static const uint32_t never[] = {KEDGE_REASON_PEER_DOWN, KEDGE_REASON_STALE_PEER,
+                                     KEDGE_REASON_BEHIND, KEDGE_REASON_LEASE};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        ck_assert_int_eq(strncmp(kedge_reason_str(never[i]), "never sent: ", 12), 0);
+    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_RETRY_EXC_ERR), "unless the reason"));
+    ck_assert_ptr_nonnull(strstr(kedge_wc_status_str(IBV_WC_WR_FLUSH_ERR), "unless its reason"));
 }
 END_TEST
 
@@ -490,6 +526,7 @@ END_TEST
     T(a_revoked_region_is_heard_of_when_its_worker_looks)                                          \
     T(another_arena_and_a_nodes_name_are_asked_over_the_socket)                                    \
     T(an_ended_session_gives_its_completions_and_then_the_reason)                                  \
+    T(of_a_failed_request_it_is_known_whether_it_was_never_sent)                                   \
     T(an_agent_that_is_gone_is_noticed_by_sleepers_and_by_spinners)                                \
     T(a_sleeper_is_woken_by_a_completion)                                                          \
     T(a_forked_childs_calls_answer_eperm_and_its_close_does_not_end_the_parents_session)

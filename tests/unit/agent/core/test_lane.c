@@ -124,7 +124,7 @@ START_TEST(a_wrong_request_fails_on_its_vqp_and_never_reaches_a_queue_pair)
          KEDGE_REASON_REMOTE_RANGE},
         {world_rw(KEDGE_OP_WRITE, 0, 0, 8, vkey, 0), IBV_WC_REM_ACCESS_ERR, KEDGE_REASON_ACCESS},
         {world_rw(KEDGE_OP_READ, 0, 0, 8, vkey + 1, 0), IBV_WC_REM_ACCESS_ERR, KEDGE_REASON_VKEY},
-        {world_rw(KEDGE_OP_FAA, 0, 0, 8, vkey, 4), IBV_WC_REM_INV_REQ_ERR, KEDGE_REASON_ALIGNMENT},
+        {world_rw(KEDGE_OP_FAA, 0, 0, 8, vkey, 4), IBV_WC_REM_INV_REQ_ERR, KEDGE_REASON_ATOMIC},
         {world_rw(KEDGE_OP_FAA, 0, 0, 16, vkey, 0), IBV_WC_LOC_QP_OP_ERR, KEDGE_REASON_DESCRIPTOR},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
