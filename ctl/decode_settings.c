@@ -435,6 +435,15 @@ static enum ctl_type type_of(const char *kind, const char *key)
     return CTL_WORD;
 }
 
+/* Of a key that is there no more. */
+static size_t describe_gone(const char *kind, const char *key, json_t *value, const char *comma,
+                            char *out, size_t size)
+{
+    char old[96];
+    show(value, type_of(kind, key), old, sizeof old);
+    return (size_t)snprintf(out, size, "%s%.40s: %s -> -", comma, key, old);
+}
+
 /* Appends "key: old -> new" for each that differs; from may be NULL. */
 static void describe(const char *kind, json_t *from, json_t *to, char *out, size_t size)
 {
@@ -459,8 +468,7 @@ static void describe(const char *kind, json_t *from, json_t *to, char *out, size
     json_object_foreach(from, key, value)
     {
         if (json_object_get(to, key) == NULL && used < size)
-            used += (size_t)snprintf(out + used, size - used, "%s%.40s: none any more",
-                                     used > 0 ? ", " : "", key);
+            used += describe_gone(kind, key, value, used > 0 ? ", " : "", out + used, size - used);
     }
 }
 

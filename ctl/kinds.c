@@ -60,7 +60,7 @@ static const struct ctl_kind kinds[] = {
       {"number", "NUMBER", CTL_COUNT, false},
       {"sessions_ahead", "SESSIONS", CTL_COUNT, false},
       {"arenas_ahead", "ARENAS", CTL_COUNT, false},
-      {"ahead_max", "AT MOST", CTL_COUNT, false},
+      {"ahead_max", "AHEAD MAX", CTL_COUNT, false},
       {"queue_pairs_ahead", "QUEUE PAIRS", CTL_COUNT, true},
       {"connections", "CONNECTIONS", CTL_COUNT, true},
       {"responders", "RESPONDERS", CTL_COUNT, true},

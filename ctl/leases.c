@@ -229,6 +229,13 @@ int ctl_held_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
     return status;
 }
 
+/* What has a unit in its name in JSON has it behind the number here. */
+static void print_field(const struct ctl_held_column *column, const char *value)
+{
+    const size_t length = strlen(column->field), unit = column->unit == CTL_MS ? strlen("_ms") : 0;
+    printf("%-12.*s %s\n", (int)(length - unit), column->field, value);
+}
+
 int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
@@ -247,7 +254,7 @@ int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (o->json)
         status = ctl_json_print(held.json, err);
     for (size_t i = 0; !o->json && i < kind->columns; i++)
-        printf("%-12s %s\n", kind->column[i].field, held.cell[i]);
+        print_field(&kind->column[i], held.cell[i]);
     ctl_held_fini(&held);
     return status;
 }

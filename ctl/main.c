@@ -67,7 +67,7 @@ static int run(const struct ctl_options *o, struct kedge_errbuf *err)
     case CTL_CONTEXT_DELETE:
         return ctl_context_delete(o, err);
     case CTL_HELP:
-        fputs(ctl_help, stdout);
+        ctl_help_print(o->kind, stdout);
         return 0;
     case CTL_VERSION:
         printf("rdmactl %s\n", kedge_version_text());

@@ -49,8 +49,8 @@ static int fetch_settings(const struct ctl_options *o, const char *node_path, co
         kedge_http_result_fini(&node);
     return status == -ENOENT
                ? kedge_err(err, status,
-                           "there is no node \"%.70s\": see rdmactl node list (of one that has not "
-                           "come yet, rdmactl apply says what is set)",
+                           "there is no node \"%.70s\": see rdmactl node list (to set something of "
+                           "one that is still to come: rdmactl apply, kind node)",
                            o->id)
                : status;
 }

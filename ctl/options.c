@@ -217,6 +217,14 @@ static int wrong_verb(const char *word, struct kedge_errbuf *err)
     return kedge_err(err, -EINVAL, "say rdmactl %s", verbs);
 }
 
+static int ask_for_keys(const struct command *c, const char *name, struct kedge_errbuf *err)
+{
+    char keys[300];
+    ctl_keys_of(c->kind, keys, sizeof keys);
+    return kedge_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE%s%s", c->word[0],
+                     c->word[1], name, keys[0] != '\0' ? ": of " : "", keys);
+}
+
 static int take_words(const struct command *c, int words, char **word, struct ctl_options *o,
                       struct kedge_errbuf *err)
 {
@@ -231,8 +239,7 @@ static int take_words(const struct command *c, int words, char **word, struct ct
         return kedge_err(err, -EINVAL, "%s %s needs an id or a name: see rdmactl %s list",
                          c->word[0], c->word[1], c->word[0]);
     if (c->takes == WORDS && words == wanted && !ctl_pool_said(o))
-        return kedge_err(err, -EINVAL, "%s %s %.60s needs what to set, as KEY=VALUE", c->word[0],
-                         c->word[1], word[own]);
+        return ask_for_keys(c, word[own], err);
     if (c->takes != WORDS && c->takes != OR_NONE && words > wanted)
         return kedge_err(err, -EINVAL, "\"%.60s\" is one word too many", word[wanted]);
     o->command = c->command;
@@ -456,15 +463,18 @@ static int take_option(int option, struct ctl_options *o, struct kedge_errbuf *e
 int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct kedge_errbuf *err)
 {
     struct ctl_options o = {.server = NULL};
+    bool help = false;
     int c, status;
     optind = 0; /* begin again, wherever the last call stopped */
     opterr = 0;
     while ((c = getopt_long(argc, argv, "o:f:h", long_options, NULL)) != -1) {
-        if (c == 'h' || c == 'V') {
-            o.command = c == 'h' ? CTL_HELP : CTL_VERSION;
-            *out = o;
+        if (c == 'V') {
+            *out = (struct ctl_options){.command = CTL_VERSION};
             return 0;
         }
+        help |= c == 'h';
+        if (help) /* what else is said does not matter */
+            continue;
         status = take_option(c, &o, err);
         if (status == -ENOENT)
             status = kedge_err(err, -EINVAL,
@@ -472,6 +482,11 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
                                argv[optind - 1]);
         if (status != 0)
             return status;
+    }
+    if (help) {
+        *out =
+            (struct ctl_options){.command = CTL_HELP, .kind = optind < argc ? argv[optind] : NULL};
+        return 0;
     }
     status = o.server != NULL ? ctl_server_check("--server", o.server, err) : 0;
     if (status == 0)

@@ -11,6 +11,15 @@ export KEDGE_SERVER=$url
 
 does "an empty list says how to go on" tenant list
 shows 'rdmactl tenant set NAME'
+for words in "pool create --help" "--help pool" "pool -h"; do
+    read -ra line <<<"$words"
+    does "the help of one kind" "${line[@]}"
+    shows '^keys: nodes, tenants, number, sessions_ahead, '
+    shows 'pool create'
+    (($(wc -l <"$work/out") < 30)) || fail "rdmactl $words is long: $(cat "$work/out")"
+    ! grep -q 'lease revoke' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
+done
+refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant create web
 does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
 shows '^memory_bytes +4GiB$'
 does "and changed in part" tenant set web vqps=4096

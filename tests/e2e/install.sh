@@ -43,6 +43,13 @@ diff <(nm -g --defined-only "$(find "$other" -name libkedge.a)" | awk '$2 == "T"
     fail "libkedge.a and libkedge.so have different interfaces"
 ok "libkedge.a has the same interface, and no other name"
 
+if ! grep -q -a __asan_init "$library"; then
+    loaded=$(env -u LD_LIBRARY_PATH ldd "$other/bin/kedge-perf" | awk '$1 == "libkedge.so.0" {print $3}')
+    [[ $(readlink -f "$loaded") == "$(readlink -f "$other")"/* ]] || fail "the installed kedge-perf loads $loaded"
+    env -u LD_LIBRARY_PATH "$other/bin/kedge-perf" --help >/dev/null || fail "kedge-perf does not run under another prefix"
+    ok "kedge-perf finds libkedge there by itself"
+fi
+
 PKG_CONFIG_PATH=$(dirname "$(find "$other" -name kedge.pc)")
 export PKG_CONFIG_PATH
 examples=$other/share/doc/kedge/examples

@@ -27,7 +27,7 @@ shows '^id +node-a$'
 refuses 3 'no node has the GID fd00::42: see rdmactl node list' node get fd00::42
 
 # Labels.
-refuses 3 'no node "nobody"' node label nobody zone=a
+refuses 3 'no node "nobody": .*still to come: rdmactl apply, kind node' node label nobody zone=a
 refuses 2 'labels\.zone: .*a letter or digit' node label node-a 'zone=-'
 ctl node label node-a zone=a rack=7
 ctl node label node-a rack- disk=ssd

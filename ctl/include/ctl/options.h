@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "ctl/contexts.h"
@@ -143,5 +144,10 @@ int ctl_words_check(const char *const *words, size_t count, struct kedge_errbuf 
 int ctl_list_check(const char *of, const char *list, struct kedge_errbuf *err);
 
 extern const char ctl_help[];
+/* Of that, what one word is about, such as "pool", with its keys; all of it when it is NULL or
+ * nothing is about it. */
+void ctl_help_print(const char *word, FILE *to);
+/* The keys of a kind that operators set, with commas; "" if it is none. */
+void ctl_keys_of(const char *kind, char *out, size_t size);
 
 #endif

@@ -153,7 +153,7 @@ START_TEST(events_say_what_has_changed)
                                     "{\"uids\":[5],\"mrs\":5,\"memory_bytes\":1048576}"),
                               "mrs: 4 -> 5, memory_bytes: - -> 1MiB"),
                      0);
-    ck_assert_int_eq(describe(EVENT("{\"a\":\"x\"}", "{}"), "a: none any more"), 0);
+    ck_assert_int_eq(describe(EVENT("{\"a\":\"x\"}", "{}"), "a: x -> -"), 0);
     ck_assert_int_eq(describe(EVENT("{\"uids\":[]}", "null"), "deleted"), 0);
     ck_assert_int_eq(
         describe("{\"revision\":3,\"kind\":\"lease\",\"from\":{\"lease\":\"1-\\u001b-2\","
