@@ -3,7 +3,7 @@
  * installed. The agent is $KEDGE_SOCKET's.
  *
  *   silent | garbage     says nothing, or nonsense, and prints what the agent says to that
- *   crowd N              opens N connections and prints what the last one is told
+ *   crowd N              opens N connections and prints what the first one is told
  *   descriptors N        sends a memfd of N MiB, closes it, "sent", and "cut off"; or why not
  *   beside N SOCKET      opens N connections, and then attaches at another socket
  *   guess N              N times shows a wrong token and hangs up at once, without waiting
@@ -89,10 +89,10 @@ static int say(int fd, const char *what, size_t bytes)
 
 static int crowd(unsigned connections)
 {
-    int fd = -1;
-    for (unsigned i = 0; i < connections; i++)
-        fd = dial();
-    return say(fd, NULL, 0);
+    int first = dial();
+    for (unsigned i = 1; i < connections; i++)
+        (void)dial();
+    return say(first, NULL, 0);
 }
 
 static int guess(unsigned times)
