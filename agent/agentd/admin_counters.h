@@ -19,6 +19,7 @@
     C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
+    C(control_pauses, "Times that a tenant's control operations waited for its budget.", COUNTER)  \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \
     C(qp_overdue, "Queue pairs ended since a request was out for as long as any may take.",        \
       COUNTER)                                                                                     \

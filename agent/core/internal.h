@@ -9,6 +9,7 @@
 
 #include "agent/lane.h"
 #include "base/spsc.h"
+#include "control.h"
 #include "descriptor.h"
 #include "flow.h"
 #include "lookup.h"
@@ -28,7 +29,8 @@ enum {
     OVERDUE_LOOKS = 32, /* for what is out too long, in the time that a request may take */
     LANE_REFUSALS = 16, /* tries, until a post that finds no room in an empty queue is refused */
     LANE_DEREGS = 4,    /* of one session's revoked regions at a time, beside its worker's own */
-    LANE_PATHS = KEDGE_LANE_PATHS
+    LANE_PATHS = KEDGE_LANE_PATHS,
+    LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
 enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ };
@@ -97,6 +99,11 @@ struct kedge_lane_memory {
     struct grant *grants;
     struct withdrawal withdrawals[KEDGE_REPLIES];
     _Atomic uint32_t regions_high; /* so many places were ever used */
+    uint64_t *regions_taken;       /* bit i: place i is not free */
+    /* Places of regions by key, and of grants by what they are: the first of each bucket, and the
+     * next of each place, all + 1. */
+    uint32_t region_mask, grant_mask;
+    uint32_t *region_first, *region_next, *grant_first, *grant_next;
 };
 
 struct grant { /* an imported token */
@@ -136,8 +143,9 @@ struct session {
     struct region *regions;
     struct grant *grants;
     /* But for withdrawals one control request at a time; nothing more is taken from the ring until
-     * it is answered. */
+     * it is answered. LANE_CONTROL_WAITS: nor until its turn has come. */
     uint32_t control_op, control_tag;
+    struct turn control_turn;
     struct kedge_lane_quota *quota;
     struct kedge_lane_memory *memory;
     uint32_t registered;  /* regions so far */
@@ -236,9 +244,9 @@ struct overdue_looks {
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, wrong_keys, qp_broken, qp_overdue, posts_refused,
-        reposted, retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links,
-        paths_failed, links_evicted;
+        mr_reads, mr_renewals, lookups_failed, wrong_keys, control_pauses, qp_broken, qp_overdue,
+        posts_refused, reposted, retried, sessions, vqps, peers, flows, inflight, mrs, suspects,
+        links, paths_failed, links_evicted;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -264,8 +272,16 @@ struct kedge_lane {
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;
-    struct session *dirty, *due;  /* to publish; with a lease or a drain to wait for */
-    struct session *revoking;     /* with regions that the operator withdraws */
+    struct session *dirty, *due; /* to publish; with a lease or a drain to wait for */
+    struct session *revoking;    /* with regions that the operator withdraws */
+    /* control.c: tenants with control operations, in turn; those that wait for their budget; whose
+     * turn it is, within controls_go_on(). */
+    struct turns controls;
+    struct control_tenant *control_tenants;
+    struct control_list paused;
+    struct session *control_session;
+    uint32_t control_units;       /* of the operation that is being done: what it costs */
+    uint64_t seed;                /* of hashes of what workers choose */
     struct vqp_list blocked;      /* who waits for something that others have */
     struct vqp_list served;       /* only within vqps_retry() */
     struct flow_list news;        /* flows: something happened to them */
@@ -458,28 +474,6 @@ uint64_t vqps_due(const struct kedge_lane *l);
 /* wire.c: physical queue pairs. */
 bool wire_has_room(const struct phys *p);
 
-/* room.c: who waits for room in a queue pair. */
-void rooms_init(struct kedge_lane *l);
-/* p->depth was set. */
-void room_changed(const struct kedge_lane *l, struct phys *p);
-static inline bool room_passes(const struct phys *p, uint64_t length)
-{
-    return p != NULL && !p->broken && !p->overdue && p->tail - p->head < p->pass_ops &&
-           p->bytes + length <= p->pass_bytes;
-}
-/* Where that says no. True: w may be posted all the same, since it is q's turn or there is room
- * again. False: q waits for it, or, where the queue pair is broken, for whatever the lane has few
- * of. */
-bool room_enter(struct kedge_lane *l, struct vqp *q, struct phys *p, const struct wr *w);
-/* Whether q's turn at a room is what its request is tried for. */
-static inline bool room_is_turn(const struct kedge_lane *l, const struct vqp *q)
-{
-    return l->turn_vqp == q;
-}
-/* q waits for room no more. */
-void room_quit(struct kedge_lane *l, struct vqp *q);
-/* Lets go on who may. */
-void rooms_go_on(struct kedge_lane *l);
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "room.h"
 
 enum { HOUSEKEEPING_NS = 1000000 };
 
@@ -82,11 +83,13 @@ static int make_arrays(struct kedge_lane *l)
     l->active = calloc(c->max_sessions, sizeof(struct session *));
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
+    l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
     l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
-        l->tenant_flows == NULL || l->cache == NULL || l->scratch_free == NULL)
+        l->tenant_flows == NULL || l->control_tenants == NULL || l->cache == NULL ||
+        l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -122,6 +125,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     l->res = *resources;
     l->wake = no_wake;
     blocked_init(l);
+    controls_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
@@ -153,6 +157,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->peers);
     free(l->flows);
     free(l->tenant_flows);
+    free(l->control_tenants);
     free(l->cache);
     free(l->scratch_free);
     windows_free(l);
@@ -179,6 +184,7 @@ void kedge_lane_set_random(struct kedge_lane *l, int (*fill)(void *user, void *b
 {
     l->random_fill = fill;
     l->random_user = user;
+    (void)fill(user, &l->seed, sizeof l->seed);
 }
 
 void kedge_lane_set_wake(struct kedge_lane *l, void (*wake)(void *user, _Atomic uint32_t *word),
@@ -439,6 +445,8 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
         revocations_due(l);
     take_commands(l);
     poll_sessions(l);
+    if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
+        controls_go_on(l);
     housekeeping(l);
     wire_ring(l);
     l->did += wire_poll(l);
@@ -465,8 +473,9 @@ static uint64_t next_due(const struct kedge_lane *l)
         uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
-    const uint64_t lookup_ns = lookups_next(l);
+    const uint64_t lookup_ns = lookups_next(l), control_ns = controls_due(l);
     due = lookup_ns < due ? lookup_ns : due;
+    due = control_ns < due ? control_ns : due;
     const uint64_t look_ns = overdue_next(l);
     return look_ns < due ? look_ns : due;
 }
@@ -483,7 +492,7 @@ uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
     (void)kedge_fab_arm(l->res.cq, false);
     atomic_thread_fence(memory_order_seq_cst);
     if (l->active_count > 0 || wire_poll(l) > 0 || kedge_spsc_count(l->commands) > 0 ||
-        vqps_due(l) <= l->now_ns) {
+        vqps_due(l) <= l->now_ns || controls_due(l) <= l->now_ns) {
         sessions_publish(l);
         return 0;
     }
@@ -504,9 +513,9 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
         COPY(doorbells);
     COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(wrong_keys),
         COPY(qp_broken);
-    COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried), COPY(paths_failed),
-        COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps), COPY(peers), COPY(flows),
-        COPY(inflight), COPY(mrs), COPY(suspects);
+    COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
+        COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
+        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects);
     for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

@@ -44,6 +44,8 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
 /* The worker withdraws it, as part of withdrawals[place], whose counts grow, unless no peer could
  * reach it any more: then it is gone. */
 void region_remove(struct kedge_lane *l, struct session *s, struct region *region, uint32_t place);
+/* One that is being withdrawn keeps its key until it is gone. NULL: none has it. */
+struct region *region_find(const struct session *s, uint32_t vkey);
 /* 0, -EACCES: the operator has revoked it; -ENOENT. */
 int region_status(const struct session *s, uint32_t vkey);
 /* No peer finds any of them from now on; they are shown until regions_free_all(). */

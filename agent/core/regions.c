@@ -72,13 +72,41 @@ bool kedge_lane_lease(const struct kedge_lane_memory *memory, uint32_t index,
 
 /* ---- coming -------------------------------------------------------------------------------- */
 
+/* Keys are random: as they are, they are spread over the buckets. */
+static uint32_t *bucket_of(const struct session *s, const struct region *region)
+{
+    return &s->memory->region_first[region->vkey & s->memory->region_mask];
+}
+
+static void take_place(struct session *s, const struct region *region)
+{
+    const uint32_t place = (uint32_t)(region - s->regions);
+    uint32_t *first = bucket_of(s, region);
+    s->memory->regions_taken[place / 64] |= 1ull << place % 64;
+    s->memory->region_next[place] = *first;
+    *first = place + 1;
+}
+
+static void give_place(struct session *s, const struct region *region)
+{
+    const uint32_t place = (uint32_t)(region - s->regions);
+    uint32_t *at = bucket_of(s, region);
+    s->memory->regions_taken[place / 64] &= ~(1ull << place % 64);
+    while (*at != place + 1)
+        at = &s->memory->region_next[*at - 1];
+    *at = s->memory->region_next[place];
+}
+
 /* The first one that is free: places that were never used are memory that nobody has touched. */
 static struct region *free_region(struct session *s)
 {
     const uint32_t high = region_places(s);
-    for (uint32_t i = 0; i < high; i++)
-        if (s->regions[i].lease.state == KEDGE_LEASE_NONE)
-            return &s->regions[i];
+    for (uint32_t i = 0; i < high; i += 64) {
+        const uint64_t taken = s->memory->regions_taken[i / 64];
+        const uint32_t place = taken == UINT64_MAX ? high : i + (uint32_t)__builtin_ctzll(~taken);
+        if (place < high)
+            return &s->regions[place];
+    }
     if (high == s->max_regions)
         return NULL;
     atomic_store_explicit(&s->memory->regions_high, high + 1, memory_order_release);
@@ -198,6 +226,7 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
         return status;
     }
     region->vkey = r.vkey;
+    take_place(s, region);
     region->rkey = r.rkey;
     region->hurried = false;
     region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_LIVE,
@@ -231,6 +260,7 @@ void region_withdraw(struct kedge_lane *l, struct session *s, struct region *reg
 
 void region_free(struct session *s, struct region *region)
 {
+    give_place(s, region);
     region->vkey = 0;
     region->by = 0;
     region->lease = (struct kedge_lane_lease){.state = KEDGE_LEASE_NONE};
@@ -238,11 +268,12 @@ void region_free(struct session *s, struct region *region)
     s->regions_used--;
 }
 
-static struct region *find(const struct session *s, uint32_t vkey)
+struct region *region_find(const struct session *s, uint32_t vkey)
 {
-    for (uint32_t i = 0; vkey != 0 && i < region_places(s); i++)
-        if (s->regions[i].vkey == vkey)
-            return &s->regions[i];
+    const struct kedge_lane_memory *m = s->memory;
+    for (uint32_t i = m->region_first[vkey & m->region_mask]; i != 0; i = m->region_next[i - 1])
+        if (s->regions[i - 1].vkey == vkey)
+            return &s->regions[i - 1];
     return NULL;
 }
 
@@ -272,7 +303,7 @@ void region_remove(struct kedge_lane *l, struct session *s, struct region *regio
 
 int region_status(const struct session *s, uint32_t vkey)
 {
-    const struct region *region = find(s, vkey);
+    const struct region *region = region_find(s, vkey);
     if (region == NULL)
         return -ENOENT;
     return region->lease.revoked ? -EACCES : 0;

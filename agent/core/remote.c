@@ -188,20 +188,6 @@ void remote_doubt(struct kedge_lane *l, const struct wr *w)
             disbelieve(&set[i], CACHED_VALID, l->now_ns);
 }
 
-static bool has_grant(const struct session *s, const struct kedge_mr_record *r)
-{
-    for (uint32_t i = 0; i < s->grants_used; i++) {
-        uint8_t differs = 0;
-        if (s->grants[i].vkey != r->vkey)
-            continue;
-        for (int b = 0; b < 16; b++) /* in the same time whatever it is */
-            differs |= (uint8_t)(s->grants[i].secret[b] ^ r->secret[b]);
-        if (differs == 0)
-            return true;
-    }
-    return false;
-}
-
 static uint16_t needed_flag(enum ibv_wr_opcode opcode)
 {
     return opcode == IBV_WR_RDMA_READ    ? KEDGE_RECORD_READ
@@ -223,9 +209,10 @@ static enum remote_answer refuse_key(struct kedge_lane *l, struct cached *e, str
     return REMOTE_REFUSED;
 }
 
-static bool is_for(const struct session *s, const struct kedge_mr_record *r)
+static bool is_for(const struct kedge_lane *l, const struct session *s,
+                   const struct kedge_mr_record *r)
 {
-    return r->tenant == s->tenant || has_grant(s, r);
+    return r->tenant == s->tenant || grant_is_there(l, s, r->vkey, r->secret);
 }
 
 static void renew_later(struct kedge_lane *l, struct cached *e)
@@ -263,7 +250,7 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
         if (e->reading)
             return REMOTE_READING;
     }
-    if (e->state == CACHED_UNKNOWN || !is_for(w->session, &e->record))
+    if (e->state == CACHED_UNKNOWN || !is_for(l, w->session, &e->record))
         return refuse_key(l, e, w, reason);
     if (is_too_short(l, e)) {
         *reason = KEDGE_REASON_LEASE;
@@ -286,7 +273,7 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
             return answer;
     }
     const struct kedge_mr_record *r = &e->record;
-    if (!is_for(w->session, r))
+    if (!is_for(l, w->session, r))
         return refuse_key(l, e, w, reason);
     if (!(r->flags & needed_flag(w->fab.opcode))) {
         *reason = KEDGE_REASON_ACCESS;

@@ -17,6 +17,30 @@ static const uint64_t GUESS_REFILL_NS = 1000000000;
 /* ---- life
  * -------------------------------------------------------------------------------------------- */
 
+/* A power of two. */
+static uint32_t buckets_for(uint32_t n)
+{
+    uint32_t buckets = 16;
+    while (buckets < n)
+        buckets *= 2;
+    return buckets;
+}
+
+static int make_buckets(struct kedge_lane_memory *m, uint32_t max_grants, uint32_t max_mrs)
+{
+    m->region_mask = buckets_for(max_mrs) - 1;
+    m->grant_mask = buckets_for(max_grants) - 1;
+    m->regions_taken = calloc(max_mrs / 64 + 1, sizeof m->regions_taken[0]);
+    m->region_first = calloc(m->region_mask + 1, sizeof m->region_first[0]);
+    m->region_next = calloc(max_mrs, sizeof m->region_next[0]);
+    m->grant_first = calloc(m->grant_mask + 1, sizeof m->grant_first[0]);
+    m->grant_next = calloc(max_grants, sizeof m->grant_next[0]);
+    return m->regions_taken == NULL || m->region_first == NULL || m->region_next == NULL ||
+                   m->grant_first == NULL || m->grant_next == NULL
+               ? -ENOMEM
+               : 0;
+}
+
 struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t max_inflight,
                                                 uint32_t max_vqps, uint32_t max_mrs)
 {
@@ -27,7 +51,8 @@ struct kedge_lane_memory *kedge_lane_memory_new(uint32_t max_grants, uint32_t ma
     m->vqps = calloc(max_vqps, sizeof m->vqps[0]);
     m->regions = calloc(max_mrs, sizeof m->regions[0]);
     m->grants = calloc(max_grants, sizeof m->grants[0]);
-    if (m->wrs == NULL || m->vqps == NULL || m->regions == NULL || m->grants == NULL) {
+    if (m->wrs == NULL || m->vqps == NULL || m->regions == NULL || m->grants == NULL ||
+        make_buckets(m, max_grants, max_mrs) != 0) {
         kedge_lane_memory_free(m);
         return NULL;
     }
@@ -48,6 +73,11 @@ void kedge_lane_memory_free(struct kedge_lane_memory *m)
     free(m->vqps);
     free(m->regions);
     free(m->grants);
+    free(m->regions_taken);
+    free(m->region_first);
+    free(m->region_next);
+    free(m->grant_first);
+    free(m->grant_next);
     free(m);
 }
 
@@ -95,6 +125,7 @@ void session_activate(struct kedge_lane *l, struct session *s)
     if (s->active || s->state != SESSION_LIVE)
         return;
     s->active = 1;
+    l->control_tenants[s->tenant_slot].active++;
     l->active[l->active_count++] = s;
     atomic_store_explicit(&s->ro->doorbell, 0, memory_order_relaxed);
 }
@@ -114,6 +145,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     if (s->state != SESSION_LIVE)
         return;
     s->state = SESSION_ENDING;
+    control_forget(l, s);
     s->control_op = 0;
     lookups_forget(l, s);
     for (uint32_t i = 0; i < s->max_vqps; i++)
@@ -142,6 +174,7 @@ static void session_over(struct kedge_lane *l, struct session *s)
     for (uint32_t i = 0; i < l->active_count; i++)
         if (l->active[i] == s) {
             l->active[i] = l->active[--l->active_count];
+            l->control_tenants[s->tenant_slot].active--;
             break;
         }
     COUNT(l, sessions, -1);
@@ -322,27 +355,6 @@ static void take_post(struct kedge_lane *l, struct session *s, const struct kedg
     vqp_submit(l, q, w);
 }
 
-static bool has_grant(const struct session *s, const struct kedge_sq_desc *d)
-{
-    for (uint32_t i = 0; i < s->grants_used; i++)
-        if (s->grants[i].vkey == d->import.vkey &&
-            memcmp(s->grants[i].secret, d->import.secret, 16) == 0)
-            return true;
-    return false;
-}
-
-static bool add_grant(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
-{
-    if (has_grant(s, d))
-        return true;
-    if (s->grants_used == l->config.max_grants)
-        return false;
-    struct grant *g = &s->grants[s->grants_used++];
-    g->vkey = d->import.vkey;
-    memcpy(g->secret, d->import.secret, sizeof g->secret);
-    return true;
-}
-
 /* Why region_add() failed. */
 static uint32_t reason_of(const struct session *s, int status)
 {
@@ -362,7 +374,8 @@ static bool is_always_done(const struct kedge_lane *l, const struct session *s,
                            const struct kedge_sq_desc *d)
 {
     return (d->op == KEDGE_OP_DEREG_MR && region_status(s, d->dereg_mr.vkey) != -ENOENT) ||
-           (d->op == KEDGE_OP_IMPORT && s->grants_used < l->config.max_grants && !has_grant(s, d));
+           (d->op == KEDGE_OP_IMPORT && s->grants_used < l->config.max_grants &&
+            !grant_is_there(l, s, d->import.vkey, d->import.secret));
 }
 
 static bool may_ask(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
@@ -409,40 +422,43 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
         session_reply(l, s, status, status == -EACCES ? KEDGE_REASON_REVOKED : 0, 0, 0, NULL);
         return;
     default:
-        status = add_grant(l, s, d) ? 0 : -EDQUOT;
+        status = grant_add(l, s, d->import.vkey, d->import.secret) ? 0 : -EDQUOT;
         session_reply(l, s, status, status != 0 ? KEDGE_REASON_QUOTA : 0, 0, 0, NULL);
         return;
     }
+}
+
+static bool is_post(uint8_t op)
+{
+    return op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA;
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
 static bool take(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                  const void *extra)
 {
-    if (d->op >= KEDGE_OP_CONNECT) {
+    struct vqp *q = &s->vqps[d->vqp];
+    if (is_post(d->op)) {
+        take_post(l, s, d, extra);
+        return true;
+    }
+    if (d->op == KEDGE_OP_BIND && (q->outstanding > 0 || q->queue.head != NULL))
+        return false; /* what it was connected to before comes to its end first */
+    if (!control_enter(l, s))
+        return false;
+    if (d->op >= KEDGE_OP_CONNECT)
         take_control(l, s, d);
-        return true;
-    }
-    if (d->op == KEDGE_OP_BIND || d->op == KEDGE_OP_DESTROY) {
-        struct vqp *q = &s->vqps[d->vqp];
-        if (d->op == KEDGE_OP_DESTROY) {
-            if (q->gen == d->vqp_gen)
-                vqp_destroy(l, q);
-            return true;
-        }
-        if (q->outstanding > 0 || q->queue.head != NULL)
-            return false; /* what it was connected to before comes to its end first */
+    else if (d->op == KEDGE_OP_BIND)
         vqp_bind(l, s, q, d);
-        return true;
-    }
-    take_post(l, s, d, extra);
+    else if (q->gen == d->vqp_gen)
+        vqp_destroy(l, q);
     return true;
 }
 
 static bool op_is_known(uint8_t op)
 {
-    return (op >= KEDGE_OP_READ && op <= KEDGE_OP_FAA) || op == KEDGE_OP_BIND ||
-           op == KEDGE_OP_DESTROY || (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_MR_STATUS);
+    return is_post(op) || op == KEDGE_OP_BIND || op == KEDGE_OP_DESTROY ||
+           (op >= KEDGE_OP_CONNECT && op <= KEDGE_OP_MR_STATUS);
 }
 
 /* Room for one more request and its completion. A worker that never polls stops here, and sees a
@@ -488,8 +504,6 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
         head += slots;
         avail -= slots;
         taken++;
-        if (d.op == KEDGE_OP_DEREG_MR)
-            break; /* it looks at all regions: one in a pass */
     }
     if (head != s->sq_head && s->state == SESSION_LIVE) {
         s->sq_head = head;
@@ -515,5 +529,6 @@ bool session_sleep(struct kedge_lane *l, struct session *s)
         l->stalled_count++;
     }
     s->active = 0;
+    l->control_tenants[s->tenant_slot].active--;
     return true;
 }

@@ -4,6 +4,7 @@
  * behind it, and no other VQP's. */
 #include "base/assert.h"
 #include "internal.h"
+#include "room.h"
 #include "schema/peers.h"
 
 /* PARK: only news of its own endpoint lets it go on. SPECIAL: it is not posted yet. */

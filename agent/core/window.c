@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "room.h"
 
 #define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
 

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "internal.h"
+#include "room.h"
 
 static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
 {

@@ -20,12 +20,14 @@ static void finish(struct kedge_lane *l, struct session *s, struct withdrawal *w
         session_answer(l, s, w->tag, w->status);
 }
 
-static bool is_named(const struct kedge_sq_desc *d, uint32_t vkey)
+/* True: it was there, and its worker gave it back only now. */
+static bool remove_one(struct kedge_lane *l, struct session *s, uint32_t vkey, uint32_t place)
 {
-    bool found = d->dereg_mr.vkey == vkey;
-    for (uint32_t i = 0; i < d->dereg_mr.more; i++)
-        found |= d->dereg_mr.vkeys[i] == vkey;
-    return found && vkey != 0;
+    struct region *region = region_find(s, vkey);
+    if (region == NULL || region->by != 0)
+        return false;
+    region_remove(l, s, region, place);
+    return true;
 }
 
 bool withdrawal_begin(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
@@ -35,14 +37,12 @@ bool withdrawal_begin(struct kedge_lane *l, struct session *s, const struct kedg
     if (w->left > 0 || d->dereg_mr.more > KEDGE_DEREG_MORE)
         return false;
     *w = (struct withdrawal){.tag = d->dereg_mr.tag, .left = 1}; /* ours, so that it lasts */
-    uint32_t missing = 1 + d->dereg_mr.more;
-    for (uint32_t i = 0; i < region_places(s) && missing > 0; i++)
-        if (s->regions[i].by == 0 && is_named(d, s->regions[i].vkey)) {
-            region_remove(l, s, &s->regions[i], place);
-            missing--;
-        }
-    for (uint32_t i = 0; i < d->dereg_mr.more; i++) /* the first was counted when it was taken */
-        quota_charge(s->quota, l->now_ns);
+    uint32_t missing = !remove_one(l, s, d->dereg_mr.vkey, place);
+    for (uint32_t i = 0; i < d->dereg_mr.more; i++) {
+        missing += !remove_one(l, s, d->dereg_mr.vkeys[i], place);
+        quota_charge(s->quota, l->now_ns); /* the first was counted when it was taken */
+        l->control_units++;
+    }
     w->status = missing > 0 ? -ENOENT : 0;
     /* Whoever READs from here on finds nothing; the clock is read after this (next pass). */
     atomic_thread_fence(memory_order_seq_cst);

@@ -381,6 +381,7 @@ struct kedge_lane_stats {
     uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_failed;
     uint64_t wrong_keys;
+    uint64_t control_pauses; /* times that a tenant's control operations waited for its budget */
     uint64_t qp_broken, qp_overdue, reposted;
     uint64_t posts_refused; /* requests that the device did not take as they were */
     uint64_t retried;       /* looks at virtual queue pairs whose requests wait */

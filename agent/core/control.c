@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control operations: a few of all in a pass, one of a session, whatever workers ask, so that those
+ * who READ and WRITE are not held up by those who connect, register or import.
+ *
+ * A session whose next descriptor is one waits for its turn, and its ring is not looked at
+ * meanwhile. Tenants take turns, and of a tenant its sessions. Beside others a tenant also has a
+ * budget; when it is used up its sessions wait until there is more. Nothing is refused for that:
+ * honest workers ask for much when they begin, and get it a little later when others work, at once
+ * when nobody does. (What operators set, control_ops_per_s, refuses: quota.c.)
+ *
+ * A lookup costs many times what other operations do, in turns and of the budget. */
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "internal.h"
+
+#define OWNER(type, member, at) ((type *)(void *)((char *)(at)-offsetof(type, member)))
+
+enum {
+    IN_A_PASS = 2,
+    UNIT_NS = 5000, /* for each unit of its budget, beside others */
+    BURST = 20000,  /* units, which may be used at once */
+    LOOKUP_UNITS = 16
+};
+static const uint64_t BURST_NS = (uint64_t)BURST * UNIT_NS;
+
+void controls_init(struct kedge_lane *l)
+{
+    TAILQ_INIT(&l->paused);
+}
+
+static struct control_tenant *tenant_of(const struct kedge_lane *l, const struct session *s)
+{
+    return &l->control_tenants[s->tenant_slot];
+}
+
+bool control_enter(struct kedge_lane *l, struct session *s)
+{
+    struct control_tenant *t = tenant_of(l, s);
+    if (l->control_session == s) {
+        l->control_session = NULL; /* the next one waits again */
+        return true;
+    }
+    KEDGE_ASSERT(s->control_op == 0);
+    s->control_op = LANE_CONTROL_WAITS;
+    turns_join(&t->sessions, &s->control_turn);
+    if (!t->paused && !t->turn.waits)
+        turns_join(&l->controls, &t->turn);
+    return false;
+}
+
+static void leave_turns(struct kedge_lane *l, struct session *s)
+{
+    struct control_tenant *t = tenant_of(l, s);
+    s->control_op = 0;
+    turns_leave(&t->sessions, &s->control_turn);
+    if (t->sessions.first != NULL)
+        return;
+    if (t->paused)
+        TAILQ_REMOVE(&l->paused, t, by_pause);
+    else
+        turns_leave(&l->controls, &t->turn);
+    t->paused = 0;
+}
+
+void control_forget(struct kedge_lane *l, struct session *s)
+{
+    if (s->control_op == LANE_CONTROL_WAITS)
+        leave_turns(l, s);
+}
+
+/* Nobody is there whom it would hold up. */
+static bool is_alone(const struct kedge_lane *l, const struct control_tenant *t)
+{
+    return l->active_count <= t->active;
+}
+
+static bool has_budget(const struct kedge_lane *l, const struct control_tenant *t)
+{
+    return t->due_ns <= l->now_ns + BURST_NS || is_alone(l, t);
+}
+
+static void pause_tenant(struct kedge_lane *l, struct control_tenant *t)
+{
+    turns_leave(&l->controls, &t->turn);
+    t->paused = 1;
+    COUNT(l, control_pauses, 1);
+    TAILQ_INSERT_TAIL(&l->paused, t, by_pause);
+}
+
+static void unpause_tenants(struct kedge_lane *l)
+{
+    struct control_tenant *t = TAILQ_FIRST(&l->paused), *next;
+    for (; t != NULL; t = next) {
+        next = TAILQ_NEXT(t, by_pause);
+        if (!has_budget(l, t))
+            continue;
+        t->paused = 0;
+        TAILQ_REMOVE(&l->paused, t, by_pause);
+        turns_join(&l->controls, &t->turn);
+    }
+}
+
+static uint64_t lookups(const struct kedge_lane *l)
+{
+    return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed);
+}
+
+static void pay(struct kedge_lane *l, struct control_tenant *t, uint64_t units)
+{
+    t->due_ns = (t->due_ns > l->now_ns ? t->due_ns : l->now_ns) + units * UNIT_NS;
+    if (is_alone(l, t) && t->due_ns > l->now_ns + BURST_NS)
+        t->due_ns = l->now_ns + BURST_NS;
+}
+
+/* One, and what stands behind it in the ring up to the next one. */
+static void take_turn(struct kedge_lane *l, struct control_tenant *t, struct session *s)
+{
+    const uint64_t before = lookups(l);
+    leave_turns(l, s);
+    session_activate(l, s);
+    l->control_session = s;
+    l->control_units = 1;
+    l->did += session_poll(l, s);
+    l->control_session = NULL;
+    s->worked_ns = l->now_ns;
+    const uint64_t units = lookups(l) != before ? LOOKUP_UNITS : l->control_units;
+    pay(l, t, units);
+    turns_serve(&l->controls, &t->turn, units);
+    turns_serve(&t->sessions, &s->control_turn, units);
+}
+
+void controls_go_on(struct kedge_lane *l)
+{
+    if (!TAILQ_EMPTY(&l->paused))
+        unpause_tenants(l);
+    for (int n = 0; n < IN_A_PASS && l->controls.first != NULL;) {
+        struct control_tenant *t = OWNER(struct control_tenant, turn, l->controls.first);
+        if (!has_budget(l, t)) {
+            pause_tenant(l, t);
+            continue;
+        }
+        take_turn(l, t, OWNER(struct session, control_turn, t->sessions.first));
+        n++;
+    }
+}
+
+uint64_t controls_due(const struct kedge_lane *l)
+{
+    uint64_t due = l->controls.first != NULL ? l->now_ns : LANE_NEVER;
+    const struct control_tenant *t;
+    TAILQ_FOREACH(t, &l->paused, by_pause)
+        due = t->due_ns - BURST_NS < due ? t->due_ns - BURST_NS : due;
+    return due;
+}

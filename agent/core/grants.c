@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens that a session has imported: looked for by key and secret, whoever chose them. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "internal.h"
+
+static uint32_t *bucket_of(const struct kedge_lane *l, const struct session *s, uint32_t vkey,
+                           const uint8_t secret[16])
+{
+    return &s->memory->grant_first[kedge_hash_gid(secret, vkey, l->seed) & s->memory->grant_mask];
+}
+
+/* In the same time whatever it is. */
+static bool is_same(const struct grant *g, uint32_t vkey, const uint8_t secret[16])
+{
+    uint8_t differs = 0;
+    for (int b = 0; b < 16; b++)
+        differs |= (uint8_t)(g->secret[b] ^ secret[b]);
+    return g->vkey == vkey && differs == 0;
+}
+
+bool grant_is_there(const struct kedge_lane *l, const struct session *s, uint32_t vkey,
+                    const uint8_t secret[16])
+{
+    if (s->grants_used == 0)
+        return false;
+    for (uint32_t i = *bucket_of(l, s, vkey, secret); i != 0; i = s->memory->grant_next[i - 1])
+        if (is_same(&s->grants[i - 1], vkey, secret))
+            return true;
+    return false;
+}
+
+bool grant_add(struct kedge_lane *l, struct session *s, uint32_t vkey, const uint8_t secret[16])
+{
+    if (grant_is_there(l, s, vkey, secret))
+        return true;
+    if (s->grants_used == l->config.max_grants)
+        return false;
+    uint32_t *first = bucket_of(l, s, vkey, secret);
+    struct grant *g = &s->grants[s->grants_used];
+    g->vkey = vkey;
+    memcpy(g->secret, secret, sizeof g->secret);
+    s->memory->grant_next[s->grants_used] = *first;
+    *first = ++s->grants_used;
+    return true;
+}
