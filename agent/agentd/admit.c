@@ -46,10 +46,12 @@ int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
     else if (agentd_tenants_have_tokens(&a->tenants))
         *share = WAITING_SHARE_STRANGERS;
     else
-        return kedge_err(why, -EACCES,
-                         "uid %u belongs to no tenant (add it to `uids` of a [tenant] of the "
-                         "agent; no tenant of it has a token that could be shown)",
-                         (unsigned)uid);
+        return kedge_err(
+            why, -EACCES,
+            "uid %u belongs to no tenant (at the metaserver: rdmactl tenant create NAME "
+            "uids=%u; or add it to `uids` of a [tenant] of the agent's file; no "
+            "tenant of it has a token that could be shown)",
+            (unsigned)uid, (unsigned)uid);
     return 0;
 }
 
