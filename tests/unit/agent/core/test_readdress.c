@@ -68,7 +68,8 @@ START_TEST(regions_go_over_to_another_table_with_their_keys_and_leave_the_former
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const uint32_t second = world_register(w, &owner, 8192, 4096, ALL);
     struct kedge_table *former = w->node[1].res.mr_table;
-    void *memory = aligned_alloc(4096, kedge_table_bytes(LOG2));
+    void *memory = NULL;
+    ck_assert_int_eq(posix_memalign(&memory, 4096, kedge_table_bytes(LOG2)), 0);
     ck_assert(has(former, vkey) && has(former, second));
     memset(memory, 0, kedge_table_bytes(LOG2));
     kedge_table_init(&table, KEDGE_TABLE_MRS, memory, LOG2, 11, 22);
