@@ -103,6 +103,13 @@ struct kedge_session {
     uint32_t asked[KEDGE_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t imports;
     struct kedge_mr *mrs;
+    uint32_t withdrawals; /* requests of them that are not answered yet */
+    struct {              /* of kedge_session_notices(): what kedge_wait() has returned for */
+        uint32_t drains, revoked;
+        bool wanted;      /* it was called: else kedge_wait() returns for completions alone */
+        bool withdrawn;         /* or there is nothing to wait for */
+        uint32_t revoked_shown; /* what that call has */
+    } told;
     uint32_t max_vqps, max_inflight;
     uint32_t session, tenant;
     uint16_t pool;
@@ -160,6 +167,11 @@ int client_request(struct kedge_session *s, struct kedge_sq_desc *d, struct clie
 void client_collect(struct kedge_session *s);
 /* Waits for one that can be collected: 0, -ETIMEDOUT, -EHOSTDOWN, or why the session ended. */
 int client_await(struct kedge_session *s, uint64_t until_ns);
+
+/* ---- notice.c */
+/* Whether there is something that kedge_wait() has not returned for; once it has, it is told. */
+bool client_has_notice(struct kedge_session *s);
+void client_told(struct kedge_session *s);
 
 /* ---- memory.c */
 /* The lane has answered the withdrawal with that tag. */

@@ -170,12 +170,14 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
 
 void client_withdrawn(struct kedge_session *s, uint32_t tag, int status)
 {
+    bool found = false;
     for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next) {
         if (!mr->withdrawing || mr->gone || mr->withdraw_tag != tag)
             continue;
-        mr->gone = true;
+        mr->gone = found = true;
         mr->status = status;
     }
+    s->withdrawals -= found;
 }
 
 static int check_all(struct kedge_mr *const *mrs, size_t n)
@@ -214,6 +216,7 @@ static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
         part[k]->withdraw_tag = d.dereg_mr.tag;
         part[k]->withdrawing = status == 0;
     }
+    mrs[0]->session->withdrawals += status == 0;
     return status;
 }
 
@@ -274,7 +277,10 @@ int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
     int status = n > 0 ? check_all(mrs, n) : 0;
     if (status == 0 && n > 0)
         status = client_usable(mrs[0]->session);
-    return status == 0 && n > 0 ? begin_all(mrs, n) : status;
+    if (status != 0 || n == 0)
+        return status;
+    mrs[0]->session->told.withdrawn = false;
+    return begin_all(mrs, n);
 }
 
 int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
@@ -290,6 +296,7 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
                                   : kedge_clock_ns() + (uint64_t)timeout_ms * KEDGE_NS_PER_MS);
     if (status != -ETIMEDOUT && status != -EHOSTDOWN) {
         int said = free_awaited(s);
+        s->told.withdrawn = true;
         return status != 0 ? status : said;
     }
     uint32_t left = count_left(s);

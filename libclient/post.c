@@ -253,6 +253,22 @@ static bool has_completion(struct kedge_session *s, uint32_t unused)
     return found;
 }
 
+/* Or else something to hear: it is told with that. */
+static bool has_something(struct kedge_session *s, uint32_t unused)
+{
+    return has_completion(s, unused) || client_has_notice(s);
+}
+
+static bool take_something(struct kedge_session *s)
+{
+    if (has_completion(s, 0))
+        return true;
+    if (!client_has_notice(s))
+        return false;
+    client_told(s);
+    return true;
+}
+
 int kedge_wait(struct kedge_session *s, int timeout_ms)
 {
     uint64_t until =
@@ -260,14 +276,14 @@ int kedge_wait(struct kedge_session *s, int timeout_ms)
     if (*s->alive == 0)
         return client_usable(s);
     for (;;) {
-        if (has_completion(s, 0))
+        if (take_something(s))
             return 1;
         int status = client_usable(s);
         if (status == 0)
-            status = client_sleep(s, has_completion, 0, until);
+            status = client_sleep(s, has_something, 0, until);
         if (status == 0)
             continue;
-        if (has_completion(s, 0))
+        if (take_something(s))
             return 1;
         return status == -ETIMEDOUT ? 0 : status;
     }

@@ -31,6 +31,7 @@ int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
     if (s == NULL)
         return client_fail_text(-ENOMEM, "no memory for a session");
     s->socket = s->doorbell = -1;
+    s->told.withdrawn = true;
     int status = new_alive(&s->alive);
     if (status != 0) {
         free(s);

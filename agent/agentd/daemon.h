@@ -37,6 +37,8 @@ struct pool *pools_find(const struct agent *a, const char *name);
 struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size);
 /* "running": a literal. */
 const char *pools_state(struct pool *p);
+/* Whether its workers are to go, since the node drains or the pool is taken away. */
+bool pools_drains(const struct pool *p);
 /* Workers of all pools that anything is left of; sessions, in whatever stage, and what they count.
  */
 uint32_t pools_workers_left(const struct agent *a);

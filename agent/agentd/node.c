@@ -25,6 +25,8 @@ void node_apply(struct agent *a, const struct agentd_node *said)
                                    : "taking workers again",
                   "node=%s reason=\"%s\" grace_ms=%llu workers=%u", a->config.node, said->reason,
                   (unsigned long long)said->grace_ms, pools_workers_left(a));
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        sessions_drain(p, pools_drains(p));
 }
 
 void node_tick(struct agent *a)

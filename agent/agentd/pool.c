@@ -6,12 +6,14 @@
  * it is under way any more: nothing waits for it but the steps that free what the device has. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "agentd/incarnation.h"
+#include "base/futex.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/fds.h"
@@ -62,6 +64,25 @@ static bool is_ready(struct pool *p)
         (is_registered(p) || !is_registered(own(p->agent)) || kedge_clock_ns() >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
+}
+
+void sessions_drain(struct pool *p, bool drains)
+{
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+        struct kedge_session_ro *ro = p->sessions[i].ro;
+        if (p->sessions[i].stage != STAGE_LIVE || atomic_load(&ro->drains) == drains)
+            continue;
+        atomic_store(&ro->drains, drains);
+        if (atomic_load(&p->sessions[i].rw->want_wake) == 0)
+            continue;
+        atomic_fetch_add(&ro->wake, 1);
+        (void)kedge_futex_wake(&ro->wake, 1);
+    }
+}
+
+bool pools_drains(const struct pool *p)
+{
+    return p->stage != POOL_RUNS || p->agent->node.said.draining;
 }
 
 const char *pools_state(struct pool *p)
@@ -451,6 +472,7 @@ static void leave(struct pool *p)
     p->stage = POOL_LEAVING;
     p->left_ns = kedge_clock_ns();
     choose_end(p);
+    sessions_drain(p, true);
     kedge_log(KEDGE_LOG_INFO, "a pool goes: no new workers, and those that it has finish",
               "pool=%s workers=%u", p->name, sessions_left(p));
 }
@@ -501,6 +523,7 @@ static void step_in(struct pool *p, const struct agentd_pool *said)
 {
     if (p->stage == POOL_LEAVING) {
         p->stage = POOL_RUNS;
+        sessions_drain(p, pools_drains(p));
         kedge_log(KEDGE_LOG_INFO, "a pool that was to go stays", "pool=%s", p->name);
     }
     if (memcmp(&p->stock.said, said, sizeof *said) != 0)

@@ -324,6 +324,8 @@ void sessions_taken(struct pool *p);
 /* Of a tenant (its index + 1) that nobody says any more. */
 void sessions_end_tenant(struct pool *p, uint32_t tenant);
 void sessions_end_all(struct pool *p, uint32_t reason);
+/* Says so to all workers, or that they may stay; those that sleep are woken. */
+void sessions_drain(struct pool *p, bool drains);
 /* Those that anything is still in flight of, or believed; not those whose worker has only not
  * closed them yet. */
 uint32_t sessions_left(const struct pool *p);

@@ -218,6 +218,7 @@ static void fill_in(struct pool *p, struct agent_session *s)
     ro->tenant = t->id;
     ro->pool = p->number;
     memcpy(ro->gid, p->device.fab->caps.gid, sizeof ro->gid);
+    atomic_store(&ro->drains, pools_drains(p));
     atomic_store(&ro->doorbell, 1);
 }
 

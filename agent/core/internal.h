@@ -427,6 +427,8 @@ void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t
                    uint64_t b, const uint8_t *secret);
 /* To another one. */
 void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int status);
+/* A worker that sleeps is woken at the end of the pass. */
+void session_tell(struct kedge_lane *l, struct session *s);
 /* Its leases are looked at in the next pass, after what was withdrawn in this one. */
 void session_await(struct kedge_lane *l, struct session *s);
 void sessions_publish(struct kedge_lane *l);

@@ -17,7 +17,7 @@ static struct session *live(struct kedge_lane *l, uint32_t id)
     return s != NULL && s->state == SESSION_LIVE ? s : NULL;
 }
 
-/* Nobody finds it from now on. Its worker hears of it when it looks. */
+/* Nobody finds it from now on. Its worker hears of it when it looks, or sleeps. */
 static void take(struct kedge_lane *l, struct session *s, struct region *region)
 {
     region_withdraw(l, s, region);
@@ -26,6 +26,7 @@ static void take(struct kedge_lane *l, struct session *s, struct region *region)
     region_show(region);
     atomic_thread_fence(memory_order_seq_cst);
     atomic_fetch_add_explicit(&s->ro->revoked, 1, memory_order_release);
+    session_tell(l, s);
 }
 
 static bool is_named(const struct kedge_command *c, const struct kedge_lane_lease *e)

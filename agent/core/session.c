@@ -210,7 +210,7 @@ void sessions_due(struct kedge_lane *l)
 /* ---- towards the worker
  * -------------------------------------------------------------------------------- */
 
-static void mark_dirty(struct kedge_lane *l, struct session *s)
+void session_tell(struct kedge_lane *l, struct session *s)
 {
     if (s->dirty)
         return;
@@ -243,7 +243,7 @@ void session_complete(struct kedge_lane *l, struct wr *w, enum ibv_wc_status sta
                                                                 .status = (uint8_t)status,
                                                                 .opcode = w->opcode,
                                                                 .vendor_err = vendor_err};
-        mark_dirty(l, s);
+        session_tell(l, s);
     }
     w->next = s->free_wr;
     s->free_wr = w;
@@ -262,7 +262,7 @@ void session_answer(struct kedge_lane *l, struct session *s, uint32_t tag, int s
 {
     struct kedge_reply *r = reply_of(s, tag, status, 0);
     atomic_store_explicit(&r->tag, tag, memory_order_release);
-    mark_dirty(l, s);
+    session_tell(l, s);
 }
 
 void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t reason, uint64_t a,
@@ -275,7 +275,7 @@ void session_reply(struct kedge_lane *l, struct session *s, int status, uint32_t
         memcpy(r->secret, secret, sizeof r->secret);
     atomic_store_explicit(&r->tag, s->control_tag, memory_order_release);
     s->control_op = 0;
-    mark_dirty(l, s);
+    session_tell(l, s);
     session_activate(l, s); /* what stands behind the question */
 }
 

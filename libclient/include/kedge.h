@@ -76,6 +76,18 @@ KEDGE_API void kedge_session_query(const struct kedge_session *s, struct kedge_s
  * stopped, or gets no processor. When it goes on, so does the session, with all that is in flight.
  */
 KEDGE_API int kedge_session_status(const struct kedge_session *s);
+/* What there is to hear beside completions. From the first call on kedge_wait() returns early,
+ * once, for each that is new. These bits, or 0; or as kedge_session_status(). Costs a few loads. */
+enum kedge_notice {
+    /* The operator takes this node, or the tenant's pool, away: finish, and close the session. It
+     * is ended when the time for that is over. Stays while that is so. */
+    KEDGE_NOTICE_DRAIN = 1,
+    /* Regions were revoked since the last call: kedge_mr_status() says which. */
+    KEDGE_NOTICE_REVOKED = 2,
+    /* All that kedge_dereg_mrs_begin() has begun is over: kedge_dereg_mrs_wait() does not wait. */
+    KEDGE_NOTICE_WITHDRAWN = 4,
+};
+KEDGE_API int kedge_session_notices(struct kedge_session *s);
 /* The sentence of this thread's last failure. Borrowed until its next call. Never NULL. */
 KEDGE_API const char *kedge_last_error(void);
 
@@ -134,7 +146,7 @@ KEDGE_API int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n);
  * -ETIMEDOUT: some are not withdrawn yet; call it again, what was begun is left alone. The second
  * waits for all that the session has begun, for timeout_ms at most (-1: no limit; 0 only looks): 0:
  * all are gone with their handles; or how many are left, whose handles, with those of all others
- * that were begun, are still there. */
+ * that were begun, are still there. kedge_wait() returns when there is nothing left to wait for. */
 KEDGE_API int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n);
 KEDGE_API int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms);
 /* Whether peers may still use it: 0; -EACCES: the operator has revoked it (peers' requests to it
@@ -202,9 +214,9 @@ KEDGE_API int kedge_post_send(struct kedge_vqp *q, struct ibv_send_wr *wr,
  * (-EHOSTDOWN). No system call, but for a look at the socket once in 65536 calls in a row that
  * found nothing. */
 KEDGE_API int kedge_poll(struct kedge_session *s, int n, struct ibv_wc *wc);
-/* Sleeps until a completion can be polled: 1, or 0 after timeout_ms (-1: no limit), or as
- * kedge_session_status(). While the agent stands still, for agent_timeout_ms or longer, it is
- * -EHOSTDOWN, after a tenth of a second at most. */
+/* Sleeps until a completion can be polled, or there is something new in kedge_session_notices(): 1,
+ * or 0 after timeout_ms (-1: no limit), or as kedge_session_status(). While the agent stands still,
+ * for agent_timeout_ms or longer, it is -EHOSTDOWN, after a tenth of a second at most. */
 KEDGE_API int kedge_wait(struct kedge_session *s, int timeout_ms);
 
 /* ---- odds

@@ -114,6 +114,14 @@ ok "who waits is told when nobody is left: $(tr '\n' ';' <"$work/drain.out")"
 ctl node uncordon node-a
 is false "no longer" .node_state.draining
 
+# A worker that sleeps without a limit hears of it, and goes by itself, without any time set for it.
+worker sleeper sleep
+ctl node drain node-a --wait
+wait "$worker" || fail "the sleeper ended with $?: $(cat "$work/sleeper.out")"
+grep -q '^drains$' "$work/sleeper.out" || fail "the sleeper heard $(cat "$work/sleeper.out")"
+ok "a worker that sleeps hears that its node drains, and goes"
+ctl node uncordon node-a
+
 # Draining with an end.
 worker stays watch
 ctl node drain node-a --grace 300ms --wait

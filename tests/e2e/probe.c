@@ -8,6 +8,7 @@
  *   beside N SOCKET      opens N connections, and then attaches at another socket
  *   guess N              N times shows a wrong token and hangs up at once, without waiting
  *   watch                attaches, prints "attached", and then why the session ended
+ *   sleep                likewise, and sleeps until it hears of something: "drains", or what else
  *   connect NODE         by its name: "connected in N ms", or why not
  *   regions N | vqps N   takes as many, prints how many it got and what the next one was told, and
  *                        keeps them until it is killed
@@ -229,6 +230,23 @@ static int quiet(struct kedge_session *s, unsigned ms)
     return 0;
 }
 
+static int sleep_until_told(struct kedge_session *s)
+{
+    puts("attached");
+    fflush(stdout);
+    int status = kedge_session_notices(s);
+    if (status == 0)
+        status = kedge_wait(s, -1);
+    if (status == 1)
+        status = kedge_session_notices(s);
+    if (status < 0)
+        return fail("ended", kedge_last_error());
+    puts(status == KEDGE_NOTICE_DRAIN     ? "drains"
+         : status == KEDGE_NOTICE_REVOKED ? "revoked"
+                                          : "another notice");
+    return 0;
+}
+
 static int huge(struct kedge_session *s)
 {
     uint32_t lkey;
@@ -379,6 +397,8 @@ int main(int argc, char **argv)
     int status = 2;
     if (strcmp(what, "watch") == 0)
         status = watch(s);
+    else if (strcmp(what, "sleep") == 0)
+        status = sleep_until_told(s);
     else if (strcmp(what, "connect") == 0 && argc == 3)
         status = connect_node(s, argv[2]);
     else if (strcmp(what, "reader") == 0 && argc == 4)

@@ -238,8 +238,9 @@ struct kedge_session_ro {
         KEDGE_LINE) _Atomic uint32_t doorbell;  /* 1: the lane does not poll this session: ring */
     _Alignas(KEDGE_LINE) _Atomic uint32_t wake; /* futex */
     _Atomic uint32_t ended;                     /* enum kedge_reason, 0 while it lives */
+    _Atomic uint32_t drains;  /* agent writes: 1 while the operator wants its worker to go */
+    _Atomic uint32_t revoked; /* agent adds 1: a region of it was revoked (MR_STATUS) */
     _Alignas(KEDGE_LINE) struct kedge_reply reply[KEDGE_REPLIES]; /* by tag */
-    _Atomic uint32_t revoked; /* agent adds 1: a region of this session was revoked (MR_STATUS) */
     /* This host's endpoint, when it has become another one: so many times (0: gid above holds), and
      * as it is in memory, the latest one in present_gid[changes % 2]. */
     _Atomic uint32_t changes;

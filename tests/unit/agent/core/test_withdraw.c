@@ -181,11 +181,40 @@ START_TEST(regions_of_all_kinds_go_together_and_registrations_of_their_own_a_few
 }
 END_TEST
 
+START_TEST(a_worker_that_sleeps_is_woken_by_a_withdrawals_end_and_by_a_revocation)
+{
+    struct world_worker owner;
+    uint32_t vkeys[2];
+    open_with_regions(&owner, vkeys, 2);
+    const struct kedge_sq_desc d = giving_back(7, vkeys, 1);
+    world_post(&owner, &d);
+    world_run(w, 5);
+    const uint32_t before = atomic_load(&owner.r->wake);
+    atomic_store(&owner.w->want_wake, 1);
+    world_run(w, 5);
+    ck_assert_uint_eq(atomic_load(&owner.r->wake), before);
+    world_sleep(w, w->node[1].config.mr_lease_ns * 2);
+    world_run(w, 10);
+    ck_assert(is_answered(&owner, 7));
+    ck_assert_uint_eq(atomic_load(&owner.r->wake), before + 1);
+    const struct kedge_command c = {
+        .kind = KEDGE_COMMAND_REVOKE, .session = owner.id, .revoke = {.tag = 1, .number = 2}};
+    ck_assert_int_eq(kedge_lane_command(w->node[1].lane, &c), 0);
+    world_run(w, 3);
+    ck_assert_uint_eq(atomic_load(&owner.r->revoked), 1);
+    ck_assert_uint_eq(atomic_load(&owner.r->wake), before + 2);
+    atomic_store(&owner.w->want_wake, 0);
+    world_detach(w, &owner);
+    world_close(w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_list_of_regions_is_given_back_in_the_time_of_one_lease_and_with_one_fence)                 \
     T(withdrawals_hold_nothing_up_and_are_answered_each_when_its_own_lease_is_over)                \
     T(regions_of_all_kinds_go_together_and_registrations_of_their_own_a_few_at_a_time)             \
     T(a_key_that_is_none_or_named_twice_is_said_and_the_others_are_gone_all_the_same)              \
+    T(a_worker_that_sleeps_is_woken_by_a_withdrawals_end_and_by_a_revocation)                      \
     T(a_place_that_is_in_use_or_a_list_that_is_too_long_ends_the_session_and_no_other)
 
 KEDGE_CHECK_MAIN("withdraw", TESTS)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker hears beside completions. */
+#include "internal.h"
+
+#include <stdatomic.h>
+
+static bool are_withdrawn(struct kedge_session *s)
+{
+    if (s->withdrawals > 0)
+        client_collect(s);
+    if (s->withdrawals > 0)
+        return false;
+    for (const struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
+        if (mr->withdrawing)
+            return true;
+    return false;
+}
+
+bool client_has_notice(struct kedge_session *s)
+{
+    if (!s->told.wanted)
+        return false;
+    const uint32_t drains = atomic_load_explicit(&s->ro->drains, memory_order_acquire);
+    if (drains == 0)
+        s->told.drains = 0;
+    return (drains != 0 && s->told.drains == 0) ||
+           atomic_load_explicit(&s->ro->revoked, memory_order_acquire) != s->told.revoked ||
+           (!s->told.withdrawn && are_withdrawn(s));
+}
+
+void client_told(struct kedge_session *s)
+{
+    s->told.drains = atomic_load_explicit(&s->ro->drains, memory_order_acquire);
+    s->told.revoked = atomic_load_explicit(&s->ro->revoked, memory_order_acquire);
+    s->told.withdrawn |= are_withdrawn(s);
+}
+
+int kedge_session_notices(struct kedge_session *s)
+{
+    int status = client_usable(s);
+    if (status != 0)
+        return status;
+    s->told.wanted = true;
+    client_told(s);
+    const bool revoked = s->told.revoked != s->told.revoked_shown;
+    s->told.revoked_shown = s->told.revoked;
+    return (s->told.drains != 0 ? KEDGE_NOTICE_DRAIN : 0) | (revoked ? KEDGE_NOTICE_REVOKED : 0) |
+           (are_withdrawn(s) ? KEDGE_NOTICE_WITHDRAWN : 0);
+}
