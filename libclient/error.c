@@ -38,7 +38,9 @@ static const struct {
     int status; /* of a session that ends for it */
     const char *text;
 } reasons[] = {
-    [KEDGE_REASON_NONE] = {-EPIPE, "no reason given by the agent"},
+    [KEDGE_REASON_NONE] = {-EPIPE,
+                           "nothing beside its status (kedge_wc_status_str() says what that "
+                           "means)"},
     [KEDGE_REASON_DESCRIPTOR] = {-EPROTO, "malformed request"},
     [KEDGE_REASON_RING] = {-EPROTO, "the submission ring's indices make no sense"},
     [KEDGE_REASON_LOCAL_RANGE] = {-EPIPE, "local memory outside of the session's arenas, or more "

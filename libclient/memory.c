@@ -121,6 +121,26 @@ static int publish(struct kedge_mr *mr)
     return 0;
 }
 
+static int refuse_access(unsigned bits)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } names[] = {
+        {IBV_ACCESS_MW_BIND, "IBV_ACCESS_MW_BIND"},
+        {IBV_ACCESS_ZERO_BASED, "IBV_ACCESS_ZERO_BASED"},
+        {IBV_ACCESS_ON_DEMAND, "IBV_ACCESS_ON_DEMAND"},
+        {IBV_ACCESS_HUGETLB, "IBV_ACCESS_HUGETLB"},
+        {IBV_ACCESS_RELAXED_ORDERING, "IBV_ACCESS_RELAXED_ORDERING"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((bits & names[i].bit) != 0)
+            return client_fail(-EINVAL, "access: %s is nothing that a region here can have",
+                               names[i].name);
+    return client_fail(-EINVAL, "access: %#x is no access that is known (IBV_ACCESS_REMOTE_*)",
+                       bits);
+}
+
 int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                  struct kedge_mr **out)
 {
@@ -128,7 +148,10 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
     if (status != 0)
         return status;
     if ((access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | KINDS)) != 0)
-        return client_fail(-EINVAL, "access %#x holds what a region cannot have", access);
+        return refuse_access(
+            (unsigned)(access & ~(REMOTE_ACCESS | IBV_ACCESS_LOCAL_WRITE | KINDS)));
+    if (length == 0)
+        return client_fail_text(-EINVAL, "a region has at least one byte: length is 0");
     if ((access & KINDS) == KINDS)
         return client_fail_text(-EINVAL, "KEDGE_MR_FENCED wants a registration for the region, and "
                                          "KEDGE_MR_LEASE_ONLY none: leave one of them away");
@@ -137,7 +160,7 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                            "%s is about peers that may use a region: give it remote "
                            "access, or leave it away",
                            access & KEDGE_MR_FENCED ? "KEDGE_MR_FENCED" : "KEDGE_MR_LEASE_ONLY");
-    int arena = length == 0 ? -1 : arena_of(s, addr, length);
+    int arena = arena_of(s, addr, length);
     if (arena < 0)
         return client_fail(-EINVAL, "%zu bytes at %p are not inside memory from kedge_alloc()",
                            length, addr);

@@ -95,6 +95,16 @@ static int gather(const struct kedge_session *s, const struct ibv_send_wr *wr, u
     return status;
 }
 
+static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsigned known)
+{
+    if ((wr->send_flags & ~known) != 0)
+        return client_fail(-EINVAL,
+                           "send_flags %#x are unknown: IBV_SEND_SIGNALED, _INLINE and _FENCE are "
+                           "possible",
+                           wr->send_flags & ~known);
+    return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, KEDGE_MAX_SGE);
+}
+
 static int build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
 {
     const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE;
@@ -102,7 +112,7 @@ static int build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union 
     if (op < 0)
         return op;
     if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE)
-        return client_fail_text(-EINVAL, "unknown flags, or not 0 to 4 SGEs");
+        return refuse_shape(wr, known);
     p->d = (struct kedge_sq_desc){
         .op = (uint8_t)op,
         .flags = (uint8_t)((wr->send_flags & IBV_SEND_SIGNALED ? KEDGE_OP_SIGNALED : 0) |

@@ -295,8 +295,14 @@ int session_more(struct pool *p, uint32_t number, uint64_t bytes, struct kedge_e
         return kedge_err(why, -EDQUOT, "this session has all the arenas that it can have");
     if (bytes <= p->config->arena_bytes)
         bytes = p->config->arena_bytes;
-    if (bytes > quota_tenant(p->agent, s->tenant)->memory)
-        return quota_refuse(p, s->tenant, KEDGE_QUOTA_MEMORY, why);
+    const struct agentd_tenant_config *t = quota_tenant(p->agent, s->tenant);
+    if (bytes > t->memory) {
+        (void)quota_refuse(p, s->tenant, KEDGE_QUOTA_MEMORY, why);
+        return kedge_err(why, -EDQUOT,
+                         "an arena of %llu bytes is more than tenant %s may have in all: its quota "
+                         "of memory (memory) is %llu bytes",
+                         (unsigned long long)bytes, t->name, (unsigned long long)t->memory);
+    }
     int status = quota_check_host(p->agent, bytes, why);
     if (status != 0)
         return status;
