@@ -77,6 +77,7 @@ enum {
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
     FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
+    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
 };
 
 #define FDS_OF(max_sessions)                                                                       \

@@ -452,7 +452,9 @@ struct pool {
     struct arena *arenas_ahead;                    /* nobody's yet */
     struct arena *arenas_of[AGENTD_TENANT_PLACES]; /* a tenant's, zeroed and registered anew */
     uint32_t arenas_making;
-    int arenas_status;        /* of the last one that was made ahead */
+    int arenas_status;            /* of the last one that was made ahead */
+    struct fencing *fences_again; /* that the device did not carry out */
+    struct kedge_log_limit fence_log;
     uint64_t arenas_after_ns; /* failed: when the next one is made */
     struct kedge_log_limit arena_log;
     /* windows.c */

@@ -108,6 +108,8 @@ static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
 static struct agent_session *find_stage(struct pool *p, enum stage stage)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
+static void fence_again(struct pool *p);
+
         if (p->sessions[i].stage == stage)
             return &p->sessions[i];
     return NULL;
@@ -191,6 +193,7 @@ void sessions_tick(struct pool *p)
         sessions_taken(p);
 }
 
+    fence_again(p);
 void sessions_taken(struct pool *p)
 {
     if (2 * p->count.ready < p->stock.sessions || 2 * p->count.arenas_ahead < p->stock.arenas)
@@ -451,18 +454,52 @@ struct fencing {
     struct kedge_fab_ctl ctl; /* first */
     struct pool *pool;
     struct kedge_command command;
+    struct fencing *next; /* of those that are asked again */
 };
 
 static void on_fenced(struct kedge_fab_ctl *ctl)
 {
     struct fencing *f = (struct fencing *)ctl;
-    f->pool->fab_ops--;
-    if (ctl->status == 0 && f->pool->lane != NULL)
-        lane_thread_command(f->pool, &f->command);
+    struct pool *p = f->pool;
+    p->fab_ops--;
+    if (ctl->status != 0 && !p->stopping && p->lane != NULL) {
+        /* Nobody is told that memory is free before this is sure: it is asked again. */
+        if (kedge_log_allow(&p->fence_log, kedge_clock_ns(), FENCES_LOGGED_S * KEDGE_NS_PER_S, 1,
+                            NULL))
+            kedge_log(KEDGE_LOG_ERROR,
+                      "the device cannot say whether remote operations are over: workers that give "
+                      "memory back wait until it can",
+                      "pool=%s error=\"%s\"", p->name, strerror(-ctl->status));
+        f->next = p->fences_again;
+        p->fences_again = f;
+        return;
+    }
+    if (ctl->status == 0 && p->lane != NULL)
+        lane_thread_command(p, &f->command);
     free(f);
 }
 
 static void fence(struct pool *p, const struct kedge_lane_event *e)
+static void fence_again(struct pool *p)
+{
+    struct fencing *f = p->fences_again;
+    p->fences_again = NULL;
+    for (struct fencing *next; f != NULL; f = next) {
+        next = f->next;
+        p->fab_ops++;
+        kedge_fab_submit(p->device.fab, &f->ctl);
+    }
+}
+
+static void forget_fences(struct pool *p)
+{
+    for (struct fencing *f = p->fences_again, *next; f != NULL; f = next) {
+        next = f->next;
+        free(f);
+    }
+    p->fences_again = NULL;
+}
+
 {
     struct fencing *f = calloc(1, sizeof *f);
     KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
@@ -543,6 +580,7 @@ void sessions_stop(struct pool *p)
 {
     leases_stop(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
+    forget_fences(p);
         give_arenas(&p->sessions[i]);
         unmake_rings(&p->sessions[i]);
     }

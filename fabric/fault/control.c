@@ -451,7 +451,10 @@ int fault_run(struct kedge_fab *fab)
     for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
-        if (fault_hits(&now, &f->control, now.plan.control_error_ppm)) {
+        const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
+                           (ctl->kind == KEDGE_FAB_FENCE_MR && now.plan.fence_error_ppm > 0 &&
+                            fault_hits(&now, &f->control, now.plan.fence_error_ppm));
+        if (fails) {
             atomic_fetch_add(&f->count, 1);
             finish(f, ctl, -EIO);
         } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {

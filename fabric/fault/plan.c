@@ -86,6 +86,7 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
 
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must)
+                      : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
 {
     struct kedge_fault_plan plan = {.seed = 1};
     for (const char *at = text; *at != '\0';) {

@@ -24,6 +24,11 @@ all() {
 all "of a device that keeps deadlines"
 [[ $provider == soft ]] || { stop; exit; }
 cluster_stop || fail "the cluster did not stop"
+more_fabric='fault = fence_error=80%, seed=5'
+start
+gives_back together 40 "a device that mostly cannot say whether remote operations are over is asked again"
+grep -q 'the device cannot say whether remote operations are over' "$work/a.log" || fail "and the log does not say so"
+cluster_stop || fail "the cluster did not stop"
 more_fabric='fault = deadlines=off'
 all "with registrations of their own"
 stop

@@ -19,6 +19,7 @@ struct kedge_fault_plan {
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
     uint32_t control_error_ppm; /* a control operation fails with -EIO */
+    uint32_t fence_error_ppm;   /* a FENCE_MR does */
     enum ibv_mtu mtu; /* of the path, when it is less than the port's: the port says so when it is
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */
@@ -42,9 +43,9 @@ struct kedge_fault_plan {
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
- * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error; and
- * picky=on, deadlines=off, atomics=off, fences=off, errors=first, inline=BYTES, sge=NUMBER,
- * mtu=512, hop=512, packet_life=MS. 0, or -EINVAL and what it must be. */
+ * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error,
+ * fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first, inline=BYTES,
+ * sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS. 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 
