@@ -130,6 +130,8 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
     }
     close_all(fds, count);
     if (got.h.type == KEDGE_CONTROL_ERROR)
+        s->retry_ms = got.error.retry_ms;
+    if (got.h.type == KEDGE_CONTROL_ERROR)
         return client_fail(got.error.status, "%s", got.error.text);
     return client_fail_text(-EPROTO, "the agent's answer is not what was asked for");
 }

@@ -99,14 +99,15 @@ struct kedge_session {
     int socket;
     uint32_t message_tag;          /* of the last message on the socket */
     uint64_t message_until_ns;     /* connecting, sending it and its answer have so long together */
+    uint32_t retry_ms;             /* of an attach that was refused: when to ask again */
     uint32_t tag;                  /* of the last request to the lane */
     uint32_t asked[KEDGE_REPLIES]; /* by place: the tag whose answer was not read yet, or 0 */
     uint32_t imports;
     struct kedge_mr *mrs;
     uint32_t withdrawals; /* requests of them that are not answered yet */
     struct {              /* of kedge_session_notices(): what kedge_wait() has returned for */
-        uint32_t drains, revoked;
         bool wanted;      /* it was called: else kedge_wait() returns for completions alone */
+        uint32_t drains, revoked;
         bool withdrawn;         /* or there is nothing to wait for */
         uint32_t revoked_shown; /* what that call has */
     } told;

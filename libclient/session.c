@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+
+enum { RETRY_MS = 50, RETRY_MOST_MS = 60000 }; /* where the agent does not say when, or nonsense */
 
 /* A page that a forked child finds zeroed: a handler of fork() would outlive the library. */
 static int new_alive(const uint32_t **out)
@@ -25,7 +30,9 @@ static int new_alive(const uint32_t **out)
     return 0;
 }
 
-int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
+/* -EAGAIN: and after how long to ask again. */
+static int open_once(const struct kedge_open_attr *attr, struct kedge_session **out,
+                     uint64_t *retry_ns)
 {
     struct kedge_session *s = calloc(1, sizeof *s);
     if (s == NULL)
@@ -44,11 +51,29 @@ int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
             status = client_fail_text(-ENOMEM, "no memory for the queue pairs");
     }
     if (status != 0) {
+        *retry_ns = s->retry_ms > 0 && s->retry_ms < RETRY_MOST_MS ? s->retry_ms * KEDGE_NS_PER_MS
+                                                                   : RETRY_MS * KEDGE_NS_PER_MS;
         kedge_close(s);
         return status;
     }
     *out = s;
     return 0;
+}
+
+int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out)
+{
+    const int wait_ms = attr != NULL ? attr->wait_ms : 0;
+    const uint64_t until =
+        wait_ms < 0 ? UINT64_MAX : kedge_clock_ns() + (uint64_t)wait_ms * KEDGE_NS_PER_MS;
+    for (;;) {
+        uint64_t retry_ns = 0;
+        const int status = open_once(attr, out, &retry_ns);
+        if (status != -EAGAIN || wait_ms == 0 || kedge_clock_ns() + retry_ns > until)
+            return status;
+        const struct timespec pause = {.tv_sec = (time_t)(retry_ns / KEDGE_NS_PER_S),
+                                       .tv_nsec = (long)(retry_ns % KEDGE_NS_PER_S)};
+        (void)nanosleep(&pause, NULL); /* a signal is as good as its end */
+    }
 }
 
 void kedge_close(struct kedge_session *s)

@@ -157,6 +157,10 @@ void metrics_print(struct agent *a, struct kedge_text *t)
                      "Connections that made room on the attach sockets before they attached, or "
                      "found none.",
                      a->crowded);
+    kedge_metric_one(t, "kedge_agent_attach_deferred_total", COUNTER,
+                     "Of these, workers that were told when to come again: more came at once than "
+                     "sessions could be made for.",
+                     a->deferred);
     kedge_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,
                      "Tokens that workers have shown and no tenant has.", a->wrong_tokens);
     kedge_metric_one(t, "kedge_agent_port_up", GAUGE, "Whether the device's port is up.",

@@ -10,6 +10,8 @@
 #include "connection.h"
 #include "daemon.h"
 
+enum { RETRY_LEAST_MS = 20, RETRY_MOST_MS = 10000 };
+
 /* Its index, or -EACCES: it has its answer, or will have it. */
 static int tenant_by_token(struct connection *c, const struct kedge_control_attach *m)
 {
@@ -132,11 +134,199 @@ static void hand_over(struct connection *c, uint32_t tag)
     sessions_taken(p);
 }
 
-static uint32_t attached_of(const struct agent *a, uint32_t tenant)
+/* ---- the queue
+ *
+ * Sessions and arenas are made by work threads and the device, and never while the control thread
+ * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
+ * the order of coming. */
+
+static void unlink_queued(struct connection *c)
+{
+    struct attach_queue *q = &c->pool->queue;
+    struct connection **at = &q->first;
+    while (*at != c)
+        at = &(*at)->next_queued;
+    *at = c->next_queued;
+    q->count--;
+    c->queued = false;
+}
+
+void connection_leave_queue(struct connection *c)
+{
+    unlink_queued(c);
+}
+
+/* How far a tenant's turn is away. */
+static uint32_t turn_of(const struct attach_queue *q, uint32_t tenant)
+{
+    return (tenant + AGENTD_TENANT_PLACES - q->last_tenant - 1) % AGENTD_TENANT_PLACES;
+}
+
+static struct connection *choose_queued(const struct pool *p)
+{
+    struct connection *best = p->queue.first;
+    for (struct connection *c = best; c != NULL; c = c->next_queued)
+        if (turn_of(&p->queue, c->tenant) < turn_of(&p->queue, best->tenant))
+            best = c;
+    return best;
+}
+
+/* Who is served before the last of this tenant's. */
+static uint32_t count_ahead(const struct pool *p, uint32_t tenant)
+{
+    uint32_t of[AGENTD_TENANT_PLACES + 1] = {0}, ahead = 0;
+    for (const struct connection *c = p->queue.first; c != NULL; c = c->next_queued)
+        of[c->tenant]++;
+    for (uint32_t i = 1; i <= AGENTD_TENANT_PLACES; i++)
+        ahead += of[i] < of[tenant] ? of[i] : of[tenant];
+    return ahead;
+}
+
+static void refuse_for_now(struct connection *c, uint32_t tag, uint32_t ahead, const char *since)
+{
+    const struct attach_queue *q = &c->pool->queue;
+    const uint64_t each = q->each_ns > 0 ? q->each_ns : WAIT_MS * KEDGE_NS_PER_MS;
+    const uint64_t ms = (ahead + 1) * each / KEDGE_NS_PER_MS + 1;
+    const uint32_t retry_ms = ms < RETRY_LEAST_MS  ? RETRY_LEAST_MS
+                              : ms > RETRY_MOST_MS ? RETRY_MOST_MS
+                                                   : (uint32_t)ms;
+    char text[240];
+    snprintf(text, sizeof text,
+             "the agent makes sessions as fast as it can, and %u workers are before this one%s: "
+             "try again in %u ms, or say wait_ms (raise sessions_ahead and arenas_ahead where many "
+             "come at once)",
+             ahead, since, retry_ms);
+    c->agent->deferred++;
+    connection_refuse_for(c, tag, -EAGAIN, text, retry_ms);
+}
+
+void connection_waited(struct connection *c)
+{
+    struct pool *p = c->pool;
+    const uint32_t ahead = count_ahead(p, c->tenant) - 1;
+    unlink_queued(c);
+    refuse_for_now(c, c->queued_tag, ahead, ", which has waited for 4 s");
+}
+
+static uint32_t queued_of(const struct agent *a)
+{
+    uint32_t n = 0;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        n += p->queue.count;
+    return n;
+}
+
+static void join_queue(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    struct attach_queue *q = &p->queue;
+    const struct session_counts all = pools_count(c->agent);
+    char text[240];
+    if (all.live + all.ending + queued_of(c->agent) >= p->config->max_sessions) {
+        snprintf(text, sizeof text,
+                 "the agent has no session left for tenant %s (raise max_sessions)",
+                 quota_tenant(c->agent, c->tenant)->name);
+        connection_refuse(c, tag, -EAGAIN, text);
+        return;
+    }
+    const uint32_t ahead = count_ahead(p, c->tenant);
+    if (ahead > 0 && ahead * q->each_ns > WAIT_MS * KEDGE_NS_PER_MS) {
+        refuse_for_now(c, tag, ahead, "");
+        return;
+    }
+    c->queued = true;
+    waiting_leave(&c->agent->waiting, &c->waiting);
+    c->queued_tag = tag;
+    c->queued_ns = kedge_clock_ns();
+    c->next_queued = NULL;
+    if (q->count++ == 0)
+        q->served_ns = c->queued_ns;
+    struct connection **at = &q->first;
+    while (*at != NULL)
+        at = &(*at)->next_queued;
+    *at = c;
+    p->count.not_ahead++;
+    connection_await(c);
+    sessions_refill(p);
+}
+
+/* A session is ready. */
+static void admit(struct connection *c, uint32_t tag)
+{
+    struct pool *p = c->pool;
+    char text[240];
+    int status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
+    if (status != 0) {
+        snprintf(text, sizeof text, "the agent cannot lend a session to tenant %s: %s",
+                 quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+        connection_refuse(c, tag, status, text);
+        return;
+    }
+    c->attached = true;
+    waiting_leave(&c->agent->waiting, &c->waiting);
+    if (c->handles > 0)
+        uv_timer_stop(&c->deadline);
+    hand_over(c, tag);
+}
+
+void attach_serve(struct pool *p)
+{
+    struct attach_queue *q = &p->queue;
+    for (struct connection *c; (c = choose_queued(p)) != NULL && session_is_ready(p, c->tenant);) {
+        const uint64_t now = kedge_clock_ns(), took = now - q->served_ns;
+        struct kedge_errbuf over;
+        unlink_queued(c);
+        q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
+        q->served_ns = now;
+        q->last_tenant = c->tenant;
+        const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        if (status != 0)
+            connection_refuse(c, c->queued_tag, status, over.text);
+        else
+            admit(c, c->queued_tag);
+    }
+    if (q->count > 0)
+        sessions_refill(p);
+}
+
+void attach_failed(struct pool *p, int status)
+{
+    struct connection *c = choose_queued(p);
+    char text[240];
+    if (c == NULL)
+        return;
+    snprintf(text, sizeof text,
+             "the agent cannot make a session for tenant %s: out of memory? (%s)",
+             quota_tenant(c->agent, c->tenant)->name, strerror(-status));
+    unlink_queued(c);
+    connection_refuse(c, c->queued_tag, status, text);
+}
+
+void attach_give_up(struct pool *p)
+{
+    for (struct connection *c; (c = p->queue.first) != NULL;) {
+        unlink_queued(c);
+        connection_refuse(c, c->queued_tag, -EBUSY,
+                          "the operator takes the pool away from this node: go to another host");
+    }
+}
+
+/* ---- an ATTACH */
+
+/* Of a tenant: sockets of sessions that are over count too. */
+static uint32_t connections_of(const struct agent *a, uint32_t tenant)
 {
     uint32_t n = 0;
     for (const struct connection *c = a->connections; c != NULL; c = c->next)
-        n += c->attached && c->tenant == tenant;
+        n += (c->attached || c->queued) && c->tenant == tenant;
+    return n;
+}
+
+static uint32_t queued_in(const struct agent *a, uint32_t tenant)
+{
+    uint32_t n = 0;
+    for (const struct connection *c = a->connections; c != NULL; c = c->next)
+        n += c->queued && c->tenant == tenant;
     return n;
 }
 
@@ -145,7 +335,7 @@ void connection_attach(struct connection *c, const struct kedge_control_attach *
     struct agent *a = c->agent;
     struct kedge_errbuf over;
     char text[240];
-    if (c->attached) {
+    if (c->attached || c->queued) {
         connection_refuse(c, m->h.tag, -EPROTO,
                           "this connection has a session already: open another one");
         return;
@@ -153,33 +343,23 @@ void connection_attach(struct connection *c, const struct kedge_control_attach *
     struct pool *p = choose_pool(c, m);
     if (p == NULL)
         return;
-    /* Sockets of sessions that are over count too. */
-    if (attached_of(a, c->tenant) >= a->config.max_sessions) {
+    if (connections_of(a, c->tenant) >= a->config.max_sessions) {
         snprintf(text, sizeof text, "too many connections of tenant %s are open: close some",
                  a->tenants.at[c->tenant - 1].config.name);
         connection_refuse(c, m->h.tag, -EAGAIN, text);
         return;
     }
+    const uint32_t more = 1 + queued_in(a, c->tenant);
     int status = quota_ask(p, c->tenant, &over);
     if (status == 0)
-        status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
+        status = quota_check(p, c->tenant, more, more * p->config->arena_bytes, &over);
     if (status != 0) {
         connection_refuse(c, m->h.tag, status, over.text);
         return;
     }
-    status = session_take(p, c->tenant, c->peer.uid, c->peer.pid, c, &c->session);
-    if (status != 0) {
-        const char *why = status == -EAGAIN
-                              ? "the agent has no session left for tenant %s (raise max_sessions)"
-                              : "the agent cannot make a session for tenant %s: out of memory?";
-        snprintf(text, sizeof text, why, a->tenants.at[c->tenant - 1].config.name);
-        connection_refuse(c, m->h.tag, status, text);
-        return;
-    }
     c->pool = p;
-    c->attached = true;
-    waiting_leave(&a->waiting, &c->waiting);
-    if (c->handles > 0)
-        uv_timer_stop(&c->deadline);
-    hand_over(c, m->h.tag);
+    if (p->queue.count == 0 && session_is_ready(p, c->tenant))
+        admit(c, m->h.tag);
+    else
+        join_queue(c, m->h.tag);
 }

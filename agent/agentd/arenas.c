@@ -157,15 +157,6 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
     return arena;
 }
 
-/* While a worker waits: nothing was ready. */
-static int arena_register_now(struct arena *arena)
-{
-    struct kedge_fab_ctl c = arena_whole(arena);
-    int status = kedge_fab_call(arena->pool->device.fab, &c);
-    arena->mr = status == 0 ? c.mr.x : NULL;
-    return status;
-}
-
 static void push(struct arena **list, struct arena *arena)
 {
     arena->next = *list;
@@ -204,27 +195,14 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
     return arena;
 }
 
-int arena_take(struct pool *p, uint32_t tenant, struct arena **out)
+bool arena_is_ready(const struct pool *p, uint32_t tenant)
 {
-    struct arena *arena = take_ready(p, tenant, p->config->arena_bytes);
-    if (arena == NULL) {
-        arena = arena_new(p, tenant, p->config->arena_bytes);
-        if (arena == NULL)
-            return -ENOMEM;
-        make_memory(&(uv_work_t){.data = arena});
-        int status = arena->status;
-        if (status == 0) {
-            count_memory(p, arena);
-            status = arena_register_now(arena);
-        }
-        if (status != 0) {
-            arena_free(arena);
-            return status;
-        }
-        p->count.not_ahead++;
-    }
-    *out = arena;
-    return 0;
+    return p->arenas_of[tenant - 1] != NULL || p->arenas_ahead != NULL;
+}
+
+struct arena *arena_take(struct pool *p, uint32_t tenant)
+{
+    return take_ready(p, tenant, p->config->arena_bytes);
 }
 
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session, struct arena **out)
@@ -265,6 +243,8 @@ static void made(struct arena *arena, int status)
         say_failed(p, status);
         p->arenas_status = status;
         p->arenas_after_ns = kedge_clock_ns() + ARENAS_AFTER_MS * KEDGE_NS_PER_MS;
+        if (status != 0 && !p->stopping)
+            attach_failed(p, status);
     } else if (!arena->unwanted) {
         session_arena(p, arena, status);
         if (status == 0)
@@ -273,6 +253,7 @@ static void made(struct arena *arena, int status)
     if (status == 0 && !arena->unwanted) {
         push(&p->arenas_ahead, arena);
         p->count.arenas_ahead++;
+        attach_serve(p);
     } else if (status == 0) {
         arena_retire(arena);
     } else {
@@ -306,7 +287,7 @@ static bool has_place(const struct arena *arena)
 {
     const struct pool *p = arena->pool;
     return p->agent->tenants.at[arena->tenant - 1].state == AGENTD_TENANT_LIVE &&
-           length_of(p->arenas_of[arena->tenant - 1]) < p->stock.arenas;
+           length_of(p->arenas_of[arena->tenant - 1]) < p->stock.arenas + p->queue.count;
 }
 
 static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
@@ -323,6 +304,7 @@ static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
     }
     p->count.recycled++;
     push(&p->arenas_of[arena->tenant - 1], arena);
+    attach_serve(p);
 }
 
 static void on_zeroed(uv_work_t *work, int cancelled)
@@ -379,11 +361,14 @@ void arena_retire(struct arena *arena)
  * for more are not asked many times at once. */
 void arenas_refill(struct pool *p)
 {
-    if (p->arenas_status != 0 && kedge_clock_ns() < p->arenas_after_ns)
+    const uint32_t wanted = p->stock.arenas + p->queue.count;
+    uint32_t most = p->stock.arenas > MAKING_AT_ONCE ? p->stock.arenas : MAKING_AT_ONCE;
+    if (p->arenas_status != 0 && kedge_clock_ns() < p->arenas_after_ns && p->queue.count == 0)
         return;
-    uint32_t most = p->arenas_status != 0 ? 1 : p->stock.arenas;
+    if (p->arenas_status != 0)
+        most = 1;
     while (!p->stopping && p->arenas_making < most &&
-           p->count.arenas_ahead + p->arenas_making < p->stock.arenas) {
+           p->count.arenas_ahead + p->arenas_making < wanted) {
         struct arena *arena = arena_new(p, 0, p->config->arena_bytes);
         if (arena == NULL)
             return;
@@ -394,7 +379,7 @@ void arenas_refill(struct pool *p)
 
 void arenas_shed(struct pool *p, uint32_t most)
 {
-    for (; most > 0 && p->count.arenas_ahead > p->stock.arenas; most--) {
+    for (; most > 0 && p->count.arenas_ahead > p->stock.arenas + p->queue.count; most--) {
         p->count.arenas_ahead--;
         arena_retire(pop(&p->arenas_ahead));
     }

@@ -80,6 +80,8 @@ void connection_close(struct connection *c)
         waiting_add(&c->agent->waiting, &c->waiting);
     else
         unlist(c);
+    if (c->queued)
+        connection_leave_queue(c);
     if (c->attached)
         session_release(c->pool, c->session, KEDGE_REASON_CLOSED);
     if (c->handles == 0) /* whoever has accepted it frees it */
@@ -125,9 +127,9 @@ int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_
     return kedge_fds_send(fd, message, size, fds, count);
 }
 
-static int send_error(int fd, uint32_t tag, int status, const char *text)
+static int send_error(int fd, uint32_t tag, int status, const char *text, uint32_t retry_ms)
 {
-    struct kedge_control_error m = {.status = status};
+    struct kedge_control_error m = {.status = status, .retry_ms = retry_ms};
     snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1, text);
     return connection_send(fd, &m, KEDGE_CONTROL_ERROR, sizeof m, tag, NULL, 0);
 }
@@ -142,18 +144,30 @@ static void answer(struct connection *c, void *message, uint16_t type, uint32_t 
 
 static void answer_error(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    if (send_error(c->fd, tag, status, text) != 0)
+    if (send_error(c->fd, tag, status, text, 0) != 0)
         connection_close(c);
+}
+
+void connection_refuse_for(struct connection *c, uint32_t tag, int status, const char *text,
+                           uint32_t retry_ms)
+{
+    c->agent->refused++;
+    (void)send_error(c->fd, tag, status, text, retry_ms);
+    connection_close(c);
 }
 
 void connection_refuse(struct connection *c, uint32_t tag, int status, const char *text)
 {
-    c->agent->refused++;
-    answer_error(c, tag, status, text);
-    connection_close(c);
+    connection_refuse_for(c, tag, status, text, 0);
 }
 
 static void on_deadline(uv_timer_t *timer);
+
+void connection_await(struct connection *c)
+{
+    if (c->handles > 0) /* else connection_watch() does */
+        (void)uv_timer_start(&c->deadline, on_deadline, WAIT_MS, 0);
+}
 
 /* The answer comes late, and until then the connection stays and counts, whatever its worker does:
  * so many guesses a second are all that there are. */
@@ -349,7 +363,9 @@ static void on_process_end(uv_poll_t *poll, int status, int events)
 static void on_deadline(uv_timer_t *timer)
 {
     struct connection *c = timer->data;
-    if (c->held)
+    if (c->queued)
+        connection_waited(c);
+    else if (c->held)
         connection_refuse(
             c, c->held_tag, -EACCES,
             "no tenant has the token that was shown: it is wrong, or was deleted, or has expired");
@@ -443,7 +459,7 @@ static void connection_watch(struct connection *c)
     (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     (void)uv_poll_start(&c->process, UV_READABLE, on_process_end);
     if (!c->attached)
-        (void)uv_timer_start(&c->deadline, on_deadline, ATTACH_MS, 0);
+        (void)uv_timer_start(&c->deadline, on_deadline, c->queued ? WAIT_MS : ATTACH_MS, 0);
 }
 
 /* Who connects sends at once, most often: that is answered before anything else is done. */
@@ -467,7 +483,7 @@ void connection_accept(struct listener *at, int fd)
         return;
     }
     at->agent->refused++;
-    (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text);
+    (void)send_error(fd, 0, status == -EACCES ? status : -EAGAIN, why.text, 0);
     (void)kedge_fds_peer(fd, &peer);
     if (!closer_is_needed(at, fd) || closer_take(at, fd, peer.uid, NULL) != 0)
         close(fd);

@@ -32,13 +32,21 @@ struct connection {
     uint64_t second, messages; /* flood: the present second and what came in it */
     uint32_t arena_tag, resolve_tag, held_tag;
     struct waiter waiting; /* in agent->waiting: until it is attached, and while it is dirty */
+    bool queued;           /* for a session, in its pool's queue */
+    uint32_t queued_tag;   /* of its ATTACH */
+    uint64_t queued_ns;    /* since when; 0: it never was */
+    struct connection *next_queued;
     struct connection *next;
 };
 
 /* attach.c. Fills in the header of message, and sends it: 0 or -errno. */
 int connection_send(int fd, void *message, uint16_t type, uint32_t size, uint32_t tag,
                     const int *fds, unsigned count);
-/* Its answer, and its end. */
+/* From now on its deadline is that of who waits. */
+void connection_await(struct connection *c);
+/* Its answer, and its end. retry_ms: when to ask again, or 0. */
+void connection_refuse_for(struct connection *c, uint32_t tag, int status, const char *text,
+                           uint32_t retry_ms);
 void connection_refuse(struct connection *c, uint32_t tag, int status, const char *text);
 /* Likewise, a second later: so long one guess takes. */
 void connection_refuse_token(struct connection *c, uint32_t tag);
@@ -49,5 +57,10 @@ int connection_share(const struct listener *at, uid_t uid, uint32_t *share,
                      struct kedge_errbuf *why);
 /* An ATTACH: it gets a session, or is refused. */
 void connection_attach(struct connection *c, const struct kedge_control_attach *m);
+
+/* It has waited for WAIT_MS: refused, and told when to come again. */
+void connection_waited(struct connection *c);
+/* It ends while it waits. */
+void connection_leave_queue(struct connection *c);
 
 #endif

@@ -275,6 +275,12 @@ void attach_stop(struct agent *a);
 /* Takes fd. */
 void connection_accept(struct listener *at, int fd);
 void connection_close(struct connection *c);
+/* admit.c. Sessions or arenas are there: those that wait for them have their turns. */
+void attach_serve(struct pool *p);
+/* The pool goes, and who waits with it. */
+void attach_give_up(struct pool *p);
+/* One could not be made: whoever's turn it is hears why. */
+void attach_failed(struct pool *p, int status);
 void connections_close(struct agent *a);
 /* We have ended the session: the worker is told by its socket, and closes it when it is done with
  * what it got. */
@@ -398,6 +404,7 @@ struct agent {
     uint32_t serial;  /* of the worker that attached last; from a random number on, so that an id of
                        * before a restart is nobody's */
     uint64_t refused; /* workers */
+    uint64_t deferred;          /* of them, those that were told to come again later */
     struct session_counts gone; /* of pools that are no more: what is counted for ever */
     struct quota_counts quotas_before[AGENTD_TENANT_PLACES]; /* likewise */
     uint32_t unmade; /* sessions, since memory was trimmed */

@@ -17,6 +17,8 @@ enum {
     GUESS_BUDGET = 64,     /* wrong remote keys before it ends */
     MESSAGES_PER_S = 200,  /* on the attach socket before it ends: the rings are for more */
     ATTACH_MS = 5000,      /* from connecting to attaching; libkedge waits as long */
+    WAIT_MS = 4000,        /* in the queue for a session: a worker hears before libkedge gives up */
+    MAKING_AT_ONCE = 8,    /* sessions and arenas, while workers wait for them */
     WRONG_TOKEN_MS = 1000, /* until a token that no tenant has is refused */
 
     /* The lane, beside `max_peers` and `max_mrs`. */
@@ -75,9 +77,9 @@ enum {
     TOKENS_LOGGED_S = 10,
     CROWD_LOGGED_S = 10,  /* connections that made room, or found none */
     PAUSE_LOGGED_S = 10,  /* no descriptor for one more worker */
+    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
     ARENAS_LOGGED_S = 60, /* none can be made ahead */
     FENCED_LOGGED_S = 60, /* the device takes no registration for a fenced region */
-    FENCES_LOGGED_S = 60, /* the device cannot say that remote operations are over */
 };
 
 #define FDS_OF(max_sessions)                                                                       \

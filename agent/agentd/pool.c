@@ -486,6 +486,7 @@ static void begin_closing(struct pool *p)
     p->agent->endpoints++;
     registrations_changed(p->agent);
     sessions_let_go(p);
+    attach_give_up(p);
 }
 
 static bool is_quiet(const struct pool *p)

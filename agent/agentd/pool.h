@@ -230,8 +230,9 @@ struct arena {
     struct arena *next;
 };
 
-/* One of the usual size for a tenant (its index + 1), made now if none is ready. */
-int arena_take(struct pool *p, uint32_t tenant, struct arena **out);
+/* One of the usual size for a tenant (its index + 1). NULL: none is ready. */
+struct arena *arena_take(struct pool *p, uint32_t tenant);
+bool arena_is_ready(const struct pool *p, uint32_t tenant);
 /* One for a session that has one already. *out is ready, or `asked`: then session_arena() comes. */
 int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
               struct arena **out);
@@ -289,6 +290,15 @@ struct agent_session {
     int status;                    /* of the work */
 };
 
+/* Workers that wait for a session to be made (admit.c). */
+struct attach_queue {
+    struct connection *first; /* as they came */
+    uint32_t count;
+    uint32_t last_tenant; /* that had a turn */
+    uint64_t served_ns;   /* when the last one was, or the first one came */
+    uint64_t each_ns;     /* from one to the next, of late; 0: not known */
+};
+
 struct session_counts {
     uint32_t ready, making, live, ending;
     uint32_t arenas, arenas_ahead;
@@ -302,8 +312,9 @@ struct session_counts {
 int sessions_start(struct pool *p, struct kedge_errbuf *err);
 /* Runs the loop until what is kept ready is there; only before anything else runs it. */
 int sessions_await(struct pool *p, struct kedge_errbuf *err);
-/* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0;
- * or -EAGAIN, -ENOMEM. */
+/* A session for a tenant (its index + 1), which its quotas allow: 0 and its number, with arena 0.
+ * -EAGAIN: none is ready. */
+bool session_is_ready(const struct pool *p, uint32_t tenant);
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number);
 /* The lane hears of it: once, before anything else happens to it. */
@@ -464,6 +475,7 @@ struct pool {
     uint32_t own_windows_left; /* destinations for which there was no room */
     /* stock.c, leases.c */
     struct stock stock;
+    struct attach_queue queue;
     struct leases leases;
     /* paths.c */
     struct errand *unrepaired; /* tried again at: */

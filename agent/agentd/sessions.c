@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/log.h"
+#include "connection.h"
 #include "daemon.h"
 #include "schema/reason.h"
 
@@ -82,6 +83,10 @@ static void on_made(uv_work_t *work, int cancelled)
     p->sessions_failed = s->status != 0;
     s->stage = s->status == 0 ? STAGE_READY : STAGE_EMPTY;
     p->count.ready += s->status == 0;
+    if (s->status == 0)
+        attach_serve(p);
+    else
+        attach_failed(p, s->status);
 }
 
 static void on_unmade(uv_work_t *work, int cancelled)
@@ -103,13 +108,13 @@ static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
     KEDGE_ASSERT(status == 0); /* fails without a callback alone */
 }
 
+static void fence_again(struct pool *p);
+
 /* ---- sessions */
 
 static struct agent_session *find_stage(struct pool *p, enum stage stage)
 {
     for (uint64_t i = 0; i < p->config->max_sessions; i++)
-static void fence_again(struct pool *p);
-
         if (p->sessions[i].stage == stage)
             return &p->sessions[i];
     return NULL;
@@ -154,7 +159,8 @@ int sessions_await(struct pool *p, struct kedge_errbuf *err)
 /* Some at a time of what is ready and is to be kept no more: nobody has it. */
 static void shed(struct pool *p)
 {
-    for (uint32_t most = SHED_AT_ONCE; most > 0 && p->count.ready > p->stock.sessions; most--) {
+    for (uint32_t most = SHED_AT_ONCE;
+         most > 0 && p->count.ready > p->stock.sessions + p->queue.count; most--) {
         struct agent_session *s = find_stage(p, STAGE_READY);
         KEDGE_ASSERT(s != NULL);
         p->count.ready--;
@@ -166,9 +172,11 @@ static void shed(struct pool *p)
 /* One after another when the last one failed: a limit is not run into many times at once. */
 void sessions_refill(struct pool *p)
 {
-    uint32_t most = p->sessions_failed ? 1 : p->stock.sessions;
-    while (!p->stopping && p->count.making < most &&
-           p->count.ready + p->count.making < p->stock.sessions) {
+    const uint32_t wanted = p->stock.sessions + p->queue.count;
+    uint32_t most = p->stock.sessions > MAKING_AT_ONCE ? p->stock.sessions : MAKING_AT_ONCE;
+    if (p->sessions_failed)
+        most = 1;
+    while (!p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted) {
         struct agent_session *s = find_place(p);
         if (s == NULL)
             break;
@@ -185,15 +193,15 @@ void sessions_refill(struct pool *p)
 void sessions_tick(struct pool *p)
 {
     stock_tick(p);
+    fence_again(p);
     shed(p);
     leases_tick(p);
-    if (kedge_clock_ns() - p->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
+    if (p->queue.count > 0 || kedge_clock_ns() - p->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
         sessions_refill(p);
     else
         sessions_taken(p);
 }
 
-    fence_again(p);
 void sessions_taken(struct pool *p)
 {
     if (2 * p->count.ready < p->stock.sessions || 2 * p->count.arenas_ahead < p->stock.arenas)
@@ -225,27 +233,20 @@ static void fill_in(struct pool *p, struct agent_session *s)
     atomic_store(&ro->doorbell, 1);
 }
 
+bool session_is_ready(const struct pool *p, uint32_t tenant)
+{
+    return p->count.ready > 0 && arena_is_ready(p, tenant);
+}
+
 int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct connection *c,
                  uint32_t *number)
 {
-    struct arena *arena = NULL;
-    const uint64_t not_ahead = p->count.not_ahead;
     struct agent_session *s = find_stage(p, STAGE_READY);
-    int status;
-    if (s == NULL) {
-        s = find_place(p);
-        status = s == NULL ? -EAGAIN : make_rings(s);
-        if (status != 0)
-            return status;
-        s->stage = STAGE_READY;
-        p->count.ready++;
-        p->count.not_ahead++;
-    }
-    status = arena_take(p, tenant, &arena);
-    if (status != 0)
-        return status;
+    struct arena *arena = s != NULL ? arena_take(p, tenant) : NULL;
+    if (arena == NULL)
+        return -EAGAIN;
     *number = (uint32_t)(s - p->sessions);
-    status = lane_thread_watch(p, *number, s->doorbell);
+    int status = lane_thread_watch(p, *number, s->doorbell);
     if (status != 0) {
         arena_retire(arena);
         return status;
@@ -262,7 +263,7 @@ int session_take(struct pool *p, uint32_t tenant, uid_t uid, pid_t pid, struct c
     p->count.ready--;
     p->count.live++;
     p->count.attached++;
-    p->count.attached_ahead += p->count.not_ahead == not_ahead;
+    p->count.attached_ahead += c->queued_ns == 0;
     stock_taken(p);
     p->taken_ns = s->attached_ns;
     fill_in(p, s);
@@ -453,8 +454,8 @@ static void arena_answered(struct pool *p, struct agent_session *s,
 struct fencing {
     struct kedge_fab_ctl ctl; /* first */
     struct pool *pool;
-    struct kedge_command command;
     struct fencing *next; /* of those that are asked again */
+    struct kedge_command command;
 };
 
 static void on_fenced(struct kedge_fab_ctl *ctl)
@@ -479,7 +480,6 @@ static void on_fenced(struct kedge_fab_ctl *ctl)
     free(f);
 }
 
-static void fence(struct pool *p, const struct kedge_lane_event *e)
 static void fence_again(struct pool *p)
 {
     struct fencing *f = p->fences_again;
@@ -500,6 +500,7 @@ static void forget_fences(struct pool *p)
     p->fences_again = NULL;
 }
 
+static void fence(struct pool *p, const struct kedge_lane_event *e)
 {
     struct fencing *f = calloc(1, sizeof *f);
     KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
@@ -579,8 +580,8 @@ void sessions_let_go(struct pool *p)
 void sessions_stop(struct pool *p)
 {
     leases_stop(p);
-    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
     forget_fences(p);
+    for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         give_arenas(&p->sessions[i]);
         unmake_rings(&p->sessions[i]);
     }

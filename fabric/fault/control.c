@@ -3,8 +3,10 @@
  * faults are drawn on the control thread, in the order of submission. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fault/layer.h"
 
 /* An operation under way in the inner provider. */
@@ -439,6 +441,42 @@ static struct kedge_fab_ctl *take_submitted(struct fault_fab *f, struct fault_pl
     return list;
 }
 
+static void set_slow_timer(struct fault_fab *f)
+{
+    const uint64_t now = kedge_clock_ns(), in = f->slow_due_ns > now ? f->slow_due_ns - now : 1;
+    const struct itimerspec at = {.it_value = {.tv_sec = (time_t)(in / KEDGE_NS_PER_S),
+                                               .tv_nsec = (long)(in % KEDGE_NS_PER_S)}};
+    (void)timerfd_settime(f->slow_fd, 0, &at, NULL);
+}
+
+static void put_slow(struct fault_fab *f, struct kedge_fab_ctl *ctl, uint64_t takes_ns)
+{
+    if (f->slow == NULL) {
+        f->slow_tail = &f->slow;
+        f->slow_due_ns = kedge_clock_ns() + takes_ns;
+        set_slow_timer(f);
+    }
+    *f->slow_tail = ctl;
+    f->slow_tail = &ctl->next;
+}
+
+static void run_slow(struct fault_fab *f, uint64_t takes_ns)
+{
+    uint64_t count;
+    if (f->slow == NULL || kedge_clock_ns() < f->slow_due_ns)
+        return;
+    if (read(f->slow_fd, &count, sizeof count) < 0) {
+        /* It is not readable yet: another one looked here first. */
+    }
+    struct kedge_fab_ctl *ctl = f->slow;
+    f->slow = ctl->next;
+    ctl->next = NULL;
+    f->slow_due_ns = kedge_clock_ns() + takes_ns;
+    if (f->slow != NULL)
+        set_slow_timer(f);
+    begin(f, ctl);
+}
+
 int fault_run(struct kedge_fab *fab)
 {
     struct fault_fab *f = fault_of(fab);
@@ -461,10 +499,13 @@ int fault_run(struct kedge_fab *fab)
             finish(f, ctl, 0); /* nobody can tell what has begun */
         } else if (ctl->kind == KEDGE_FAB_CREATE_QP && !is_possible(&ctl->qp.cap, &f->base.caps)) {
             finish(f, ctl, -EINVAL);
+        } else if (ctl->kind == KEDGE_FAB_REG_MR && now.plan.register_ns > 0) {
+            put_slow(f, ctl, now.plan.register_ns);
         } else {
             begin(f, ctl);
         }
     }
+    run_slow(f, now.plan.register_ns);
     (void)kedge_fab_run(f->inner);
     return f->completed;
 }
@@ -476,4 +517,9 @@ void fault_cancel(struct fault_fab *f)
         next = ctl->next;
         finish(f, ctl, -ECANCELED);
     }
+    for (struct kedge_fab_ctl *ctl = f->slow, *next; ctl != NULL; ctl = next) {
+        next = ctl->next;
+        finish(f, ctl, -ECANCELED);
+    }
+    f->slow = NULL;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "fault/layer.h"
@@ -30,6 +31,7 @@ static int fault_close(struct kedge_fab *fab)
     fault_cancel(f);
     close(f->ctl_epfd);
     close(f->ctl_efd);
+    close(f->slow_fd);
     pthread_mutex_destroy(&f->lock);
     free(f);
     return 0;
@@ -150,13 +152,17 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};
     f->submitted_tail = &f->submitted;
     f->ctl_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->slow_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     f->ctl_epfd = epoll_create1(EPOLL_CLOEXEC);
-    if (f->ctl_efd < 0 || f->ctl_epfd < 0 ||
+    if (f->ctl_efd < 0 || f->slow_fd < 0 || f->ctl_epfd < 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->ctl_efd, &event) != 0 ||
+        epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, f->slow_fd, &event) != 0 ||
         epoll_ctl(f->ctl_epfd, EPOLL_CTL_ADD, kedge_fab_ctl_fd(inner), &event) != 0) {
         int status = -errno;
         if (f->ctl_efd >= 0)
             close(f->ctl_efd);
+        if (f->slow_fd >= 0)
+            close(f->slow_fd);
         if (f->ctl_epfd >= 0)
             close(f->ctl_epfd);
         free(f);

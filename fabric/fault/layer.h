@@ -36,6 +36,9 @@ struct fault_fab {
     int ctl_epfd;         /* that, and the inner provider's */
     pthread_mutex_t lock; /* submitted, srqs; the plan against the control thread */
     struct kedge_fab_ctl *submitted, **submitted_tail;
+    struct kedge_fab_ctl *slow, **slow_tail; /* control thread: registrations that take time, */
+    uint64_t slow_due_ns;                    /* of which the first is begun then */
+    int slow_fd;                             /* a timer that says so */
     struct fault_srq *srqs;
     struct fault_plan_state {
         struct kedge_fault_plan plan;

@@ -41,6 +41,15 @@ static int parse_number(const char *text, uint64_t least, uint64_t most, uint32_
     return status;
 }
 
+static int parse_ms(const char *text, uint64_t *ns)
+{
+    uint64_t ms;
+    if (kedge_parse_u64(text, 1, 60000, &ms) != 0)
+        return -EINVAL;
+    *ns = ms * KEDGE_NS_PER_MS;
+    return 0;
+}
+
 static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
 {
     if (strcmp(name, "seed") == 0)
@@ -68,25 +77,22 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
     }
     if (strcmp(name, "sge") == 0)
         return parse_number(value, 1, MOST_SGE, &plan->max_sge);
-    if (strcmp(name, "packet_life") == 0) {
-        uint64_t ms;
-        if (kedge_parse_u64(value, 1, 60000, &ms) != 0)
-            return -EINVAL;
-        plan->packet_life_ns = ms * KEDGE_NS_PER_MS;
-        return 0;
-    }
+    if (strcmp(name, "packet_life") == 0)
+        return parse_ms(value, &plan->packet_life_ns);
+    if (strcmp(name, "register") == 0)
+        return parse_ms(value, &plan->register_ns);
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
                       : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
                       : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
                       : strcmp(name, "refuse") == 0           ? &plan->refuse_ppm
                       : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
+                      : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
                                                               : NULL;
     return share != NULL ? parse_share(value, share) : -EINVAL;
 }
 
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must)
-                      : strcmp(name, "fence_error") == 0      ? &plan->fence_error_ppm
 {
     struct kedge_fault_plan plan = {.seed = 1};
     for (const char *at = text; *at != '\0';) {
@@ -102,12 +108,12 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         else
             *value++ = '\0';
         if (set_one(one, value, &plan) != 0)
-            return kedge_err(
-                must, -EINVAL,
-                "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                "post_error, refuse, control_error, seed, packet_life (ms), inline, sge "
-                "mtu and hop, and deadlines=off, "
-                "atomics=off, fences=off, errors=first and picky=on");
+            return kedge_err(must, -EINVAL,
+                             "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
+                             "post_error, refuse, control_error, fence_error, seed, packet_life "
+                             "and register (ms), inline, sge, "
+                             "mtu and hop, and deadlines=off, "
+                             "atomics=off, fences=off, errors=first and picky=on");
         at += length + (at[length] == ',');
     }
     *out = plan;

@@ -49,11 +49,16 @@ struct kedge_open_attr {
      * in milliseconds; 0: $KEDGE_AGENT_TIMEOUT_MS (where 0 is no limit), else 3000; negative: no
      * limit. Less than 20 is 20. */
     int agent_timeout_ms;
+    /* For how long kedge_open() asks again, whenever the agent says it may, while that answers
+     * -EAGAIN, in milliseconds; 0: it does not; negative: no limit. */
+    int wait_ms;
 };
 
-/* Attaches to the agent. attr may be NULL. Blocks for the attach alone (microseconds; 5 s at most).
+/* Attaches to the agent. attr may be NULL. Blocks for the attach alone: microseconds; and up to
+ * 4 s in the agent's queue, where more workers come at once than it has sessions ready for.
  * -ENOENT, -ECONNREFUSED: no agent there; -EACCES: no tenant has this uid, or the token (which is
- * said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN: none is ready now;
+ * said a second later); -EDQUOT: the tenant's sessions are used up; -EAGAIN: none is ready now,
+ * and in how long one may be the sentence says (wait_ms);
  * -EBUSY: the node is cordoned or drains, or has not the tenant's pool; -EPROTONOSUPPORT: versions.
  * kedge_last_error() has the sentence. */
 KEDGE_API int kedge_open(const struct kedge_open_attr *attr, struct kedge_session **out);

@@ -45,12 +45,12 @@ void perf_hall_run(struct perf_hall *hall,
         seat->status = -EIO;
         if (pid == NULL || (pid[i] = fork()) < 0) {
             kedge_err(&seat->err, -EIO, "no process for it (raise TasksMax?)");
-            atomic_store(&hall->failed, 1);
+            atomic_fetch_add(&hall->failed, 1);
         } else if (pid[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             seat->status = run(hall, i, user);
             if (seat->status != 0)
-                atomic_store(&hall->failed, 1);
+                atomic_fetch_add(&hall->failed, 1);
             _exit(0);
         }
     }
@@ -78,17 +78,20 @@ uint32_t perf_hall_judge(const struct perf_hall *hall, int *status, struct kedge
 int perf_hall_meet(struct perf_hall *hall, int meeting)
 {
     _Atomic uint32_t *came = &hall->came[meeting];
-    if (atomic_fetch_add(came, 1) + 1 == hall->workers) {
-        atomic_store(&hall->met_ns[meeting], kedge_clock_ns());
+    if (atomic_fetch_add(came, 1) + 1 == hall->workers)
         kedge_futex_wake(came, INT32_MAX);
-    }
     uint64_t end = kedge_clock_ns() + PERF_PATIENCE_MS * KEDGE_NS_PER_MS;
     for (uint32_t n; (n = atomic_load(came)) < hall->workers;) {
-        if (atomic_load(&hall->failed) != 0)
+        const uint32_t failed = atomic_load(&hall->failed);
+        if (hall->tolerant && n + failed >= hall->workers)
+            break;
+        if (!hall->tolerant && failed != 0)
             return -ECANCELED;
         if (kedge_clock_ns() > end)
             return -ETIMEDOUT;
         (void)kedge_futex_wait(came, n, 200 * KEDGE_NS_PER_MS);
     }
+    uint64_t unset = 0;
+    atomic_compare_exchange_strong(&hall->met_ns[meeting], &unset, kedge_clock_ns());
     return 0;
 }

@@ -5,6 +5,7 @@
 #define BENCH_HALL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <kedge.h>
@@ -25,7 +26,8 @@ struct perf_seat {
 
 struct perf_hall {
     _Atomic uint32_t came[PERF_MEETINGS]; /* how many; futexes */
-    _Atomic uint32_t failed;
+    _Atomic uint32_t failed;              /* how many */
+    bool tolerant; /* meetings are of those that have not failed; else the first failure ends all */
     _Atomic uint64_t met_ns[PERF_MEETINGS]; /* kedge_clock_ns() when the last one came */
     uint32_t workers;
     struct perf_seat seat[];
@@ -45,7 +47,7 @@ void perf_hall_run(struct perf_hall *hall,
 uint32_t perf_hall_judge(const struct perf_hall *hall, int *status, struct kedge_errbuf *err);
 
 /* In a worker: waits without spinning until all have come to this meeting. -ECANCELED: another has
- * failed before; -ETIMEDOUT after PERF_PATIENCE_MS. */
+ * failed before, and the hall does not tolerate it; -ETIMEDOUT after PERF_PATIENCE_MS. */
 int perf_hall_meet(struct perf_hall *hall, int meeting);
 
 #endif

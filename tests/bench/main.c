@@ -70,5 +70,5 @@ int main(int argc, char **argv)
     }
     if (options.child_port == 0 && options.token == NULL)
         perf_report(&options, &result);
-    return 0;
+    return result.failed > 0 ? 1 : 0;
 }

@@ -107,7 +107,8 @@ struct perf_result {
     uint64_t first_ns[PERF_FIRST_STEPS + 1], first_least_ns; /* first-read: the same */
     /* storm: how many workers READ, and what the agent did for it, where it was asked and has
      * connections (rc) */
-    uint32_t worked;
+    uint32_t worked, failed;
+    struct kedge_errbuf first_failure;
     struct perf_connections {
         bool known;
         uint64_t requests, made; /* messages, and what came of them */

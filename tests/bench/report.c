@@ -57,8 +57,14 @@ static double ratio(const struct perf_result *r, double percent)
 static void storm_as_json(struct kedge_text *t, const struct perf_options *o,
                           const struct perf_result *r)
 {
-    kedge_text_printf(t, "\"workers\":%u,\"worked\":%u,\"verified\":%s,", o->workers, r->worked,
-                      r->verified ? "true" : "false");
+    kedge_text_printf(t,
+                      "\"workers\":%u,\"worked\":%u,\"failed\":%u,\"first_failure\":", o->workers,
+                      r->worked, r->failed);
+    if (r->failed > 0)
+        kedge_text_json(t, r->first_failure.text);
+    else
+        kedge_text_printf(t, "null");
+    kedge_text_printf(t, ",\"verified\":%s,", r->verified ? "true" : "false");
     if (r->connections.known)
         kedge_text_printf(t, "\"handshake_requests\":%llu,\"connections\":%llu,",
                           (unsigned long long)r->connections.requests,
@@ -78,6 +84,8 @@ static void storm_as_text(const struct perf_options *o, const struct perf_result
         printf("; connections: %llu made, with %llu handshake messages",
                (unsigned long long)r->connections.made,
                (unsigned long long)r->connections.requests);
+    if (r->failed > 0)
+        printf("; %u failed, the first of them: %s", r->failed, r->first_failure.text);
     puts("");
 }
 

@@ -33,6 +33,7 @@ struct kedge_fault_plan {
      * executed. Of the plan that the layer is opened with: caps.time_wait_ns says it. */
     uint64_t packet_life_ns;
     const uint64_t *now_ns; /* the time for that, borrowed; NULL: kedge_clock_ns() */
+    uint64_t register_ns;   /* a registration takes so long, one after another, as pinning does */
     /* What the device does not have. Of the plan that the layer is opened with. */
     bool no_deadlines, no_atomics, no_fences;
     bool errors_first; /* an error is completed in the name of the oldest request of which nothing

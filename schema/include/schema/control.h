@@ -87,9 +87,9 @@ struct kedge_control_resolved {
 
 struct kedge_control_error {
     struct kedge_control_header h;
-    int32_t status; /* -errno */
-    uint32_t reserved;
-    char text[240]; /* a sentence, NUL-terminated */
+    int32_t status;    /* -errno */
+    uint32_t retry_ms; /* -EAGAIN of an ATTACH: ask again after so long; 0: not known */
+    char text[240];    /* a sentence, NUL-terminated */
 };
 
 static_assert(sizeof(struct kedge_control_header) == 16, "layout");

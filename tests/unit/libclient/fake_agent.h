@@ -40,7 +40,8 @@ struct agent {
     struct kedge_sq_desc asked; /* by agent_answer(): the request */
     struct kedge_reply reply;   /* and its answer */
     int delay_us;
-    int timeout_ms; /* agent_timeout_ms of who opens a session */
+    int timeout_ms;   /* agent_timeout_ms of who opens a session */
+    unsigned refused; /* attaches */
 };
 
 static inline void agent_start(struct agent *a)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_agent.h"
 
+#include "base/clock.h"
+
 #include <sys/wait.h>
 
 #include "schema/record.h"
@@ -48,6 +50,48 @@ START_TEST(no_agent_and_an_agents_refusal_are_told_apart)
     snprintf(a.error.text, sizeof a.error.text, "the tenant has its 3 sessions");
     refused(&a, -EDQUOT);
     ck_assert_str_eq(kedge_last_error(), "the tenant has its 3 sessions");
+    agent_stop(&a);
+}
+END_TEST
+
+/* Refuses two, and takes the third. */
+static void *refuse_twice(void *argument)
+{
+    struct agent *a = argument;
+    for (a->error.status = -EAGAIN; a->refused < 2; a->refused++) {
+        agent_serve_attach(a);
+        close(a->connection);
+    }
+    a->error.status = 0;
+    return agent_serve_attach(a);
+}
+
+START_TEST(who_says_for_how_long_asks_again_when_the_agent_says_so)
+{
+    struct agent a;
+    struct kedge_session *s = NULL;
+    pthread_t thread;
+    agent_start(&a);
+    struct kedge_open_attr attr = {.socket = a.path};
+    a.error.retry_ms = 30;
+    a.error.status = -EAGAIN;
+    snprintf(a.error.text, sizeof a.error.text, "try again in 30 ms");
+    ck_assert_int_eq(agent_try_open(&a, &s), -EAGAIN); /* not unless it is said */
+    ck_assert_str_eq(kedge_last_error(), "try again in 30 ms");
+    close(a.connection);
+    attr.wait_ms = 20; /* which is less */
+    ck_assert_int_eq(pthread_create(&thread, NULL, agent_serve_attach, &a), 0);
+    ck_assert_int_eq(kedge_open(&attr, &s), -EAGAIN);
+    pthread_join(thread, NULL);
+    close(a.connection);
+    attr.wait_ms = 60000;
+    const uint64_t before = kedge_clock_ns();
+    ck_assert_int_eq(pthread_create(&thread, NULL, refuse_twice, &a), 0);
+    ck_assert_int_eq(kedge_open(&attr, &s), 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(a.refused, 2);
+    ck_assert_uint_ge(kedge_clock_ns() - before, 2 * 30 * KEDGE_NS_PER_MS);
+    kedge_close(s);
     agent_stop(&a);
 }
 END_TEST
@@ -518,6 +562,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_open_session_says_what_the_agent_said)                                                    \
     T(no_agent_and_an_agents_refusal_are_told_apart)                                               \
+    T(who_says_for_how_long_asks_again_when_the_agent_says_so)                                     \
     T(impossible_geometry_sizes_or_descriptors_from_the_agent_are_refused)                         \
     T(an_unknown_peer_is_asked_of_the_lane_whether_it_answers_at_once_or_late)                     \
     T(a_withdrawal_that_times_out_is_not_asked_for_again_and_its_late_answer_ends_it)              \
