@@ -317,6 +317,20 @@ static void on_message(uv_poll_t *poll, int status, int events)
     paths_step(poll->data);
 }
 
+/* Where RESET is final, the queue pair of handshakes that broke is another one now. */
+static void tell_number(struct pool *p)
+{
+    struct agent_device *d = &p->device;
+    const uint32_t qpn = kedge_connector_ud_qpn(d->connector);
+    if (qpn == d->ud_qpn)
+        return;
+    kedge_log(KEDGE_LOG_INFO, "handshakes have another queue pair: the metaservers are told",
+              "pool=\"%s\" qpn=%u before=%u", p->name, qpn, d->ud_qpn);
+    d->ud_qpn = qpn;
+    p->agent->endpoints++;
+    registrations_changed(p->agent);
+}
+
 void paths_step(struct pool *p)
 {
     struct kedge_connector_event e;
@@ -329,6 +343,7 @@ void paths_step(struct pool *p)
                                   .path = {.flow = e.tag, .path.qp = e.qp, .status = e.status}};
         lane_thread_command(p, &c);
     }
+    tell_number(p);
     if (due == UINT64_MAX)
         (void)uv_timer_stop(&p->handshakes_timer);
     else

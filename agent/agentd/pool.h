@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "fabric/placement.h"
+#include "fabric/reuse.h"
 #include "limits.h"
 #include "schema/control.h"
 
@@ -61,6 +62,7 @@ struct agent_device {
     uint32_t max_spares; /* DC: that there is room for */
     uint32_t sq_depth;
     struct kedge_connector *connector; /* rc */
+    uint32_t ud_qpn;                   /* rc: the number by which it hears, as others are told */
     uint32_t mr_log2;                  /* of the table's slots */
     uint64_t bound_ns;                 /* of the lease rule, from the queue pairs' attributes */
 };
@@ -124,7 +126,7 @@ struct registration;
 struct reader {
     struct registration *registration;
     enum reader_state {
-        READER_CLEANING, /* or just made */
+        READER_CLEANING, /* or just made; qp may be NULL meanwhile, and while FAILED */
         READER_READY,    /* in INIT */
         READER_OFFERED,  /* the metaserver is asked to connect to it */
         READER_RAISING,
@@ -138,7 +140,8 @@ struct reader {
     uint8_t step; /* of what is under way */
     uint8_t reads;
     struct kedge_fab_ctl ctl;
-    struct ibv_qp_attr rtr; /* while RAISING */
+    struct kedge_fab_reuse reuse; /* while CLEANING */
+    struct ibv_qp_attr rtr;       /* while RAISING */
 };
 
 /* What a metaserver says of its end. */

@@ -200,7 +200,10 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
     struct kedge_connector_resources r = {
         .fab = d->fab, .pd = d->pd, .system_pd = d->system_pd, .cq = d->cq};
     int status = kedge_connector_new(&config, &r, fill_random, NULL, &d->connector, err);
-    return status == 0 ? readers_make(p) : status;
+    if (status != 0)
+        return status;
+    d->ud_qpn = kedge_connector_ud_qpn(d->connector);
+    return readers_make(p);
 }
 
 /* ---- either

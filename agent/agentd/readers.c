@@ -16,70 +16,92 @@ static struct reader *over(struct kedge_fab_ctl *ctl)
     return reader;
 }
 
-static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
-                   void (*done)(struct kedge_fab_ctl *ctl))
+static void submit(struct reader *reader, void (*done)(struct kedge_fab_ctl *ctl))
 {
     struct pool *p = reader->registration->pool;
-    reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                         .done = done,
-                                         .user = reader,
-                                         .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
+    reader->ctl.done = done;
+    reader->ctl.user = reader;
     p->fab_ops++;
     kedge_fab_submit(p->device.fab, &reader->ctl);
 }
 
-/* ---- cleaned: RESET, INIT
+static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
+                   void (*done)(struct kedge_fab_ctl *ctl))
+{
+    reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                         .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
+    submit(reader, done);
+}
+
+/* ---- cleaned: in INIT, the same one or another one
  * ------------------------------------------------------------------------------ */
-
-static void on_cleaned(struct kedge_fab_ctl *ctl)
-{
-    struct reader *reader = over(ctl);
-    struct pool *p = reader->registration->pool;
-    const struct ibv_qp_attr init = kedge_fab_init_attr(p->device.fab);
-    if (p->stopping)
-        return;
-    if (ctl->status != 0) {
-        kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
-                  "qpn=%u error=\"%s\"", reader->qp->qpn, strerror(-ctl->status));
-        reader->state = READER_FAILED;
-        reader->again_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
-        return;
-    }
-    if (reader->step++ == 0)
-        modify(reader, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-               on_cleaned);
-    else
-        reader->state = READER_READY;
-}
-
-static void clean(struct reader *reader)
-{
-    reader->state = READER_CLEANING;
-    reader->step = 0;
-    modify(reader, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, IBV_QP_STATE, on_cleaned);
-}
 
 static uint64_t time_wait_ns(const struct agent_device *d)
 {
     return d->fab->caps.time_wait_ns;
 }
 
-static int make_one(struct registration *r, struct reader *reader)
+static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
-    struct agent_device *d = &r->pool->device;
-    struct kedge_fab_ctl c = {
+    struct reader *reader = over(ctl);
+    struct pool *p = reader->registration->pool;
+    const bool more = kedge_fab_reuse_next(&reader->reuse, ctl);
+    reader->qp = reader->reuse.qp;
+    if (p->stopping)
+        return;
+    if (more) {
+        submit(reader, on_cleaned);
+        return;
+    }
+    if (reader->reuse.anew) /* its number may be that of one that is gone just now */
+        reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
+    if (reader->reuse.status == 0) {
+        reader->state = READER_READY;
+        return;
+    }
+    kedge_log(KEDGE_LOG_ERROR, "a queue pair cannot be repaired: it is tried again",
+              "qpn=%u error=\"%s\"", reader->qp != NULL ? reader->qp->qpn : 0,
+              strerror(-reader->reuse.status));
+    reader->state = READER_FAILED;
+    reader->again_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
+}
+
+static struct kedge_fab_ctl creation(const struct agent_device *d)
+{
+    return (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_QP,
         .qp = {.pd = d->system_pd,
                .type = KEDGE_FAB_QP_RC,
                .send_cq = d->cq,
                .recv_cq = d->cq,
                .cap = {.send_wr = d->sq_depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
+}
+
+static void clean(struct reader *reader, bool is_new)
+{
+    const struct agent_device *d = &reader->registration->pool->device;
+    reader->state = READER_CLEANING;
+    reader->reuse = (struct kedge_fab_reuse){.fab = d->fab,
+                                             .qp = reader->qp,
+                                             .in_reset = is_new,
+                                             .make = creation(d),
+                                             .init = kedge_fab_init_attr(d->fab),
+                                             .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                                     IBV_QP_PORT | IBV_QP_ACCESS_FLAGS};
+    kedge_fab_reuse_begin(&reader->reuse, &reader->ctl);
+    submit(reader, on_cleaned);
+}
+
+static int make_one(struct registration *r, struct reader *reader)
+{
+    struct agent_device *d = &r->pool->device;
+    struct kedge_fab_ctl c = creation(d);
     int status = kedge_fab_call(d->fab, &c);
     if (status != 0)
         return status;
     *reader = (struct reader){
         .registration = r, .qp = c.qp.x, .rest_ns = pool_begun_ns(r->pool) + time_wait_ns(d)};
-    clean(reader);
+    clean(reader, true);
     return 0;
 }
 
@@ -159,7 +181,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
     reader->state = READER_UP;
     const int status = ctl->status;
     if (status != 0)
-        clean(reader);
+        clean(reader, false);
     registration_reader_up(r, reader, status);
 }
 
@@ -195,7 +217,7 @@ bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
             if (reader->qp != qp)
                 continue;
             reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
-            clean(reader);
+            clean(reader, false);
             if (p->registration[i].lane.qp == qp)
                 registration_reader_lost(&p->registration[i]);
             return true;
@@ -210,7 +232,7 @@ void readers_tick(struct pool *p)
         for (int k = 0; k < 2; k++) {
             struct reader *reader = &p->registration[i].reader[k];
             if (reader->state == READER_FAILED && now >= reader->again_ns)
-                clean(reader);
+                clean(reader, false);
         }
 }
 

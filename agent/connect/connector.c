@@ -85,6 +85,7 @@ uint64_t kedge_connector_step(struct kedge_connector *c, uint64_t now_ns)
     c->now_ns = now_ns;
     c->due_ns = CONNECT_NEVER;
     datagrams_take(c);
+    datagrams_step(c);
     incoming_step(c);
     outgoing_step(c);
     slots_refill(c, &c->initiators);
@@ -104,7 +105,7 @@ void kedge_connector_stats(const struct kedge_connector *c, struct kedge_connect
 
 uint32_t kedge_connector_ud_qpn(const struct kedge_connector *c)
 {
-    return c->ud.qp->qpn;
+    return c->ud.qpn;
 }
 
 uint32_t kedge_connector_ud_qkey(const struct kedge_connector *c)

@@ -183,7 +183,7 @@ void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t li
     h.mtu = (uint8_t)c->mtu;
     h.rd_atomic =
         caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic : CONNECT_RD_ATOMIC;
-    h.ud_qpn = c->ud.qp->qpn;
+    h.ud_qpn = c->ud.qpn;
     h.ud_qkey = c->ud.qkey;
     struct address *a = address_of(c, gid);
     if (a == NULL)
@@ -239,53 +239,100 @@ static void sent(struct datagrams *d, uint32_t index)
 /* ---- its queue pair
  * --------------------------------------------------------------------------------------- */
 
-/* RESET, INIT, RTR, RTS. Returns the mask. */
+enum { STEPS = 3 };
+static const uint64_t AGAIN_NS = 1000000000; /* the device is ill */
+
+/* INIT, RTR, RTS. Returns the mask. */
 static int step_attr(const struct kedge_connector *c, int step, struct ibv_qp_attr *attr)
 {
-    static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
-                                               IBV_QPS_RTS};
-    static const int masks[] = {0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
+    static const enum ibv_qp_state states[STEPS] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+    static const int masks[STEPS] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0,
+                                     IBV_QP_SQ_PSN};
     *attr = kedge_fab_init_attr(c->res.fab);
     attr->qp_state = states[step];
     attr->qkey = c->ud.qkey;
     return IBV_QP_STATE | masks[step];
 }
 
-enum { REPAIR_STEPS = 4 };
+static struct kedge_fab_ctl creation(const struct kedge_connector *c)
+{
+    return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
+                                  .qp = {.pd = c->res.system_pd,
+                                         .type = KEDGE_FAB_QP_UD,
+                                         .send_cq = c->ud.cq,
+                                         .recv_cq = c->ud.cq,
+                                         .cap = {.send_wr = CONNECT_SENDS,
+                                                 .recv_wr = CONNECT_RECVS,
+                                                 .send_sge = 1,
+                                                 .recv_sge = 1}}};
+}
 
-/* Something has broken it: all that was out is lost, as the wire may lose it. */
+static void repaired(struct kedge_connector *c)
+{
+    struct datagrams *d = &c->ud;
+    for (uint32_t i = 0; i < CONNECT_SENDS; i++)
+        sent(d, i);
+    for (uint32_t i = 0; i < CONNECT_RECVS; i++)
+        (void)post_recv(d, i);
+    d->broken = d->repairing = false;
+    if (d->qpn == d->qp->qpn)
+        return;
+    d->qpn = d->qp->qpn;
+    outgoing_renumbered(c);
+}
+
 static void on_repaired(struct kedge_fab_ctl *ctl)
 {
     struct kedge_connector *c = ctl->user;
     struct datagrams *d = &c->ud;
+    bool more = false;
     c->ops--;
+    if (d->repair_step == 0) {
+        more = kedge_fab_reuse_next(&d->reuse, ctl);
+        d->qp = d->reuse.qp;
+        ctl->status = d->reuse.status;
+    }
     if (c->closing)
         return;
-    if (ctl->status == 0 && d->repair_step == REPAIR_STEPS) {
-        for (uint32_t i = 0; i < CONNECT_SENDS; i++)
-            sent(d, i);
-        for (uint32_t i = 0; i < CONNECT_RECVS; i++)
-            (void)post_recv(d, i);
-        d->broken = 0;
+    if (!more && ctl->status != 0) {
+        d->repairing = false;
+        d->again_ns = c->now_ns + AGAIN_NS;
         return;
     }
-    if (ctl->status != 0)
-        d->repair_step = 0; /* from the beginning */
-    d->repair = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
-    d->repair.modify.mask = step_attr(c, d->repair_step++, &d->repair.modify.attr);
-    connector_submit(c, &d->repair, on_repaired, c);
+    if (!more && ++d->repair_step == STEPS) {
+        repaired(c);
+        return;
+    }
+    if (!more) {
+        *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
+        ctl->modify.mask = step_attr(c, d->repair_step, &ctl->modify.attr);
+    }
+    connector_submit(c, ctl, on_repaired, c);
 }
 
+/* Something has broken it: all that was out is lost, as the wire may lose it. */
 static void begin_repair(struct kedge_connector *c)
 {
     struct datagrams *d = &c->ud;
-    if (d->broken)
+    if (d->repairing)
         return;
-    d->broken = 1;
-    d->repair_step = 1;
-    d->repair = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = d->qp}};
-    d->repair.modify.mask = step_attr(c, 0, &d->repair.modify.attr);
+    d->broken = d->repairing = true;
+    d->repair_step = 0;
+    d->reuse = (struct kedge_fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = creation(c)};
+    d->reuse.mask = step_attr(c, 0, &d->reuse.init);
+    kedge_fab_reuse_begin(&d->reuse, &d->repair);
     connector_submit(c, &d->repair, on_repaired, c);
+}
+
+void datagrams_step(struct kedge_connector *c)
+{
+    const struct datagrams *d = &c->ud;
+    if (!d->broken || d->repairing)
+        return;
+    if (c->now_ns >= d->again_ns)
+        begin_repair(c);
+    else
+        connector_due(c, d->again_ns);
 }
 
 static int take_batch(struct kedge_connector *c)
@@ -331,25 +378,19 @@ static int make_queue_pair(struct kedge_connector *c)
     if (status != 0)
         return status;
     d->cq = cq.cq.x;
-    struct kedge_fab_ctl qp = {.kind = KEDGE_FAB_CREATE_QP,
-                               .qp = {.pd = c->res.system_pd,
-                                      .type = KEDGE_FAB_QP_UD,
-                                      .send_cq = d->cq,
-                                      .recv_cq = d->cq,
-                                      .cap = {.send_wr = CONNECT_SENDS,
-                                              .recv_wr = CONNECT_RECVS,
-                                              .send_sge = 1,
-                                              .recv_sge = 1}}};
+    struct kedge_fab_ctl qp = creation(c);
     status = kedge_fab_call(c->res.fab, &qp);
-    if (status == 0)
-        d->qp = qp.qp.x;
-    return status;
+    if (status != 0)
+        return status;
+    d->qp = qp.qp.x;
+    d->qpn = d->qp->qpn;
+    return 0;
 }
 
 static int raise_queue_pair(struct kedge_connector *c)
 {
     int status = 0;
-    for (int i = 1; i < REPAIR_STEPS && status == 0; i++) {
+    for (int i = 0; i < STEPS && status == 0; i++) {
         struct kedge_fab_ctl ctl = {.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = c->ud.qp}};
         ctl.modify.mask = step_attr(c, i, &ctl.modify.attr);
         status = kedge_fab_call(c->res.fab, &ctl);

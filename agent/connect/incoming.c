@@ -69,6 +69,14 @@ static struct incoming *find(struct kedge_connector *c, const struct kedge_hands
     return NULL;
 }
 
+/* It is there, and hears by this number, which may be another one than before. */
+static void heard(struct incoming *n, const struct kedge_handshake *h)
+{
+    n->heard_ns = n->c->now_ns;
+    n->request.ud_qpn = h->ud_qpn;
+    n->request.ud_qkey = h->ud_qkey;
+}
+
 /* ---- requests
  * ---------------------------------------------------------------------------------------------- */
 
@@ -147,7 +155,7 @@ void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h
 {
     struct incoming *known = find(c, h);
     if (known != NULL) { /* repeated: answered as before */
-        known->heard_ns = c->now_ns;
+        heard(known, h);
         if (known->state == IN_UP)
             accept(known);
         else
@@ -195,7 +203,7 @@ void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
         c->stats.dropped++;
         return;
     }
-    n->heard_ns = c->now_ns;
+    heard(n, h);
     n->asks = 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/connector.h"
 #include "base/assert.h"
+#include "fabric/reuse.h"
 #include "schema/handshake.h"
 
 enum {
@@ -15,6 +16,7 @@ enum {
     CONNECT_RD_ATOMIC = 16, /* as most devices have */
     CONNECT_BYES = 5,       /* tries, before the peer is left to find out */
     CONNECT_ASKS = 5,       /* tries, before a silent initiator is taken for gone */
+    CONNECT_TELLS = 4,      /* times a responder is told of a new number, as messages get lost */
     CONNECT_PATIENCE = 16,  /* times silence_ns: a peer that only says WAIT is given up then */
 };
 #define CONNECT_NEVER UINT64_MAX
@@ -37,6 +39,7 @@ struct slot {
     uint8_t state; /* enum slot_state, moved by slot_move() alone */
     uint8_t busy;  /* of the following, those that are the fabric's */
     struct kedge_fab_ctl ctl, then;
+    struct kedge_fab_reuse reuse;           /* CLEANING */
     uint64_t rest_ns;                       /* it is not used before; the lowest goes first */
     int status;                             /* of the first one that failed */
     void (*raised)(void *user, int status); /* while a connection raises it */
@@ -108,8 +111,13 @@ struct datagrams {
     uint32_t addresses;
     struct address *sent_to[CONNECT_SENDS]; /* NULL: free */
     uint32_t send_hand;
-    uint8_t broken, repair_step;
+    uint32_t qpn;   /* qp's, or the last one's */
+    bool broken;    /* nothing is sent, and what completes is dropped */
+    bool repairing; /* by: */
     struct kedge_fab_ctl repair;
+    struct kedge_fab_reuse reuse;
+    uint8_t repair_step; /* once it is in INIT: */
+    uint64_t again_ns;   /* broken and not repairing: when that is tried again */
 };
 
 int datagrams_init(struct kedge_connector *c, uint32_t addresses);
@@ -124,6 +132,8 @@ void datagram_forget(struct kedge_connector *c, const uint8_t gid[16]);
 /* Likewise, all of them. */
 void datagrams_forget(struct kedge_connector *c);
 void datagrams_take(struct kedge_connector *c);
+/* Tries again what could not be repaired, when it is time. */
+void datagrams_step(struct kedge_connector *c);
 
 /* ---- outgoing.c, incoming.c: the two ends of connections. */
 enum out_state { OUT_FREE, OUT_QUEUED, OUT_ASKING, OUT_RAISING, OUT_UP, OUT_LEAVING };
@@ -156,6 +166,8 @@ struct incoming {
 };
 
 void outgoing_step(struct kedge_connector *c);
+/* Handshakes have another queue pair: the responders of all connections will hear of it. */
+void outgoing_renumbered(struct kedge_connector *c);
 void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h);
 void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h);
 void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h);
@@ -184,6 +196,8 @@ struct kedge_connector {
     struct outgoing *out, *queue, **queue_tail;
     uint32_t outs, asking; /* asking: handshakes that are under way */
     uint32_t busy;         /* of out, those that something is to be done about */
+    uint32_t untold;       /* counts down the times that one of out is told of a new number */
+    uint64_t tell_ns;      /* when the next ones are */
     uint64_t in_due_ns;    /* when something is to be done about one of in */
     struct incoming *in;
     uint32_t in_hand;

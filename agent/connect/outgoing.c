@@ -6,7 +6,11 @@
 
 #include "internal.h"
 
-enum { MOST_DOUBLINGS = 4, SPEAKS = 2 /* tries after which a peer is one that does not answer */ };
+enum {
+    TOLD_AT_ONCE = 32,
+    MOST_DOUBLINGS = 4,
+    SPEAKS = 2 /* tries after which a peer is one that does not answer */
+};
 
 static const uint8_t out_moves[6][6] = {
     [OUT_FREE] = {[OUT_QUEUED] = 1},
@@ -167,8 +171,36 @@ static bool is_under_way(const struct outgoing *o)
     return o->state == OUT_RAISING || (o->state == OUT_ASKING && o->tries <= SPEAKS);
 }
 
+void outgoing_renumbered(struct kedge_connector *c)
+{
+    c->untold = CONNECT_TELLS * c->outs;
+    c->tell_ns = 0;
+}
+
+/* Those of a connection that is up, who would ask after it by the former number: a few at a time,
+ * and each once at a time. Who misses all of it takes it for gone, and is asked anew. */
+static void tell_number(struct kedge_connector *c)
+{
+    uint32_t told = 0;
+    if (c->untold == 0)
+        return;
+    if (c->now_ns >= c->tell_ns) {
+        do {
+            struct outgoing *o = &c->out[--c->untold % c->outs];
+            if (o->state != OUT_UP)
+                continue;
+            say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_USED});
+            told++;
+        } while (told < TOLD_AT_ONCE && c->untold % c->outs != 0);
+        c->tell_ns = c->now_ns + c->config.retry_ns;
+    }
+    if (c->untold > 0)
+        connector_due(c, c->tell_ns);
+}
+
 void outgoing_step(struct kedge_connector *c)
 {
+    tell_number(c);
     c->asking = 0;
     for (uint32_t i = 0; c->busy > 0 && i < c->outs; i++) {
         struct outgoing *o = &c->out[i];
@@ -188,14 +220,18 @@ void outgoing_step(struct kedge_connector *c)
 /* ---- what the peer says
  * ----------------------------------------------------------------------------------- */
 
-/* Ours, of this peer and the incarnation that it was asked as; or NULL. */
+/* Ours, of this peer and the incarnation that it was asked as; or NULL. It hears by this number
+ * now. */
 static struct outgoing *find(struct kedge_connector *c, const struct kedge_handshake *h)
 {
     for (uint32_t i = 0; i < c->outs; i++) {
         struct outgoing *o = &c->out[i];
         if (o->state > OUT_QUEUED && o->nonce == h->nonce &&
-            memcmp(o->peer.gid, h->from_gid, 16) == 0)
+            memcmp(o->peer.gid, h->from_gid, 16) == 0) {
+            o->peer.ud_qpn = h->ud_qpn;
+            o->peer.ud_qkey = h->ud_qkey;
             return o;
+        }
     }
     return NULL;
 }

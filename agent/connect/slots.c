@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RC queue pairs: made ahead of time and kept in INIT, so that a connection costs two changes of
- * state; reset after use. Each has one control operation under way at most. */
+ * state; made ready again after use (fabric/reuse.h). Each has one control operation under way at
+ * most. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,10 +48,25 @@ static struct slot *over(struct kedge_fab_ctl *ctl)
     return s;
 }
 
+static uint64_t time_wait_ns(const struct kedge_connector *c)
+{
+    return c->res.fab->caps.time_wait_ns;
+}
+
+/* Its number may be the next one's, for which packets of its own life may come in as late. */
+static void leave_number(struct slot *s)
+{
+    const uint64_t rest_ns = time_wait_ns(s->c);
+    const uint64_t gone_ns =
+        s->rest_ns > s->c->now_ns + rest_ns ? s->rest_ns - rest_ns : s->c->now_ns;
+    if (s->all->gone_ns < gone_ns)
+        s->all->gone_ns = gone_ns;
+}
+
 static void on_destroyed(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = over(ctl);
-    s->all->gone_ns = s->c->now_ns;
+    leave_number(s);
     s->qp = NULL; /* also if the device refused: it is not used any more */
     slot_move(s, SLOT_EMPTY);
 }
@@ -70,11 +86,6 @@ static void give_up(struct slot *s)
 /* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late acknowledgement whose number falls
  * among those of the next life would complete a request that was never executed.
  * ------------------------------------------------------------------------------------- */
-
-static uint64_t time_wait_ns(const struct kedge_connector *c)
-{
-    return c->res.fab->caps.time_wait_ns;
-}
 
 /* When one that is made now could be used: its number may be that of one that is gone. */
 static uint64_t new_rest_ns(const struct slots *all, const struct kedge_connector *c)
@@ -114,14 +125,22 @@ static void on_init(struct kedge_fab_ctl *ctl)
         rest(s);
 }
 
+static struct slot_change init_of(const struct slot *s)
+{
+    struct slot_change init = {.attr = kedge_fab_init_attr(s->c->res.fab),
+                               .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                       IBV_QP_ACCESS_FLAGS};
+    if (!s->all->initiators)
+        init.attr.qp_access_flags =
+            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    return init;
+}
+
 static void to_init(struct slot *s)
 {
-    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = s->qp}};
-    s->ctl.modify.attr = kedge_fab_init_attr(s->c->res.fab);
-    if (!s->all->initiators)
-        s->ctl.modify.attr.qp_access_flags =
-            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-    s->ctl.modify.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    const struct slot_change init = init_of(s);
+    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                    .modify = {.x = s->qp, .attr = init.attr, .mask = init.mask}};
     submit(s, on_init);
 }
 
@@ -139,12 +158,11 @@ static void on_created(struct kedge_fab_ctl *ctl)
         to_init(s);
 }
 
-static void make(struct slot *s)
+static struct kedge_fab_ctl creation(const struct slot *s)
 {
     const struct kedge_connector_config *config = &s->c->config;
     struct kedge_fab_cq *cq = s->all->initiators ? s->c->res.cq : s->c->responder_cq;
-    slot_move(s, SLOT_MAKING);
-    s->ctl = (struct kedge_fab_ctl){
+    struct kedge_fab_ctl ctl = {
         .kind = KEDGE_FAB_CREATE_QP,
         .qp = {.pd = s->c->res.pd,
                .type = KEDGE_FAB_QP_RC,
@@ -152,10 +170,17 @@ static void make(struct slot *s)
                .recv_cq = s->c->responder_cq,
                .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
     if (s->all->initiators) {
-        s->ctl.qp.cap.send_wr = config->sq_depth;
-        s->ctl.qp.cap.send_sge = config->sge;
-        s->ctl.qp.cap.inline_bytes = config->inline_bytes;
+        ctl.qp.cap.send_wr = config->sq_depth;
+        ctl.qp.cap.send_sge = config->sge;
+        ctl.qp.cap.inline_bytes = config->inline_bytes;
     }
+    return ctl;
+}
+
+static void make(struct slot *s)
+{
+    slot_move(s, SLOT_MAKING);
+    s->ctl = creation(s);
     submit(s, on_created);
 }
 
@@ -249,24 +274,38 @@ struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_
     return rtr;
 }
 
-static void on_reset(struct kedge_fab_ctl *ctl)
+static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = over(ctl);
+    const bool more = kedge_fab_reuse_next(&s->reuse, ctl);
+    s->qp = s->reuse.qp;
+    if (s->qp == NULL)
+        leave_number(s);
     if (s->c->closing)
         return;
-    if (ctl->status != 0)
+    if (more) {
+        submit(s, on_cleaned);
+        return;
+    }
+    if (s->reuse.anew)
+        s->rest_ns = new_rest_ns(s->all, s->c);
+    if (s->reuse.status != 0)
         give_up(s);
     else
-        to_init(s);
+        rest(s);
 }
 
 static void clean(struct slot *s)
 {
+    const struct slot_change init = init_of(s);
     slot_move(s, SLOT_CLEANING);
-    s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP, .modify = {.x = s->qp}};
-    s->ctl.modify.attr.qp_state = IBV_QPS_RESET;
-    s->ctl.modify.mask = IBV_QP_STATE;
-    submit(s, on_reset);
+    s->reuse = (struct kedge_fab_reuse){.fab = s->c->res.fab,
+                                        .qp = s->qp,
+                                        .make = creation(s),
+                                        .init = init.attr,
+                                        .mask = init.mask};
+    kedge_fab_reuse_begin(&s->reuse, &s->ctl);
+    submit(s, on_cleaned);
 }
 
 static void on_raised(struct kedge_fab_ctl *ctl)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "fabric/reuse.h"
 
 enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, SGES = 4, INLINE = 64 };
 
@@ -86,12 +87,12 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
-               struct kedge_fab_qp **out)
+static struct kedge_fab_ctl creation(const struct bed *b, enum kedge_fab_qp_type type,
+                                     struct kedge_fab_srq *srq)
 {
     const struct kedge_fab_caps *caps = &b->fab->caps;
     bool receives = type != KEDGE_FAB_QP_DCI && srq == NULL;
-    struct kedge_fab_ctl c = {
+    return (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_QP,
         .qp = {.pd = b->pd,
                .type = type,
@@ -104,6 +105,12 @@ int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq 
                        .recv_sge = receives ? 1 : 0,
                        .inline_bytes =
                            type == KEDGE_FAB_QP_UD ? 0 : least(INLINE, caps->max_inline)}}};
+}
+
+int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
+               struct kedge_fab_qp **out)
+{
+    struct kedge_fab_ctl c = creation(b, type, srq);
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.qp.x;
@@ -160,19 +167,21 @@ static int mask_of(enum kedge_fab_qp_type type, enum ibv_qp_state state)
     }
 }
 
-int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
-                 struct bed_steps *steps)
+static struct bed_far self_of(const struct bed *b, const struct kedge_fab_qp *peer, bool hasty)
 {
-    static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
     const struct kedge_fab_caps *caps = &b->fab->caps;
-    const struct probe_settings *s = b->settings;
+    struct bed_far self = {
+        .lid = caps->lid, .qpn = peer != NULL ? peer->qpn : 0, .mtu = caps->mtu, .hasty = hasty};
+    memcpy(self.gid, caps->gid, sizeof self.gid);
+    return self;
+}
+
+static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
+                                  const struct bed_far *far)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
     const uint8_t reads = (uint8_t)least(RD_ATOMIC, caps->max_rd_atomic);
-    for (size_t i = 0; i < sizeof path / sizeof path[0]; i++) {
-        struct kedge_fab_ctl c = {
-            .kind = KEDGE_FAB_MODIFY_QP,
-            .modify = {.x = qp,
-                       .mask = mask_of(qp->type, path[i]),
-                       .attr = {.qp_state = path[i],
+    return (struct ibv_qp_attr){.qp_state = state,
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
                                 .ah_attr = kedge_fab_address(b->fab, far->gid, far->lid),
@@ -183,39 +192,83 @@ int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *f
                                 .max_dest_rd_atomic = reads,
                                 .max_rd_atomic = reads,
                                 .min_rnr_timer = 1,
-                                .timeout = far->hasty ? s->ack_timeout : PATIENT_TIMEOUT,
-                                .retry_cnt = far->hasty ? s->ack_retries : PATIENT_RETRIES,
-                                .rnr_retry = 7}}};
-        uint64_t start = kedge_clock_ns();
-        steps->now = path[i];
-        int status = bed_call(b, &c);
-        if (status != 0)
-            return status;
-        steps->ns[i] = kedge_clock_ns() - start;
-    }
-    return 0;
+                                .timeout = far->hasty ? b->settings->ack_timeout : PATIENT_TIMEOUT,
+                                .retry_cnt =
+                                    far->hasty ? b->settings->ack_retries : PATIENT_RETRIES,
+                                .rnr_retry = 7};
 }
 
-int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
+static int to_init(struct bed *b, struct kedge_fab_qp **qp, struct bed_steps *steps)
+{
+    const struct bed_far self = self_of(b, NULL, false);
+    struct kedge_fab_reuse r = {.fab = b->fab,
+                                .qp = *qp,
+                                .in_reset = kedge_fab_qp_state(*qp) == IBV_QPS_RESET,
+                                .make = creation(b, (*qp)->type, (*qp)->srq),
+                                .init = attr_of(b, IBV_QPS_INIT, &self),
+                                .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
+    const uint64_t start = kedge_clock_ns();
+    struct kedge_fab_ctl c;
+    steps->now = IBV_QPS_INIT;
+    kedge_fab_reuse_begin(&r, &c);
+    do {
+        c.status = bed_call(b, &c);
+    } while (kedge_fab_reuse_next(&r, &c));
+    *qp = r.qp;
+    steps->ns[0] = kedge_clock_ns() - start;
+    return r.status;
+}
+
+static int to_rts(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+                  struct bed_steps *steps)
+{
+    static const enum ibv_qp_state path[] = {IBV_QPS_RTR, IBV_QPS_RTS};
+    int status = 0;
+    for (int i = 0; i < 2 && status == 0; i++) {
+        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
+                                  .modify = {.x = qp,
+                                             .mask = mask_of(qp->type, path[i]),
+                                             .attr = attr_of(b, path[i], far)}};
+        const uint64_t start = kedge_clock_ns();
+        steps->now = path[i];
+        status = bed_call(b, &c);
+        steps->ns[1 + i] = kedge_clock_ns() - start;
+    }
+    return status;
+}
+
+int bed_raise_to(struct bed *b, struct kedge_fab_qp **qp, const struct bed_far *far,
+                 struct bed_steps *steps)
+{
+    if (*qp == NULL)
+        return -ENOTCONN;
+    int status = to_init(b, qp, steps);
+    return status != 0 ? status : to_rts(b, *qp, far, steps);
+}
+
+int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
               struct bed_steps *steps)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
-    struct bed_far self = {
-        .lid = caps->lid, .qpn = peer != NULL ? peer->qpn : 0, .mtu = caps->mtu, .hasty = hasty};
-    memcpy(self.gid, caps->gid, sizeof self.gid);
+    const struct bed_far self = self_of(b, peer, hasty);
     return bed_raise_to(b, qp, &self, steps);
 }
 
-int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
-                   struct bed_steps *steps)
+int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct bed_steps *steps)
 {
     if (qp[0] == NULL || qp[1] == NULL)
         return -ENOTCONN;
     if (!force && kedge_fab_qp_state(qp[0]) == IBV_QPS_RTS &&
         kedge_fab_qp_state(qp[1]) == IBV_QPS_RTS)
         return 0;
-    int status = bed_raise(b, qp[1], qp[0], false, steps);
-    return status != 0 ? status : bed_raise(b, qp[0], qp[1], false, steps);
+    /* First of all both have their numbers. */
+    int status = to_init(b, &qp[1], steps);
+    if (status == 0)
+        status = to_init(b, &qp[0], steps);
+    for (int i = 1; i >= 0 && status == 0; i--) {
+        const struct bed_far self = self_of(b, qp[1 - i], false);
+        status = to_rts(b, qp[i], &self, steps);
+    }
+    return status;
 }
 
 /* ---- making and destroying all of it

@@ -70,20 +70,20 @@ struct bed_far {
 };
 
 struct bed_steps {
-    uint64_t ns[4];        /* RESET, INIT, RTR, RTS */
+    uint64_t ns[3];        /* INIT, with what it takes before that; RTR; RTS */
     enum ibv_qp_state now; /* where it failed to go, when it did */
 };
-/* Through RESET to RTS, connected to peer (NULL: UD and DCI). Hasty: with the agent's time-outs,
- * else with long ones, so that a slow machine is not taken for a broken device. */
-int bed_raise(struct bed *b, struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, bool hasty,
+/* Through INIT to RTS, connected to peer (NULL: UD and DCI). One that was used before is reused, as
+ * the agent does it: *qp may be another one then, or NULL. Hasty: with the agent's time-outs, else
+ * with long ones, so that a slow machine is not taken for a broken device. */
+int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
               struct bed_steps *steps);
-int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
+int bed_raise_to(struct bed *b, struct kedge_fab_qp **qp, const struct bed_far *far,
                  struct bed_steps *steps);
 /* Whether the agent would use DC here. */
 bool bed_uses_dc(const struct bed *b);
 /* Both of a pair, if one of them is not in RTS or force is set. */
-int bed_raise_pair(struct bed *b, struct kedge_fab_qp *const qp[2], bool force,
-                   struct bed_steps *steps);
+int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct bed_steps *steps);
 const char *bed_state_name(enum ibv_qp_state state);
 
 /* One request of one SGE; near and far are offsets. */
@@ -141,7 +141,7 @@ void bed_run(struct bed *b, const struct bed_case *cases, unsigned count);
 
 /* What RC and DC are tried with alike: the queue pair, and how a request is addressed there. */
 struct bed_path {
-    struct kedge_fab_qp *qp;
+    struct kedge_fab_qp **qp;  /* the bed's, where a repair may put another one */
     struct kedge_fab_dct *dct; /* NULL: RC */
 };
 void bed_address(const struct bed *b, const struct bed_path *path, struct bed_wr *w);

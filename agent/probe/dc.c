@@ -9,9 +9,9 @@
 
 enum { SMALL = 8 };
 
-static struct bed_path path_of(const struct bed *b)
+static struct bed_path path_of(struct bed *b)
 {
-    return (struct bed_path){.qp = b->dci, .dct = b->dct};
+    return (struct bed_path){.qp = &b->dci, .dct = b->dct};
 }
 
 static bool ready(struct bed *b, struct probe_check *c)
@@ -23,7 +23,7 @@ static bool ready(struct bed *b, struct probe_check *c)
     }
     if (kedge_fab_qp_state(b->dci) == IBV_QPS_RTS)
         return true;
-    int status = bed_raise(b, b->dci, NULL, false, &steps);
+    int status = bed_raise(b, &b->dci, NULL, false, &steps);
     return bed_succeeded(c, "bringing the initiator back to RTS", status, NULL);
 }
 
@@ -55,7 +55,7 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
     uint64_t made = kedge_clock_ns();
     if (!bed_succeeded(c, "creating a DC initiator", status, NULL))
         return;
-    status = bed_raise(b, b->dci, NULL, false, &steps);
+    status = bed_raise(b, &b->dci, NULL, false, &steps);
     uint64_t up = kedge_clock_ns();
     snprintf(what, sizeof what, "moving a DC initiator to %s", bed_state_name(steps.now));
     if (!bed_succeeded(c, what, status, NULL))
@@ -100,7 +100,7 @@ static void dc_send(struct bed *b, struct probe_check *c)
         return;
     bed_fill(b, &w, IBV_WR_SEND, 0, 0, SMALL);
     bed_address(b, &p, &w);
-    int status = bed_do(b, p.qp, &w, &wc);
+    int status = bed_do(b, *p.qp, &w, &wc);
     if (!bed_succeeded(c, "a SEND", status, &wc))
         return;
     status = bed_wait(b->far_cq, (uint64_t)id, b->wait_ns, &got);
@@ -123,7 +123,7 @@ static void breaks(struct bed *b, struct probe_check *c, struct bed_wr *w, const
     memset(b->far, 1, SMALL);
     memset(b->near, 2, SMALL);
     uint64_t start = kedge_clock_ns();
-    int status = bed_do(b, p.qp, w, &wc);
+    int status = bed_do(b, *p.qp, w, &wc);
     uint64_t answered = kedge_clock_ns();
     if (!bed_succeeded(c, what, status, NULL))
         return;
@@ -139,7 +139,7 @@ static void breaks(struct bed *b, struct probe_check *c, struct bed_wr *w, const
     unsigned vendor = wc.vendor_err;
     bed_fill(b, w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
     bed_address(b, &p, w);
-    status = bed_do(b, p.qp, w, &wc);
+    status = bed_do(b, *p.qp, w, &wc);
     if (!bed_succeeded(c, "a WRITE after the repair", status, &wc))
         return;
     probe_number(c, "wc_status", (uint64_t)got);
@@ -196,7 +196,7 @@ static void dc_silent(struct bed *b, struct probe_check *c)
     bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
     bed_address(b, &p, &w);
     w.wr.dest_qpn ^= 0x800000;
-    bed_try_silence(b, c, p.qp, &w);
+    bed_try_silence(b, c, *p.qp, &w);
 }
 
 void probe_dc(struct bed *b)

@@ -188,7 +188,7 @@ static bool make_lonely(struct bed *b, struct probe_check *c)
         status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->silent); /* stays in RESET */
     if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
         return false;
-    status = bed_raise(b, b->lonely, b->silent, true, &steps);
+    status = bed_raise(b, &b->lonely, b->silent, true, &steps);
     return bed_succeeded(c, "bringing an RC queue pair to RTS", status, NULL);
 }
 

@@ -16,7 +16,7 @@ static bool one(struct bed *b, const struct bed_path *p, struct probe_check *c, 
     struct ibv_wc wc;
     bed_address(b, p, w);
     uint64_t start = kedge_clock_ns();
-    int status = bed_do(b, p->qp, w, &wc);
+    int status = bed_do(b, *p->qp, w, &wc);
     uint64_t end = kedge_clock_ns();
     bed_time(t, end - start);
     return bed_succeeded(c, what, status, &wc);
@@ -51,7 +51,7 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     const char *what = inlined ? "an inline WRITE of 8 bytes" : "a WRITE of 8 bytes";
-    if (inlined && p->qp->cap.inline_bytes < SMALL) {
+    if (inlined && (*p->qp)->cap.inline_bytes < SMALL) {
         probe_skip(c, "the device has no inline data");
         return;
     }
@@ -141,7 +141,7 @@ void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *
             w[i].wr.next = i + 1 < CHAIN ? &w[i + 1].wr : NULL;
         }
         uint64_t start = kedge_clock_ns();
-        int status = bed_post(p->qp, &w[0]);
+        int status = bed_post(*p->qp, &w[0]);
         if (status == 0)
             status = bed_wait(b->cq, w[CHAIN - 1].wr.wr_id, b->wait_ns, &wc);
         bed_time(&t, kedge_clock_ns() - start);

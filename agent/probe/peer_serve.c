@@ -65,7 +65,7 @@ int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to
         memcpy(far.gid, b->fab->caps.gid, sizeof far.gid);
         far.lid = b->fab->caps.lid;
     }
-    return bed_raise_to(b, qp, &far, &steps);
+    return bed_raise_to(b, &qp, &far, &steps);
 }
 
 /* ---- what is lent ---- */

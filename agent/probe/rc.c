@@ -11,7 +11,7 @@
 enum { SMALL = 8, PIECES = 4, WRONG = 0x5a5a00, CONNECTS = 20, WAKES = 20 };
 
 /* Whether the pair can be used: raised anew when an earlier check broke it. */
-static bool ready(struct bed *b, struct kedge_fab_qp *const qp[2], struct probe_check *c)
+static bool ready(struct bed *b, struct kedge_fab_qp *qp[2], struct probe_check *c)
 {
     struct bed_steps steps;
     if (!b->rc_connects) {
@@ -22,9 +22,9 @@ static bool ready(struct bed *b, struct kedge_fab_qp *const qp[2], struct probe_
     return bed_succeeded(c, "bringing the queue pairs back to RTS", status, NULL);
 }
 
-static struct bed_path path_of(const struct bed *b)
+static struct bed_path path_of(struct bed *b)
 {
-    return (struct bed_path){.qp = b->rc[0]};
+    return (struct bed_path){.qp = &b->rc[0]};
 }
 
 /* Creates both, then times what the agent does when it connects: the state changes alone. */
@@ -33,7 +33,7 @@ static void connect_rc(struct bed *b, struct probe_check *c)
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     struct bed_times t = {.count = 0};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
-    uint64_t start = kedge_clock_ns(), sum[4] = {0};
+    uint64_t start = kedge_clock_ns(), sum[3] = {0};
     int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[0]);
     if (status == 0)
         status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[1]);
@@ -47,17 +47,16 @@ static void connect_rc(struct bed *b, struct probe_check *c)
         snprintf(what, sizeof what, "moving an RC queue pair to %s", bed_state_name(steps.now));
         if (!bed_succeeded(c, what, status, NULL))
             return;
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 3; k++)
             sum[k] += steps.ns[k];
     }
     b->rc_connects = true;
     probe_number(c, "create_ns", create_ns);
     probe_number(c, "raise_median_ns", bed_median(&t));
-    probe_number(c, "reset_mean_ns", sum[0] / CONNECTS);
-    probe_number(c, "init_mean_ns", sum[1] / CONNECTS);
-    probe_number(c, "rtr_mean_ns", sum[2] / CONNECTS);
-    probe_number(c, "rts_mean_ns", sum[3] / CONNECTS);
-    probe_ok(c, "creating a queue pair takes %s, bringing it from RESET to RTS %s",
+    probe_number(c, "init_mean_ns", sum[0] / CONNECTS);
+    probe_number(c, "rtr_mean_ns", sum[1] / CONNECTS);
+    probe_number(c, "rts_mean_ns", sum[2] / CONNECTS);
+    probe_ok(c, "creating a queue pair takes %s, bringing it to RTS %s",
              probe_duration(create_ns, created), probe_duration(bed_median(&t), raised));
 }
 
@@ -104,7 +103,7 @@ static void rc_chain(struct bed *b, struct probe_check *c)
 }
 
 /* A request that takes a receive on the far side, in each round. */
-static void with_receives(struct bed *b, struct probe_check *c, struct kedge_fab_qp *const qp[2],
+static void with_receives(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp[2],
                           enum ibv_wr_opcode opcode, const char *what)
 {
     struct bed_times t = {.count = 0};
@@ -221,6 +220,29 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
                  bed_state_name(kedge_fab_qp_state(b->rc[0])));
 }
 
+/* The checks before it have used the pair more than once. */
+static void rc_reuse(struct bed *b, struct probe_check *c)
+{
+    struct bed_steps steps;
+    char took[PROBE_DURATION];
+    if (!ready(b, b->rc, c))
+        return;
+    uint64_t start = kedge_clock_ns();
+    int status = bed_raise_pair(b, b->rc, true, &steps);
+    uint64_t ns = (kedge_clock_ns() - start) / 2;
+    if (!bed_succeeded(c, "using a queue pair again", status, NULL))
+        return;
+    probe_number(c, "reuse_ns", ns);
+    if (b->fab->resets_are_final)
+        probe_warn(c,
+                   "nothing has to be done: the agent makes others in their place, ahead of time",
+                   "queue pairs cannot be reused, since RESET is final to this device; another one "
+                   "in its place takes %s",
+                   probe_duration(ns, took));
+    else
+        probe_ok(c, "queue pairs can be reused, which takes %s", probe_duration(ns, took));
+}
+
 static void rc_repair(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
@@ -242,8 +264,8 @@ static void rc_repair(struct bed *b, struct probe_check *c)
         return;
     c->numbers = 0;
     probe_number(c, "repair_ns", ns);
-    probe_ok(c, "a broken pair works again after RESET, INIT, RTR, RTS, which takes %s",
-             probe_duration(ns, took));
+    probe_ok(c, "a broken pair works again after %s, INIT, RTR, RTS, which takes %s",
+             b->fab->resets_are_final ? "its making anew" : "RESET", probe_duration(ns, took));
 }
 
 /* Until the CQ's channel is readable; what an agent that sleeps waits for. */
@@ -305,6 +327,7 @@ void probe_rc(struct bed *b)
         {"rc.addresses", PROBE_FOR_RC, bed_try_addresses},
         {"rc.wrong_key", PROBE_FOR_RC, rc_bad_key},
         {"rc.repair", PROBE_FOR_RC, rc_repair},
+        {"rc.reuse", PROBE_FOR_NOTHING, rc_reuse},
     };
     bed_run(b, cases, sizeof cases / sizeof cases[0]);
 }

@@ -9,21 +9,21 @@
 
 enum { SMALL = 8, BEHIND = 3, WRITES = 16, WRONG_KEY = 0x5a5a00 };
 
-static struct bed_path rc_path(const struct bed *b)
+static struct bed_path rc_path(struct bed *b)
 {
-    return (struct bed_path){.qp = b->rc[0]};
+    return (struct bed_path){.qp = &b->rc[0]};
 }
 
-static struct bed_path dc_path(const struct bed *b)
+static struct bed_path dc_path(struct bed *b)
 {
-    return (struct bed_path){.qp = b->dci, .dct = b->dct};
+    return (struct bed_path){.qp = &b->dci, .dct = b->dct};
 }
 
 /* In RTS, whatever the checks before have left. */
 static bool ready(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_steps steps;
-    if (p->qp == NULL || (p->dct == NULL ? !b->rc_connects : b->ah == NULL)) {
+    if (*p->qp == NULL || (p->dct == NULL ? !b->rc_connects : b->ah == NULL)) {
         probe_skip(c, "not tried: there is no queue pair for it, see above");
         return false;
     }
@@ -57,7 +57,7 @@ static void largest(struct bed *b, const struct bed_path *p, struct probe_check 
         memset(to, 0, bytes);
         bed_fill(b, &w, both[i], 0, 0, bytes);
         bed_address(b, p, &w);
-        int status = bed_do(b, p->qp, &w, &wc);
+        int status = bed_do(b, *p->qp, &w, &wc);
         if (!bed_succeeded(c, what, status, &wc))
             return;
         if (memcmp(from, to, bytes) != 0) {
@@ -94,7 +94,7 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
         w[i].wr.next = i + 1 < BEHIND ? &w[i + 1].wr : NULL;
     }
     w[1].wr.key.rkey ^= WRONG_KEY;
-    int status = bed_post(p->qp, &w[0]);
+    int status = bed_post(*p->qp, &w[0]);
     for (unsigned i = 0; i < BEHIND && status == 0; i++)
         status = bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc[i]);
     if (!bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
@@ -149,7 +149,7 @@ static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_c
         bed_address(b, &p[i % 2], &w[i]);
         w[i].wr.next = i + 1 < WRITES ? &w[i + 1].wr : NULL;
     }
-    int status = bed_post(p[0].qp, &w[0]);
+    int status = bed_post(*p[0].qp, &w[0]);
     for (unsigned i = 0; i < WRITES && status == 0; i++) {
         status = bed_wait(b->cq, w[i].wr.wr_id, b->wait_ns, &wc);
         if (status == 0 && wc.status != IBV_WC_SUCCESS)

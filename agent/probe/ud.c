@@ -14,7 +14,7 @@ static bool make(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
         int status = bed_qp_new(b, KEDGE_FAB_QP_UD, NULL, &b->ud[i]);
         if (!bed_succeeded(c, "creating a UD queue pair", status, NULL))
             return false;
-        status = bed_raise(b, b->ud[i], NULL, false, &steps);
+        status = bed_raise(b, &b->ud[i], NULL, false, &steps);
         if (!bed_succeeded(c, "bringing a UD queue pair to RTS", status, NULL))
             return false;
     }

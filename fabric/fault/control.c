@@ -417,6 +417,21 @@ static void begin(struct fault_fab *f, struct kedge_fab_ctl *outer)
 /* ---- running
  * -------------------------------------------------------------------------------------- */
 
+/* Whether the device takes no such change: it is one of a queue pair that is over. */
+static bool is_refused(const struct fault_fab *f, const struct kedge_fab_ctl *ctl)
+{
+    if (ctl->kind == KEDGE_FAB_CREATE_QP)
+        return !is_possible(&ctl->qp.cap, &f->base.caps);
+    if (ctl->kind != KEDGE_FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))
+        return false;
+    struct fault_qp *qp = (struct fault_qp *)ctl->modify.x;
+    if (ctl->modify.attr.qp_state == IBV_QPS_INIT)
+        return qp->over;
+    if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != KEDGE_FAB_QP_DCI)
+        qp->over = f->resets_are_final;
+    return false;
+}
+
 void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
     struct fault_fab *f = fault_of(fab);
@@ -497,7 +512,7 @@ int fault_run(struct kedge_fab *fab)
             finish(f, ctl, -EIO);
         } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {
             finish(f, ctl, 0); /* nobody can tell what has begun */
-        } else if (ctl->kind == KEDGE_FAB_CREATE_QP && !is_possible(&ctl->qp.cap, &f->base.caps)) {
+        } else if (is_refused(f, ctl)) {
             finish(f, ctl, -EINVAL);
         } else if (ctl->kind == KEDGE_FAB_REG_MR && now.plan.register_ns > 0) {
             put_slow(f, ctl, now.plan.register_ns);

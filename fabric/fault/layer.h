@@ -50,6 +50,7 @@ struct fault_fab {
     int completed;           /* control thread: in this run() */
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
+    bool resets_are_final; /* of the plan that it was opened with */
     _Atomic uint64_t count;
 };
 
@@ -110,6 +111,7 @@ struct fault_qp {
     struct kedge_fab_qp *inner;
     struct fault_stream stream;
     bool broken;             /* a request of it was made to fail, and it was not reset since */
+    bool over;               /* it was put to RESET, and that is final: control thread */
     struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */

@@ -71,6 +71,10 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         plan->errors_first = strcmp(value, "first") == 0;
         return plan->errors_first ? 0 : -EINVAL;
     }
+    if (strcmp(name, "reset") == 0) {
+        plan->resets_are_final = strcmp(value, "final") == 0;
+        return plan->resets_are_final ? 0 : -EINVAL;
+    }
     if (strcmp(name, "inline") == 0) {
         plan->less_inline = true;
         return parse_number(value, 0, MOST_INLINE, &plan->max_inline);
@@ -113,7 +117,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                              "post_error, refuse, control_error, fence_error, seed, packet_life "
                              "and register (ms), inline, sge, "
                              "mtu and hop, and deadlines=off, "
-                             "atomics=off, fences=off, errors=first and picky=on");
+                             "atomics=off, fences=off, errors=first, picky=on and reset=final");
         at += length + (at[length] == ',');
     }
     *out = plan;

@@ -100,6 +100,7 @@ struct kedge_fab_caps {
 struct kedge_fab {
     const struct kedge_fab_ops *ops;
     struct kedge_fab_caps caps;
+    bool resets_are_final; /* as reuse.h has found: a queue pair has one life. Control thread */
 };
 
 /* Objects. Public fields are set at creation and read-only. */

@@ -559,9 +559,9 @@ END_TEST
 
 START_TEST(a_plan_is_read_as_an_operator_writes_it)
 {
-    static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",   "loss=-1%",
-                                        "lost=5%",   "seed=x",    "loss=5%%",    "=",
-                                        "loss=nan%", "deadlines", "deadlines=on"};
+    static const char *const wrong[] = {"loss",      "loss=5",    "loss=101%",    "loss=-1%",
+                                        "lost=5%",   "seed=x",    "loss=5%%",     "=",
+                                        "loss=nan%", "deadlines", "deadlines=on", "reset=on"};
     struct kedge_errbuf must = {""};
     struct kedge_fault_plan plan;
     const char *right = "loss=5%, seed=7,completion_error = 0.01%";
@@ -573,6 +573,9 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     ck_assert(!plan.no_deadlines);
     ck_assert_int_eq(kedge_fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
     ck_assert(plan.no_deadlines);
+    ck_assert(!plan.resets_are_final);
+    ck_assert_int_eq(kedge_fault_plan_parse("reset=final", &plan, &must), 0);
+    ck_assert(plan.resets_are_final);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(kedge_fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
 }

@@ -363,6 +363,137 @@ START_TEST(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_
 }
 END_TEST
 
+/* ---- a device to which RESET is final
+ * ----------------------------------------------------------------------------------- */
+
+START_TEST(where_reset_is_final_connections_come_and_go_without_a_pause)
+{
+    struct world w = {.resets_are_final = true};
+    w.node[0].config.initiators = w.node[0].config.ahead = 2;
+    w.node[1].config.responders = w.node[1].config.ahead = 2;
+    world_open(&w, 2);
+    for (uint32_t t = 0; t < 40; t++) {
+        const uint64_t since_ns = w.now_ns;
+        ask(&w, 0, 1, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+        ck_assert_uint_le(w.now_ns - since_ns, 200000000);
+        ck_assert_int_eq(read_through(&w, 0, 1, t), IBV_WC_SUCCESS);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+    }
+    world_run(&w, 100);
+    for (uint32_t i = 0; i < 2; i++)
+        ck_assert_uint_eq(stats_of(&w, i).failed + stats_of(&w, i).refused, 0);
+    ck_assert_uint_eq(stats_of(&w, 0).initiators_ready, 2);
+    ck_assert_uint_eq(stats_of(&w, 1).responders_ready, 2);
+    world_close(&w);
+}
+END_TEST
+
+/* Its number may be that of one that is gone just now. */
+START_TEST(one_that_is_made_in_the_place_of_another_rests_too)
+{
+    struct world w = {.packet_life_ns = LIFE_MS * 1000000ull, .resets_are_final = true};
+    w.node[0].config.initiators = w.node[0].config.ahead = 1;
+    world_open(&w, 2);
+    for (uint32_t t = 0; t < 3; t++) {
+        const uint64_t since_ns = w.now_ns;
+        ask(&w, 0, 1, t);
+        ck_assert_int_eq(await(&w, 0, t), 0);
+        ck_assert_uint_ge(w.now_ns - since_ns, LIFE_MS * 1000000ull);
+        ck_assert_uint_le(w.now_ns - since_ns, 2 * LIFE_MS * 1000000ull);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+    }
+    world_close(&w);
+}
+END_TEST
+
+/* The next message breaks the queue pair of a node's handshakes. */
+static void break_handshakes(struct world *w, uint32_t node, uint32_t to, uint32_t tag)
+{
+    static const struct kedge_fault_plan errors = {
+        .seed = 1, .completion_error_ppm = 1000000, .status = IBV_WC_LOC_QP_OP_ERR};
+    kedge_fault_set_plan(w->node[node].fab, &errors);
+    ask(w, node, to, tag);
+    world_run(w, 2);
+    ck_assert_uint_gt(kedge_fault_count(w->node[node].fab), 0);
+    kedge_fault_set_plan(w->node[node].fab, &(struct kedge_fault_plan){.seed = 1});
+}
+
+static void break_handshakes_of(bool resets_are_final)
+{
+    struct world w = {.resets_are_final = resets_are_final};
+    world_open(&w, 3);
+    ask(&w, 0, 1, 1); /* a connection of either kind that is there before */
+    ask(&w, 2, 0, 2);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    ck_assert_int_eq(await(&w, 2, 2), 0);
+    const uint32_t before = kedge_connector_ud_qpn(w.node[0].c);
+    break_handshakes(&w, 0, 1, 3);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    ck_assert_int_eq(kedge_connector_ud_qpn(w.node[0].c) != before, resets_are_final);
+    ask(&w, 1, 0, 4); /* by its new number */
+    ck_assert_int_eq(await(&w, 1, 4), 0);
+    world_run(&w, 5000); /* responders ask initiators whether they are there */
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(stats_of(&w, i).reclaimed, 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
+    ck_assert_int_eq(read_through(&w, 2, 0, 2), IBV_WC_SUCCESS);
+    ck_assert_int_eq(read_through(&w, 0, 1, 3), IBV_WC_SUCCESS);
+    ck_assert_int_eq(read_through(&w, 1, 0, 4), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+
+START_TEST(handshakes_go_on_when_their_queue_pair_breaks)
+{
+    break_handshakes_of(false);
+}
+END_TEST
+
+START_TEST(where_reset_is_final_peers_hear_of_the_new_queue_pair_of_handshakes)
+{
+    break_handshakes_of(true);
+}
+END_TEST
+
+/* Also of the one that waits for an answer, which would go to the former number. */
+START_TEST(an_answer_finds_the_new_queue_pair_of_who_asked)
+{
+    struct world w = {.resets_are_final = true};
+    w.node[1].config.responders = 1;
+    world_open(&w, 3);
+    ask(&w, 2, 1, 1); /* has the only responder */
+    ck_assert_int_eq(await(&w, 2, 1), 0);
+    ask(&w, 0, 1, 2);
+    world_run(&w, 20);
+    break_handshakes(&w, 0, 2, 3);
+    kedge_connector_drop(w.node[2].c, w.node[2].event[1].qp);
+    ck_assert_int_eq(await(&w, 0, 2), 0);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(a_repair_that_fails_is_tried_again_later_and_not_all_the_time)
+{
+    static const struct kedge_fault_plan refuses = {.seed = 1, .control_error_ppm = 1000000};
+    struct world w = {0};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    break_handshakes(&w, 0, 1, 2);
+    kedge_fault_set_plan(w.node[0].fab, &refuses);
+    world_run(&w, 10);
+    const uint64_t before = kedge_fault_count(w.node[0].fab);
+    world_run(&w, 500);
+    ck_assert_uint_le(kedge_fault_count(w.node[0].fab) - before, 20);
+    kedge_fault_set_plan(w.node[0].fab, &(struct kedge_fault_plan){.seed = 1});
+    world_run(&w, 3000);
+    ask(&w, 0, 1, 3);
+    ck_assert_int_eq(await(&w, 0, 3), 0);
+    world_close(&w);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_connection_carries_a_read)                                                                 \
     T(two_nodes_that_ask_each_other_at_once_both_get_one)                                          \
@@ -383,6 +514,12 @@ END_TEST
     T(no_late_acknowledgement_completes_what_was_not_executed)                                     \
     T(no_queue_pair_is_used_sooner_after_the_start_than_packets_live)                              \
     T(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)                             \
-    T(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_on)
+    T(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_on)                     \
+    T(where_reset_is_final_connections_come_and_go_without_a_pause)                                \
+    T(one_that_is_made_in_the_place_of_another_rests_too)                                          \
+    T(handshakes_go_on_when_their_queue_pair_breaks)                                               \
+    T(where_reset_is_final_peers_hear_of_the_new_queue_pair_of_handshakes)                         \
+    T(an_answer_finds_the_new_queue_pair_of_who_asked)                                             \
+    T(a_repair_that_fails_is_tried_again_later_and_not_all_the_time)
 
 KEDGE_CHECK_MAIN("agent.connect", TESTS)

@@ -108,7 +108,7 @@ START_TEST(on_soft_everything_works_and_nothing_is_left)
         "dc.wrong_key",    "dc.wrong_dc_key", "lease",           "registering",
         "punched holes",   "destroying",      "rc.largest",      "rc.error_behind",
         "dc.largest",      "dc.targets",      "dc.error_behind", "dc.error_other_target",
-        "placement",       "coverage"};
+        "placement",       "coverage",        "rc.reuse"};
     uint64_t value;
     make_dir();
     struct probe_settings s = usual();
@@ -182,6 +182,33 @@ START_TEST(a_failed_check_does_not_stop_the_others)
     probe_judge(&report, &verdict);
     ck_assert(!verdict.usable && !verdict.dc);
     ck_assert_ptr_nonnull(strstr(verdict.sentence, "because rc.read failed"));
+    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    probe_report_fini(&report);
+    remove_dir();
+}
+END_TEST
+
+START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
+{
+    static const struct kedge_fault_plan plan = {.seed = 1, .resets_are_final = true};
+    static const char *const names[] = {"rc.connect",      "rc.read",   "rc.write",
+                                        "rc.addresses",    "rc.repair", "rc.wrong_key",
+                                        "rc.error_behind", "ud.send",   "rc.srq_receive",
+                                        "punched holes",   "dc.read",   "destroying"};
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *fab;
+    make_dir();
+    ck_assert_int_eq(kedge_fault_open(open_soft(), &plan, &fab), 0);
+    ck_assert_msg(probe_addresses(fab, &err) == 0, "%s", err.text);
+    struct probe_settings s = usual();
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+    ck_assert_int_eq(result_of("rc.reuse"), PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(found_by("rc.reuse"), "queue pairs cannot be reused"));
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable);
     ck_assert_int_eq(kedge_fab_close(fab), 0);
     probe_report_fini(&report);
     remove_dir();
@@ -430,6 +457,7 @@ END_TEST
     T(a_directory_that_is_not_there_is_not_made)                                                   \
     T(beside_an_agent_another_gid_is_taken)                                                        \
     T(a_failed_check_does_not_stop_the_others)                                                     \
+    T(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)                                 \
     T(faults_now_and_then_are_survived)                                                            \
     T(a_device_that_does_not_answer_ends_the_probe)                                                \
     T(a_configuration_that_asks_for_too_much_is_refused_in_numbers)                                \
