@@ -36,6 +36,12 @@ struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t 
     return attr;
 }
 
+unsigned kedge_fab_remote_access(const struct kedge_fab *fab)
+{
+    return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+           (fab->caps.atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0u);
+}
+
 struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab)
 {
     return (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,

@@ -17,9 +17,6 @@
 #include "base/log.h"
 #include "daemon.h"
 
-static const unsigned ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-                                   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-
 static void on_made(uv_work_t *work, int status);
 static void on_zeroed(uv_work_t *work, int status);
 
@@ -131,7 +128,8 @@ struct kedge_fab_ctl arena_registration(const struct arena *arena, uint64_t offs
 
 struct kedge_fab_ctl arena_whole(const struct arena *arena)
 {
-    return arena_registration(arena, 0, arena->mem.size, ALL_ACCESS);
+    const unsigned remote = kedge_fab_remote_access(arena->pool->device.fab);
+    return arena_registration(arena, 0, arena->mem.size, IBV_ACCESS_LOCAL_WRITE | remote);
 }
 
 /* Registering takes a device long enough for other workers to notice: it goes on by itself. */

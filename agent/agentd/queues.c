@@ -108,8 +108,7 @@ static int make_dct(struct pool *p)
                                 .dct = {.pd = d->pd,
                                         .cq = d->target_cq,
                                         .srq = d->srq,
-                                        .access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                                                  IBV_ACCESS_REMOTE_ATOMIC}};
+                                        .access = kedge_fab_remote_access(d->fab)}};
     int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = call(d, &dct);

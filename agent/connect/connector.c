@@ -157,7 +157,7 @@ static int make_ahead(struct kedge_connector *c, struct slots *s)
         slots_refill(c, s);
         settle(c);
         if (s->retry_ns != 0) /* one could not be made */
-            return -ENOMEM;
+            return s->status;
     }
     return 0;
 }

@@ -55,7 +55,8 @@ struct slots { /* all of one kind */
     struct slot *at;
     uint32_t count, made, ready, resting;
     bool initiators;
-    uint64_t retry_ns; /* none is made before */
+    uint64_t retry_ns; /* none is made before, since the last one failed with: */
+    int status;
     uint64_t taken_ns; /* when one last was, or 0 */
     uint64_t gone_ns;  /* when one was last destroyed: the next one may get its number */
 };

@@ -72,8 +72,9 @@ static void on_destroyed(struct kedge_fab_ctl *ctl)
 }
 
 /* It cannot be made ready: another takes its place, not at once. */
-static void give_up(struct slot *s)
+static void give_up(struct slot *s, int status)
 {
+    s->all->status = status;
     s->all->retry_ns = s->c->now_ns + AFTER_FAILURE_NS;
     if (s->qp == NULL) {
         slot_move(s, SLOT_EMPTY);
@@ -120,7 +121,7 @@ static void on_init(struct kedge_fab_ctl *ctl)
     if (s->c->closing)
         return;
     if (ctl->status != 0)
-        give_up(s);
+        give_up(s, ctl->status);
     else
         rest(s);
 }
@@ -131,8 +132,7 @@ static struct slot_change init_of(const struct slot *s)
                                .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                        IBV_QP_ACCESS_FLAGS};
     if (!s->all->initiators)
-        init.attr.qp_access_flags =
-            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+        init.attr.qp_access_flags = kedge_fab_remote_access(s->c->res.fab);
     return init;
 }
 
@@ -153,7 +153,7 @@ static void on_created(struct kedge_fab_ctl *ctl)
     if (s->c->closing)
         return;
     if (ctl->status != 0)
-        give_up(s);
+        give_up(s, ctl->status);
     else
         to_init(s);
 }
@@ -290,7 +290,7 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
     if (s->reuse.anew)
         s->rest_ns = new_rest_ns(s->all, s->c);
     if (s->reuse.status != 0)
-        give_up(s);
+        give_up(s, s->reuse.status);
     else
         rest(s);
 }

@@ -62,6 +62,11 @@ int bed_call(struct bed *b, struct kedge_fab_ctl *ctl)
     return ctl->status;
 }
 
+unsigned bed_access(const struct bed *b)
+{
+    return IBV_ACCESS_LOCAL_WRITE | kedge_fab_remote_access(b->fab);
+}
+
 int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
                  unsigned access, struct kedge_fab_mr **out)
 {
@@ -185,7 +190,7 @@ static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
                                 .ah_attr = kedge_fab_address(b->fab, far->gid, far->lid),
-                                .qp_access_flags = BED_ALL_ACCESS,
+                                .qp_access_flags = bed_access(b),
                                 .qkey = BED_QKEY,
                                 .path_mtu = far->mtu,
                                 .dest_qp_num = far->qpn,
@@ -237,20 +242,30 @@ static int to_rts(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *
     return status;
 }
 
-int bed_raise_to(struct bed *b, struct kedge_fab_qp **qp, const struct bed_far *far,
+int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
                  struct bed_steps *steps)
 {
-    if (*qp == NULL)
-        return -ENOTCONN;
-    int status = to_init(b, qp, steps);
-    return status != 0 ? status : to_rts(b, *qp, far, steps);
+    static const enum ibv_qp_state path[] = {IBV_QPS_RESET, IBV_QPS_INIT};
+    int status = 0;
+    for (int i = kedge_fab_qp_state(qp) == IBV_QPS_RESET; i < 2 && status == 0; i++) {
+        struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
+                                  .modify = {.x = qp,
+                                             .mask = mask_of(qp->type, path[i]),
+                                             .attr = attr_of(b, path[i], far)}};
+        steps->now = path[i];
+        status = bed_call(b, &c);
+    }
+    return status != 0 ? status : to_rts(b, qp, far, steps);
 }
 
 int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
               struct bed_steps *steps)
 {
     const struct bed_far self = self_of(b, peer, hasty);
-    return bed_raise_to(b, qp, &self, steps);
+    if (*qp == NULL)
+        return -ENOTCONN;
+    int status = to_init(b, qp, steps);
+    return status != 0 ? status : to_rts(b, *qp, &self, steps);
 }
 
 int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct bed_steps *steps)
@@ -322,7 +337,7 @@ static int make_memory(struct bed *b, const char **what)
     kedge_iova_init(&b->iova, random);
     status = bed_register(b, &b->mem, 0, BED_HALF, IBV_ACCESS_LOCAL_WRITE, &b->near_mr);
     if (status == 0)
-        status = bed_register(b, &b->mem, BED_HALF, BED_HALF, BED_ALL_ACCESS, &b->far_mr);
+        status = bed_register(b, &b->mem, BED_HALF, BED_HALF, bed_access(b), &b->far_mr);
     return status;
 }
 

@@ -14,10 +14,6 @@ enum {
     BED_ROUNDS = 200, /* of what is timed */
 };
 
-#define BED_ALL_ACCESS                                                                             \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |                   \
-     IBV_ACCESS_REMOTE_ATOMIC)
-
 struct bed {
     struct kedge_fab *fab;
     const struct probe_settings *settings;
@@ -50,6 +46,8 @@ bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings 
 /* Destroys all; a failed check if something cannot be. Nothing at all when the device is stuck. */
 void bed_close(struct bed *b);
 
+/* All that the device lets be done to memory, or through a queue pair. */
+unsigned bed_access(const struct bed *b);
 /* As kedge_fab_call(), for at most the bed's wait: then -ETIMEDOUT, and the report is stuck. */
 int bed_call(struct bed *b, struct kedge_fab_ctl *ctl);
 /* A region of memory, at an address that none had before: 0 or -errno. */
@@ -78,7 +76,9 @@ struct bed_steps {
  * with long ones, so that a slow machine is not taken for a broken device. */
 int bed_raise(struct bed *b, struct kedge_fab_qp **qp, const struct kedge_fab_qp *peer, bool hasty,
               struct bed_steps *steps);
-int bed_raise_to(struct bed *b, struct kedge_fab_qp **qp, const struct bed_far *far,
+/* One whose number the other end was told: it stays this one, and where RESET is final it is raised
+ * once. */
+int bed_raise_to(struct bed *b, struct kedge_fab_qp *qp, const struct bed_far *far,
                  struct bed_steps *steps);
 /* Whether the agent would use DC here. */
 bool bed_uses_dc(const struct bed *b);

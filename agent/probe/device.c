@@ -218,7 +218,9 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
     const struct probe_settings *s = b->settings;
     const uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
     const uint64_t longest = s->wait_ms != 0 ? b->wait_ns : SILENCE_MS * KEDGE_NS_PER_MS;
-    char took[PROBE_DURATION], assumed[PROBE_DURATION];
+    const uint64_t least =
+        s->ack_timeout == 0 ? 0 : (4096ull << s->ack_timeout) * (s->ack_retries + 1u);
+    char took[PROBE_DURATION], assumed[PROBE_DURATION], shortest[PROBE_DURATION];
     struct ibv_wc wc;
     uint64_t start = kedge_clock_ns();
     int status = bed_post(qp, w);
@@ -227,6 +229,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
     uint64_t ns = kedge_clock_ns() - start;
     probe_duration(ns, took);
     probe_duration(bound, assumed);
+    probe_number(c, "least_ns", least);
     probe_number(c, "bound_ns", bound);
     probe_number(c, "measured_ns", ns);
     if (status != 0) {
@@ -240,13 +243,20 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
                    "a READ of a silent peer completed with status %d after %s, not with %d "
                    "(RETRY_EXC_ERR)",
                    (int)wc.status, took, IBV_WC_RETRY_EXC_ERR);
+    else if (ns < least)
+        probe_warn(c,
+                   "the device does not keep to ack_timeout of [fabric]: peers that pause for "
+                   "longer than it waits are taken for dead, and requests to them fail",
+                   "a READ of a silent peer is given up after %s, sooner than ack_timeout says "
+                   "(%s)",
+                   took, probe_duration(least, shortest));
     else if (ns <= bound)
         probe_ok(c, "a READ of a silent peer is given up after %s; leases allow for %s", took,
                  assumed);
     else {
         probe_warn(c, "",
                    "a READ of a silent peer is given up after %s only, and leases allow for %s: "
-                   "the device waits longer than it is told to, or this machine is very busy",
+                   "the device does not keep to ack_timeout, or this machine is very busy",
                    took, assumed);
         advise_times(b, c, ns);
     }

@@ -30,7 +30,7 @@ static int measure(struct bed *b, struct kedge_fab_mem mem[2], uint32_t bytes, u
     for (unsigned i = 0; i < rounds; i++) {
         struct kedge_fab_mr *mr;
         uint64_t start = kedge_clock_ns();
-        int status = bed_register(b, &mem[0], 0, bytes, BED_ALL_ACCESS, &mr);
+        int status = bed_register(b, &mem[0], 0, bytes, bed_access(b), &mr);
         if (status == 0)
             status = bed_deregister(b, mr);
         if (status != 0)
@@ -154,7 +154,7 @@ static void holes(struct bed *b, struct probe_check *c)
     int status = kedge_fab_mem_alloc(HOLE, "kedge-probe-hole", &mem);
     if (status == 0) {
         memset(mem.addr, 0xa5, HOLE);
-        status = bed_register(b, &mem, 0, HOLE, BED_ALL_ACCESS, &mr);
+        status = bed_register(b, &mem, 0, HOLE, bed_access(b), &mr);
     }
     if (bed_succeeded(c, "registering 64 KiB", status, NULL))
         holes_in(b, c, &mem, mr);

@@ -90,11 +90,20 @@ static bool atomic_went_well(struct bed *b, struct probe_check *c, const char *w
     return false;
 }
 
+static bool has_atomics(const struct bed *b, struct probe_check *c)
+{
+    if (!b->fab->caps.atomics)
+        probe_skip(c, "the device has no atomics");
+    return b->fab->caps.atomics;
+}
+
 void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     uint64_t number = 0x0102030405060708;
+    if (!has_atomics(b, c))
+        return;
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         bed_fill(b, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, SMALL);
@@ -112,6 +121,8 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
     struct bed_times t = {.count = 0};
     struct bed_wr w;
     uint64_t number = 0x1122334455667788;
+    if (!has_atomics(b, c))
+        return;
     memcpy(b->far, &number, sizeof number);
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         bool hits = i % 2 == 0;

@@ -65,7 +65,7 @@ int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to
         memcpy(far.gid, b->fab->caps.gid, sizeof far.gid);
         far.lid = b->fab->caps.lid;
     }
-    return bed_raise_to(b, &qp, &far, &steps);
+    return bed_raise_to(b, qp, &far, &steps);
 }
 
 /* ---- what is lent ---- */
@@ -84,13 +84,13 @@ static int lend(struct lent *l)
     struct bed *b = l->b;
     int status = kedge_fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
     if (status == 0)
-        status = bed_register(b, &l->mem, 0, PEER_MEMORY, BED_ALL_ACCESS, &l->mr);
+        status = bed_register(b, &l->mem, 0, PEER_MEMORY, bed_access(b), &l->mr);
     if (status == 0)
         status = peer_make_connection(b, &l->qp);
     for (int i = 0; i < PEER_TARGETS && status == 0 && l->end.dc; i++) {
         struct kedge_fab_ctl c = {
             .kind = KEDGE_FAB_CREATE_DCT,
-            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = BED_ALL_ACCESS}};
+            .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
         status = kedge_random_bytes(&c.dct.dc_key, sizeof c.dct.dc_key);
         if (status == 0)
             status = bed_call(b, &c);

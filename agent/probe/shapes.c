@@ -123,7 +123,7 @@ static struct kedge_fab_dct *another_target(struct bed *b, struct probe_check *c
 {
     struct kedge_fab_ctl dct = {
         .kind = KEDGE_FAB_CREATE_DCT,
-        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = BED_ALL_ACCESS}};
+        .dct = {.pd = b->pd, .cq = b->far_cq, .srq = b->srq, .access = bed_access(b)}};
     int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
         status = bed_call(b, &dct);

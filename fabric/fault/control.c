@@ -343,6 +343,8 @@ static void translate(struct fault_ctl *c)
         break;
     case KEDGE_FAB_MODIFY_QP:
         in->modify.x = INNER(fault_qp, in->modify.x);
+        if (c->fab->timeout != 0)
+            in->modify.attr.timeout = c->fab->timeout;
         break;
     case KEDGE_FAB_CREATE_DCT:
         in->dct.pd = INNER(fault_pd, in->dct.pd);
@@ -417,19 +419,34 @@ static void begin(struct fault_fab *f, struct kedge_fab_ctl *outer)
 /* ---- running
  * -------------------------------------------------------------------------------------- */
 
-/* Whether the device takes no such change: it is one of a queue pair that is over. */
-static bool is_refused(const struct fault_fab *f, const struct kedge_fab_ctl *ctl)
+/* Whether others may be let do atomics by it: mlx5 takes no such queue pair and no such DC target
+ * where it has none, and others no such region. */
+static bool allows_atomics(const struct kedge_fab_ctl *ctl)
 {
+    const unsigned access =
+        ctl->kind == KEDGE_FAB_REG_MR       ? ctl->mr.access
+        : ctl->kind == KEDGE_FAB_CREATE_DCT ? ctl->dct.access
+        : ctl->kind == KEDGE_FAB_MODIFY_QP && (ctl->modify.mask & IBV_QP_ACCESS_FLAGS)
+            ? ctl->modify.attr.qp_access_flags
+            : 0;
+    return (access & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+}
+
+/* What the device says to what it does not take, as a change of a queue pair that is over; or 0. */
+static int refusal_of(const struct fault_fab *f, const struct kedge_fab_ctl *ctl)
+{
+    if (!f->base.caps.atomics && allows_atomics(ctl))
+        return -EOPNOTSUPP;
     if (ctl->kind == KEDGE_FAB_CREATE_QP)
-        return !is_possible(&ctl->qp.cap, &f->base.caps);
+        return is_possible(&ctl->qp.cap, &f->base.caps) ? 0 : -EINVAL;
     if (ctl->kind != KEDGE_FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))
-        return false;
+        return 0;
     struct fault_qp *qp = (struct fault_qp *)ctl->modify.x;
     if (ctl->modify.attr.qp_state == IBV_QPS_INIT)
-        return qp->over;
+        return qp->over ? -EINVAL : 0;
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET && qp->base.type != KEDGE_FAB_QP_DCI)
         qp->over = f->resets_are_final;
-    return false;
+    return 0;
 }
 
 void fault_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
@@ -504,6 +521,7 @@ int fault_run(struct kedge_fab *fab)
     for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->next = NULL;
+        int refusal = 0;
         const bool fails = fault_hits(&now, &f->control, now.plan.control_error_ppm) ||
                            (ctl->kind == KEDGE_FAB_FENCE_MR && now.plan.fence_error_ppm > 0 &&
                             fault_hits(&now, &f->control, now.plan.fence_error_ppm));
@@ -512,8 +530,8 @@ int fault_run(struct kedge_fab *fab)
             finish(f, ctl, -EIO);
         } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {
             finish(f, ctl, 0); /* nobody can tell what has begun */
-        } else if (is_refused(f, ctl)) {
-            finish(f, ctl, -EINVAL);
+        } else if ((refusal = refusal_of(f, ctl)) != 0) {
+            finish(f, ctl, refusal);
         } else if (ctl->kind == KEDGE_FAB_REG_MR && now.plan.register_ns > 0) {
             put_slow(f, ctl, now.plan.register_ns);
         } else {

@@ -148,6 +148,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
         f->base.caps.time_wait_ns = plan->packet_life_ns;
     f->packet_life_ns = plan->packet_life_ns;
     f->now_ns = plan->now_ns;
+    f->timeout = plan->timeout;
     f->resets_are_final = plan->resets_are_final;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};

@@ -50,7 +50,8 @@ struct fault_fab {
     int completed;           /* control thread: in this run() */
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
-    bool resets_are_final; /* of the plan that it was opened with */
+    bool resets_are_final; /* of the plan that it was opened with, as: */
+    uint8_t timeout;
     _Atomic uint64_t count;
 };
 

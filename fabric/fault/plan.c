@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 
-enum { ONE = 64, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64 };
+enum { ONE = 64, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64, MOST_TIMEOUT = 31 };
 
 /* "5%", "0.01%": parts in a million. */
 static int parse_share(const char *text, uint32_t *out)
@@ -75,6 +75,12 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         plan->resets_are_final = strcmp(value, "final") == 0;
         return plan->resets_are_final ? 0 : -EINVAL;
     }
+    if (strcmp(name, "timeout") == 0) {
+        uint32_t number = 0;
+        int status = parse_number(value, 1, MOST_TIMEOUT, &number);
+        plan->timeout = (uint8_t)number;
+        return status;
+    }
     if (strcmp(name, "inline") == 0) {
         plan->less_inline = true;
         return parse_number(value, 0, MOST_INLINE, &plan->max_inline);
@@ -115,7 +121,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
             return kedge_err(must, -EINVAL,
                              "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
                              "post_error, refuse, control_error, fence_error, seed, packet_life "
-                             "and register (ms), inline, sge, "
+                             "and register (ms), timeout, inline, sge, "
                              "mtu and hop, and deadlines=off, "
                              "atomics=off, fences=off, errors=first, picky=on and reset=final");
         at += length + (at[length] == ',');

@@ -134,7 +134,7 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 static int make_dct(struct verbs_fab *f, struct probe *p)
 {
     errno = 0;
-    p->dct = verbs_dct_make(f, p->pd, p->cq, p->srq, 1, IBV_ACCESS_REMOTE_READ);
+    p->dct = verbs_dct_make(f, p->pd, p->cq, p->srq, 1, kedge_fab_remote_access(&f->base));
     return p->dct != NULL ? 0 : refuse(f, "to create a DCT, or to move it to RTR", why_not());
 }
 

@@ -223,6 +223,9 @@ int kedge_fab_close(struct kedge_fab *fab);
  * from, and the service, are the open device's. lid: the peer's, 0 on Ethernet. */
 struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
                                      uint16_t lid);
+/* What peers may be let do at most (enum ibv_access_flags), by a queue pair, a DC target or a
+ * region: some devices take none of them with REMOTE_ATOMIC where they have no atomics. */
+unsigned kedge_fab_remote_access(const struct kedge_fab *fab);
 /* What every queue pair is given in INIT: state, port and P_Key index; add what its type needs. */
 struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab);
 

@@ -41,16 +41,17 @@ struct kedge_fault_plan {
     bool less_inline;  /* it takes max_inline bytes, where the inner one takes more */
     uint32_t max_inline;
     uint32_t max_sge; /* 0: as the inner one */
-    bool
-        resets_are_final; /* of RC and UD queue pairs, new ones too: INIT is refused (-EINVAL) after
-                           * RESET, as irdma does. Of the plan that the layer is opened with */
+    uint8_t timeout;  /* its own, whatever queue pairs are given, as irdma has; 0: as they are */
+    /* RESET is final for RC and UD queue pairs, new ones too: INIT is refused (-EINVAL) then, as
+     * irdma does. */
+    bool resets_are_final;
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error,
  * fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first, reset=final,
- * inline=BYTES,
- * sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS. 0, or -EINVAL and what it must be. */
+ * inline=BYTES, sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS, timeout=NUMBER. 0, or
+ * -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 

@@ -61,8 +61,8 @@ static struct fake_device {
     bool mlx5;
     uint8_t log_streams;
     uint32_t max_inline, max_rd_atomic;
-    bool old_kernel;     /* which takes no address of a DCI */
-    const char *refused; /* the call that fails: a beginning of its line */
+    bool no_atomics, old_kernel; /* no target allows them; it takes no address of a DCI */
+    const char *refused;         /* the call that fails: a beginning of its line */
     int refused_errno;
     uint64_t disliked; /* wr_id of a request that its doorbell is refused for; 0: none */
     int live;          /* objects */
@@ -547,6 +547,8 @@ static int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     }
     if (expected < 0 || mask != (expected | IBV_QP_STATE))
         return wrong("a move that there is not, or not with these attributes");
+    if (fake.no_atomics && (attr->qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC))
+        return EOPNOTSUPP; /* of INIT alone, nothing else has them */
     if (attr->qp_state == IBV_QPS_RTS && attr->max_rd_atomic > fake.max_rd_atomic)
         return EINVAL;
     qp->state = attr->qp_state;

@@ -574,8 +574,8 @@ START_TEST(a_plan_is_read_as_an_operator_writes_it)
     ck_assert_int_eq(kedge_fault_plan_parse("seed=7, deadlines = off", &plan, &must), 0);
     ck_assert(plan.no_deadlines);
     ck_assert(!plan.resets_are_final);
-    ck_assert_int_eq(kedge_fault_plan_parse("reset=final", &plan, &must), 0);
-    ck_assert(plan.resets_are_final);
+    ck_assert_int_eq(kedge_fault_plan_parse("reset=final, timeout=9", &plan, &must), 0);
+    ck_assert(plan.resets_are_final && plan.timeout == 9);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(kedge_fault_plan_parse(wrong[i], &plan, &must), -EINVAL);
 }

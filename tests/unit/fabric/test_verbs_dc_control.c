@@ -24,7 +24,7 @@ START_TEST(a_device_is_asked_for_dc_by_doing_it_and_leaves_nothing_behind)
     expect_trace("create dci " OPS " wr=1 sge=1 inline=512 streams=0/0\n"
                  "create dci " OPS " wr=1 sge=1 inline=256 streams=0/0\n" DCI_UP
                  "dci RTS timeout=14 retry=7 rnr=7 reads=16\n"
-                 "create dct key=1\n" DCT_UP("4") "destroy dct\n"
+                 "create dct key=1\n" DCT_UP("6") "destroy dct\n"
                                                   "destroy dci\n");
     ck_assert_uint_eq(b.f->base.caps.transports, KEDGE_FAB_RC | KEDGE_FAB_UD | KEDGE_FAB_DC);
     ck_assert_uint_eq(b.f->base.caps.max_inline, 256); /* what RC and DC both can */
@@ -93,6 +93,25 @@ START_TEST(fewer_outstanding_reads_than_rc_has_are_found_out)
 }
 END_TEST
 
+/* The agent's target is what the one of the probe is: it is not there that atomics are refused. */
+START_TEST(a_target_allows_the_atomics_that_there_are)
+{
+    for (int i = 0; i < 3; i++) {
+        struct dc_bed b;
+        dc_bed_open(&b);
+        fake.no_atomics = i != 1;
+        b.f->base.caps.atomics = i != 0;
+        verbs_dc_probe(b.f);
+        ck_assert_ptr_nonnull(strstr(fake.trace, i == 0 ? "dct INIT port=2 pkey=0 access=6\n"
+                                                        : "dct INIT port=2 pkey=0 access=e\n"));
+        ck_assert_int_eq((b.f->base.caps.transports & KEDGE_FAB_DC) != 0, i != 2);
+        ck_assert_int_eq(strstr(b.f->base.caps.dc_why, "DCT") != NULL, i == 2);
+        ck_assert_int_eq(fake.wrong, 0);
+        dc_bed_close(&b);
+    }
+}
+END_TEST
+
 START_TEST(the_service_is_in_every_address_and_queue_pair_and_in_the_target)
 {
     struct dc_bed b;
@@ -107,7 +126,7 @@ START_TEST(the_service_is_in_every_address_and_queue_pair_and_in_the_target)
     ck_assert(b.f->base.caps.transports & KEDGE_FAB_DC);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dci INIT port=2 pkey=2 access=0\n"
                                              "dci RTR mtu=5 sl=3 tclass=104 label=77\n"));
-    ck_assert_ptr_nonnull(strstr(fake.trace, "dct INIT port=2 pkey=2 access=4\n"));
+    ck_assert_ptr_nonnull(strstr(fake.trace, "dct INIT port=2 pkey=2 access=6\n"));
     ck_assert_ptr_nonnull(strstr(fake.trace, "dgid=fd..17 sl=3 tclass=104 label=77\n"));
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
                               .dest_qp_num = 0x4321,
@@ -473,6 +492,7 @@ END_TEST
     T(streams_that_are_asked_for_are_used_where_they_are_offered)                                  \
     T(streams_that_are_offered_but_refused_are_done_without)                                       \
     T(fewer_outstanding_reads_than_rc_has_are_found_out)                                           \
+    T(a_target_allows_the_atomics_that_there_are)                                                  \
     T(the_service_is_in_every_address_and_queue_pair_and_in_the_target)                            \
     T(connections_without_a_flow_label_get_one_each_on_ethernet_alone)                             \
     T(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_then)                     \

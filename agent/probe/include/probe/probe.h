@@ -50,8 +50,9 @@ int probe_serve(const struct probe_settings *s, const char *address, FILE *out,
 void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct probe_report *out);
 
 /* For an agent's start: whether the device keeps to the I/O virtual addresses that regions are
- * registered at (fabric/iova.h). 0, or -EOPNOTSUPP or another -errno with a sentence. Takes some
- * milliseconds; all that is made for it is gone afterwards. */
+ * registered at (fabric/iova.h). 0; or -EOPNOTSUPP or another -errno with a sentence, also when
+ * that could not be tried: nobody knows then who can reach what. Takes some milliseconds; all that
+ * is made for it is gone afterwards. */
 int probe_addresses(struct kedge_fab *fab, struct kedge_errbuf *err);
 
 /* The check of locked memory alone, for a limit (RLIM_INFINITY: none) that a user may be exempt

@@ -286,6 +286,17 @@ START_TEST(a_full_peer_finds_those_that_are_gone)
 }
 END_TEST
 
+START_TEST(a_device_without_atomics_connects)
+{
+    struct world w = {.no_atomics = true};
+    world_open(&w, 2);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
+    world_close(&w);
+}
+END_TEST
+
 /* ---- what a former life has sent
  * -------------------------------------------------------------------------------- */
 
@@ -511,6 +522,7 @@ END_TEST
     T(a_new_life_of_the_initiator_frees_what_the_old_one_held)                                     \
     T(a_full_peer_says_so_and_takes_the_next_when_one_leaves)                                      \
     T(a_full_peer_finds_those_that_are_gone)                                                       \
+    T(a_device_without_atomics_connects)                                                           \
     T(no_late_acknowledgement_completes_what_was_not_executed)                                     \
     T(no_queue_pair_is_used_sooner_after_the_start_than_packets_live)                              \
     T(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)                             \

@@ -50,6 +50,7 @@ static void open_fab(struct world *w, struct node *n, uint8_t last)
     struct kedge_fault_plan plan = {.seed = last,
                                     .loss_ppm = w->loss_ppm,
                                     .packet_life_ns = w->packet_life_ns,
+                                    .no_atomics = w->no_atomics,
                                     .resets_are_final = w->resets_are_final,
                                     .now_ns = &w->now_ns};
     struct kedge_errbuf err = {""};

@@ -27,6 +27,7 @@ struct world {
     uint32_t loss_ppm;       /* of messages, for nodes that are opened from now on */
     uint64_t packet_life_ns; /* likewise: what an RC queue pair's former life has sent is late */
     bool resets_are_final;   /* likewise: a queue pair that was put to RESET is of no more use */
+    bool no_atomics;         /* likewise */
     bool same_psn;           /* every connection begins with the same packet number */
     uint32_t nodes;
     struct node node[NODES];

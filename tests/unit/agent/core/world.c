@@ -78,7 +78,7 @@ static struct kedge_fab_dct *make_dct(struct kedge_fab *fab, struct kedge_fab_pd
     struct kedge_fab_ctl c = {
         .kind = KEDGE_FAB_CREATE_DCT,
         .dct = {.pd = pd, .cq = cq, .srq = srq, .dc_key = 0x1234567890abcdef}};
-    c.dct.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    c.dct.access = kedge_fab_remote_access(fab);
     call(fab, &c);
     return c.dct.x;
 }
@@ -525,8 +525,7 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
                   uint32_t tenant)
 {
     struct world_node *n = &w->node[node];
-    const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-                         IBV_ACCESS_REMOTE_ATOMIC;
+    const unsigned all = IBV_ACCESS_LOCAL_WRITE | kedge_fab_remote_access(n->fab);
     *k = (struct world_worker){.node = node, .id = id, .overs = n->overs[id]};
     for (int i = 0; i <= WORLD_WORKERS; i++) {
         ck_assert_int_lt(i, WORLD_WORKERS);

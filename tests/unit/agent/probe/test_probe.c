@@ -215,6 +215,103 @@ START_TEST(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)
 }
 END_TEST
 
+static void open_with(const struct kedge_fault_plan *plan, struct kedge_fab **fab)
+{
+    make_dir();
+    ck_assert_int_eq(kedge_fault_open(open_soft(), plan, fab), 0);
+}
+
+static void close_with(struct kedge_fab *fab)
+{
+    ck_assert_int_eq(kedge_fab_close(fab), 0);
+    remove_dir();
+}
+
+START_TEST(a_device_without_atomics_can_be_used)
+{
+    static const struct kedge_fault_plan plan = {.seed = 1, .picky = true, .no_atomics = true};
+    static const char *const names[] = {"rc.connect", "rc.read",    "rc.write",   "rc.addresses",
+                                        "dc.target",  "dc.read",    "dc.targets", "rc.error_behind",
+                                        "ud.send",    "registering"};
+    static const char *const none[] = {"rc.fetch_add", "rc.cmp_swap", "dc.fetch_add",
+                                       "dc.cmp_swap"};
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *fab;
+    open_with(&plan, &fab);
+    ck_assert_msg(probe_addresses(fab, &err) == 0, "%s", err.text);
+    struct probe_settings s = usual();
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        ck_assert_msg(result_of(names[i]) == PROBE_OK, "%s: %s", names[i], found_by(names[i]));
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        ck_assert_msg(result_of(none[i]) == PROBE_SKIPPED, "%s: %s", none[i], found_by(none[i]));
+    probe_judge(&report, &verdict);
+    ck_assert(verdict.usable && verdict.dc);
+    probe_report_fini(&report);
+    close_with(fab);
+}
+END_TEST
+
+START_TEST(only_a_refusal_proves_that_an_address_leads_nowhere)
+{
+    static const enum ibv_wc_status others[] = {IBV_WC_RETRY_EXC_ERR, IBV_WC_GENERAL_ERR,
+                                                IBV_WC_LOC_PROT_ERR};
+    unsigned untried = 0;
+    for (uint64_t seed = 1; seed <= 24; seed++) { /* each of the three WRITEs fails now and then */
+        const struct kedge_fault_plan plan = {
+            .seed = seed, .completion_error_ppm = MILLION / 3, .status = others[seed % 3]};
+        struct kedge_errbuf err = {.text = ""};
+        struct kedge_fab *fab;
+        open_with(&plan, &fab);
+        const int status = probe_addresses(fab, &err);
+        ck_assert_int_eq(status != 0, kedge_fault_count(fab) > 0);
+        ck_assert_ptr_null(strstr(err.text, "do not use this device"));
+        ck_assert(status == 0 || strstr(err.text, "could not be tried") != NULL);
+        untried += status != 0;
+        close_with(fab);
+    }
+    ck_assert_uint_gt(untried, 8);
+}
+END_TEST
+
+START_TEST(a_region_that_is_refused_at_its_address_is_not_there)
+{
+    static const struct kedge_fault_plan plan = {
+        .seed = 1, .completion_error_ppm = MILLION, .status = IBV_WC_REM_ACCESS_ERR};
+    struct kedge_errbuf err = {.text = ""};
+    struct kedge_fab *fab;
+    open_with(&plan, &fab);
+    ck_assert_int_eq(probe_addresses(fab, &err), -EOPNOTSUPP);
+    ck_assert_ptr_nonnull(strstr(err.text, "is not found at the address"));
+    ck_assert_ptr_nonnull(strstr(err.text, "do not use this device"));
+    close_with(fab);
+}
+END_TEST
+
+/* How long soft takes depends on the machine, too: the report must agree with itself. */
+START_TEST(a_device_with_a_timeout_of_its_own_is_told_of)
+{
+    static const struct kedge_fault_plan plan = {.seed = 1, .timeout = 1};
+    uint64_t measured, least;
+    struct kedge_fab *fab;
+    open_with(&plan, &fab);
+    struct probe_settings s = usual();
+    s.ack_timeout = 14;
+    s.mr_lease_ns = 10000000000;
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    ck_assert(has_number("rc.silent_peer", "measured_ns", &measured));
+    ck_assert(has_number("rc.silent_peer", "least_ns", &least));
+    ck_assert_uint_eq(least, 8 * (4096ull << 14));
+    ck_assert_int_eq(result_of("rc.silent_peer"), measured < least ? PROBE_WARNING : PROBE_OK);
+    if (measured < least)
+        ck_assert_ptr_nonnull(strstr(found_by("rc.silent_peer"), "sooner than ack_timeout"));
+    probe_report_fini(&report);
+    close_with(fab);
+}
+END_TEST
+
 START_TEST(faults_now_and_then_are_survived)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -458,6 +555,10 @@ END_TEST
     T(beside_an_agent_another_gid_is_taken)                                                        \
     T(a_failed_check_does_not_stop_the_others)                                                     \
     T(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)                                 \
+    T(a_device_without_atomics_can_be_used)                                                        \
+    T(only_a_refusal_proves_that_an_address_leads_nowhere)                                         \
+    T(a_region_that_is_refused_at_its_address_is_not_there)                                        \
+    T(a_device_with_a_timeout_of_its_own_is_told_of)                                               \
     T(faults_now_and_then_are_survived)                                                            \
     T(a_device_that_does_not_answer_ends_the_probe)                                                \
     T(a_configuration_that_asks_for_too_much_is_refused_in_numbers)                                \
