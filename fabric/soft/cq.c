@@ -131,32 +131,13 @@ static bool attend_receives(struct soft_cq *cq)
     return done;
 }
 
-uint32_t soft_allowance(struct soft_cq *cq)
-{
-    if (cq->allowed_at != cq->polls) {
-        cq->allowed_at = cq->polls;
-        cq->allowance = cq->polls - cq->short_at < SOFT_QUIET ? SOFT_TURN : SOFT_ALONE;
-    }
-    return cq->allowance;
-}
-
 static void progress(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
-    struct soft_qp *first = cq->turn != NULL ? cq->turn : cq->qps, *qp = first, *last = NULL;
-    while (qp != NULL) {
-        const uint32_t before = soft_allowance(cq);
+    for (struct soft_qp *qp = cq->qps; qp != NULL; qp = qp->next_in_cq)
         if (qp->waiting)
             soft_qp_progress(qp);
-        if (cq->allowance != before)
-            last = qp;
-        qp = qp->next_in_cq != NULL ? qp->next_in_cq : cq->qps;
-        if (qp == first)
-            break;
-    }
-    if (last != NULL) /* who comes behind it has the next turn */
-        cq->turn = last->next_in_cq;
     pthread_mutex_unlock(&cq->qps_lock);
     soft_cq_timer(cq);
 }
@@ -212,7 +193,6 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
     if (attention != cq->attention && attend(cq) && attend_receives(cq))
         cq->attention = attention;
-    cq->polls++;
     if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
         progress(cq);
     if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {

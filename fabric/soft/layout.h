@@ -16,7 +16,7 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 4
+#define SOFT_VERSION 3
 
 enum {
     SOFT_CONTEXTS = 1024,
@@ -113,7 +113,6 @@ struct soft_mr_shared {
     uint16_t salt;
     _Atomic uint64_t identity; /* of soft_shared's count */
     uint64_t addr, length;     /* addr: what peers and SGEs call its first byte */
-    _Atomic uint32_t fences;   /* grows with each that begins */
     uint64_t shift;            /* from that to where its owner's process has it */
     _Alignas(64) int32_t pid;
     int32_t fd; /* the owner's number of the memfd, and the file that it must still be */

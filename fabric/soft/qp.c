@@ -160,8 +160,6 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             *link = qp->next_in_cq;
             break;
         }
-    if (cq->turn == qp)
-        cq->turn = NULL;
     pthread_mutex_unlock(&cq->qps_lock);
     kedge_fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);

@@ -58,8 +58,6 @@ static void head_is_over(struct soft_qp *qp)
 {
     qp->deadline_ns = 0;
     qp->rnr_tries = 0;
-    qp->moved = 0;
-    qp->waits_for = SOFT_DONE;
 }
 
 static bool is_send(const struct kedge_fab_wr *wr)
@@ -105,12 +103,6 @@ static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum
 {
     uint64_t span = span_ns(qp), one = qp->timeout == 0 ? KEDGE_NS_PER_MS : 4096ull << qp->timeout;
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
-    if (why == SOFT_WAIT_TURN) {
-        qp->deadline_ns = qp->rnr_tries = 0;
-        qp->next_try_ns = 1;
-        qp->waits_for = SOFT_WAIT_TURN;
-        return true;
-    }
     if (why == SOFT_WAIT_RNR)
         return wait_for_receive(qp, wr, now, status);
     if (why == SOFT_WAIT_PEER)
@@ -140,10 +132,8 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 {
     uint64_t span = span_ns(qp);
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
-    if (is_send(&p->wr) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
-        return false;                /* the last: the peer is not silent */
-    if (p->wr.key.not_after_ns != 0) /* whoever has a time keeps to that */
-        return qp->deadline_ns != 0 && now >= qp->deadline_ns;
+    if (is_send(&p->wr) || span == UINT64_MAX)
+        return false;
     return (qp->deadline_ns != 0 && now >= qp->deadline_ns) ||
            (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);
 }
@@ -155,7 +145,6 @@ void soft_qp_flush(struct soft_qp *qp)
     struct soft_fab *f = soft_of(qp->base.pd->fab);
     stop_waiting(qp);
     head_is_over(qp);
-    soft_mr_leave(qp); /* if the head had begun, without a time */
     for (; qp->pending_head != qp->pending_tail; qp->pending_head++)
         soft_cq_push(qp, &soft_pending_at(qp, qp->pending_head)->wr, IBV_WC_WR_FLUSH_ERR,
                      slot_of(qp, qp->pending_head));
@@ -167,13 +156,6 @@ void soft_qp_flush(struct soft_qp *qp)
         kedge_fab_events_push(&f->events, (enum ibv_event_type)(cause - 1), &qp->base);
 }
 
-/* Out of all regions, but those of a request without a time that is in the middle. */
-static void leave(struct soft_qp *qp)
-{
-    if (qp->moved == 0 || soft_pending_at(qp, qp->pending_head)->wr.key.not_after_ns != 0)
-        soft_mr_leave(qp);
-}
-
 /* Our own request failed: the queue pair is broken, and what is behind it flushed. */
 static void break_own(struct soft_qp *qp)
 {
@@ -182,12 +164,10 @@ static void break_own(struct soft_qp *qp)
     soft_qp_flush(qp);
 }
 
-/* Executes the head now, or says what became of it before. False: it goes on waiting. True: what is
- * behind it begins at *at, however long this thread stood still in the middle. */
-static bool try_head(struct soft_qp *qp, struct soft_pending *p, uint64_t *at,
-                     enum ibv_wc_status *status)
+/* Executes the head now, or says what became of it before. False: it goes on waiting. */
+static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_status *status)
 {
-    const uint64_t now = *at;
+    uint64_t now = kedge_clock_ns();
     if (p->executed) {
         *status = p->status;
         return true;
@@ -197,14 +177,12 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, uint64_t *at,
     *status = IBV_WC_RETRY_EXC_ERR;
     if (is_late(qp, p, now))
         return true;
-    bool waited = qp->rnr_tries > 0 || qp->waits_for == SOFT_WAIT_TURN, begun = qp->moved > 0;
+    bool was_rnr = qp->rnr_tries > 0;
     enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, status);
     if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, status))
         return false;
-    if (waited) /* what is behind it did for its sake */
-        qp->resumed_ns = *at = kedge_clock_ns();
-    if (begun) /* each by itself, so that a fence sees it leave */
-        soft_mr_leave(qp);
+    if (was_rnr)
+        qp->resumed_ns = now;
     /* "Not executed, nor what is behind it" would be wrong of one that was overtaken. */
     if (*status == IBV_WC_RESP_TIMEOUT_ERR && p->overtaken)
         *status = IBV_WC_RETRY_EXC_ERR;
@@ -214,7 +192,6 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, uint64_t *at,
 /* Goes on from the head until something waits. */
 void soft_qp_progress(struct soft_qp *qp)
 {
-    uint64_t now = kedge_clock_ns();
     while (soft_state(atomic_load(&qp->shared->ident)) == IBV_QPS_RTS &&
            qp->pending_head != qp->pending_tail) {
         struct soft_pending *p = soft_pending_at(qp, qp->pending_head);
@@ -223,7 +200,7 @@ void soft_qp_progress(struct soft_qp *qp)
             qp->held_polls--;
             break;
         }
-        if (!try_head(qp, p, &now, &status))
+        if (!try_head(qp, p, &status))
             break;
         head_is_over(qp);
         uint32_t freed = slot_of(qp, qp->pending_head++);
@@ -233,7 +210,7 @@ void soft_qp_progress(struct soft_qp *qp)
             return;
         }
     }
-    leave(qp);
+    soft_mr_leave(qp);
     if (qp->pending_head == qp->pending_tail)
         stop_waiting(qp);
 }
@@ -243,7 +220,7 @@ static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
     keep(qp, wr, kedge_clock_ns());
     soft_pending_at(qp, qp->pending_tail - 1)->late = true;
-    qp->next_try_ns = 1;
+    qp->next_try_ns = 0;
     start_waiting(qp);
     soft_cq_timer(qp->send_cq);
 }
@@ -300,6 +277,6 @@ int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct ke
             execute_now(qp, wr);
         }
     }
-    leave(qp);
+    soft_mr_leave(qp);
     return result;
 }

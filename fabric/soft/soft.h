@@ -109,12 +109,7 @@ struct soft_cq {
     struct soft_cqe *ring;     /* room entries, a power of two */
     uint32_t room, head, tail; /* the polling thread's */
     uint32_t attention;        /* the context's, as last seen */
-    _Atomic uint32_t waiting;  /* queue pairs whose head waits for time, a peer or its turn */
-    uint32_t polls;            /* so far */
-    uint32_t short_at;         /* in which poll's time a short request was moved last */
-    uint32_t allowed_at;       /* in which poll's time long ones were given their allowance: */
-    uint32_t allowance;        /* so many bytes more may be moved in it */
-    struct soft_qp *turn;      /* who goes on first at the next poll; NULL: the first in the list */
+    _Atomic uint32_t waiting;  /* queue pairs whose head waits for time or a peer */
     _Atomic uint32_t users;
     bool dead;
     pthread_mutex_t qps_lock; /* the list: control thread changes it, polls only try */
@@ -173,10 +168,8 @@ struct soft_qp {
     bool flushed;         /* the ERR state was seen and everything flushed */
     uint64_t deadline_ns; /* when the head gives up, UINT64_MAX: never; 0: not begun */
     int waits_for;        /* enum soft_outcome, with the deadline */
-    uint64_t next_try_ns; /* 1: at the next poll */
-    uint32_t moved;       /* bytes of the head so far */
-    uint32_t fences;      /* of the head's region, when it was last known not to be late */
-    uint64_t resumed_ns;  /* the end of the last wait for a receive: bounds count from there */
+    uint64_t next_try_ns;
+    uint64_t resumed_ns; /* the end of the last wait for a receive: bounds count from there */
     uint32_t rnr_tries;
     uint32_t held, held_local; /* the keys in shared->inside, kept over one doorbell's requests */
     uint64_t held_ns;          /* a time since when they have been held; 0: not looked at */
@@ -325,16 +318,8 @@ int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_a
 bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause);
 
 /* exec.c */
-enum {
-    SOFT_WHOLE = 1024, /* bytes of a request that is moved at once and not counted */
-    SOFT_TURN = 4096,  /* that the other requests of all queue pairs may move from poll to poll, */
-    SOFT_QUIET = 64,   /* unless there was no short one for so many polls: */
-    SOFT_ALONE = 1 << 17 /* then these */
-};
-enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SOFT_WAIT_TURN };
-/* Executes a request now, or a piece of it, or says what it waits for. dgid: the address handle's,
- * or NULL. One of more than SOFT_WHOLE bytes goes on, where qp->moved says, when it is called
- * again. */
+enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK };
+/* Executes a request now, or says what it waits for. dgid: the address handle's, or NULL. */
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
                                const uint64_t dgid[2], enum ibv_wc_status *status);
 /* The remote side of a one-sided request: checked and carried out. */
@@ -397,9 +382,6 @@ int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
 /* cq.c */
 int soft_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
-/* How much long requests may move now: until the next poll little, for the sake of short ones, and
- * more where there are none. */
-uint32_t soft_allowance(struct soft_cq *cq);
 /* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
 void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);
