@@ -113,8 +113,7 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
 {
     static struct kedge_lane lane;
     struct kedge_table table;
-    static struct region regions[MAX_MRS];
-    static struct kedge_lane_memory leases;
+    static struct kedge_lane_memory *leases;
     uint32_t vkey = 0;
     uint8_t secret[16], counter = 0;
     struct kedge_mr_record found;
@@ -125,9 +124,12 @@ static void fuzz_region(struct session *s, const struct kedge_sq_desc *d)
     lane.res.mr_table = &table;
     lane.random_fill = fill;
     lane.random_user = &counter;
-    memset(regions, 0, sizeof regions);
-    s->regions = leases.regions = regions;
-    s->memory = &leases;
+    if (leases == NULL)
+        leases = kedge_lane_memory_new(1, 1, 1, MAX_MRS);
+    KEDGE_ASSERT(leases != NULL);
+    memset(leases->regions, 0, MAX_MRS * sizeof leases->regions[0]);
+    s->regions = leases->regions;
+    s->memory = leases;
     s->max_regions = MAX_MRS;
     if (lane.events == NULL)
         KEDGE_ASSERT(kedge_spsc_new(2, sizeof(struct kedge_lane_event), &lane.events) == 0);
