@@ -16,7 +16,7 @@ enum { FIRST_SLOW = 100, WAIT_US = 1000, WAITS = 60000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
-static uint32_t being_closed;
+static _Atomic uint32_t being_closed;
 static bool go_on;
 
 int close(int fd)
