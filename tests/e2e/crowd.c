@@ -43,11 +43,13 @@ static bool is_there(int fd)
     return false;
 }
 
-static void hold(uid_t uid, int connections, const struct sockaddr_un *at, int told)
+static void hold(uid_t uid, int connections, const struct sockaddr_un *at, int told, pid_t parent)
 {
     static int held[MOST];
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)
+        exit(1);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* behind those, which clear it */
+    if (getppid() != parent)
         exit(1);
     for (int i = 0; i < connections; i++)
         held[i] = dial(at);
@@ -70,11 +72,12 @@ int main(int argc, char **argv)
         kedge_parse_u64(argv[2], 1, MOST, &connections) != 0 || pipe(told) != 0)
         return 2;
     snprintf(at.sun_path, sizeof at.sun_path, "%s", argv[3]);
+    const pid_t self = getpid();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){2 * MOST, 2 * MOST});
     for (uint64_t i = 0; i < uids; i++)
         if (fork() == 0)
-            hold(FIRST_UID + (uid_t)i, (int)connections, &at, told[1]);
+            hold(FIRST_UID + (uid_t)i, (int)connections, &at, told[1], self);
     for (uint64_t i = 0; i < uids; i++)
         if (read(told[0], &byte, 1) != 1)
             return 1;
