@@ -99,9 +99,7 @@ START_TEST(who_waits_for_dead_nodes_is_not_looked_at_for_what_happens_to_others)
     const struct kedge_lane_stats read = world_stats(w, 0);
     ck_assert_uint_eq(read.mr_reads - before.mr_reads, REGIONS);
     ck_assert_uint_lt(read.retried - before.retried, 4 * REGIONS);
-    struct kedge_fab_ctl take_away = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = gone.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &take_away), 0);
-    gone.arena_mr = NULL;
+    world_take_away(w, &gone);
     for (int i = 0; i < FAILURES; i++) {
         ck_assert_uint_eq(read_one(&k, gone_key, 0), IBV_WC_REM_ACCESS_ERR);
         ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);

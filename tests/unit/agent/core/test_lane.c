@@ -334,9 +334,7 @@ START_TEST(a_broken_queue_pair_is_replaced_and_innocent_reads_are_posted_again)
     world_post(&k, &d);
     ck_assert(world_poll(w, &k, &e, 50));
     (void)safe;
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = owner.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
-    owner.arena_mr = NULL;
+    world_take_away(w, &owner);
     world_post(&k, &d);
     world_post(&innocent, &d);
     ck_assert(world_poll(w, &k, &e, 500));

@@ -85,14 +85,6 @@ START_TEST(a_connection_that_is_given_up_is_drained_first)
 }
 END_TEST
 
-/* The memory of an arena is gone while peers still believe in it. */
-static void take_away(struct world_worker *o)
-{
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = o->arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[o->node].fab, &c), 0);
-    o->arena_mr = NULL;
-}
-
 START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
 {
     struct world_worker bad;
@@ -105,7 +97,7 @@ START_TEST(behind_a_refused_request_others_go_again_on_another_connection)
     vkey[1] = good_key;
     post(KEDGE_OP_READ, 2, 1, 1);
     expect(2, IBV_WC_SUCCESS);
-    take_away(&bad);
+    world_take_away(w, &bad);
     ck_assert_int_eq(world_connect(w, &k, 3, 1), 0);
     vkey[1] = bad_key;
     post(KEDGE_OP_WRITE, 3, 1, 1); /* refused by the peer */
@@ -185,7 +177,7 @@ START_TEST(a_thousand_breaks_leave_the_counts_as_they_were)
         ck_assert_int_eq(world_connect(w, &k, 1, 1), 0);
         post(KEDGE_OP_READ, 1, 1, 1);
         expect(1, IBV_WC_SUCCESS);
-        take_away(&bad);
+        world_take_away(w, &bad);
         post(KEDGE_OP_READ, 2, 1, 1);
         expect(2, IBV_WC_REM_ACCESS_ERR);
         vkey[1] = good_key;

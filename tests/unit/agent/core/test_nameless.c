@@ -19,19 +19,12 @@ struct scene {
     uint32_t gone_key, key;
 };
 
-static struct kedge_cqe done(struct world_worker *k)
-{
-    struct kedge_cqe e;
-    ck_assert(world_poll(w, k, &e, LONG));
-    return e;
-}
-
 static void warm(struct world_worker *k, uint32_t key)
 {
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
     world_post(k, &d);
-    ck_assert_uint_eq(done(k).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
 }
 
 static void scene_open(struct scene *s)
@@ -49,10 +42,7 @@ static void scene_open(struct scene *s)
     warm(&s->first, s->key);
     warm(&s->other, s->key);
     warm(&s->guilty, s->gone_key);
-    /* The device takes the registration away while the record of it is still believed. */
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = s->gone.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
-    s->gone.arena_mr = NULL;
+    world_take_away(w, &s->gone);
 }
 
 static void scene_close(struct scene *s)
@@ -96,10 +86,10 @@ START_TEST(what_was_executed_before_an_error_in_its_name_is_not_executed_again)
     d = unsignaled(add_one(&s, 3));
     world_post(&s.other, &d);
     post_guilty(&s, KEDGE_OP_WRITE);
-    ck_assert_uint_ne(done(&s.guilty).status, IBV_WC_SUCCESS);
+    ck_assert_uint_ne(world_done(w, &s.guilty, LONG).status, IBV_WC_SUCCESS);
     world_run(w, LONG / 10);
     ck_assert_msg(*counter == 1, "%lu additions for one request", (unsigned long)*counter);
-    ck_assert_uint_eq(done(&s.other).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_WR_FLUSH_ERR);
     scene_close(&s);
 }
 END_TEST
@@ -111,7 +101,7 @@ START_TEST(nobody_ends_with_anothers_refusal)
     struct kedge_sq_desc d = unsignaled(world_rw(KEDGE_OP_WRITE, 2, 0, 8, s.key, 128));
     world_post(&s.first, &d);
     post_guilty(&s, KEDGE_OP_WRITE);
-    ck_assert_uint_eq(done(&s.first).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_done(w, &s.first, LONG).status, IBV_WC_WR_FLUSH_ERR);
     scene_close(&s);
 }
 END_TEST
@@ -133,9 +123,9 @@ START_TEST(reads_beside_a_refused_one_end_well_and_that_one_with_its_status)
         world_post(&s.other, &d);
     }
     post_guilty(&s, KEDGE_OP_READ);
-    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
-    ck_assert_uint_eq(done(&s.first).status, IBV_WC_SUCCESS);
-    ck_assert_uint_eq(done(&s.other).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(world_done(w, &s.first, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
     scene_close(&s);
 }
 END_TEST
@@ -152,11 +142,11 @@ START_TEST(one_at_a_time_ends)
     struct kedge_sq_desc d = unsignaled(world_rw(KEDGE_OP_READ, 2, 0, 8, s.key, 128));
     world_post(&s.first, &d);
     post_guilty(&s, KEDGE_OP_READ);
-    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     for (uint64_t i = 0; i < REQUESTS; i++) {
         d = world_rw(KEDGE_OP_READ, i, 0, 8, s.key, 0);
         world_post(&s.other, &d);
-        ck_assert_uint_eq(done(&s.other).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
     }
     const uint64_t before = world_stats(w, 0).doorbells;
     for (uint64_t i = 0; i < REQUESTS; i++) {
@@ -164,7 +154,7 @@ START_TEST(one_at_a_time_ends)
         world_post(&s.other, &d);
     }
     for (uint64_t i = 0; i < REQUESTS; i++)
-        ck_assert_uint_eq(done(&s.other).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_done(w, &s.other, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).doorbells - before, 1);
     scene_close(&s);
 }

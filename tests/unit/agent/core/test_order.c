@@ -34,13 +34,6 @@ static void set_order(const char *kind, uint32_t seed)
     setenv("KEDGE_SOFT_ORDER", text, 1);
 }
 
-static struct kedge_cqe done(struct world_worker *k)
-{
-    struct kedge_cqe e;
-    ck_assert(world_poll(w, k, &e, LONG));
-    return e;
-}
-
 /* Two owners on node 1, of whom the one that leaves keeps its record; two workers on node 0 that
  * know both. */
 static void scene_open(struct scene *s, const char *kind, uint32_t seed)
@@ -60,10 +53,10 @@ static void scene_open(struct scene *s, const char *kind, uint32_t seed)
     ck_assert_int_eq(world_connect(w, &s->other, 0, 1), 0);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s->gone_key, 0);
     world_post(&s->guilty, &d);
-    ck_assert_uint_eq(done(&s->guilty).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &s->guilty, LONG).status, IBV_WC_SUCCESS);
     d.post.vkey = s->key;
     world_post(&s->other, &d);
-    ck_assert_uint_eq(done(&s->other).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &s->other, LONG).status, IBV_WC_SUCCESS);
 }
 
 static void scene_close(struct scene *s)
@@ -74,14 +67,6 @@ static void scene_close(struct scene *s)
     world_detach(w, &s->gone);
     world_close(w);
     unsetenv("KEDGE_SOFT_ORDER");
-}
-
-/* The device takes the registration away while the record of it is still believed. */
-static void take_registration(struct scene *s)
-{
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = s->gone.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
-    s->gone.arena_mr = NULL;
 }
 
 static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
@@ -99,7 +84,7 @@ static void adds_are_done_once(uint32_t seed, uint8_t refused_op)
     uint64_t good = 0, failed = 0;
     scene_open(&s, "late", seed);
     const _Atomic uint64_t *counter = s.stays.arena.addr;
-    take_registration(&s);
+    world_take_away(w, &s.gone);
     struct kedge_sq_desc d = world_rw(refused_op, 2, 0, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
     for (uint64_t i = 0; i < REQUESTS; i++) {
@@ -109,9 +94,9 @@ static void adds_are_done_once(uint32_t seed, uint8_t refused_op)
         world_post(&s.other, &d);
     }
     const uint32_t fetch_add = IBV_WC_FETCH_ADD;
-    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     for (uint64_t i = 0; i < REQUESTS; i++) {
-        struct kedge_cqe e = done(&s.other);
+        struct kedge_cqe e = world_done(w, &s.other, LONG);
         ck_assert_uint_eq(e.wr_id, 10 + i);
         good += e.status == IBV_WC_SUCCESS && e.opcode == fetch_add;
         failed += e.status != IBV_WC_SUCCESS;
@@ -145,7 +130,7 @@ static void a_word_comes_once(uint32_t seed)
     scene_open(&s, "late-writes", seed);
     _Atomic uint64_t *word = s.stays.arena.addr, *mine = s.other.arena.addr;
     mine[0] = 1;
-    take_registration(&s);
+    world_take_away(w, &s.gone);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 64, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
     d = world_rw(KEDGE_OP_WRITE, 3, 0, 8, s.key, 0);
@@ -157,8 +142,8 @@ static void a_word_comes_once(uint32_t seed)
             *word = 2;
         }
     }
-    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
-    const uint8_t status = done(&s.other).status;
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
+    const uint8_t status = world_done(w, &s.other, LONG).status;
     ck_assert_msg(*word == (seen ? 2 : 0), "seed %u: the word came again", seed);
     ck_assert(seen || status != IBV_WC_SUCCESS);
     scene_close(&s);

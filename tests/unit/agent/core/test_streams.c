@@ -15,18 +15,11 @@ struct scene {
     uint32_t gone_key, key;
 };
 
-static struct kedge_cqe done(struct world_worker *k)
-{
-    struct kedge_cqe e;
-    ck_assert(world_poll(w, k, &e, LONG));
-    return e;
-}
-
 static void read_once(struct world_worker *k, uint32_t key)
 {
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
     world_post(k, &d);
-    ck_assert_uint_eq(done(k).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
 }
 
 /* Two owners on two nodes, and a worker on node 0 for each of them; the device has taken away the
@@ -48,9 +41,7 @@ static void scene_open(struct scene *s, uint64_t seed)
         read_once(&s->guilty, s->gone_key);
         read_once(&s->other, s->key);
     }
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = s->gone.arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[1].fab, &c), 0);
-    s->gone.arena_mr = NULL;
+    world_take_away(w, &s->gone);
 }
 
 static void scene_close(struct scene *s)
@@ -86,12 +77,12 @@ static void adds_beside_a_refused_read(uint64_t seed)
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 2, 0, 8, s.gone_key, 0);
     world_post(&s.guilty, &d);
     post_adds(&s, 20, BEHIND);
-    ck_assert_uint_eq(done(&s.guilty).status, IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_eq(world_done(w, &s.guilty, LONG).status, IBV_WC_REM_ACCESS_ERR);
     /* Signalled ones stand for the unsignalled ones before them. */
     const uint64_t ids[] = {10, 12, 20, 22, 24}, stands_for[] = {1, 2, 1, 2, 2};
     bool failed = false;
     for (int i = 0; i < 5; i++) {
-        struct kedge_cqe e = done(&s.other);
+        struct kedge_cqe e = world_done(w, &s.other, LONG);
         if (e.status == IBV_WC_SUCCESS) {
             ck_assert(!failed);
             ck_assert_uint_eq(e.wr_id, ids[i]);

@@ -147,6 +147,10 @@ int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
               struct kedge_reply *out);
 /* Polls one completion, running the world for up to `passes`. False: none came. */
 bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes);
+/* The next completion, which comes within so many passes. */
+struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned passes);
+/* The device takes the registration of its arena away, while records of it are still believed. */
+void world_take_away(struct world *w, struct world_worker *k);
 /* Connects VQP 0, generation 0, to the node. The status. */
 int world_connect(struct world *w, struct world_worker *k, uint16_t vqp, uint32_t node);
 /* Registers [offset, offset + length) of the arena under vaddr = 0x10000 + offset. The key; 0 on

@@ -89,3 +89,17 @@ struct kedge_lane_stats world_stats(const struct world *w, uint32_t node)
     kedge_lane_stats(w->node[node].lane, &s);
     return s;
 }
+
+struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned passes)
+{
+    struct kedge_cqe e;
+    ck_assert(world_poll(w, k, &e, passes));
+    return e;
+}
+
+void world_take_away(struct world *w, struct world_worker *k)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = k->arena_mr}};
+    ck_assert_int_eq(kedge_fab_call(w->node[k->node].fab, &c), 0);
+    k->arena_mr = NULL;
+}
