@@ -158,7 +158,7 @@ void metrics_print(struct agent *a, struct kedge_text *t)
                      "found none.",
                      a->crowded);
     kedge_metric_one(t, "kedge_agent_attach_deferred_total", COUNTER,
-                     "Of these, workers that were told when to come again: more came at once than "
+                     "Of the refused, workers that were told when to come again: more came than "
                      "sessions could be made for.",
                      a->deferred);
     kedge_metric_one(t, "kedge_agent_wrong_tokens_total", COUNTER,

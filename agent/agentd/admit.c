@@ -269,6 +269,19 @@ static void admit(struct connection *c, uint32_t tag)
     hand_over(c, tag);
 }
 
+/* What it was let wait by may be over: the node takes no new workers, or its tenant has another
+ * pool. (Of a tenant that has gone none waits any more.) */
+static bool may_still(struct connection *c)
+{
+    const struct agent *a = c->agent;
+    char text[240] = "its tenant has another pool now: try again";
+    if (!node_refuses(a, text, sizeof text) &&
+        pools_of_tenant(a, c->tenant, text, sizeof text) == c->pool)
+        return true;
+    connection_refuse(c, c->queued_tag, -EBUSY, text);
+    return false;
+}
+
 void attach_serve(struct pool *p)
 {
     struct attach_queue *q = &p->queue;
@@ -279,6 +292,8 @@ void attach_serve(struct pool *p)
         q->each_ns = q->each_ns == 0 ? took : (7 * q->each_ns + took) / 8;
         q->served_ns = now;
         q->last_tenant = c->tenant;
+        if (!may_still(c))
+            continue;
         const int status = quota_check(p, c->tenant, 1, p->config->arena_bytes, &over);
         if (status != 0)
             connection_refuse(c, c->queued_tag, status, over.text);
@@ -300,6 +315,17 @@ void attach_failed(struct pool *p, int status)
              quota_tenant(c->agent, c->tenant)->name, strerror(-status));
     unlink_queued(c);
     connection_refuse(c, c->queued_tag, status, text);
+}
+
+void attach_end_tenant(struct pool *p, uint32_t tenant)
+{
+    for (struct connection *c = p->queue.first, *next; c != NULL; c = next) {
+        next = c->next_queued;
+        if (c->tenant != tenant)
+            continue;
+        unlink_queued(c);
+        connection_refuse(c, c->queued_tag, -EACCES, "its tenant is not one of this node any more");
+    }
 }
 
 void attach_give_up(struct pool *p)

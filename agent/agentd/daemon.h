@@ -137,8 +137,9 @@ struct quota_counts {
     uint64_t control_ops, refused[KEDGE_QUOTAS];
 };
 void quotas_add(struct quota_counts *sum, const struct kedge_lane_quota *quota);
-/* What of a capacity is reserved for each tenant that there is now (agent/reserve.h). */
-void quotas_reserve(const struct agent *a, uint64_t capacity,
+/* What of a capacity is reserved for each tenant that there is now (agent/reserve.h); of a pool's
+ * for each that is the pool's. NULL: of the agent's. */
+void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
                     uint32_t reserved[AGENTD_TENANT_PLACES]);
 /* After a change of tenants: their quotas hold for whatever is asked for from now on. */
 void quotas_apply(struct pool *p);
@@ -279,6 +280,8 @@ void connection_close(struct connection *c);
 void attach_serve(struct pool *p);
 /* The pool goes, and who waits with it. */
 void attach_give_up(struct pool *p);
+/* Likewise those of a tenant: its place may be another's next. */
+void attach_end_tenant(struct pool *p, uint32_t tenant);
 /* One could not be made: whoever's turn it is hears why. */
 void attach_failed(struct pool *p, int status);
 void connections_close(struct agent *a);

@@ -245,7 +245,7 @@ static bool has_room(const struct pool *p, uint32_t tenant)
 {
     const struct agent *a = p->agent;
     uint32_t reserved[AGENTD_TENANT_PLACES];
-    quotas_reserve(a, p->config->fenced_regions, reserved);
+    quotas_reserve(a, NULL, p->config->fenced_regions, reserved);
     return kedge_reserve_allows(p->config->fenced_regions, a->fenced.of, reserved,
                                 AGENTD_TENANT_PLACES, tenant - 1);
 }

@@ -303,7 +303,7 @@ static void connect_to(struct pool *p, const struct kedge_lane_event *e)
 static void done_with(struct pool *p, struct kedge_fab_qp *qp)
 {
     if (!reader_done(p, qp))
-        kedge_connector_drop(p->device.connector, qp);
+        kedge_connector_drop(p->device.connector, qp, kedge_clock_ns());
 }
 
 static void on_time(uv_timer_t *timer)

@@ -34,21 +34,28 @@ static uint32_t bound_of(uint64_t setting)
     return setting == 0 || setting > UINT32_MAX ? UINT32_MAX : (uint32_t)setting;
 }
 
-void quotas_reserve(const struct agent *a, uint64_t capacity,
+static bool may_come(const struct agent *a, const struct pool *p, uint32_t place)
+{
+    const char *pool = a->tenants.at[place].config.pool;
+    if (a->tenants.at[place].state != AGENTD_TENANT_LIVE)
+        return false;
+    return p == NULL || (pool[0] == '\0' ? p == a->pools[0] : strcmp(pool, p->name) == 0);
+}
+
+void quotas_reserve(const struct agent *a, const struct pool *p, uint64_t capacity,
                     uint32_t reserved[AGENTD_TENANT_PLACES])
 {
-    uint32_t live = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
-        live += a->tenants.at[i].state == AGENTD_TENANT_LIVE;
+        count += may_come(a, p, i);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
-        reserved[i] =
-            a->tenants.at[i].state == AGENTD_TENANT_LIVE ? kedge_reserve_each(capacity, live) : 0;
+        reserved[i] = may_come(a, p, i) ? kedge_reserve_each(capacity, count) : 0;
 }
 
 void quotas_apply(struct pool *p)
 {
     uint32_t reserved[AGENTD_TENANT_PLACES];
-    quotas_reserve(p->agent, p->config->max_mrs, reserved);
+    quotas_reserve(p->agent, p, p->config->max_mrs, reserved);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
         p->quota[i].reserved_mrs = reserved[i];
         p->quota[i].max_vqps = bound_of(p->agent->tenants.at[i].config.vqps);

@@ -108,14 +108,13 @@ static void pool_readdress(struct pool *p, bool renamed)
         return;
     }
     if (p->device.rc)
-        kedge_connector_readdress(p->device.connector, p->incarnation);
+        kedge_connector_readdress(p->device.connector, p->incarnation, kedge_clock_ns());
     memcpy(c.readdress.gid, p->device.fab->caps.gid, sizeof c.readdress.gid);
     c.readdress.incarnation = p->incarnation;
     c.readdress.mr_table = renamed ? &p->device.table->table : NULL;
     lane_thread_command(p, &c);
     if (renamed)
         tell_sessions(p);
-    registrations_readdress(p);
 }
 
 static void readdress(struct agent *a, bool renamed)
@@ -132,6 +131,8 @@ static void readdress(struct agent *a, bool renamed)
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         pool_readdress(p, renamed);
     a->endpoints++;
+    for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        registrations_readdress(p); /* now that each pool has what it says */
     registrations_changed(a);
 }
 

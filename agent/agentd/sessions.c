@@ -397,6 +397,7 @@ static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
 void sessions_end_tenant(struct pool *p, uint32_t tenant)
 {
     end_those(p, tenant, KEDGE_REASON_TENANT);
+    attach_end_tenant(p, tenant);
 }
 
 void sessions_end_all(struct pool *p, uint32_t reason)

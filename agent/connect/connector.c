@@ -118,8 +118,9 @@ void kedge_connector_set_mtu(struct kedge_connector *c, enum ibv_mtu mtu)
     c->mtu = mtu;
 }
 
-void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation)
+void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation, uint64_t now_ns)
 {
+    c->now_ns = now_ns;
     datagrams_forget(c);
     if (incarnation != c->config.incarnation)
         incoming_retire(c);

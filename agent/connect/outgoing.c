@@ -324,8 +324,9 @@ void kedge_connector_leave(struct kedge_connector *c)
     datagrams_take(c);
 }
 
-void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp)
+void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, uint64_t now_ns)
 {
+    c->now_ns = now_ns; /* it rests from now on, and not from when somebody last looked */
     struct slot *slot = slot_of(&c->initiators, qp);
     for (uint32_t i = 0; i < c->outs; i++)
         if (c->out[i].state == OUT_UP && c->out[i].slot == slot) {

@@ -34,4 +34,22 @@ code=0
 storm 250 || code=$?
 is "$code $(jq -c '[.worked, .failed]' "$work/storm")" '1 [241,9]' "who fails is counted, and the others go on"
 grep -q 'quota of workers at a time' "$work/storm" || fail "and why is not told: $(cat "$work/storm")"
+
+# Who waits when the node is cordoned comes too late.
+storm 240 &
+storm=$!
+worker_pids+=("$storm")
+until (($(agent_metric a attached_total) > 490)); do sleep 0.05; kill -0 "$storm" || fail "the storm was over at once"; done
+"$bin/rdmactl" --server "$url" node cordon node-a --reason "new cable" >"$work/out" || fail "the node cannot be cordoned: $(cat "$work/out")"
+for _ in $(seq $((600 * slow))); do
+    "$bin/rdmactl" --agent-socket "$work/a.admin" agent status -o json | jq -e .node_state.cordoned >/dev/null && break
+    sleep 0.02
+done
+attached=$(agent_metric a attached_total)
+code=0
+wait "$storm" || code=$?
+[[ $code == 1 && $(agent_metric a attached_total) == "$attached" ]] ||
+    fail "$(agent_metric a attached_total) workers have attached, $attached of them before the node was cordoned: $(cat "$work/storm")"
+grep -q 'is cordoned and takes no new workers' "$work/storm" || fail "and who waited was not told why: $(cat "$work/storm")"
+ok "no worker that waited gets in once the node is cordoned"
 stop

@@ -160,7 +160,7 @@ static void act(struct bed *b, const uint8_t d[STEP])
         b->wanted++;
         kedge_connector_connect(b->c, &peer, d[3]);
     } else if ((d[0] & 3) == 1 && b->qps > 0) {
-        kedge_connector_drop(b->c, b->qp[--b->qps]);
+        kedge_connector_drop(b->c, b->qp[--b->qps], b->now_ns);
     }
     step(b, d[4]);
 }

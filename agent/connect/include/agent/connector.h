@@ -81,12 +81,12 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
                              uint32_t tag);
 /* The lane is done with a connection's queue pair, or it broke: the peer is told, and the queue
  * pair is made ready again. Nothing is posted on it any more. */
-void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp);
+void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, uint64_t now_ns);
 
 /* This node's address is another, as the device's caps say: whatever leads to peers is resolved
  * anew. With another incarnation peers know it by another name, and what they have connected to is
  * over. The lane drops its connections. */
-void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation);
+void kedge_connector_readdress(struct kedge_connector *c, uint32_t incarnation, uint64_t now_ns);
 
 /* How many of each kind are kept ready from now on, as far as there may be so many; those that are
  * ready beyond it are used before others are made. */

@@ -47,13 +47,13 @@ START_TEST(a_connection_has_what_both_ends_take_and_one_that_fails_gets_what_the
     kedge_fault_set_plan(w.node[0].fab, &narrow); /* 1024 is too much now */
     ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 8), IBV_WC_SUCCESS);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 1, 2000), IBV_WC_RETRY_EXC_ERR);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
     kedge_connector_set_mtu(w.node[1].c, IBV_MTU_512); /* as that node's port says */
     ask(&w, 0, 1, 2);
     ck_assert_int_eq(await(&w, 0, 2), 0);
     ck_assert_int_eq(read_bytes(&w, 0, 1, 2, 2000), IBV_WC_SUCCESS);
     kedge_connector_set_mtu(w.node[0].c, IBV_MTU_256); /* whichever end has less */
-    kedge_connector_drop(w.node[0].c, w.node[0].event[2].qp);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[2].qp, w.now_ns);
     kedge_fault_set_plan(w.node[0].fab, &(struct kedge_fault_plan){.mtu = IBV_MTU_256});
     ask(&w, 0, 1, 3);
     ck_assert_int_eq(await(&w, 0, 3), 0);
@@ -143,7 +143,7 @@ START_TEST(a_dropped_connection_ends_at_the_peer_too)
     world_open(&w, 2);
     ask(&w, 0, 1, 5);
     ck_assert_int_eq(await(&w, 0, 5), 0);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[5].qp);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[5].qp, w.now_ns);
     world_run(&w, 50);
     ck_assert_uint_eq(stats_of(&w, 0).outgoing, 0);
     ck_assert_uint_eq(stats_of(&w, 1).incoming, 0);
@@ -179,7 +179,7 @@ START_TEST(a_thousand_rounds_leave_the_counts_as_they_were)
         ck_assert_int_eq(await(&w, 0, 1), 0);
         if (round % 100 == 0)
             ck_assert_int_eq(read_through(&w, 0, 1, 1), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[1].qp, w.now_ns);
         world_run(&w, 20);
         for (uint32_t i = 0; i < 2; i++)
             after[i] = stats_of(&w, i);
@@ -260,7 +260,7 @@ START_TEST(a_full_peer_says_so_and_takes_the_next_when_one_leaves)
     ck_assert_int_eq(await(&w, 0, 2), -EBUSY);
     ask(&w, 0, 1, 3);
     world_run(&w, 30);
-    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp);
+    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
     ck_assert_int_eq(await(&w, 0, 3), 0);
     ck_assert_int_eq(read_through(&w, 0, 1, 3), IBV_WC_SUCCESS);
     world_close(&w);
@@ -313,7 +313,7 @@ START_TEST(no_late_acknowledgement_completes_what_was_not_executed)
         ask(&w, 0, 1 + t % 2, t);
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_int_eq(write_through(&w, 0, 1 + t % 2, t, (char)('a' + t)), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_close(&w);
 }
@@ -344,7 +344,7 @@ START_TEST(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)
         ask(&w, 0, 1, t);
         ck_assert_int_eq(await(&w, 0, t), 0);
         qpn[t] = w.node[0].event[t].qp->qpn;
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
         world_run(&w, 10);
         for (uint32_t i = t >= 4 ? t - 3 : 0; i < t; i++)
             ck_assert_uint_ne(qpn[i], qpn[t]);
@@ -389,13 +389,31 @@ START_TEST(where_reset_is_final_connections_come_and_go_without_a_pause)
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_uint_le(w.now_ns - since_ns, 200000000);
         ck_assert_int_eq(read_through(&w, 0, 1, t), IBV_WC_SUCCESS);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_run(&w, 100);
     for (uint32_t i = 0; i < 2; i++)
         ck_assert_uint_eq(stats_of(&w, i).failed + stats_of(&w, i).refused, 0);
     ck_assert_uint_eq(stats_of(&w, 0).initiators_ready, 2);
     ck_assert_uint_eq(stats_of(&w, 1).responders_ready, 2);
+    world_close(&w);
+}
+END_TEST
+
+/* The lane drops one when it likes, and not when the connector has just looked at its clock. */
+START_TEST(one_rests_from_the_moment_when_it_is_dropped)
+{
+    struct world w = {.packet_life_ns = LIFE_MS * 1000000ull};
+    w.node[0].config.initiators = w.node[0].config.ahead = 1;
+    world_open(&w, 2);
+    ask(&w, 0, 1, 0);
+    ck_assert_int_eq(await(&w, 0, 0), 0);
+    w.now_ns += 2 * LIFE_MS * 1000000ull;
+    const uint64_t since_ns = w.now_ns;
+    kedge_connector_drop(w.node[0].c, w.node[0].event[0].qp, w.now_ns);
+    ask(&w, 0, 1, 1);
+    ck_assert_int_eq(await(&w, 0, 1), 0);
+    ck_assert_uint_ge(w.now_ns - since_ns, LIFE_MS * 1000000ull);
     world_close(&w);
 }
 END_TEST
@@ -412,7 +430,7 @@ START_TEST(one_that_is_made_in_the_place_of_another_rests_too)
         ck_assert_int_eq(await(&w, 0, t), 0);
         ck_assert_uint_ge(w.now_ns - since_ns, LIFE_MS * 1000000ull);
         ck_assert_uint_le(w.now_ns - since_ns, 2 * LIFE_MS * 1000000ull);
-        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp);
+        kedge_connector_drop(w.node[0].c, w.node[0].event[t].qp, w.now_ns);
     }
     world_close(&w);
 }
@@ -477,7 +495,7 @@ START_TEST(an_answer_finds_the_new_queue_pair_of_who_asked)
     ask(&w, 0, 1, 2);
     world_run(&w, 20);
     break_handshakes(&w, 0, 2, 3);
-    kedge_connector_drop(w.node[2].c, w.node[2].event[1].qp);
+    kedge_connector_drop(w.node[2].c, w.node[2].event[1].qp, w.now_ns);
     ck_assert_int_eq(await(&w, 0, 2), 0);
     ck_assert_int_eq(await(&w, 0, 3), 0);
     world_close(&w);
@@ -528,6 +546,7 @@ END_TEST
     T(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)                             \
     T(a_responder_that_is_taken_back_rests_as_long_as_its_initiator_may_go_on)                     \
     T(where_reset_is_final_connections_come_and_go_without_a_pause)                                \
+    T(one_rests_from_the_moment_when_it_is_dropped)                                                \
     T(one_that_is_made_in_the_place_of_another_rests_too)                                          \
     T(handshakes_go_on_when_their_queue_pair_breaks)                                               \
     T(where_reset_is_final_peers_hear_of_the_new_queue_pair_of_handshakes)                         \

@@ -132,7 +132,7 @@ void world_rc_event(struct world *w, struct world_node *n, const struct kedge_la
     }
     struct kedge_fab_qp *qp = e->kind == KEDGE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
     if (qp != n->metaserver_qp) {
-        kedge_connector_drop(n->connector, qp);
+        kedge_connector_drop(n->connector, qp, w->now_ns);
         return;
     }
     drop_qp(n->metaserver_qp);
