@@ -59,6 +59,7 @@ struct kedge_mr {
     uint32_t revoked_seen; /* what the session's counter said when it was known to be live */
     bool revoked;
     bool withdrawing, gone; /* peers find it no more; its memory is free */
+    bool begun;             /* by kedge_dereg_mrs_begin(): kedge_dereg_mrs_wait() ends its handle */
     bool awaited;           /* only within a call: it is one of those that are waited for */
     uint32_t kind;          /* KEDGE_REG_FENCED, KEDGE_REG_LEASE_ONLY or 0 */
     uint8_t secret[16];

@@ -212,6 +212,19 @@ static int check_all(struct kedge_mr *const *mrs, size_t n)
 }
 
 /* One request for those from mrs[*i] on that it has room for. */
+/* There is always a place left for other requests. */
+static int await_place(struct kedge_session *s)
+{
+    const uint64_t until = kedge_clock_ns() + CLIENT_TIMEOUT_MS * KEDGE_NS_PER_MS;
+    int status = 0;
+    client_collect(s);
+    while (status == 0 && s->withdrawals >= KEDGE_REPLIES - 1) {
+        status = client_await(s, until);
+        client_collect(s);
+    }
+    return status == -EHOSTDOWN ? -ETIMEDOUT : status; /* as of any request */
+}
+
 static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
 {
     struct kedge_mr *part[1 + KEDGE_DEREG_MORE];
@@ -234,7 +247,9 @@ static int begin_some(struct kedge_mr *const *mrs, size_t n, size_t *i)
     if (count == 0)
         return 0;
     d.dereg_mr.more = count - 1;
-    int status = client_ask(mrs[0]->session, &d);
+    int status = await_place(mrs[0]->session);
+    if (status == 0)
+        status = client_ask(mrs[0]->session, &d);
     for (uint32_t k = 0; k < count; k++) {
         part[k]->withdraw_tag = d.dereg_mr.tag;
         part[k]->withdrawing = status == 0;
@@ -303,7 +318,11 @@ int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n)
     if (status != 0 || n == 0)
         return status;
     mrs[0]->session->told.withdrawn = false;
-    return begin_all(mrs, n);
+    mrs[0]->session->told.wanted = true;
+    status = begin_all(mrs, n);
+    for (size_t i = 0; i < n; i++)
+        mrs[i]->begun |= mrs[i]->withdrawing;
+    return status;
 }
 
 int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
@@ -312,7 +331,7 @@ int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms)
     if (status == -EPERM)
         return status;
     for (struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
-        mr->awaited = mr->withdrawing;
+        mr->awaited = mr->begun;
     if (status == 0)
         status = await_all(s, timeout_ms < 0
                                   ? UINT64_MAX
@@ -341,11 +360,12 @@ int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n)
         status = begin_all(mrs, n);
     for (size_t i = 0; i < n; i++)
         mrs[i]->awaited = true;
-    if (status == 0)
+    if (status == 0) {
         status = await_all(s, until);
-    if (status == -ETIMEDOUT)
-        client_fail(status, "of %zu regions %u are still withdrawn: call it again", n,
-                    count_left(s));
+        if (status == -ETIMEDOUT)
+            client_fail(status, "of %zu regions %u are not free yet: call it again with the same",
+                        n, count_left(s));
+    }
     if (status == -ETIMEDOUT || status == -EHOSTDOWN) {
         forget_awaited(s); /* they are still there, to be tried again */
         return -ETIMEDOUT;

@@ -6,14 +6,15 @@
 
 static bool are_withdrawn(struct kedge_session *s)
 {
+    bool any = false;
     if (s->withdrawals > 0)
         client_collect(s);
-    if (s->withdrawals > 0)
-        return false;
-    for (const struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next)
-        if (mr->withdrawing)
-            return true;
-    return false;
+    for (const struct kedge_mr *mr = s->mrs; mr != NULL; mr = mr->next) {
+        if (mr->begun && !mr->gone)
+            return false;
+        any |= mr->begun;
+    }
+    return any;
 }
 
 bool client_has_notice(struct kedge_session *s)

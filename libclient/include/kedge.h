@@ -81,8 +81,9 @@ KEDGE_API void kedge_session_query(const struct kedge_session *s, struct kedge_s
  * stopped, or gets no processor. When it goes on, so does the session, with all that is in flight.
  */
 KEDGE_API int kedge_session_status(const struct kedge_session *s);
-/* What there is to hear beside completions. From the first call on kedge_wait() returns early,
- * once, for each that is new. These bits, or 0; or as kedge_session_status(). Costs a few loads. */
+/* What there is to hear beside completions. From the first call on, of this or of
+ * kedge_dereg_mrs_begin(), kedge_wait() returns early, once, for each that is new. These bits, or
+ * 0; or as kedge_session_status(). Costs a few loads. */
 enum kedge_notice {
     /* The operator takes this node, or the tenant's pool, away: finish, and close the session. It
      * is ended when the time for that is over. Stays while that is so. */
@@ -148,10 +149,13 @@ KEDGE_API int kedge_dereg_mr(struct kedge_mr *mr);
 KEDGE_API int kedge_dereg_mrs(struct kedge_mr *const *mrs, size_t n);
 /* The same in two steps. The first returns at once: peers find none of the regions any more, but
  * what they have begun may go on, so that the memory is not free yet and the handles remain.
- * -ETIMEDOUT: some are not withdrawn yet; call it again, what was begun is left alone. The second
- * waits for all that the session has begun, for timeout_ms at most (-1: no limit; 0 only looks): 0:
- * all are gone with their handles; or how many are left, whose handles, with those of all others
- * that were begun, are still there. kedge_wait() returns when there is nothing left to wait for. */
+ * 31 requests of up to 12 regions are under way at a time, and a further one waits for the first of
+ * them: give many back in one call. -ETIMEDOUT: some are not withdrawn yet; call it again, what was
+ * begun is left alone. The second waits for all that the session has begun so, for timeout_ms at
+ * most (-1: no limit; 0 only looks): 0: all are gone with their handles, or the session has ended,
+ * and their handles are gone; or how many are left, whose handles, with those of all others that
+ * were begun, are still there. From the first call on kedge_wait() returns, without a completion,
+ * when there is nothing left to wait for (KEDGE_NOTICE_WITHDRAWN). */
 KEDGE_API int kedge_dereg_mrs_begin(struct kedge_mr *const *mrs, size_t n);
 KEDGE_API int kedge_dereg_mrs_wait(struct kedge_session *s, int timeout_ms);
 /* Whether peers may still use it: 0; -EACCES: the operator has revoked it (peers' requests to it

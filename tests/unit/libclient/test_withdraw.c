@@ -84,6 +84,73 @@ START_TEST(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go
 }
 END_TEST
 
+/* The lane takes the request that waits first, and its answer comes when the test likes. */
+static uint32_t take_request(struct agent *a)
+{
+    const uint32_t tag = lane_slot(a, 0)->dereg_mr.tag;
+    lane_take(a, 1);
+    return tag;
+}
+
+static void answer(struct agent *a, uint32_t tag)
+{
+    struct kedge_reply *r = &a->ro->reply[tag % KEDGE_REPLIES];
+    r->status = 0;
+    atomic_store(&r->tag, tag);
+}
+
+START_TEST(a_handle_that_is_to_be_given_back_again_ends_with_no_other_call)
+{
+    struct agent a;
+    struct kedge_mr *mrs[2];
+    uint32_t tag[2];
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    register_some(&a, s, mrs, 2);
+    ck_assert_int_eq(kedge_dereg_mr(mrs[0]), -ETIMEDOUT); /* nobody has answered */
+    tag[0] = take_request(&a);
+    answer(&a, tag[0]);
+    ck_assert_int_eq(kedge_session_notices(s), 0); /* nothing that was begun is over */
+    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[1], 1), 0);
+    tag[1] = take_request(&a);
+    answer(&a, tag[1]);
+    ck_assert_int_eq(kedge_session_notices(s), KEDGE_NOTICE_WITHDRAWN);
+    ck_assert_int_eq(kedge_dereg_mrs_wait(s, 0), 0);
+    ck_assert_int_eq(kedge_dereg_mr(mrs[0]), 0); /* which is still there */
+    ck_assert_uint_eq(lane_waiting(&a), 0);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
+START_TEST(regions_that_are_given_back_one_by_one_leave_a_place_for_other_requests)
+{
+    struct agent a;
+    struct kedge_mr *mrs[KEDGE_REPLIES];
+    struct kedge_token t = {.pool = 1, .vkey = 5, .length = 8};
+    struct kedge_remote remote;
+    char token[KEDGE_TOKEN_MAX];
+    uint32_t first = 0;
+    agent_start(&a);
+    struct kedge_session *s = agent_open(&a);
+    register_some(&a, s, mrs, KEDGE_REPLIES);
+    for (uint32_t i = 0; i < KEDGE_REPLIES - 1; i++) {
+        ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[i], 1), 0);
+        const uint32_t tag = take_request(&a);
+        first = i == 0 ? tag : first;
+    }
+    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[KEDGE_REPLIES - 1], 1), -ETIMEDOUT);
+    kedge_token_format(&t, token);
+    ck_assert_int_eq(kedge_import(s, token, &remote), 0);
+    answer(&a, take_request(&a));
+    answer(&a, first);
+    ck_assert_int_eq(kedge_dereg_mrs_begin(&mrs[KEDGE_REPLIES - 1], 1), 0);
+    ck_assert_uint_eq(lane_waiting(&a), 1);
+    kedge_close(s);
+    agent_stop(&a);
+}
+END_TEST
+
 START_TEST(more_requests_than_there_are_places_for_answers_wait_for_one)
 {
     struct agent a;
@@ -113,6 +180,8 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_list_of_regions_is_one_request_and_all_its_handles_end_with_it)                            \
     T(what_is_given_back_in_two_steps_is_awaited_once_and_other_requests_go_on_meanwhile)          \
+    T(a_handle_that_is_to_be_given_back_again_ends_with_no_other_call)                             \
+    T(regions_that_are_given_back_one_by_one_leave_a_place_for_other_requests)                     \
     T(more_requests_than_there_are_places_for_answers_wait_for_one)
 
 KEDGE_CHECK_MAIN("libclient.withdraw", TESTS)
