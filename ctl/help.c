@@ -11,7 +11,9 @@ void ctl_keys_of(const char *kind, char *out, size_t size)
     const struct ctl_kind *k = kind != NULL ? ctl_kind_find(kind) : NULL;
     size_t used = 0;
     out[0] = '\0';
-    for (size_t i = 0; k != NULL && i < k->keys && used < size; i++)
+    if (k == NULL || k->suffix[0] != '\0') /* nodes: set by verbs, and labels are no keys */
+        return;
+    for (size_t i = 0; i < k->keys && used < size; i++)
         used +=
             (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", k->key[i].name);
 }

@@ -121,7 +121,7 @@ static int wait_for_end(pid_t pid, bool kill_it)
 
 static int arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
 {
-    static char words[][12] = {PROGRAM,      "--probe",  "--output", "json",   "--config",
+    static char words[][16] = {PROGRAM,      "--probe",  "--output", "json",   "--config",
                                "--provider", "--device", "--peer",   "--serve"};
     const char *values[] = {o->config, o->provider, o->device, o->peer, o->serve};
     int n = 0;

@@ -36,6 +36,24 @@ void kedge_fab_events_fini(struct kedge_fab_events *q)
     pthread_mutex_destroy(&q->lock);
 }
 
+/* Or of its port: those that must not be lost, however many the objects have. */
+static bool is_of_device(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type, void *object)
 {
     uint64_t one = 1;
@@ -45,7 +63,7 @@ void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type,
     e->event.type = type;
     e->event.qp = object; /* or cq, srq: one union */
     pthread_mutex_lock(&q->lock);
-    bool room = q->count < KEDGE_FAB_EVENTS + (object == NULL ? KEDGE_FAB_EVENTS_SPARE : 0);
+    bool room = q->count < KEDGE_FAB_EVENTS + (is_of_device(type) ? KEDGE_FAB_EVENTS_SPARE : 0);
     if (room) {
         q->count++;
         *q->tail = e;

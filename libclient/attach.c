@@ -112,7 +112,9 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
     m->version = KEDGE_CONTROL_VERSION;
     m->tag = ++s->message_tag;
     m->size = (uint32_t)bytes;
-    int status = kedge_fds_send(s->socket, m, bytes, NULL, 0);
+    int status = limit_time(s, s->socket);
+    if (status == 0)
+        status = kedge_fds_send(s->socket, m, bytes, NULL, 0);
     if (status != 0 && status != -EPIPE && status != -ECONNRESET) /* then it may have said why */
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
@@ -129,10 +131,10 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
         return 0;
     }
     close_all(fds, count);
-    if (got.h.type == KEDGE_CONTROL_ERROR)
+    if (got.h.type == KEDGE_CONTROL_ERROR) {
         s->retry_ms = got.error.retry_ms;
-    if (got.h.type == KEDGE_CONTROL_ERROR)
         return client_fail(got.error.status, "%s", got.error.text);
+    }
     return client_fail_text(-EPROTO, "the agent's answer is not what was asked for");
 }
 

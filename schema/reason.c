@@ -41,6 +41,8 @@ const char *kedge_reason_name(uint32_t reason)
         [KEDGE_REASON_ENDPOINTS] = "endpoints",
         [KEDGE_REASON_DEVICE] = "device",
         [KEDGE_REASON_ATOMICS] = "no_atomics",
+        [KEDGE_REASON_MRS] = "max_mrs",
+        [KEDGE_REASON_ATOMIC] = "atomic_alignment",
     };
     const size_t count = sizeof names / sizeof names[0];
     return reason < count && names[reason] != NULL ? names[reason] : "unknown";

@@ -29,7 +29,8 @@ struct kedge_fab_events {
 int kedge_fab_events_init(struct kedge_fab_events *q);
 /* What was not taken is lost. */
 void kedge_fab_events_fini(struct kedge_fab_events *q);
-/* object: the public struct of the queue pair, CQ or SRQ; NULL for the port's and the device's. */
+/* object: the public struct of the queue pair, CQ or SRQ; NULL for the port's, the device's and a
+ * DC target's. */
 void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type, void *object);
 /* Forgets the events of an object that goes. */
 void kedge_fab_events_purge(struct kedge_fab_events *q, const void *object);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* "guesses", ...: a literal; "unknown" for a number that is none. */
+/* "too_many_wrong_keys", ...: a literal; "unknown" for a number that is none. */
 const char *kedge_reason_name(uint32_t reason);
 
 #endif

@@ -69,6 +69,7 @@ START_TEST(queue_pairs_do_not_crowd_out_the_devices_own_events)
     ck_assert_int_eq(kedge_fab_events_init(&q), 0);
     for (int i = 0; i < KEDGE_FAB_EVENTS + 100; i++)
         kedge_fab_events_push(&q, IBV_EVENT_QP_FATAL, &qp);
+    kedge_fab_events_push(&q, IBV_EVENT_QP_ACCESS_ERR, NULL); /* of a DC target: no more room */
     for (int i = 0; i < KEDGE_FAB_EVENTS_SPARE + 100; i++)
         kedge_fab_events_push(&q, IBV_EVENT_DEVICE_FATAL, NULL);
     while (kedge_fab_events_pop(&q, &e) == 1)
