@@ -90,7 +90,7 @@ ok "who attaches too late is told: $out"
 out=$(probe garbage) && grep -q '^EPROTO: malformed' <<<"$out" || fail "who sends nonsense is told: $out"
 ok "who sends nonsense is told: $out"
 out=$(probe crowd 19) && grep -q '^EAGAIN: too many connections' <<<"$out" || fail "who has said nothing is told beside many: $out"
-ok "the nineteenth that waits, of eighteen, is told: $out"
+ok "the oldest of nineteen that wait, of eighteen, makes room and is told: $out"
 for _ in $(seq 1200); do out=$(probe connect node-a) && break; sleep 0.05; done
 grep -q '^connected' <<<"$out" || fail "nobody can attach after that: $out"
 refused=$(agent_number a refused)

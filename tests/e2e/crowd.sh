@@ -22,7 +22,7 @@ attach() { # socket sentence
     done
     ok "$2: $times times of $times"
 }
-# With max_sessions = 64 a uid could have 32, and all together 192.
+# With max_sessions = 64 all together may be 128, uids without a tenant 16, one of them 8.
 "$bin/kedge-crowd" $uids 30 "$work/a.sock" >"$work/crowd.out" 2>&1 &
 worker_pids+=($!)
 for _ in $(seq $((1200 * slow))); do [[ ! -s $work/crowd.out ]] || break; sleep 0.05; done

@@ -25,7 +25,6 @@ watch() { # name metaserver arguments...
     timeout 300 "$bin/rdmactl" --server "$(at "$2")" "${@:3}" >"$work/$1" 2>"$work/$1.err" &
     worker_pids+=($!)
     declare -g "watch_$1=$!"
-    begun=$((begun + 1))
 }
 streams() { # metaserver
     curl -sf "$(at "$1")/metrics" | sed -n 's/^kedge_metad_watches //p'
@@ -40,7 +39,6 @@ until_is() { # value sentence command...
     done
     fail "$sentence: $now, not $value"
 }
-begun=0
 cluster_directories
 for name in metad second; do
     metad_conf "$name" 127.0.0.1:0

@@ -43,11 +43,13 @@ worker_attaches() { # tenant
     for _ in $(seq 100); do # agents hear of a token within a second
         env "$variable=$(cat "$1.token")" export_region "of $1" <>hold >exported 2>err &
         worker=$!
+        worker_pids+=("$worker")
         for _ in $(seq 600); do
             [[ ! -s exported ]] && kill -0 "$worker" 2>/dev/null || break
             sleep 0.05
         done
         [[ ! -s exported ]] || break
+        kill "$worker" 2>/dev/null || true
         wait "$worker" 2>/dev/null || true
         grep -q 'no tenant has the token' err || fail "a worker with the token of $1: $(cat err)"
     done

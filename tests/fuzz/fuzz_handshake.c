@@ -42,13 +42,23 @@ static void *call(struct bed *b, struct kedge_fab_ctl ctl)
     return ctl.pd.x;
 }
 
+static char dir[64];
+
+static void remove_dir(void)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s/device", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
 static void bed_open(struct bed *b)
 {
-    static char dir[64];
     struct kedge_errbuf err;
     if (dir[0] == '\0') {
         snprintf(dir, sizeof dir, "/dev/shm/kedge-fuzz-XXXXXX");
         KEDGE_ASSERT(mkdtemp(dir) != NULL);
+        atexit(remove_dir);
     }
     struct kedge_fab_open_attr attr = {.device = dir, .gid = {0xfd, [15] = 1}};
     *b = (struct bed){.now_ns = 1000000000, .random = 1};

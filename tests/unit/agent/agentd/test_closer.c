@@ -102,6 +102,12 @@ START_TEST(a_uid_never_has_all_threads)
     for (int i = 0; i < WAITS && being_closed < CLOSERS; i++)
         (void)usleep(WAIT_US);
     ck_assert_uint_eq(being_closed, CLOSERS);
+    uint32_t of_first = 0;
+    (void)pthread_mutex_lock(&a->closer.lock);
+    for (int i = 0; i < CLOSERS; i++)
+        of_first += a->closer.busy[i] && a->closer.uid[i] == 1;
+    (void)pthread_mutex_unlock(&a->closer.lock);
+    ck_assert_uint_eq(of_first, CLOSERS_OF_UID);
     end(a);
 }
 END_TEST
