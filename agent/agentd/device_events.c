@@ -26,7 +26,11 @@ static void one_event(struct agent *a, const struct kedge_fab_event *e)
                 address_retarget(a);
             return;
         }
-        /* A responder's is its initiator's to end. */
+        /* A responder's is its initiator's to end. The state is asked for here, since that may be
+         * a command to the firmware: an event may be of a life that is over. One that is repaired
+         * or used again meanwhile is handed to its lane behind this command, by this thread. */
+        if (kedge_fab_qp_state(e->qp) != IBV_QPS_ERR)
+            return;
         c.qp = e->qp; /* the lane that has it knows it */
         for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
             lane_thread_command(p, &c);

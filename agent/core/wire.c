@@ -427,11 +427,11 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
         emptied(l, p);
 }
 
-/* An event may have been under way while the queue pair was repaired: what it says is then over. */
+/* The control side has found it in ERR. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
     for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp && !l->phys[i].broken && kedge_fab_qp_state(qp) == IBV_QPS_ERR) {
+        if (l->phys[i].qp == qp && !l->phys[i].broken) {
             struct phys *p = &l->phys[i];
             if (l->config.streams && p->head != p->tail)
                 p->broken = BROKEN_FAILING; /* what other streams are at comes to its end first */

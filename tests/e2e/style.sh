@@ -8,13 +8,15 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
-mkdir -p "$work"/{base,schema,ctl,agent}
+mkdir -p "$work"/{base,schema,ctl,agent/core}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
 mkdir -p "$work"/tests/bench/verbs
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
+printf '%s\nstatic int f(void *p)\n{\n    return kedge_fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return f(p);\n}\n' \
+    "$head" >"$work/agent/core/right.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
 echo "ok: what is right passes"
 
@@ -37,3 +39,6 @@ echo 'int x;' | finds base/a.c 'no SPDX line'
 { echo "$head"; echo 'int   x ;'; } | finds base/a.c 'not formatted'
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeLists.txt 'PkgConfig::VERBS is linked in fabric/CMakeLists.txt tests/bench/verbs/CMakeLists.txt alone'
 { echo "$head"; printf 'void f(void)\n{\n    ibv_fork_init();\n}\n'; } | finds tests/bench/a.c "verbs' functions are called in fabric/verbs"
+{ echo "$head"; printf 'int f(const void *qp)\n{\n    return kedge_fab_qp_state(qp);\n}\n'; } | finds agent/core/a.c 'a lane may not call kedge_fab_qp_state'
+{ echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/core/a.c 'a lane may not call usleep'
+{ echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/core/a.c 'a lane may not call submit'

@@ -206,8 +206,9 @@ enum kedge_command_kind {
     KEDGE_COMMAND_QP_READY,   /* answers QP_BROKEN: a DCI in RTS for the spares; or one more of them
                                */
     KEDGE_COMMAND_SPARE_DROP, /* one spare less -> SPARE_DROPPED */
-    KEDGE_COMMAND_QP_FATAL,   /* the device says that this queue pair is in ERR; one that the lane
-                               * does not have is left alone */
+    KEDGE_COMMAND_QP_FATAL,   /* this queue pair was found in ERR after everything that the control
+                               * side has told of it before: so said of its present life. One that
+                               * the lane does not have, or has given back, is left alone */
     KEDGE_COMMAND_QP_RENEW,   /* this DCI is to be brought up anew: nothing more is posted on it,
                                * and QP_BROKEN follows when what is out has come back. One that the
                                * lane does not have is left alone */

@@ -207,13 +207,9 @@ static void break_one(void)
     struct kedge_fab_qp *qp = w->rc ? n->last_link : n->res.dci[below(WORLD_DCIS)];
     if (qp == NULL || kedge_fab_qp_state(qp) != IBV_QPS_RTS)
         return;
-    struct kedge_fab_ctl fail = {
-        .kind = KEDGE_FAB_MODIFY_QP,
-        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = qp};
-    ck_assert_int_eq(kedge_fab_call(n->fab, &fail), 0);
+    world_break(w, 0, qp);
     if (below(2))
-        ck_assert_int_eq(kedge_lane_command(n->lane, &fatal), 0);
+        world_fatal(w, 0, qp);
 }
 
 static void set_window(void)

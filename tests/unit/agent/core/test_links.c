@@ -116,11 +116,7 @@ END_TEST
 
 static void break_last_link(void)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_MODIFY_QP,
-                              .modify = {.x = w->node[0].last_link,
-                                         .attr = {.qp_state = IBV_QPS_ERR},
-                                         .mask = IBV_QP_STATE}};
-    ck_assert_int_eq(kedge_fab_call(w->node[0].fab, &c), 0);
+    world_break(w, 0, w->node[0].last_link);
 }
 
 START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
@@ -128,13 +124,12 @@ START_TEST(a_queue_pair_that_the_device_says_is_broken_is_replaced_unseen)
     open_all();
     post(KEDGE_OP_READ, 1, 1, 1);
     expect(1, IBV_WC_SUCCESS);
-    struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = w->node[0].last_link};
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &fatal), 0);
+    world_fatal(w, 0, w->node[0].last_link);
     post(KEDGE_OP_WRITE, 2, 1, 1);
     expect(2, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0); /* it was said of its life before */
     break_last_link();
-    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &fatal), 0);
+    world_fatal(w, 0, w->node[0].last_link);
     post(KEDGE_OP_WRITE, 3, 1, 1);
     expect(3, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 1);

@@ -333,13 +333,8 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
     struct world_node *n = &w->node[0];
     struct kedge_fab_qp *dropped[WORLD_SPARES];
     if (!w->rc) {
-        struct kedge_fab_ctl fail = {.kind = KEDGE_FAB_MODIFY_QP,
-                                     .modify = {.x = n->res.spare[0],
-                                                .attr = {.qp_state = IBV_QPS_ERR},
-                                                .mask = IBV_QP_STATE}};
-        struct kedge_command fatal = {.kind = KEDGE_COMMAND_QP_FATAL, .qp = n->res.spare[0]};
-        ck_assert_int_eq(kedge_fab_call(n->fab, &fail), 0);
-        ck_assert_int_eq(kedge_lane_command(n->lane, &fatal), 0);
+        world_break(w, 0, n->res.spare[0]);
+        world_fatal(w, 0, n->res.spare[0]);
         world_run(w, 50);
         ck_assert_uint_eq(n->broken, 1);
         for (int i = 0; i < WORLD_SPARES; i++) {

@@ -142,6 +142,10 @@ void world_attach(struct world *w, struct world_worker *k, uint32_t node, uint32
 /* Ends the session and frees the memory once it is over. */
 void world_detach(struct world *w, struct world_worker *k);
 void world_post(struct world_worker *k, const struct kedge_sq_desc *d);
+/* An event of the device's about that queue pair of the node's, as its control side takes it. */
+void world_fatal(struct world *w, uint32_t node, struct kedge_fab_qp *qp);
+/* The queue pair goes to ERR by itself; what is out on it is flushed. */
+void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp);
 /* A control request and its answer. */
 int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
               struct kedge_reply *out);
