@@ -223,6 +223,7 @@ struct phys {
     uint8_t broken, chained;    /* broken: enum broken */
     uint8_t overdue;            /* enum overdue: its end was asked for, nothing more is posted */
     uint8_t refusals;           /* of a first request for want of room, with nothing else out */
+    uint32_t failing_us;        /* BROKEN_FAILING: since when */
     uint64_t bytes;             /* posted */
     uint64_t pass_bytes;        /* a worker's request goes up to here without another look, */
     uint32_t pass_ops;          /* and up to here; 0 while somebody waits for room (room.c) */
@@ -267,8 +268,9 @@ struct kedge_lane {
     uint64_t retry_ns;          /* when the blocked are tried again anyway */
     uint64_t park_ns;           /* and when some of the parked are */
     uint64_t housekeeping_ns;
-    uint64_t look_due_ns; /* for what is out too long; NEVER: the device keeps deadlines */
-    uint64_t trust_ns;    /* nobody is suspect before: the lane itself was away */
+    uint64_t look_due_ns;  /* for what is out too long; NEVER: the device keeps deadlines */
+    uint64_t await_due_ns; /* for what does not come back from a queue pair that broke */
+    uint64_t trust_ns;     /* nobody is suspect before: the lane itself was away */
     struct session *sessions;
     struct session **active;
     uint32_t active_count, stalled_count;
@@ -485,7 +487,8 @@ struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flo
 void wire_close(struct kedge_lane *l, struct phys *p);
 /* What is out on it ends or goes elsewhere, and the control side gets it back. */
 void wire_abandon(struct kedge_lane *l, struct phys *p);
-/* The device says that this queue pair is in ERR: not waited for until somebody posts. */
+/* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
+ * on it comes back first. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp);
 /* Nothing more is posted on it; the control side gets it when nothing is out. */
 void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp);
@@ -500,6 +503,11 @@ void overdue_free(struct kedge_lane *l);
  * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
  * leases: the rule"). Posts what is chained and polls all completions. */
 void overdue_look(struct kedge_lane *l);
+/* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
+ * up. */
+void overdue_await(struct kedge_lane *l, struct phys *p);
+/* Once await_due_ns has come. Posts what is chained and polls all completions. */
+void overdue_give_up(struct kedge_lane *l);
 /* When a lane that sleeps has to look: NEVER while nothing is out. */
 uint64_t overdue_next(const struct kedge_lane *l);
 

@@ -422,6 +422,8 @@ static void housekeeping(struct kedge_lane *l)
             if (l->sessions[i].stalled)
                 session_activate(l, &l->sessions[i]);
         overdue_look(l);
+        if (l->now_ns >= l->await_due_ns)
+            overdue_give_up(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }

@@ -19,6 +19,7 @@ int overdue_new(struct kedge_lane *l)
 {
     const uint32_t parts = (l->phys_room + PART_LEAST - 1) / PART_LEAST;
     l->look_due_ns = l->config.end_overdue ? 0 : LANE_NEVER;
+    l->await_due_ns = LANE_NEVER;
     l->look_parts = parts < PARTS_MOST ? parts : PARTS_MOST;
     l->looks = calloc(l->look_parts, sizeof l->looks[0]);
     if (l->looks == NULL)
@@ -141,8 +142,44 @@ void overdue_look(struct kedge_lane *l)
         l->look_due_ns = l->now_ns + step_ns;
 }
 
+/* ---- what a broken queue pair does not give back
+ * ---------------------------------------------------------------------------------------------- */
+
+static uint32_t us_of(uint64_t ns)
+{
+    return (uint32_t)(ns / 1000);
+}
+
+void overdue_await(struct kedge_lane *l, struct phys *p)
+{
+    const uint64_t due_ns = l->now_ns + l->config.bound_ns;
+    p->failing_us = us_of(l->now_ns);
+    if (due_ns < l->await_due_ns)
+        l->await_due_ns = due_ns;
+}
+
+/* By then nothing of it is tried any more, on any device. */
+void overdue_give_up(struct kedge_lane *l)
+{
+    see_all_completions(l);
+    l->await_due_ns = LANE_NEVER;
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct phys *p = &l->phys[i];
+        if (p->broken != BROKEN_FAILING)
+            continue;
+        const uint64_t since_ns = (us_of(l->now_ns) - p->failing_us) * 1000ull;
+        const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
+        if (since_ns + 1000 > l->config.bound_ns)
+            wire_abandon(l, p);
+        else if (due_ns < l->await_due_ns)
+            l->await_due_ns = due_ns;
+    }
+}
+
 uint64_t overdue_next(const struct kedge_lane *l)
 {
+    if (l->await_due_ns != LANE_NEVER)
+        return l->await_due_ns < l->look_due_ns ? l->await_due_ns : l->look_due_ns;
     for (uint32_t i = 0; l->look_due_ns != LANE_NEVER && i < l->phys_room; i++)
         if (l->phys[i].head != l->phys[i].tail && l->phys[i].overdue != OVERDUE_ENDED)
             return l->look_due_ns;

@@ -350,6 +350,15 @@ static bool is_drained(const struct kedge_lane *l, const struct phys *p, uint32_
     return true;
 }
 
+/* It takes no more, and what is out on it is awaited; not for ever (overdue.c). */
+static void begin_failing(struct kedge_lane *l, struct phys *p)
+{
+    if (p->broken == BROKEN_FAILING)
+        return;
+    p->broken = BROKEN_FAILING;
+    overdue_await(l, p);
+}
+
 void wire_abandon(struct kedge_lane *l, struct phys *p)
 {
     if (p->head != p->tail) {
@@ -381,9 +390,12 @@ void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
     }
 }
 
-/* Nothing is out any more on one whose end was asked for. */
+/* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
+ * endpoint gave up is closed already. */
 static void emptied(struct kedge_lane *l, struct phys *p)
 {
+    if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
+        return;
     if (p->overdue == OVERDUE_RENEWED)
         wire_abandon(l, p);
     else
@@ -397,6 +409,20 @@ static struct wr *take_oldest(const struct kedge_lane *l, struct phys *p)
     return w;
 }
 
+/* Without streams: all up to this one have ended well. */
+static void complete_up_to(struct kedge_lane *l, struct phys *p, uint32_t end)
+{
+    while (p->head != end)
+        finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
+}
+
+/* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
+ * pair may be in ERR by the device's word while completions of before are still to be polled. */
+static bool has_failed(const struct kedge_lane *l, const struct phys *p)
+{
+    return !l->config.streams && (*ring_at(l, p, p->head))->ended != 0;
+}
+
 /* A completion that does not stand for all before it too: with an error, behind one, or of one
  * stream of several. After an error nothing else is reported or posted again before the device has
  * given back all that is out: until then it may read and write the memory of each. */
@@ -405,15 +431,20 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
 {
     if (p->broken == BROKEN)
         return; /* of before a break: it was dealt with then */
-    if (p->broken == BROKEN_NOT && !l->config.streams)
-        while (p->head != index)
-            finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
+    if (!l->config.streams && !has_failed(l, p)) {
+        complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
+        if (status == IBV_WC_SUCCESS) {
+            if (p->head == p->tail)
+                emptied(l, p);
+            return;
+        }
+    }
     struct wr **at = ring_at(l, p, index), *w = *at;
     if (w == NULL)
         return;
     if (status != IBV_WC_SUCCESS) {
         w->ended = (uint8_t)status;
-        p->broken = BROKEN_FAILING;
+        begin_failing(l, p);
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
@@ -423,21 +454,23 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
     }
     if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
         break_phys(l, p);
-    else if (p->overdue && p->head == p->tail)
+    else if (p->head == p->tail)
         emptied(l, p);
 }
 
-/* The control side has found it in ERR. */
+/* The event may have come before the completions: of what is out some may have ended well, and what
+ * is flushed is the device's until it says so. */
 void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 {
-    for (uint32_t i = 0; i < l->phys_room; i++)
-        if (l->phys[i].qp == qp && !l->phys[i].broken) {
-            struct phys *p = &l->phys[i];
-            if (l->config.streams && p->head != p->tail)
-                p->broken = BROKEN_FAILING; /* what other streams are at comes to its end first */
-            else
-                abandon_counted(l, p);
-        }
+    for (uint32_t i = 0; i < l->phys_room; i++) {
+        struct phys *p = &l->phys[i];
+        if (p->qp != qp || p->broken)
+            continue;
+        if (p->head == p->tail)
+            abandon_counted(l, p);
+        else
+            begin_failing(l, p);
+    }
 }
 
 /* ---- doorbells and polling
@@ -522,9 +555,7 @@ uint32_t wire_poll(struct kedge_lane *l)
             complete_alone(l, p, index, wc[i].status);
             continue;
         }
-        while (p->head != index)
-            finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
-        finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
+        complete_up_to(l, p, index + 1);
         if (p->overdue && p->head == p->tail)
             emptied(l, p);
     }
