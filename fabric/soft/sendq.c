@@ -215,12 +215,14 @@ void soft_qp_progress(struct soft_qp *qp)
         stop_waiting(qp);
 }
 
-/* Held back, with nothing before it, so that what comes next may overtake it. */
+/* Held back, with nothing before it, so that what comes next may overtake it. Its time has come:
+ * who sleeps is woken at once. */
 static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
-    keep(qp, wr, kedge_clock_ns());
+    const uint64_t now = kedge_clock_ns();
+    keep(qp, wr, now);
     soft_pending_at(qp, qp->pending_tail - 1)->late = true;
-    qp->next_try_ns = 0;
+    qp->next_try_ns = now;
     start_waiting(qp);
     soft_cq_timer(qp->send_cq);
 }

@@ -79,6 +79,31 @@ START_TEST(an_armed_queue_wakes_at_its_next_completion)
 }
 END_TEST
 
+/* Who sleeps does not poll: a provider that carries requests out when it is polled has to wake it.
+ */
+START_TEST(who_sleeps_until_its_queue_wakes_it_hears_of_each_read)
+{
+    struct bell x;
+    if (!bell_open(&x, __func__))
+        return;
+    for (uint64_t i = 0; i < 16; i++) {
+        struct ibv_wc wc;
+        int n = 0;
+        post(&x, i, IBV_WR_RDMA_READ, 0);
+        while (n == 0) {
+            ck_assert_int_eq(kedge_fab_arm(x.cq_a, false), 0);
+            n = kedge_fab_poll(x.cq_a, 1, &wc);
+            if (n != 0)
+                break;
+            ck_assert(fd_is_readable(x.chan_a->fd, SOON_MS));
+            kedge_fab_chan_drain(x.chan_a);
+        }
+        ck_assert(n == 1 && wc.wr_id == i && wc.status == IBV_WC_SUCCESS);
+    }
+    bell_close(&x);
+}
+END_TEST
+
 START_TEST(a_receive_wakes_its_queue)
 {
     struct bell x;
@@ -325,6 +350,7 @@ void add_channels(Suite *suite)
 {
     TCase *t = conf_case(suite, "channels");
     tcase_add_test(t, an_armed_queue_wakes_at_its_next_completion);
+    tcase_add_test(t, who_sleeps_until_its_queue_wakes_it_hears_of_each_read);
     tcase_add_test(t, a_receive_wakes_its_queue);
     tcase_add_test(t, a_queue_that_is_not_armed_wakes_nobody);
     tcase_add_test(t, arming_wakes_once);

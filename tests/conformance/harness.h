@@ -155,6 +155,9 @@ struct kedge_fab_wr make_atomic(const struct link *l, uint64_t wr_id, enum ibv_w
                                 struct ibv_sge *sge, uint64_t remote_offset, uint64_t compare_add,
                                 uint64_t swap);
 void post_recv(struct kedge_fab_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int num_sge);
+/* The pair that is open in this process, or NULL: while somebody waits at one node, the other goes
+ * on too. */
+void harness_drive(const struct pair *p);
 /* Waits for n completions. */
 void wait_for(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
 /* Waits for one, which must have this number and status. */

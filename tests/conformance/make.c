@@ -306,11 +306,13 @@ bool nodes_open(struct pair *p, uint32_t transports, const char *test)
         return false;
     }
     node_open(&p->b);
+    harness_drive(p);
     return true;
 }
 
 void nodes_close(struct pair *p)
 {
+    harness_drive(NULL);
     node_close(&p->a);
     node_close(&p->b);
 }

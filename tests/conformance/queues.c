@@ -250,12 +250,12 @@ START_TEST(a_completion_queue_holds_exactly_what_it_says)
         for (uint32_t i = 0; i < cq->cqe; i++)
             expect_wc(cq, i, IBV_WC_SUCCESS);
     }
-    /* One more than it holds, without a poll. */
+    /* One more than it holds, of which none is taken. */
     for (uint32_t i = 0; i < cq->cqe + 1; i++) {
         struct kedge_fab_wr wr = make_wr(&p.l, i, IBV_WR_RDMA_WRITE, &sge, 0);
         ck_assert_int_eq(link_post(&p.l, &wr), 0);
     }
-    struct kedge_fab_event event = wait_for_event(p.a.fab, IBV_EVENT_CQ_ERR, NULL);
+    struct kedge_fab_event event = wait_for_event(p.a.fab, IBV_EVENT_CQ_ERR, cq);
     ck_assert_ptr_eq(event.cq, cq);
     int status;
     while ((status = kedge_fab_poll(cq, 1, &wc)) > 0)

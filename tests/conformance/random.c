@@ -22,6 +22,7 @@ static const struct rc_options patient = {.timeout = 22};
 
 struct model {
     struct kedge_prng prng;
+    bool apart; /* of requests of one list to the same bytes the device keeps no order */
     uint8_t window[WINDOW];
     uint8_t local[BATCH * SLOT];
     uint8_t inbox[SLOT];
@@ -38,6 +39,14 @@ struct step {
 static uint64_t below(struct model *m, uint64_t bound)
 {
     return kedge_prng_below(&m->prng, bound);
+}
+
+/* Where in the window a request of so many bytes goes. */
+static uint64_t place(struct model *m, int slot, uint64_t length)
+{
+    const uint64_t part = WINDOW / BATCH / 8 * 8;
+    return m->apart ? (uint64_t)slot * part + below(m, part - length + 1)
+                    : below(m, WINDOW - length + 1);
 }
 
 static uint32_t gather(const struct model *m, const struct link *l, const struct kedge_fab_wr *wr,
@@ -117,7 +126,7 @@ static struct kedge_fab_wr random_wr(struct model *m, const struct link *l, int 
                                    opcode == IBV_WR_RDMA_WRITE_WITH_IMM};
     wr.imm_data = htonl((uint32_t)slot);
     if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-        uint64_t at = below(m, WINDOW / 8) * 8;
+        uint64_t at = place(m, slot, 8) & ~(uint64_t)7;
         s->sge[0] = sge_of(l->a, (uint64_t)slot * SLOT + below(m, 8) * 8, 8);
         wr.sg_list = s->sge;
         wr.num_sge = 1;
@@ -128,8 +137,9 @@ static struct kedge_fab_wr random_wr(struct model *m, const struct link *l, int 
     }
     bool is_inline = opcode != IBV_WR_RDMA_READ && below(m, 4) == 0;
     uint32_t most = is_inline ? l->qp->cap.inline_bytes : 400;
+    most = m->apart && most > 128 ? 128 : most;
     uint32_t length = random_sges(m, l, slot, s, &wr, most);
-    wr.remote_addr = l->b->mr->addr + below(m, WINDOW - length + 1);
+    wr.remote_addr = l->b->mr->addr + place(m, slot, length);
     if (is_inline)
         wr.send_flags |= IBV_SEND_INLINE;
     return wr;
@@ -222,6 +232,7 @@ START_TEST(random_requests_do_what_the_model_does)
     if (!pair_open(&p, conf_reliable[_i / SEEDS], &patient, NULL, __func__))
         return;
     memset(&m, 0, sizeof m);
+    m.apart = !p.a.fab->caps.writes_in_order;
     kedge_prng_seed(&m.prng, (uint64_t)_i);
     for (int i = 0; i < BATCHES; i++)
         run_batch(&m, &p.l);
