@@ -56,7 +56,7 @@ int kedge_fab_close(struct kedge_fab *fab)
 
 void kedge_fab_submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
 {
-    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_QUERY_ADDRESS);
+    KEDGE_ASSERT(ctl->kind >= KEDGE_FAB_ALLOC_PD && ctl->kind <= KEDGE_FAB_QUERY_CLOCK);
     ctl->status = -EINPROGRESS;
     ctl->next = NULL;
     fab->ops->submit(fab, ctl);

@@ -17,6 +17,8 @@ struct fault_ctl {
     void *object; /* ours: made ahead, or to be freed */
 };
 
+enum { MILLION = 1000000 };
+
 #define INNER(type, object)         (((struct type *)(object))->inner)
 #define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
 
@@ -182,6 +184,23 @@ static void asked_port(struct fault_ctl *c)
         c->outer->port.mtu = most;
 }
 
+/* What it was read as is of the moment `before`, or a little later. */
+static void read_clock(struct fault_ctl *c)
+{
+    const struct fault_fab *f = c->fab;
+    const struct kedge_fault_plan *plan = &f->clock;
+    struct kedge_fab_clock *out = &c->outer->clock;
+    *out = c->inner.clock;
+    const int64_t since_ns = (int64_t)(out->before_ns - f->opened_ns);
+    int64_t ahead_ns = since_ns / MILLION * plan->clock_drift_ppm;
+    if (since_ns >= (int64_t)plan->clock_jump_after_ns)
+        ahead_ns += (int64_t)plan->clock_jump_ns;
+    const int64_t ticks = (int64_t)((__int128)ahead_ns * (int64_t)out->hz / 1000000000);
+    out->ticks += (uint64_t)ticks;
+    if (out->bits < 64)
+        out->ticks &= (1ull << out->bits) - 1;
+}
+
 static void succeeded(struct fault_ctl *c)
 {
     switch (c->outer->kind) {
@@ -216,6 +235,9 @@ static void succeeded(struct fault_ctl *c)
     case KEDGE_FAB_DESTROY_DCT:
     case KEDGE_FAB_DESTROY_AH:
         free(c->object);
+        break;
+    case KEDGE_FAB_QUERY_CLOCK:
+        read_clock(c);
         break;
     case KEDGE_FAB_QUERY_ADDRESS:
         c->outer->address.now = c->inner.address.now;
@@ -437,6 +459,8 @@ static int refusal_of(const struct fault_fab *f, const struct kedge_fab_ctl *ctl
 {
     if (!f->base.caps.atomics && allows_atomics(ctl))
         return -EOPNOTSUPP;
+    if (ctl->kind == KEDGE_FAB_QUERY_CLOCK)
+        return f->clock.no_clock ? -EOPNOTSUPP : 0;
     if (ctl->kind == KEDGE_FAB_CREATE_QP)
         return is_possible(&ctl->qp.cap, &f->base.caps) ? 0 : -EINVAL;
     if (ctl->kind != KEDGE_FAB_MODIFY_QP || !(ctl->modify.mask & IBV_QP_STATE))

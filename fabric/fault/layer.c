@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fault/layer.h"
 
 static const uint32_t million = 1000000;
@@ -149,6 +150,8 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
     f->packet_life_ns = plan->packet_life_ns;
     f->now_ns = plan->now_ns;
     f->timeout = plan->timeout;
+    f->clock = *plan;
+    f->opened_ns = kedge_clock_ns();
     f->resets_are_final = plan->resets_are_final;
     f->inner = inner;
     f->now = (struct fault_plan_state){.plan = *plan, .generation = 1};

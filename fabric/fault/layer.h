@@ -46,8 +46,10 @@ struct fault_fab {
     } now; /* written by the thread of the data path, under the lock */
     bool errors_first;
     struct fault_stream control;
-    uint32_t next_ordinal;   /* control thread */
-    int completed;           /* control thread: in this run() */
+    uint32_t next_ordinal;         /* control thread */
+    int completed;                 /* control thread: in this run() */
+    struct kedge_fault_plan clock; /* the plan that it was opened with, for that alone, and when: */
+    uint64_t opened_ns;
     uint64_t packet_life_ns; /* of the plan that it was opened with, as its clock */
     const uint64_t *now_ns;
     bool resets_are_final; /* of the plan that it was opened with, as: */

@@ -50,8 +50,37 @@ static int parse_ms(const char *text, uint64_t *ns)
     return 0;
 }
 
+static int parse_drift(const char *text, int32_t *out)
+{
+    uint32_t ppm = 0;
+    const bool loses = text[0] == '-';
+    int status = parse_share(text + loses, &ppm);
+    if (status == 0)
+        *out = loses ? -(int32_t)ppm : (int32_t)ppm;
+    return status;
+}
+
+/* Of the device's clock. -ENOENT: it is about something else. */
+static int set_clock(const char *name, const char *value, struct kedge_fault_plan *plan)
+{
+    if (strcmp(name, "clock") == 0) {
+        plan->no_clock = strcmp(value, "off") == 0;
+        return plan->no_clock ? 0 : -EINVAL;
+    }
+    if (strcmp(name, "clock_drift") == 0)
+        return parse_drift(value, &plan->clock_drift_ppm);
+    if (strcmp(name, "clock_jump") == 0)
+        return parse_ms(value, &plan->clock_jump_ns);
+    if (strcmp(name, "clock_jump_after") == 0)
+        return parse_ms(value, &plan->clock_jump_after_ns);
+    return -ENOENT;
+}
+
 static int set_one(const char *name, const char *value, struct kedge_fault_plan *plan)
 {
+    const int of_clock = set_clock(name, value, plan);
+    if (of_clock != -ENOENT)
+        return of_clock;
     if (strcmp(name, "seed") == 0)
         return kedge_parse_u64(value, 0, UINT64_MAX, &plan->seed);
     if (strcmp(name, "mtu") == 0)
@@ -118,12 +147,15 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
         else
             *value++ = '\0';
         if (set_one(one, value, &plan) != 0)
-            return kedge_err(must, -EINVAL,
-                             "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                             "post_error, refuse, control_error, fence_error, seed, packet_life "
-                             "and register (ms), timeout, inline, sge, "
-                             "mtu and hop, and deadlines=off, "
-                             "atomics=off, fences=off, errors=first, picky=on and reset=final");
+            return kedge_err(
+                must, -EINVAL,
+                "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
+                "post_error, refuse, control_error, fence_error, seed, packet_life "
+                "and register (ms), timeout, inline, sge, "
+                "mtu and hop, and deadlines=off, "
+                "atomics=off, fences=off, errors=first, picky=on and reset=final, and of the "
+                "device's clock clock=off, clock_drift=-2%%, clock_jump and "
+                "clock_jump_after (ms)");
         at += length + (at[length] == ',');
     }
     *out = plan;

@@ -5,7 +5,25 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "soft/soft.h"
+
+static uint64_t now_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Its own clock is the counter that nobody slews, beside the time that the machine has slept. */
+static void read_clock(struct kedge_fab_clock *out)
+{
+    *out =
+        (struct kedge_fab_clock){.before_ns = kedge_clock_ns(), .hz = KEDGE_NS_PER_S, .bits = 64};
+    const uint64_t slept_ns = kedge_clock_ns() - now_of(CLOCK_MONOTONIC);
+    out->ticks = now_of(CLOCK_MONOTONIC_RAW) + slept_ns;
+    out->after_ns = kedge_clock_ns();
+}
 
 static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 {
@@ -57,6 +75,9 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0,
             .mtu = f->base.caps.mtu};
         return 0;
+    case KEDGE_FAB_QUERY_CLOCK:
+        read_clock(&ctl->clock);
+        return 0;
     }
     return -EINVAL;
 }
@@ -78,6 +99,7 @@ static int object_balance(enum kedge_fab_ctl_kind kind)
     case KEDGE_FAB_FENCE_MR:
     case KEDGE_FAB_QUERY_PORT:
     case KEDGE_FAB_QUERY_ADDRESS:
+    case KEDGE_FAB_QUERY_CLOCK:
         return 0;
     default:
         return -1;

@@ -50,6 +50,8 @@ static int carry_out(void *of, struct kedge_fab_ctl *ctl)
         return verbs_port_query(f, ctl);
     case KEDGE_FAB_QUERY_ADDRESS:
         return verbs_address_query(f, ctl);
+    case KEDGE_FAB_QUERY_CLOCK:
+        return verbs_clock_query(f, ctl);
     }
     return -EINVAL;
 }
@@ -72,6 +74,7 @@ void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
     case KEDGE_FAB_FENCE_MR:
     case KEDGE_FAB_QUERY_PORT:
     case KEDGE_FAB_QUERY_ADDRESS:
+    case KEDGE_FAB_QUERY_CLOCK:
         break;
     case KEDGE_FAB_FREE_PD:
     case KEDGE_FAB_DESTROY_CHAN:

@@ -23,6 +23,7 @@ static int balance_of(enum kedge_fab_ctl_kind kind)
     case KEDGE_FAB_FENCE_MR:
     case KEDGE_FAB_QUERY_PORT:
     case KEDGE_FAB_QUERY_ADDRESS:
+    case KEDGE_FAB_QUERY_CLOCK:
         return 0;
     default:
         return -1;

@@ -154,6 +154,10 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
 /* device.c: on a worker. 0 or -errno. */
 int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 
+/* raw_clock.c: on a worker. 0 or -errno; -EOPNOTSUPP: the device, or its driver, has none that can
+ * be read. */
+int verbs_clock_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
+
 /* select.c */
 struct verbs_choice {
     struct ibv_context *context; /* open; the caller's to close */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is not begun after its deadline, and the fence that sees out what was begun before. */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "harness.h"
@@ -61,9 +63,37 @@ START_TEST(a_fence_is_over_when_nobody_is_inside)
 }
 END_TEST
 
+/* What is asked of the host's clock is asked of it: that it goes on, and as fast. */
+START_TEST(the_devices_clock_goes_on_as_the_hosts_does)
+{
+    enum { MS = 200, MOST_MS = 20 };
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_QUERY_CLOCK};
+    struct node n;
+    node_open(&n);
+    int status = kedge_fab_call(n.fab, &c);
+    if (status == 0) {
+        const struct kedge_fab_clock a = c.clock;
+        usleep(MS * 1000);
+        ck_assert_int_eq(kedge_fab_call(n.fab, &c), 0);
+        const struct kedge_fab_clock b = c.clock;
+        ck_assert(a.hz == b.hz && a.bits == b.bits && a.bits >= 32 && a.bits <= 64);
+        ck_assert(a.before_ns <= a.after_ns && a.after_ns <= b.before_ns);
+        const uint64_t mask = a.bits == 64 ? UINT64_MAX : (1ull << a.bits) - 1;
+        const uint64_t ns =
+            (uint64_t)((unsigned __int128)((b.ticks - a.ticks) & mask) * KEDGE_NS_PER_S / a.hz);
+        ck_assert_uint_ge(ns + MOST_MS * KEDGE_NS_PER_MS, b.before_ns - a.after_ns);
+        ck_assert_uint_le(ns, b.after_ns - a.before_ns + MOST_MS * KEDGE_NS_PER_MS);
+    } else {
+        ck_assert_int_eq(status, -EOPNOTSUPP); /* then nobody can tell */
+    }
+    node_close(&n);
+}
+END_TEST
+
 void add_deadlines(Suite *suite)
 {
     TCase *t = conf_case(suite, "deadlines");
     tcase_add_loop_test(t, a_request_after_its_deadline_is_not_executed, 0, 2);
     tcase_add_loop_test(t, a_fence_is_over_when_nobody_is_inside, 0, 2);
+    tcase_add_test(t, the_devices_clock_goes_on_as_the_hosts_does);
 }

@@ -253,6 +253,7 @@ enum kedge_fab_ctl_kind {
     KEDGE_FAB_FENCE_MR,
     KEDGE_FAB_QUERY_PORT,
     KEDGE_FAB_QUERY_ADDRESS,
+    KEDGE_FAB_QUERY_CLOCK,
 };
 
 /* A port as it is now, which an address that comes and goes, a cable or a subnet manager changes
@@ -266,6 +267,16 @@ struct kedge_fab_address {
     bool has_other; /* the one that opening the device would choose now, where it may choose: */
     uint8_t other[16];
     uint8_t other_index;
+};
+
+/* The device's free-running clock at one moment, which lies between two of the host's: far apart
+ * when whoever read it stood still meanwhile. It counts from anywhere, begins anew when the device
+ * does, and goes on while the host's clock is stopped or steered. */
+struct kedge_fab_clock {
+    uint64_t before_ns, after_ns; /* of kedge_clock_ns() */
+    uint64_t ticks;               /* of it, modulo 2^bits */
+    uint64_t hz;                  /* as the device says, which a crystal keeps to 1 in 10,000 */
+    uint8_t bits;                 /* 1..64 */
 };
 
 /* One control operation: the caller's memory, untouched by it from submission until done() is
@@ -308,6 +319,8 @@ struct kedge_fab_ctl {
             uint8_t gid[16];              /* the one to look for */
             struct kedge_fab_address now; /* filled in */
         } address;
+        struct kedge_fab_clock
+            clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */
         struct {
             struct kedge_fab_chan *x;
         } chan;

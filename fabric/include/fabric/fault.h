@@ -25,9 +25,15 @@ struct kedge_fault_plan {
                        * connected with more; 0: as the inner provider has it */
     enum ibv_mtu hop; /* likewise, of something on the way that nobody tells of; 0: none */
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
-    bool picky; /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
-                 * piece of length 0, more than max_msg_size, atomics that are not aligned, and
-                 * atomics and fences that the device does not have */
+    /* The device's clock beside the host's: it gains so many millionths (a host's clock that is
+     * slow), or loses them; and once, so long after the layer was opened, it goes so far ahead, as
+     * when the host was stopped for that time. Of the plan that the layer is opened with. */
+    int32_t clock_drift_ppm;
+    uint64_t clock_jump_ns, clock_jump_after_ns;
+    bool no_clock; /* the device has none */
+    bool picky;    /* post_send refuses (-EINVAL, each time) what some device does: a length of 0, a
+                    * piece of length 0, more than max_msg_size, atomics that are not aligned, and
+                    * atomics and fences that the device does not have */
     /* Not 0: packets of an RC queue pair's former life come in for so long after its RESET, and an
      * acknowledgement whose number falls in the present life completes a request that was not
      * executed. Of the plan that the layer is opened with: caps.time_wait_ns says it. */
@@ -50,7 +56,8 @@ struct kedge_fault_plan {
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error,
  * fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first, reset=final,
- * inline=BYTES, sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS, timeout=NUMBER. 0, or
+ * inline=BYTES, sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS, timeout=NUMBER,
+ * clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS. 0, or
  * -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
