@@ -83,6 +83,11 @@ static const struct {
     [KEDGE_REASON_QUOTA_CONTROL_OPS] = {-EDQUOT, "the tenant's quota of control operations per "
                                                  "second (control_ops_per_s) is used up: try again "
                                                  "in a moment"},
+    [KEDGE_REASON_CLOCK] =
+        {-EPIPE, "never sent: this host's clock cannot be trusted now, and nothing but time guards "
+                 "the region from requests that come late (`rdmactl agent status` says what is "
+                 "wrong with the clock; the region's owner may register it without "
+                 "KEDGE_MR_LEASE_ONLY)"},
     [KEDGE_REASON_POOL] = {-EPIPE, "the operator takes the pool away from this node, and the time "
                                    "that workers had to end by themselves is over: go to another "
                                    "host"},

@@ -260,6 +260,8 @@ struct kedge_lane {
     struct kedge_lane_config config;
     struct kedge_lane_resources res;
     uint64_t now_ns;
+    uint64_t lease_now_ns;      /* the same for leases: NEVER while the clock cannot be trusted, so
+                                 * that each record is looked at closely */
     uint32_t did;               /* in this pass */
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for a queue pair that works */
@@ -539,6 +541,8 @@ enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct w
 /* READs again what the requests of this pass have asked for. */
 void remote_renew(struct kedge_lane *l);
 void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+/* The clock can be trusted again: what was READ while it could not, or before, is not believed. */
+void remote_clock_is_back(struct kedge_lane *l);
 /* The owner's device has refused w: its record is not believed any longer. */
 void remote_doubt(struct kedge_lane *l, const struct wr *w);
 

@@ -113,6 +113,8 @@ static void no_wake(void *user, _Atomic uint32_t *word)
     (void)word;
 }
 
+static const _Atomic uint32_t clock_is_trusted = 0;
+
 int kedge_lane_new(const struct kedge_lane_config *config,
                    const struct kedge_lane_resources *resources, struct kedge_lane **out)
 {
@@ -122,6 +124,8 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     if (l == NULL)
         return -ENOMEM;
     l->config = *config;
+    if (l->config.clock_doubted == NULL)
+        l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
     l->wake = no_wake;
     blocked_init(l);
@@ -432,6 +436,17 @@ static void housekeeping(struct kedge_lane *l)
     windows_go_on(l);
 }
 
+/* The time of leases in this pass. */
+static void look_at_clock(struct kedge_lane *l)
+{
+    const bool was_doubted = l->lease_now_ns == LANE_NEVER;
+    l->lease_now_ns = l->now_ns;
+    if (atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0)
+        l->lease_now_ns = LANE_NEVER;
+    else if (was_doubted)
+        remote_clock_is_back(l);
+}
+
 uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 {
     /* A lane that was not scheduled for long must look at its completions before it blames a peer
@@ -439,6 +454,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     if (now_ns - l->now_ns > l->config.suspect_ns / 4)
         l->trust_ns = now_ns + l->config.suspect_ns;
     l->now_ns = now_ns;
+    look_at_clock(l);
     l->did = 0;
     COUNT(l, passes, 1);
     if (l->due != NULL)

@@ -6,10 +6,11 @@
 
 #include "internal.h"
 
-/* The one look at a record that is valid, and not to be renewed yet. */
+/* The one look at a record that is valid, and not to be renewed yet; none is while the clock cannot
+ * be trusted. */
 static inline bool lease_is_sure(const struct kedge_lane *l, const struct cached *e)
 {
-    return l->now_ns < e->sure_until_ns;
+    return l->lease_now_ns < e->sure_until_ns;
 }
 
 /* w is to be posted under e, with the key also when a device that looks at it may begin it, or be

@@ -7,9 +7,12 @@
 #include "base/assert.h"
 #include "internal.h"
 
+/* A clock that runs too fast ends an owner's wait too early, by a tenth at most (the kernel slews
+ * no faster, clock_adjtime(2)). */
 uint64_t region_wait_ns(const struct kedge_lane *l)
 {
-    return l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
+    const uint64_t wait_ns = l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;
+    return l->lease_now_ns == LANE_NEVER ? wait_ns + wait_ns / 8 : wait_ns;
 }
 
 uint32_t region_places(const struct session *s)
@@ -153,6 +156,13 @@ static bool has_own(const struct kedge_lane *l, const struct kedge_sq_desc *d)
            (l->config.own_regions && (d->reg_mr.access & KEDGE_REG_LEASE_ONLY) == 0);
 }
 
+/* Whether hardware refuses what comes too late for it, whatever the clock of who sends it says: its
+ * own registration is gone by then, or the device keeps to the deadline of each request. */
+static uint16_t backed(const struct kedge_lane *l, const struct kedge_sq_desc *d)
+{
+    return has_own(l, d) || l->config.deadlines ? KEDGE_RECORD_BACKED : 0;
+}
+
 /* A peer checks that an atomic is aligned by the name of the region, and devices by its place: a
  * request that is good by the one and not by the other would break a queue pair. */
 static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
@@ -215,7 +225,7 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
         .length = length,
         .rkey = at->rkey,
         .pool = l->config.pool,
-        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access |
+        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access | backed(l, d) |
                             kedge_record_lease_flags(l->config.mr_lease_ns)),
     };
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);

@@ -230,7 +230,7 @@ void remote_renew(struct kedge_lane *l)
         struct cached *e = l->renewal[i];
         struct flow *f = l->peers[e->peer_slot].flow;
         /* Its place may be another's by now, or its peer have gone. */
-        if (e->state != CACHED_VALID || e->reading || lease_is_sure(l, e) || f == NULL ||
+        if (e->state != CACHED_VALID || e->reading || l->now_ns < e->sure_until_ns || f == NULL ||
             f->peer_gen != e->peer_gen || (f->ah == NULL && f->link == NULL))
             continue;
         if (start_read(l, f, e)) /* no room: with a later request */
@@ -256,9 +256,23 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
         *reason = KEDGE_REASON_LEASE;
         return REMOTE_REFUSED;
     }
-    if (!e->reading)
+    if (l->lease_now_ns == LANE_NEVER && !(e->record.flags & KEDGE_RECORD_BACKED)) {
+        *reason = KEDGE_REASON_CLOCK;
+        return REMOTE_REFUSED;
+    }
+    if (!e->reading && l->now_ns >= e->sure_until_ns)
         renew_later(l, e);
     return REMOTE_OK;
+}
+
+void remote_clock_is_back(struct kedge_lane *l)
+{
+    for (uint32_t i = 0; i < l->config.mr_cache; i++) {
+        struct cached *e = &l->cache[i];
+        if (e->state == CACHED_VALID && !(e->record.flags & KEDGE_RECORD_BACKED))
+            disbelieve(e, CACHED_FREE, 0);
+        e->read_ns = 0; /* nor what is under way */
+    }
 }
 
 enum remote_answer remote_resolve(struct kedge_lane *l, struct flow *f, struct wr *w,

@@ -23,6 +23,8 @@ enum kedge_record_flag {
     KEDGE_RECORD_READ = 1 << 3, /* MR: what remote nodes may do */
     KEDGE_RECORD_WRITE = 1 << 4,
     KEDGE_RECORD_ATOMIC = 1 << 5,
+    KEDGE_RECORD_BACKED = 1 << 1, /* MR: hardware refuses what comes after the region's end,
+                                   * whatever anybody's clock says. Without it nobody has said so */
 };
 
 /* What a node must know to reach an endpoint. Key: (gid, pool). */

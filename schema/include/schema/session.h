@@ -182,6 +182,8 @@ enum kedge_reason {
     KEDGE_REASON_REVOKED = 19,      /* the operator has revoked the region */
     KEDGE_REASON_NODE_DRAINED = 20, /* the node drains, and its grace period is over */
     KEDGE_REASON_LEASE = 21, /* the owner's leases are shorter than a request may take here */
+    KEDGE_REASON_CLOCK =
+        35, /* this host's clock cannot be trusted, and only time guards the region */
     KEDGE_REASON_QUOTA_VQPS = 22,
     KEDGE_REASON_QUOTA_MRS = 23,
     KEDGE_REASON_QUOTA_CONTROL_OPS = 24,

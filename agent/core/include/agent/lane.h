@@ -71,7 +71,11 @@ struct kedge_lane_config {
                          * for longer than bound_ns; the device's time is now_ns's */
     bool own_regions;   /* the device keeps no deadlines: an ordinary region has a registration of
                          * its own, which goes when its lease is over */
-    bool streams;       /* a DCI serves several targets at a time */
+    /* Not 0: this host's clock cannot be trusted, so that only regions which hardware guards are
+     * reached, and what was READ before is not believed afterwards. Borrowed, written by the
+     * control side at any time; NULL: it always can. */
+    const _Atomic uint32_t *clock_doubted;
+    bool streams;                        /* a DCI serves several targets at a time */
     bool names_culprit, writes_in_order; /* as of the device (fabric.h) */
     uint8_t gid[16];
     uint16_t pool;

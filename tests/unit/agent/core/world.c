@@ -188,6 +188,7 @@ uint8_t world_ack_timeout = 4;
 uint32_t world_max_mrs, world_max_flows;
 uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
+_Atomic uint32_t world_clock_doubted = 0;
 bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams;
 struct kedge_fault_plan world_fault;
 
@@ -217,6 +218,7 @@ static void configure(struct world *w, struct world_node *n)
                                    .bound_ns = world_bound_ns != 0 ? world_bound_ns : 200000,
                                    .slack_ns = 100000,
                                    .own_regions = world_own_regions,
+                                   .clock_doubted = n == &w->node[0] ? &world_clock_doubted : NULL,
                                    .end_overdue = world_end_overdue,
                                    .deadlines = world_deadlines,
                                    .posts_in_time = world_posts_in_time,

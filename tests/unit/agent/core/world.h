@@ -111,6 +111,8 @@ extern bool world_end_overdue;
 extern bool world_deadlines;
 /* Of the next world's lanes: ordinary regions have registrations of their own. */
 extern bool world_own_regions;
+/* Whether the host's clock of node 0 cannot be trusted, now. */
+extern _Atomic uint32_t world_clock_doubted;
 /* Of the next world's lanes: the device looks at them before its doorbell, so they believe. */
 extern bool world_posts_in_time;
 /* Of the next world's lanes: their DCIs have streams (world_streams.h). */
