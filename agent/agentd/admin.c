@@ -57,6 +57,8 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
                  "no metaserver has this node any more: workers attach, and reach the nodes that "
                  "are known here%s%.200s%s%.200s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    else
+        clock_why(a, why, READY_WHY_BYTES);
     return a->was_registered;
 }
 

@@ -170,6 +170,7 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     kedge_metric_one(t, "kedge_agent_address_changes_total", COUNTER,
                      "How often the node's GID went, came back, moved or changed.",
                      a->address_news);
+    clock_metrics(a, t);
     kedge_metric_one(t, "kedge_agent_qp_events_total", COUNTER,
                      "Queue pairs of which the device said by itself that they broke.",
                      a->qp_events);

@@ -248,6 +248,7 @@ void status_print(struct agent *a, struct kedge_text *t)
     status_connectors(a, t);
     status_pools(a, t);
     windows_status(a, t);
+    clock_status(a, t);
     node_status(a, t);
     status_lists(a, t);
     kedge_text_printf(t, "}\n");

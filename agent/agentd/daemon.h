@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "agentd/address.h"
+#include "agentd/clock_check.h"
 #include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
@@ -78,6 +79,27 @@ const char *address_why(const struct agent *a);
 void address_retarget(struct agent *a);
 /* KEDGE_EVENT_READDRESSED. */
 void address_readdressed(struct pool *p, const struct kedge_lane_event *e);
+
+/* ---- clock_watch.c
+ * ---------------------------------------------------------------------------------------- */
+
+struct clock_watch {
+    struct clock_check check;
+    _Atomic uint32_t doubted; /* lanes read it */
+    bool asked, none;         /* the device is being asked, by ctl; it has no clock */
+    struct kedge_fab_ctl ctl;
+    uint64_t due_ns;
+};
+
+/* Before the first pool is made. */
+void clock_watch_init(struct agent *a);
+/* Now and then. */
+void clock_watch_tick(struct agent *a);
+/* Empty, unless the clock cannot be trusted; a member of the status's object, with a comma before;
+ * and metrics. */
+void clock_why(const struct agent *a, char *text, size_t size);
+void clock_status(const struct agent *a, struct kedge_text *t);
+void clock_metrics(const struct agent *a, struct kedge_text *t);
 
 /* ---- metaserver_call.c, register.c, resolve.c
  * ------------------------------------------------------ */
@@ -377,7 +399,8 @@ struct agent {
     bool address_asked;     /* it is being asked, by: */
     struct kedge_fab_ctl address_ctl;
     uint64_t address_due_ns, address_news; /* when it is again; changes so far */
-    uint64_t qp_events;                    /* queue pairs that the device said are in ERR */
+    struct clock_watch clock;
+    uint64_t qp_events; /* queue pairs that the device said are in ERR */
     uint64_t started_ns;
     struct kedge_fab *fab;
     struct kedge_fab_port_watch port; /* of fab */

@@ -164,6 +164,7 @@ static int make_lane(struct pool *p)
         .posts_in_time = d->fab->caps.posts_in_time,
         .end_overdue = !d->fab->caps.deadlines,
         .own_regions = !d->fab->caps.deadlines,
+        .clock_doubted = &p->agent->clock.doubted,
         .streams = d->fab->caps.dci_streams,
         .names_culprit = d->fab->caps.names_culprit,
         .writes_in_order = d->fab->caps.writes_in_order,

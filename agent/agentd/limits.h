@@ -38,6 +38,8 @@ enum {
     /* Connections to other nodes, with rc. */
     HANDSHAKES = 32,         /* under way at a time; more wait */
     ADDRESS_LOOK_MS = 2000,  /* the port and its addresses, beside what the device says of them */
+    CLOCK_LOOK_MS = 50,      /* this host's clock beside others: what a machine that was stopped may
+                              * do until somebody has looked */
     PATH_PATIENCE_MS = 500,  /* what is posted waits for a connection, at least */
     REPAIR_AGAIN_MS = 1000,  /* a queue pair that could not be repaired */
     HANDSHAKE_RETRY_MS = 20, /* a message is repeated, doubled each time up to 320 ms */

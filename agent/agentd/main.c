@@ -57,6 +57,7 @@ static void on_tick(uv_timer_t *timer)
     }
     device_tick(a);
     address_tick(a);
+    clock_watch_tick(a);
     node_tick(a);
     pools_step(a);
     windows_share(a);
@@ -151,6 +152,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     address_init(a);
+    clock_watch_init(a);
     watch(a);
     agentd_tenants_init(&a->tenants, &a->config);
     status = pools_start(a, err);

@@ -121,6 +121,7 @@ void probe_transport(struct bed *b);
 void probe_limits(struct bed *b);
 void probe_placement(struct bed *b);
 void probe_lease(struct bed *b);
+void probe_clocks(struct bed *b);
 void probe_rc(struct bed *b);
 /* Of group rc, and of an agent's start. */
 void bed_try_addresses(struct bed *b, struct probe_check *c);

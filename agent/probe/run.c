@@ -175,6 +175,7 @@ void probe_device(struct kedge_fab *fab, const struct probe_settings *s, struct 
         probe_dc(&bed);
         probe_shapes(&bed);
         probe_lease(&bed);
+        probe_clocks(&bed);
         probe_registration(&bed);
         probe_holes(&bed);
         if (s->peer != NULL)

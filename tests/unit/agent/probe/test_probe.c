@@ -253,6 +253,31 @@ START_TEST(a_device_without_atomics_can_be_used)
 }
 END_TEST
 
+START_TEST(a_clock_that_the_devices_contradicts_is_told_of)
+{
+    static const struct kedge_fault_plan plan = {.seed = 1, .clock_drift_ppm = 20000},
+                                         none = {.seed = 1, .no_clock = true};
+    struct probe_settings s = usual();
+    struct kedge_fab *fab;
+    uint64_t value;
+    open_with(&plan, &fab);
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    ck_assert_int_eq(result_of("clocks"), PROBE_WARNING);
+    ck_assert_ptr_nonnull(strstr(found_by("clocks"), "and the device's differ by"));
+    ck_assert(has_number("clocks", "off_devices_ppm", &value) && value > 10000);
+    probe_report_fini(&report);
+    close_with(fab);
+    open_with(&none, &fab);
+    report = (struct probe_report){.port = 0};
+    probe_device(fab, &s, &report);
+    ck_assert(!has_number("clocks", "off_devices_ppm", &value));
+    ck_assert_int_ne(result_of("clocks"), PROBE_FAILED);
+    probe_report_fini(&report);
+    close_with(fab);
+}
+END_TEST
+
 START_TEST(only_a_refusal_proves_that_an_address_leads_nowhere)
 {
     static const enum ibv_wc_status others[] = {IBV_WC_RETRY_EXC_ERR, IBV_WC_GENERAL_ERR,
@@ -556,6 +581,7 @@ END_TEST
     T(a_failed_check_does_not_stop_the_others)                                                     \
     T(a_device_to_which_reset_is_final_can_be_used_and_is_told_of)                                 \
     T(a_device_without_atomics_can_be_used)                                                        \
+    T(a_clock_that_the_devices_contradicts_is_told_of)                                             \
     T(only_a_refusal_proves_that_an_address_leads_nowhere)                                         \
     T(a_region_that_is_refused_at_its_address_is_not_there)                                        \
     T(a_device_with_a_timeout_of_its_own_is_told_of)                                               \

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agentd/clock_check.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+enum { PART = 1000, CRYSTAL_PART = 10000 };
+static const uint64_t LEAST_NS = KEDGE_NS_PER_MS;
+
+void clock_check_init(struct clock_check *c, uint64_t lease_ns)
+{
+    *c = (struct clock_check){.state = CLOCK_UNKNOWN, .lease_ns = lease_ns};
+}
+
+const char *clock_check_name(const struct clock_check *c)
+{
+    static const char *const names[] = {"unknown", "trusted", "doubted"};
+    return names[c->state];
+}
+
+/* ---- what two looks say
+ * ---------------------------------------------------------------------------------------------- */
+
+static int64_t between(uint64_t later, uint64_t earlier)
+{
+    return (int64_t)(later - earlier);
+}
+
+/* By how much the two clocks may differ after so long. One that is in doubt has to be better than
+ * one that is not. */
+static int64_t allowed(const struct clock_check *c, int64_t elapsed_ns, bool crystal)
+{
+    const uint64_t elapsed = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
+    uint64_t most = (elapsed > c->lease_ns ? elapsed : c->lease_ns) / PART;
+    if (most < LEAST_NS)
+        most = LEAST_NS;
+    if (c->state == CLOCK_DOUBTED)
+        most /= 2;
+    return (int64_t)(most + (crystal ? elapsed / CRYSTAL_PART : 0));
+}
+
+/* CLOCK_NO_LIE, and *off_ns and *over_ns as they were, if b can be true after a. */
+static enum clock_lie compare(const struct clock_check *c, const struct clock_look *a,
+                              const struct clock_look *b, bool crystal, uint64_t *off_ns,
+                              uint64_t *over_ns)
+{
+    const int64_t other = between(b->other_ns, a->other_ns);
+    const int64_t host_least = between(b->before_ns, a->after_ns);
+    const int64_t host_most = between(b->after_ns, a->before_ns);
+    const int64_t most = allowed(c, other > host_most ? other : host_most, crystal);
+    const int64_t slow = other - host_most, fast = host_least - other;
+    if (slow <= most && fast <= most)
+        return CLOCK_NO_LIE;
+    *off_ns = (uint64_t)(slow > most ? slow : fast);
+    *over_ns = (uint64_t)(host_most > 0 ? host_most : 0);
+    return slow > most ? CLOCK_SLOW : CLOCK_FAST;
+}
+
+static void forget(struct clock_witness *w)
+{
+    w->count = w->next = 0;
+}
+
+/* They are so far apart that together they reach back two leases. */
+static void keep(const struct clock_check *c, struct clock_witness *w,
+                 const struct clock_look *look)
+{
+    const uint64_t apart_ns = c->lease_ns / (CLOCK_LOOKS / 2);
+    const struct clock_look *last = &w->look[(w->next + CLOCK_LOOKS - 1) % CLOCK_LOOKS];
+    w->looked_ns = look->before_ns;
+    if (w->count > 0 && look->before_ns - last->before_ns < apart_ns)
+        return;
+    w->look[w->next] = *look;
+    w->next = (w->next + 1) % CLOCK_LOOKS;
+    w->count += w->count < CLOCK_LOOKS;
+}
+
+/* ---- states
+ * ---------------------------------------------------------------------------------------------- */
+
+static void move(struct clock_check *c, enum clock_state to)
+{
+    static const bool moves[3][3] = {
+        /*                  from: UNKNOWN TRUSTED DOUBTED, to the column's */
+        [CLOCK_UNKNOWN] = {false, true, true}, /* it agrees; it lies */
+        [CLOCK_TRUSTED] = {true, false, true}, /* the device is silent; it lies */
+        [CLOCK_DOUBTED] = {true, true, false}, /* grace is over, without the device and with it */
+    };
+    KEDGE_ASSERT(moves[c->state][to]);
+    c->state = to;
+}
+
+static void lied(struct clock_check *c, enum clock_lie lie, uint64_t now_ns)
+{
+    c->lie = lie;
+    c->lied_ns = now_ns;
+    c->lies++;
+    if (c->state != CLOCK_DOUBTED)
+        move(c, CLOCK_DOUBTED);
+}
+
+void clock_check_step(struct clock_check *c, uint64_t now_ns)
+{
+    const bool silent = c->heard_ns == 0 || now_ns - c->heard_ns > CLOCK_SILENT_NS;
+    if (silent)
+        c->agrees_ns = 0;
+    const bool agrees = c->agrees_ns != 0 && now_ns - c->agrees_ns >= CLOCK_AGREE_NS;
+    switch (c->state) {
+    case CLOCK_UNKNOWN:
+        if (agrees)
+            move(c, CLOCK_TRUSTED);
+        return;
+    case CLOCK_TRUSTED:
+        if (silent)
+            move(c, CLOCK_UNKNOWN);
+        return;
+    case CLOCK_DOUBTED: /* of which the one that saw it has to say that it is over */
+        if (now_ns - c->lied_ns < CLOCK_GRACE_NS + 4 * c->lease_ns)
+            return;
+        if (agrees || c->lie == CLOCK_STEERED)
+            move(c, agrees ? CLOCK_TRUSTED : CLOCK_UNKNOWN);
+        return;
+    }
+}
+
+/* ---- the device's
+ * ---------------------------------------------------------------------------------------------- */
+
+enum heard { HEARD, HEARD_FIRST, HEARD_RESTART };
+
+/* Takes the counter's value, which wraps. What was not looked at for half of a wrap, by the host's
+ * clock, begins anew; a counter that went on by more than that meanwhile went back. */
+static enum heard count(struct clock_check *c, const struct kedge_fab_clock *seen)
+{
+    const uint64_t mask = seen->bits >= 64 ? UINT64_MAX : (1ull << seen->bits) - 1;
+    const uint64_t more = (seen->ticks - c->ticks) & mask, since = seen->before_ns - c->heard_ns;
+    const unsigned __int128 half_ns =
+        (unsigned __int128)(mask / 2) * KEDGE_NS_PER_S / (seen->hz != 0 ? seen->hz : 1);
+    const bool first = c->heard_ns == 0 || seen->hz != c->hz || since > half_ns;
+    c->heard_ns = seen->before_ns;
+    c->ticks = seen->ticks;
+    c->hz = seen->hz;
+    if (first || more > mask / 2) {
+        c->total = 0;
+        return first ? HEARD_FIRST : HEARD_RESTART;
+    }
+    c->total += more;
+    return HEARD;
+}
+
+void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen)
+{
+    struct clock_witness *w = &c->device;
+    enum clock_lie lie = CLOCK_NO_LIE;
+    if (seen->hz == 0 || seen->after_ns - seen->before_ns > CLOCK_BLUR_NS)
+        return;
+    const enum heard heard = count(c, seen);
+    const struct clock_look look = {
+        .before_ns = seen->before_ns,
+        .after_ns = seen->after_ns,
+        .other_ns = (uint64_t)((unsigned __int128)c->total * KEDGE_NS_PER_S / seen->hz)};
+    if (heard == HEARD_RESTART)
+        c->off_ns = c->over_ns = 0, lie = CLOCK_RESTARTED;
+    if (heard != HEARD)
+        forget(w);
+    for (uint32_t i = 0; i < w->count && lie == CLOCK_NO_LIE; i++)
+        lie = compare(c, &w->look[i], &look, true, &c->off_ns, &c->over_ns);
+    if (lie != CLOCK_NO_LIE) {
+        forget(w);
+        c->agrees_ns = 0;
+        lied(c, lie, seen->after_ns);
+    }
+    keep(c, w, &look);
+    if (c->agrees_ns == 0)
+        c->agrees_ns = seen->after_ns;
+    clock_check_step(c, seen->after_ns);
+}
+
+/* ---- the kernel's
+ * ---------------------------------------------------------------------------------------------- */
+
+void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns)
+{
+    struct clock_witness *w = &c->kernel;
+    enum clock_lie lie = CLOCK_NO_LIE;
+    if (look->after_ns - look->before_ns <= CLOCK_BLUR_NS) {
+        for (uint32_t i = 0; i < w->count && lie == CLOCK_NO_LIE; i++)
+            lie = compare(c, &w->look[i], look, false, &c->off_ns, &c->over_ns);
+        if (lie != CLOCK_NO_LIE) {
+            forget(w);
+            lied(c, CLOCK_STEERED, now_ns);
+        }
+        keep(c, w, look);
+    }
+    clock_check_step(c, now_ns);
+}
+
+/* ---- in words
+ * ---------------------------------------------------------------------------------------------- */
+
+void clock_check_why(const struct clock_check *c, char *text, size_t size)
+{
+    const double off_ms = (double)c->off_ns / 1e6, over_ms = (double)c->over_ns / 1e6;
+    text[0] = '\0';
+    switch (c->lie) {
+    case CLOCK_NO_LIE:
+        return;
+    case CLOCK_SLOW:
+        snprintf(text, size,
+                 "the device's clock counted %.1f ms more than this host's did in %.1f ms: the "
+                 "hypervisor stopped or moved this machine, or its clock runs slow (drain a node "
+                 "before its machine is stopped; see `chronyc tracking`)",
+                 off_ms, over_ms);
+        return;
+    case CLOCK_FAST:
+        snprintf(text, size,
+                 "the device's clock counted %.1f ms less than this host's did in %.1f ms: the "
+                 "device was reset, or the host's clock runs fast (see `chronyc tracking`)",
+                 off_ms, over_ms);
+        return;
+    case CLOCK_RESTARTED:
+        snprintf(text, size,
+                 "the device's clock went back: the device was reset, or the machine was moved to "
+                 "another one (drain a node before that)");
+        return;
+    case CLOCK_STEERED:
+        snprintf(text, size,
+                 "the kernel's clock is steered: it differs by %.1f ms in %.1f ms from the one "
+                 "that nobody steers (let chrony step it when it starts, `makestep`, and slew it "
+                 "by no more than `maxslewrate 500`)",
+                 off_ms, over_ms);
+        return;
+    }
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at this host's clocks and the device's now and then, and tells lanes, log, status and
+ * metrics what follows from it (clock_check.c decides). */
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "daemon.h"
+
+enum { WHY_BYTES = 320 };
+
+static uint64_t shortest_lease_ns(const struct agent *a)
+{
+    uint64_t ns = a->config.mr_lease_ns;
+    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+        ns = p->mr_lease_ns < ns ? p->mr_lease_ns : ns;
+    return ns;
+}
+
+void clock_watch_init(struct agent *a)
+{
+    clock_check_init(&a->clock.check, a->config.mr_lease_ns);
+    atomic_store(&a->clock.doubted, 0);
+}
+
+/* What has changed since `before` is said, and holds in the lanes' next passes. */
+static void act(struct agent *a, enum clock_state before)
+{
+    const struct clock_check *c = &a->clock.check;
+    char why[WHY_BYTES];
+    atomic_store(&a->clock.doubted, c->state == CLOCK_DOUBTED);
+    if (c->state == before)
+        return;
+    clock_check_why(c, why, sizeof why);
+    if (c->state == CLOCK_DOUBTED)
+        kedge_log(KEDGE_LOG_ERROR,
+                  "this host's clock cannot be trusted: requests go only to regions that hardware "
+                  "guards, until it has agreed for a while",
+                  "reason=\"%s\"", why);
+    else if (before == CLOCK_DOUBTED)
+        kedge_log(KEDGE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
+                  clock_check_name(c), (unsigned long long)c->lies);
+    else
+        kedge_log(KEDGE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
+                  clock_check_name(c));
+}
+
+static void on_seen(struct kedge_fab_ctl *ctl)
+{
+    struct agent *a = ctl->user;
+    const enum clock_state before = a->clock.check.state;
+    a->clock.asked = false;
+    a->clock.none = ctl->status == -EOPNOTSUPP;
+    if (a->stopping || ctl->status != 0) /* it is silent */
+        return;
+    clock_check_device(&a->clock.check, &ctl->clock);
+    act(a, before);
+}
+
+static uint64_t now_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * KEDGE_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void look_at_kernel(struct agent *a)
+{
+    const enum clock_state before = a->clock.check.state;
+    struct clock_look look = {.before_ns = now_of(CLOCK_MONOTONIC)};
+    look.other_ns = now_of(CLOCK_MONOTONIC_RAW);
+    look.after_ns = now_of(CLOCK_MONOTONIC);
+    clock_check_kernel(&a->clock.check, &look, kedge_clock_ns());
+    act(a, before);
+}
+
+void clock_watch_tick(struct agent *a)
+{
+    const uint64_t now = kedge_clock_ns();
+    if (a->device_lost || now < a->clock.due_ns)
+        return;
+    a->clock.due_ns = now + CLOCK_LOOK_MS * KEDGE_NS_PER_MS;
+    a->clock.check.lease_ns = shortest_lease_ns(a);
+    look_at_kernel(a);
+    if (a->clock.asked || a->clock.none)
+        return;
+    a->clock.asked = true;
+    a->clock.ctl =
+        (struct kedge_fab_ctl){.kind = KEDGE_FAB_QUERY_CLOCK, .done = on_seen, .user = a};
+    kedge_fab_submit(a->fab, &a->clock.ctl);
+}
+
+void clock_why(const struct agent *a, char *text, size_t size)
+{
+    char why[WHY_BYTES];
+    text[0] = '\0';
+    if (a->clock.check.state != CLOCK_DOUBTED)
+        return;
+    clock_check_why(&a->clock.check, why, sizeof why);
+    snprintf(text, size,
+             "this host's clock cannot be trusted, so that requests to regions with "
+             "KEDGE_MR_LEASE_ONLY, or of older agents, are refused: %s",
+             why);
+}
+
+void clock_status(const struct agent *a, struct kedge_text *t)
+{
+    const struct clock_check *c = &a->clock.check;
+    char why[WHY_BYTES];
+    clock_check_why(c, why, sizeof why);
+    kedge_text_printf(t, ",\"clock\":{\"state\":\"%s\",\"device_clock\":%s,\"lies\":%llu,\"why\":",
+                      clock_check_name(c), a->clock.none ? "false" : "true",
+                      (unsigned long long)c->lies);
+    kedge_text_json(t, c->state == CLOCK_DOUBTED ? why : "");
+    kedge_text_printf(t, "}");
+}
+
+void clock_metrics(const struct agent *a, struct kedge_text *t)
+{
+    const struct clock_check *c = &a->clock.check;
+    kedge_metric_one(t, "kedge_agent_clock_doubted", KEDGE_METRIC_GAUGE,
+                     "Whether this host's clock cannot be trusted: only regions that hardware "
+                     "guards are reached. The status says why.",
+                     c->state == CLOCK_DOUBTED);
+    kedge_metric_one(t, "kedge_agent_clock_trusted", KEDGE_METRIC_GAUGE,
+                     "Whether the device's own clock agrees with this host's.",
+                     c->state == CLOCK_TRUSTED);
+    kedge_metric_one(t, "kedge_agent_clock_lies_total", KEDGE_METRIC_COUNTER,
+                     "How often this host's clock was found to differ from another one.", c->lies);
+}
