@@ -182,6 +182,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .initiators = (uint32_t)(p->stock.connections + c->queue_pairs_ahead),
         .responders = p->stock.responders,
         .ahead = (uint32_t)c->queue_pairs_ahead,
+        .first = p->place == 0 ? 0 : 1, /* of other pools workers attach meanwhile, and wait */
         .wanted = KEDGE_LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,

@@ -147,7 +147,8 @@ void stock_init(struct pool *p, const struct agentd_pool *said)
     struct stock *k = &p->stock;
     k->said = *said;
     k->dcis = said_or(k, AGENTD_DCIS, p->config->dcis);
-    k->spares = said_or(k, AGENTD_SPARES, p->config->spares);
+    /* Those of a pool that is made while workers attach come later, one after the other. */
+    k->spares = p->place == 0 ? said_or(k, AGENTD_SPARES, p->config->spares) : 0;
     k->connections = said_or(k, AGENTD_CONNECTIONS, p->config->connections);
     k->responders = said_or(k, AGENTD_RESPONDERS, p->config->responders);
     aim(p);
@@ -157,15 +158,17 @@ bool stock_is_said(const struct pool *p)
 {
     const struct agentd_config *c = p->config;
     const struct stock *k = &p->stock;
-    return k->dcis != c->dcis || k->spares != c->spares || k->connections != c->connections ||
-           k->responders != c->responders;
+    return said_or(k, AGENTD_DCIS, c->dcis) != c->dcis ||
+           said_or(k, AGENTD_SPARES, c->spares) != c->spares ||
+           said_or(k, AGENTD_CONNECTIONS, c->connections) != c->connections ||
+           said_or(k, AGENTD_RESPONDERS, c->responders) != c->responders;
 }
 
 void stock_own(struct pool *p)
 {
     const struct agentd_config *c = p->config;
     p->stock.dcis = (uint32_t)c->dcis;
-    p->stock.spares = (uint32_t)c->spares;
+    p->stock.spares = p->place == 0 ? (uint32_t)c->spares : 0;
     p->stock.connections = (uint32_t)c->connections;
     p->stock.responders = (uint32_t)c->responders;
 }

@@ -153,14 +153,19 @@ static void settle(struct kedge_connector *c)
 
 static int make_ahead(struct kedge_connector *c, struct slots *s)
 {
-    uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
-    while (s->ready + s->resting < wanted) {
+    const uint32_t ahead = c->config.ahead;
+    int status = 0;
+    if (c->config.first != 0 && c->config.first < ahead)
+        c->config.ahead = c->config.first; /* the others come as if these had been used */
+    const uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
+    while (status == 0 && s->ready + s->resting < wanted) {
         slots_refill(c, s);
         settle(c);
         if (s->retry_ns != 0) /* one could not be made */
-            return s->status;
+            status = s->status;
     }
-    return 0;
+    c->config.ahead = ahead;
+    return status;
 }
 
 static int make_arrays(struct kedge_connector *c)

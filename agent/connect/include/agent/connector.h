@@ -28,6 +28,7 @@ struct kedge_connector_config {
     uint32_t initiators;        /* queue pairs for requests to other nodes, 1.. */
     uint32_t responders;        /* for requests of other nodes, 1.. */
     uint32_t ahead;             /* of each kind, kept ready; more are made when they are used */
+    uint32_t first;             /* so many of them before kedge_connector_new returns; 0: all */
     uint32_t wanted;            /* connections that may be asked for at a time (the lane's flows) */
     uint32_t handshakes;        /* that may be under way at a time; more wait their turn */
     uint32_t sq_depth;          /* of an initiator */
@@ -49,7 +50,7 @@ struct kedge_connector_resources {
     struct kedge_fab_cq *cq;        /* the lane's: where initiators complete; has room for all */
 };
 
-/* Makes the UD queue pair and the first `ahead` of each kind. Blocks. -errno with a sentence. */
+/* Makes the UD queue pair and the `first` of each kind. Blocks. -errno with a sentence. */
 int kedge_connector_new(const struct kedge_connector_config *config,
                         const struct kedge_connector_resources *resources,
                         int (*fill)(void *user, void *bytes, size_t n), void *user,

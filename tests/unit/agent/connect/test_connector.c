@@ -297,6 +297,24 @@ START_TEST(a_device_without_atomics_connects)
 }
 END_TEST
 
+/* Who makes a connector while others wait does not wait for what can be made beside them. */
+START_TEST(what_is_wanted_ahead_can_come_after_the_start)
+{
+    struct world w = {.now_ns = 1};
+    w.node[0].config.first = 1;
+    world_open(&w, 2);
+    ck_assert_int_eq(stats_of(&w, 0).initiators, 1);
+    ck_assert_int_eq(stats_of(&w, 0).responders, 1);
+    ask(&w, 0, 1, 5);
+    ck_assert_int_eq(await(&w, 0, 5), 0);
+    ck_assert_int_eq(read_through(&w, 0, 1, 5), IBV_WC_SUCCESS);
+    world_run(&w, 100);
+    ck_assert_int_eq(stats_of(&w, 0).initiators_ready, 4);
+    ck_assert_int_eq(stats_of(&w, 0).responders_ready, 4);
+    world_close(&w);
+}
+END_TEST
+
 /* ---- what a former life has sent
  * -------------------------------------------------------------------------------- */
 
@@ -541,6 +559,7 @@ END_TEST
     T(a_full_peer_says_so_and_takes_the_next_when_one_leaves)                                      \
     T(a_full_peer_finds_those_that_are_gone)                                                       \
     T(a_device_without_atomics_connects)                                                           \
+    T(what_is_wanted_ahead_can_come_after_the_start)                                               \
     T(no_late_acknowledgement_completes_what_was_not_executed)                                     \
     T(no_queue_pair_is_used_sooner_after_the_start_than_packets_live)                              \
     T(queue_pairs_are_used_again_in_the_order_in_which_they_came_back)                             \

@@ -73,6 +73,7 @@ static void start_connector(struct world *w, struct node *n, uint32_t incarnatio
         .initiators = or_default(n->config.initiators, WANTED),
         .responders = or_default(n->config.responders, WANTED),
         .ahead = or_default(n->config.ahead, 4),
+        .first = n->config.first,
         .wanted = WANTED,
         .handshakes = or_default(n->config.handshakes, 8),
         .sq_depth = SQ_DEPTH,
