@@ -28,6 +28,8 @@
     C(retried, "Looks at virtual queue pairs whose requests wait.", COUNTER)                       \
     C(paths_failed, "Endpoints that could not be reached to begin with.", COUNTER)                 \
     C(links_evicted, "Connections given up for another endpoint (rc).", COUNTER)                   \
+    C(apart, "Times that a tenant was put apart from others.", COUNTER)                            \
+    C(tenants_apart, "Tenants whose requests go apart from others'.", GAUGE)                       \
     C(links, "Connections to endpoints (rc).", GAUGE)                                              \
     C(sessions, "Sessions of the lane.", GAUGE)                                                    \
     C(vqps, "Connected virtual queue pairs.", GAUGE)                                               \

@@ -50,6 +50,24 @@ static void refusal_metrics(const struct agent *a, const struct used *used, stru
     }
 }
 
+static void apart_metrics(const struct agent *a, struct kedge_text *t)
+{
+    static const char name[] = "kedge_agent_tenant_apart";
+    kedge_metric_head(
+        t, name, GAUGE,
+        "Pools where a tenant's requests go apart from others', whose queue pairs they "
+        "have broken.");
+    for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
+        const struct kedge_metric_label label = {"tenant", a->tenants.at[i].config.name};
+        uint64_t pools = 0;
+        if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
+            continue;
+        for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
+            pools += p->apart[i];
+        kedge_metric_u64(t, name, &label, 1, pools);
+    }
+}
+
 static void sample(struct kedge_text *t, const char *name, const struct pool *p, uint64_t value)
 {
     const struct kedge_metric_label label = {"pool", p->name};
@@ -177,6 +195,7 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     used_by_all(a, used);
     tenant_metrics(a, used, t);
     refusal_metrics(a, used, t);
+    apart_metrics(a, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
     kedge_metric_one(t, "kedge_agent_metaservers", GAUGE, "Metaservers that have this node.",

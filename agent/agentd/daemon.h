@@ -154,6 +154,8 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_er
 int quota_ask(struct pool *p, uint32_t tenant, struct kedge_errbuf *why);
 /* Counts a refusal: -EDQUOT and the sentence. */
 int quota_refuse(struct pool *p, uint32_t tenant, enum kedge_quota which, struct kedge_errbuf *why);
+/* A lane has put a tenant apart from others, or does so no more (agent/lane.h): logged. */
+void quotas_apart(struct pool *p, const struct kedge_lane_event *e);
 /* What of a tenant is counted for ever. */
 struct quota_counts {
     uint64_t control_ops, refused[KEDGE_QUOTAS];

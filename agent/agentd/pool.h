@@ -458,6 +458,7 @@ struct pool {
     struct agent_session *sessions;
     /* A tenant's workers are in one pool, but for those that it had before it was moved. */
     struct kedge_lane_quota quota[AGENTD_TENANT_PLACES];
+    bool apart[AGENTD_TENANT_PLACES]; /* quotas_apart() */
     struct session_counts count;
     bool sessions_failed; /* the last one that was made ahead */
     uint64_t taken_ns;    /* when a worker last got a session */

@@ -6,6 +6,7 @@
 
 #include "agent/reserve.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "daemon.h"
 
@@ -171,6 +172,22 @@ int quota_check_host(const struct agent *a, uint64_t more_bytes, struct kedge_er
 }
 
 /* ---- tenants that nobody says any more */
+
+/* No more often than a tenant is forgiven, which takes most of a minute. */
+void quotas_apart(struct pool *p, const struct kedge_lane_event *e)
+{
+    const char *tenant = quota_tenant(p->agent, e->apart.tenant + 1)->name;
+    p->apart[e->apart.tenant] = e->apart.begins;
+    if (e->apart.begins)
+        kedge_log(KEDGE_LOG_WARN,
+                  "requests of a tenant's workers were refused by their peers again and again, and "
+                  "broke queue pairs under requests of others: from now on they go through some of "
+                  "their own",
+                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+    else
+        kedge_log(KEDGE_LOG_INFO, "a tenant's requests go with those of others again",
+                  "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+}
 
 static bool has_sessions(const struct pool *p, uint32_t tenant)
 {

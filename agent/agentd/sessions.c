@@ -558,6 +558,9 @@ void sessions_event(struct pool *p, const struct kedge_lane_event *e)
     case KEDGE_EVENT_READDRESSED:
         address_readdressed(p, e);
         return;
+    case KEDGE_EVENT_TENANT_APART:
+        quotas_apart(p, e);
+        return;
     case KEDGE_EVENT_SPARE_DROPPED:
         paths_spare_dropped(p, e->qp);
         return;

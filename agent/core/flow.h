@@ -38,9 +38,10 @@ struct flow {
     uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
     uint8_t pathless;  /* dead because no path could be made: not for who has not waited for one */
     uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
+    uint8_t apart;     /* its tenant's alone, beside the endpoint's own (apart.c) */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot;    /* whose first request took it */
-    uint32_t holds;          /* VQPs that wait with it */
+    uint32_t holds;          /* VQPs that wait with it, and flows that are apart */
     uint32_t outstanding;    /* posted */
     uint32_t dci;            /* index into lane->dci */
     uint64_t since_ns;       /* when it last gave a sign of life, or began to owe one */
@@ -55,6 +56,8 @@ struct flow {
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;
     struct flow *next_free;
+    struct flow *next_apart; /* in its bucket */
+    struct flow *own;        /* apart: the endpoint's own, which it holds */
 };
 
 /* flows.c */
@@ -64,8 +67,12 @@ struct flow *flow_take(struct kedge_lane *l, const struct vqp *q);
 /* q waits with its flow, if it has one; and does no more. */
 void flow_hold(const struct vqp *q);
 void flow_release(const struct vqp *q);
-/* The flow of this peer goes, if that can be. */
-bool flow_leave(struct kedge_lane *l, struct peer *p);
+/* The flows of the peer in this slot go, if that can be. */
+bool flows_leave(struct kedge_lane *l, uint32_t slot);
+/* Something happened to the peer in this slot, whatever flows lead to it. */
+void flows_news(struct kedge_lane *l, uint32_t slot);
+/* The tenant is apart from others, or is so no more: what waits looks for another flow. */
+void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot);
 /* A few of those that no peer names any more, and that are idle. */
 void flows_sweep(struct kedge_lane *l);
 

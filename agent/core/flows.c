@@ -8,6 +8,10 @@
  * A tenant may have its share of them: as many as would be left for one more tenant that came, if
  * all had as many. So there is one for whoever comes, whatever the others do.
  *
+ * A tenant that is apart from others (apart.c) has flows of its own, one for each endpoint that it
+ * uses, and so an own connection with RC: they are found by their peer's slot and their tenant. A
+ * VQP goes from one flow to another only when nothing of it is out, which keeps its order.
+ *
  * Invariant: what is out on a flow, waits with it, or is asked about it keeps it where it is. */
 #include "base/assert.h"
 #include "internal.h"
@@ -16,6 +20,7 @@ enum {
     LOOKS = 64, /* at flows for an idle one, each time that one is wanted and none is free */
     SWEPT = 64  /* each time */
 };
+static const uint64_t APART_IDLE_NS = 1000000000; /* unused for so long, one that is apart goes */
 
 static bool is_idle(const struct flow *f)
 {
@@ -38,6 +43,70 @@ static bool can_tell(const struct kedge_lane *l)
     return kedge_spsc_count(l->events) < LANE_PATHS;
 }
 
+/* ---- of those who are apart
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static struct flow **bucket_of(struct kedge_lane *l, uint32_t slot)
+{
+    return &l->apart_flows[slot % LANE_APART_BUCKETS];
+}
+
+static struct flow *find_apart(struct kedge_lane *l, const struct vqp *q)
+{
+    struct flow *f = *bucket_of(l, q->peer_slot);
+    while (f != NULL && (f->peer_slot != q->peer_slot || f->peer_gen != q->peer_gen ||
+                         f->tenant_slot != q->session->tenant_slot))
+        f = f->next_apart;
+    return f;
+}
+
+/* It counts in the endpoint's one window, and holds that one's flow for it. */
+static void link_apart(struct kedge_lane *l, struct flow *f, struct flow *own)
+{
+    struct flow **bucket = bucket_of(l, f->peer_slot);
+    f->apart = 1;
+    f->own = own;
+    f->window = own->window;
+    f->dci = apart_dci(l);
+    f->next_apart = *bucket;
+    *bucket = f;
+    l->flows_apart++;
+}
+
+static void unlink_apart(struct kedge_lane *l, const struct flow *f)
+{
+    struct flow **at = bucket_of(l, f->peer_slot);
+    while (*at != f)
+        at = &(*at)->next_apart;
+    *at = f->next_apart;
+    f->own->holds--;
+    l->flows_apart--;
+}
+
+void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    for (uint32_t i = 0; l->flows_apart > 0 && i < LANE_APART_BUCKETS; i++)
+        for (struct flow *f = l->apart_flows[i]; f != NULL; f = f->next_apart)
+            if (f->tenant_slot == tenant_slot)
+                flow_news(l, f);
+}
+
+void flows_news(struct kedge_lane *l, uint32_t slot)
+{
+    if (l->peers[slot].flow != NULL)
+        flow_news(l, l->peers[slot].flow);
+    if (l->flows_apart == 0)
+        return;
+    for (struct flow *f = *bucket_of(l, slot); f != NULL; f = f->next_apart)
+        if (f->peer_slot == slot)
+            flow_news(l, f);
+}
+
+/* ---- all
+ * ------------------------------------------------------------------------------------------------
+ */
+
 /* It is idle. */
 static void drop_flow(struct kedge_lane *l, struct flow *f)
 {
@@ -47,9 +116,12 @@ static void drop_flow(struct kedge_lane *l, struct flow *f)
         lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
     if (l->peers[f->peer_slot].flow == f)
         l->peers[f->peer_slot].flow = NULL;
+    if (f->apart)
+        unlink_apart(l, f);
     if (f->suspect)
         COUNT(l, suspects, -1);
-    window_close(f);
+    if (!f->apart)
+        window_close(f);
     flow_forget_parked(l, f);
     COUNT(l, flows, -1);
     l->flow_tenants -= --l->tenant_flows[f->tenant_slot] == 0;
@@ -115,35 +187,81 @@ static struct flow *new_flow(struct kedge_lane *l, uint32_t tenant_slot)
     return f;
 }
 
-struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
+/* Without a window, and nobody's yet. */
+static struct flow *make_flow(struct kedge_lane *l, const struct vqp *q)
 {
     const uint32_t tenant_slot = q->session->tenant_slot;
+    struct flow *f = new_flow(l, tenant_slot);
+    if (f == NULL)
+        return NULL;
+    *f = (struct flow){
+        .used = 1, .peer_slot = q->peer_slot, .peer_gen = q->peer_gen, .tenant_slot = tenant_slot};
+    vqp_list_init(&f->parked);
+    l->flow_tenants += l->tenant_flows[tenant_slot]++ == 0;
+    COUNT(l, flows, 1);
+    return f;
+}
+
+static struct flow *take_own(struct kedge_lane *l, const struct vqp *q)
+{
     struct peer *p = &l->peers[q->peer_slot];
     struct flow *f = p->flow;
     if (f != NULL && f->peer_gen == q->peer_gen)
         return f;
     if (f != NULL && is_idle(f) && can_tell(l)) /* of a life of its peer that is over */
         drop_flow(l, f);
-    f = new_flow(l, tenant_slot);
+    f = make_flow(l, q);
     if (f == NULL)
         return NULL;
-    *f = (struct flow){
-        .used = 1, .peer_slot = q->peer_slot, .peer_gen = q->peer_gen, .tenant_slot = tenant_slot};
-    vqp_list_init(&f->parked);
     f->dci = q->peer_slot % (l->res.dcis > 1 ? l->res.dcis - 1 : 1);
     window_open(l, f, peer_shared(l, q->peer_slot)->gid);
-    p->flow = f;
-    l->flow_tenants += l->tenant_flows[tenant_slot]++ == 0;
-    COUNT(l, flows, 1);
+    return p->flow = f;
+}
+
+struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
+{
+    struct flow *f = q->session->apart ? find_apart(l, q) : NULL;
+    if (f != NULL)
+        return f;
+    struct flow *own = take_own(l, q);
+    if (own == NULL || !q->session->apart)
+        return own;
+    own->holds++;
+    f = make_flow(l, q);
+    if (f == NULL)
+        own->holds--;
+    else
+        link_apart(l, f, own);
     return f;
 }
 
-bool flow_leave(struct kedge_lane *l, struct peer *p)
+static bool leave(struct kedge_lane *l, struct flow *f)
 {
-    if (!is_idle(p->flow) || !can_tell(l))
+    if (!is_idle(f) || !can_tell(l))
         return false;
-    drop_flow(l, p->flow);
+    drop_flow(l, f);
     return true;
+}
+
+bool flows_leave(struct kedge_lane *l, uint32_t slot)
+{
+    struct flow *f = l->flows_apart > 0 ? *bucket_of(l, slot) : NULL;
+    for (struct flow *next; f != NULL; f = next) {
+        next = f->next_apart;
+        if (f->peer_slot == slot && !leave(l, f))
+            return false;
+    }
+    f = l->peers[slot].flow;
+    return f == NULL || leave(l, f);
+}
+
+/* Nobody will use it any more. */
+static bool is_stray(struct kedge_lane *l, const struct flow *f)
+{
+    if (!f->apart)
+        return l->peers[f->peer_slot].flow != f;
+    return !l->culprits[f->tenant_slot].apart || peer_shared(l, f->peer_slot)->gen != f->peer_gen ||
+           l->now_ns - f->used_ns > APART_IDLE_NS;
 }
 
 void flows_sweep(struct kedge_lane *l)
@@ -152,7 +270,7 @@ void flows_sweep(struct kedge_lane *l)
     for (uint32_t i = 0; i < SWEPT && i < high && can_tell(l); i++) {
         struct flow *f = &l->flows[l->flow_broom < high ? l->flow_broom : 0];
         l->flow_broom = (uint32_t)(f - l->flows) + 1;
-        if (f->used && is_idle(f) && l->peers[f->peer_slot].flow != f)
+        if (f->used && is_idle(f) && is_stray(l, f))
             drop_flow(l, f);
     }
 }

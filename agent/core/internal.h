@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "agent/lane.h"
+#include "apart.h"
 #include "base/spsc.h"
 #include "control.h"
 #include "descriptor.h"
@@ -21,6 +22,8 @@
 enum {
     LANE_OWN_WRS = 256,
     LANE_SPARES = 2 * KEDGE_LANE_MAX_DCIS + 1,
+    LANE_APART_DCI = KEDGE_LANE_MAX_DCIS, /* as an index into lane->dci */
+    LANE_APART_BUCKETS = 64,
     LANE_BATCH = 32,
     LANE_RENEWALS = 16, /* of a pass; more of them have time until another */
     LANE_POLL = 64,
@@ -118,6 +121,7 @@ struct session {
     uint8_t active;   /* polled at each pass; else its doorbell flag is set */
     uint8_t dirty;    /* has completions that are not published */
     uint8_t exported; /* peers had a key to its memory */
+    uint8_t apart;    /* its tenant is (apart.c) */
     uint32_t id;
     const struct kedge_fab_caps *caps; /* the device's */
     struct kedge_session_rw *rw;
@@ -247,7 +251,7 @@ struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
         mr_reads, mr_renewals, lookups_failed, wrong_keys, control_pauses, qp_broken, qp_overdue,
         posts_refused, reposted, retried, sessions, vqps, peers, flows, inflight, mrs, suspects,
-        links, paths_failed, links_evicted;
+        links, paths_failed, links_evicted, apart, tenants_apart;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -307,8 +311,14 @@ struct kedge_lane {
     _Atomic uint32_t flows_high;
     struct flow *free_flow;
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
-    uint32_t paths_asked;                                  /* and not answered */
-    uint32_t dci[KEDGE_LANE_MAX_DCIS], spare[LANE_SPARES]; /* indices of phys */
+    uint32_t paths_asked;                                      /* and not answered */
+    uint32_t dci[KEDGE_LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
+    /* apart.c: what is held against each tenant, how many are apart, whether dci[LANE_APART_DCI] is
+     * theirs; and their flows, by endpoint. */
+    struct culprit *culprits;
+    uint32_t tenants_apart, flows_apart;
+    uint8_t has_apart_dci, apart_untold;
+    struct flow *apart_flows[LANE_APART_BUCKETS];
     uint32_t links;    /* rc: connections that there are or that are asked for */
     uint32_t draining; /* rc: of them, those whose endpoint gives it up */
     struct wr own[LANE_OWN_WRS], *free_own;

@@ -85,11 +85,12 @@ static int make_arrays(struct kedge_lane *l)
     l->flows = calloc(c->max_flows, sizeof l->flows[0]);
     l->control_tenants = calloc(c->max_tenants, sizeof l->control_tenants[0]);
     l->tenant_flows = calloc(c->max_tenants, sizeof l->tenant_flows[0]);
+    l->culprits = calloc(c->max_tenants, sizeof l->culprits[0]);
     l->cache = calloc(c->mr_cache, sizeof l->cache[0]);
     l->scratch_free = calloc(scratch, sizeof l->scratch_free[0]);
     if (l->sessions == NULL || l->active == NULL || l->peers == NULL || l->flows == NULL ||
-        l->tenant_flows == NULL || l->control_tenants == NULL || l->cache == NULL ||
-        l->scratch_free == NULL)
+        l->tenant_flows == NULL || l->culprits == NULL || l->control_tenants == NULL ||
+        l->cache == NULL || l->scratch_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < scratch; i++)
         l->scratch_free[l->scratch_count++] = i;
@@ -161,6 +162,7 @@ void kedge_lane_free(struct kedge_lane *l)
     free(l->peers);
     free(l->flows);
     free(l->tenant_flows);
+    free(l->culprits);
     free(l->control_tenants);
     free(l->cache);
     free(l->scratch_free);
@@ -281,7 +283,7 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
     struct phys *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
-    if (number == l->system_phys)
+    if (number == l->system_phys || apart_has_dci(l, number))
         return;
     for (uint32_t i = 0; i < l->res.dcis; i++) {
         const struct phys *at = &l->phys[l->dci[i]];
@@ -291,6 +293,7 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
         }
     }
     l->spare[l->spare_count++] = number;
+    apart_take_dci(l);
 }
 
 static void drop_spare(struct kedge_lane *l)
@@ -428,6 +431,8 @@ static void housekeeping(struct kedge_lane *l)
         overdue_look(l);
         if (l->now_ns >= l->await_due_ns)
             overdue_give_up(l);
+        if (l->tenants_apart > 0 || l->has_apart_dci || l->apart_untold)
+            apart_look(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;
     }
@@ -533,7 +538,8 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
         COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
-        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects);
+        COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),
+        COPY(tenants_apart);
     for (int i = 0; i < KEDGE_WINDOW_SCOPES; i++)
         COPY(window_waits[i]), COPY(window_waited_ns[i]);
 #undef COPY

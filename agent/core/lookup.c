@@ -171,9 +171,8 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
         p->refreshing = 0;
-        if (p->flow != NULL) /* also of the life before, whose VQPs follow or fail */
-            flow_news(l, p->flow);
-        if (status == -ENOENT) { /* it has left */
+        flows_news(l, known_slot); /* also of the life before, whose VQPs follow or fail */
+        if (status == -ENOENT) {   /* it has left */
             kedge_peers_remove(l->res.peers, known_slot);
             p->used = 0;
             COUNT(l, peers, -1);
@@ -194,7 +193,7 @@ static bool evict_peer(struct kedge_lane *l)
         uint32_t slot = l->peer_hand;
         l->peer_hand = slot + 1 == l->config.max_peers ? 0 : slot + 1;
         struct peer *p = &l->peers[slot];
-        if (!p->used || p->refreshing || (p->flow != NULL && !flow_leave(l, p)))
+        if (!p->used || p->refreshing || !flows_leave(l, slot))
             continue;
         kedge_peers_remove(l->res.peers, slot);
         l->peers[slot] = (struct peer){0};

@@ -153,6 +153,10 @@ void flow_readdress(struct kedge_lane *l, struct flow *f)
  * that posts to one dead endpoint after the other keeps these busy with retries, and only these. */
 static void choose_dci(struct kedge_lane *l, struct flow *f)
 {
+    if (f->apart) {
+        f->dci = apart_dci(l);
+        return;
+    }
     uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
     uint32_t from = f->proven ? 0 : ordinary - unproven,
              to = f->proven ? ordinary - unproven : ordinary;
@@ -180,7 +184,8 @@ void flow_posted(struct kedge_lane *l, struct flow *f)
 static void look_up_again(struct kedge_lane *l, const struct flow *f)
 {
     struct peer *p = &l->peers[f->peer_slot];
-    if (p->flow == f && p->expires_ns > l->now_ns)
+    const bool present = f->apart ? peer_shared(l, f->peer_slot)->gen == f->peer_gen : p->flow == f;
+    if (present && p->expires_ns > l->now_ns)
         p->expires_ns = l->now_ns;
 }
 

@@ -149,6 +149,8 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     const struct kedge_lane_config *c = &l->config;
     e->reading = e->guessed = 0;
     flow_news(l, w->flow);
+    if (l->flows_apart > 0) /* others of the same peer may wait for it too */
+        flows_news(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
         disbelieve(e, CACHED_FREE, 0);

@@ -99,6 +99,7 @@ int session_add(struct kedge_lane *l, const struct kedge_lane_session *add)
         .max_inflight = add->max_inflight,
         .tenant = add->tenant,
         .tenant_slot = add->tenant_slot,
+        .apart = l->culprits[add->tenant_slot].apart,
         .window = &l->tenant_windows[add->tenant_slot],
         .max_vqps = add->max_vqps,
         .max_regions = add->max_mrs,

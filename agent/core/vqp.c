@@ -117,6 +117,35 @@ static uint32_t take_flow(struct kedge_lane *l, struct vqp *q)
     return KEDGE_REASON_ENDPOINTS;
 }
 
+/* Whether its flow is the one to be used: where its tenant is apart, that one's own. */
+static bool has_flow(const struct vqp *q, const struct flow *present)
+{
+    const struct flow *f = q->flow;
+    if (!q->session->apart || f == NULL)
+        return f != NULL && f == present;
+    return f->apart && f->peer_slot == q->peer_slot && f->peer_gen == q->peer_gen &&
+           f->tenant_slot == q->session->tenant_slot;
+}
+
+/* From or to one of those who are apart only when nothing of it is out, which keeps its order. 0 or
+ * a reason; then *tried. */
+static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow *present,
+                          enum tried *tried)
+{
+    uint32_t reason = 0;
+    if (!has_flow(q, present)) {
+        if (q->outstanding > 0 && q->flow != NULL && q->flow->apart != q->session->apart) {
+            *tried = TRIED_PARK;
+            return 0;
+        }
+        windows_desert(l, q);
+        reason = take_flow(l, q);
+    }
+    if (q->session->apart && !apart_is_ready(l))
+        *tried = wants(l);
+    return reason;
+}
+
 static bool is_dead(const struct kedge_lane *l, const struct flow *f)
 {
     return l->now_ns < f->dead_until_ns;
@@ -168,9 +197,9 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
     if (shared->gen != q->peer_gen && !follow(l, q, shared->gen))
         return KEDGE_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
-    if (q->flow == NULL || q->flow != present) {
-        const uint32_t reason = take_flow(l, q);
-        if (reason != 0)
+    if (q->flow == NULL || q->flow != present || l->tenants_apart > 0) {
+        const uint32_t reason = find_flow(l, q, present, tried);
+        if (reason != 0 || *tried != TRIED_DONE)
             return reason;
     }
     if (q->flow == NULL)

@@ -257,8 +257,10 @@ void windows_set(struct kedge_lane *l, const struct kedge_command *c)
         break;
     case KEDGE_WINDOW_TENANT:
         KEDGE_ASSERT(c->window.tenant < l->config.max_tenants);
-        if (c->window.anew)
+        if (c->window.anew) {
             begin_anew(&l->tenant_windows[c->window.tenant]);
+            apart_forget(l, c->window.tenant);
+        }
         set_limit(l, &l->tenant_windows[c->window.tenant], &limit);
         break;
     case KEDGE_WINDOW_DESTINATION:

@@ -300,6 +300,15 @@ static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *
                : IBV_WC_WR_FLUSH_ERR;
 }
 
+static void blame(struct kedge_lane *l, struct phys *p)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && is_culprit(l, w) && blamed(l, p, w) == w)
+            apart_blame(l, p, w);
+    }
+}
+
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
 static void break_phys(struct kedge_lane *l, struct phys *p)
 {
@@ -308,6 +317,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
+    blame(l, p);
     if (p->flow != NULL)
         flow_lost_link(l, p->flow);
     mark_lost(l, p, true);

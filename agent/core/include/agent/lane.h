@@ -326,6 +326,9 @@ enum kedge_event_kind {
     KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
     KEDGE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
                                    * for whose keys the new one had no room, which no peer finds */
+    KEDGE_EVENT_TENANT_APART,     /* apart: whose requests have broken queue pairs under those of
+                                   * others again and again, and have some of their own from now
+                                   * on; or have so no more */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };
@@ -366,6 +369,10 @@ struct kedge_lane_event {
         } answer;
         struct kedge_lane_path path;
         struct kedge_fab_qp *qp;
+        struct {
+            uint32_t tenant; /* slot */
+            bool begins;
+        } apart;
     };
 };
 
@@ -391,7 +398,9 @@ struct kedge_lane_stats {
     uint64_t posts_refused; /* requests that the device did not take as they were */
     uint64_t retried;       /* looks at virtual queue pairs whose requests wait */
     uint64_t paths_failed, links_evicted;
-    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects; /* gauges */
+    uint64_t apart; /* times that a tenant was put apart from others */
+    uint64_t links, sessions, vqps, peers, flows, inflight, mrs, suspects,
+        tenants_apart; /* gauges */
     /* By enum kedge_window_scope: requests that had to wait at such a window, and how long they
      * did, of those that do no more. */
     uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];

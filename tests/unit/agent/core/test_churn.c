@@ -17,6 +17,7 @@ enum {
     SLOT_MASK = 63,
     REGIONS = 64, /* of each owner, one for each life of its node */
     WRONG_KEY = 12345,
+    TENANTS = 2,  /* so that one that breaks queue pairs is put apart from the other */
     LONG = 400000 /* passes: a time-out of the device is in real time */
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
@@ -41,8 +42,8 @@ struct churner {
 static struct world world;
 static struct world *w = &world;
 static struct churner churner[WORKERS];
-static struct world_worker owner[WORLD_NODES], gone[WORLD_NODES];
-static uint32_t good_key[WORLD_NODES], gone_key[WORLD_NODES];
+static struct world_worker owner[WORLD_NODES][TENANTS], gone[WORLD_NODES][TENANTS];
+static uint32_t good_key[WORLD_NODES][TENANTS], gone_key[WORLD_NODES][TENANTS];
 static uint32_t restarts[WORLD_NODES];
 static uint64_t state;
 
@@ -58,7 +59,7 @@ static uint32_t below(uint32_t n)
 static void attach(uint32_t id)
 {
     churner[id] = (struct churner){.attached = true};
-    world_attach(w, &churner[id].k, 0, 1 + id, 0);
+    world_attach(w, &churner[id].k, 0, 1 + id, (1 + id) % TENANTS);
 }
 
 static bool has_room(const struct churner *c)
@@ -94,10 +95,10 @@ static void destroy(struct churner *c, uint16_t vqp)
     c->binds[vqp] = c->bound[vqp] = false;
 }
 
-static uint32_t some_key(uint32_t node)
+static uint32_t some_key(uint32_t node, uint32_t tenant)
 {
     const uint32_t which = below(400);
-    return which < 1 ? WRONG_KEY : which < 20 ? gone_key[node] : good_key[node];
+    return which < 1 ? WRONG_KEY : which < 20 ? gone_key[node][tenant] : good_key[node][tenant];
 }
 
 static void post(struct churner *c, uint16_t vqp)
@@ -105,7 +106,7 @@ static void post(struct churner *c, uint16_t vqp)
     struct life *life = &c->life[vqp][c->gen[vqp]];
     const uint64_t n = life->posted++, bit = 1ull << n % 64;
     struct kedge_sq_desc d = world_rw(below(2) ? KEDGE_OP_READ : KEDGE_OP_WRITE, n, 64 * below(64),
-                                      8, some_key(c->node[vqp]), 64 * below(8));
+                                      8, some_key(c->node[vqp], c->k.id % TENANTS), 64 * below(8));
     if (below(50) == 0)
         d.post.offset = WORLD_ARENA; /* the lane refuses it, when all before it are over */
     d.vqp = vqp;
@@ -176,19 +177,22 @@ static bool is_done(const struct churner *c)
 
 static void register_all(uint32_t node)
 {
-    good_key[node] = world_register(w, &owner[node], 0, 4096, ALL);
-    gone_key[node] = world_register(w, &gone[node], 0, 4096, ALL);
+    for (uint32_t t = 0; t < TENANTS; t++) {
+        good_key[node][t] = world_register(w, &owner[node][t], 0, 4096, ALL);
+        gone_key[node][t] = world_register(w, &gone[node][t], 0, 4096, ALL);
+    }
 }
 
 /* The memory of the second owner is gone, while its table still has it. */
 static void open_node(uint32_t node)
 {
-    world_attach(w, &owner[node], node, WORKERS + 1, 0);
-    world_attach(w, &gone[node], node, WORKERS + 2, 0);
+    for (uint32_t t = 0; t < TENANTS; t++) {
+        world_attach(w, &owner[node][t], node, WORKERS + 1 + 2 * t, t);
+        world_attach(w, &gone[node][t], node, WORKERS + 2 + 2 * t, t);
+    }
     register_all(node);
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = gone[node].arena_mr}};
-    ck_assert_int_eq(kedge_fab_call(w->node[node].fab, &c), 0);
-    gone[node].arena_mr = NULL;
+    for (uint32_t t = 0; t < TENANTS; t++)
+        world_take_away(w, &gone[node][t]);
 }
 
 static void restart(uint32_t node)
@@ -306,6 +310,7 @@ static void churn(uint64_t seed)
 
 START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits)
 {
+    uint64_t apart = 0;
     world_max_mrs = REGIONS;
     world_max_flows = WORKERS * VQPS + WORLD_NODES; /* each life of a node that a VQP is bound to */
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -318,15 +323,19 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
             ck_assert_int_eq(world_connect(w, &churner[0].k, 0, node), 0);
         churner[0].binds[0] = true;
         churn(seed);
+        apart += world_stats(w, 0).apart;
         for (int i = 0; i < WORKERS; i++)
             detach(&churner[i]);
         ck_assert_uint_eq(world_stats(w, 0).vqps, 0);
         for (uint32_t node = 0; node < WORLD_NODES; node++) {
-            world_detach(w, &owner[node]);
-            world_detach(w, &gone[node]);
+            for (uint32_t t = 0; t < TENANTS; t++) {
+                world_detach(w, &owner[node][t]);
+                world_detach(w, &gone[node][t]);
+            }
         }
         world_close(w);
     }
+    ck_assert_uint_gt(apart, 0);
 }
 END_TEST
 

@@ -377,6 +377,9 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         n->faults++;
         n->last_reason = e->reason;
         return;
+    case KEDGE_EVENT_TENANT_APART:
+        n->apart[e->apart.tenant] = e->apart.begins;
+        return;
     case KEDGE_EVENT_ARENA_ADDED:
         return;
     case KEDGE_EVENT_SPARE_DROPPED:

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants whose requests break queue pairs that they share with others.
+ *
+ * A worker can have a device refuse its requests as often as it likes, under records that are true:
+ * a friend on another node has a region taken away (fenced, or revoked by force) under READs. No
+ * check of ours sees that before, no key was guessed, and each time what strangers have out on the
+ * same queue pair is flushed with it. So breaks are counted that strangers felt, by the tenant
+ * whose request was refused, since a worker may take a session for each. After a few of them its
+ * requests go through queue pairs of their own (flows.c): with RC another connection to each
+ * endpoint, with DC one initiator for all who are apart. Breaks are forgotten with time, also of
+ * who is honest and had regions taken away from under him.
+ *
+ * Nobody is blamed for an error that may be another's (wire.c, "nameless"), for a peer that is
+ * silent, or where nobody else was hit: a tenant by itself is never apart. */
+#include "apart.h"
+
+#include "internal.h"
+#include "room.h"
+
+enum { BREAKS_MOST = 4 };
+static const uint64_t FORGET_NS = 10000000000; /* one of them */
+
+/* ---- who is
+ * ------------------------------------------------------------------------------------------- */
+
+static bool may_be_worker(enum ibv_wc_status status)
+{
+    return status != IBV_WC_RETRY_EXC_ERR && status != IBV_WC_RESP_TIMEOUT_ERR &&
+           status != IBV_WC_FATAL_ERR && status != IBV_WC_GENERAL_ERR;
+}
+
+/* Requests go one at a time after an error that had no name, which others have felt. */
+static bool hits_others(const struct kedge_lane *l, const struct phys *p, const struct wr *by)
+{
+    if (p->alone > 0)
+        return true;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
+        if (w != NULL && w->kind == WR_WORKER &&
+            w->session->tenant_slot != by->session->tenant_slot)
+            return true;
+    }
+    return false;
+}
+
+static void forget_some(const struct kedge_lane *l, struct culprit *c)
+{
+    const uint64_t some = (l->now_ns - c->since_ns) / FORGET_NS;
+    c->breaks -= some < c->breaks ? (uint32_t)some : c->breaks;
+    c->since_ns = c->breaks == 0 ? l->now_ns : c->since_ns + some * FORGET_NS;
+}
+
+/* Later, while the control side has much else to do: its ring has an end. */
+static void tell(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    struct culprit *c = &l->culprits[tenant_slot];
+    if (c->told == c->apart)
+        return;
+    if (kedge_spsc_count(l->events) >= LANE_PATHS) {
+        l->apart_untold = 1;
+        return;
+    }
+    c->told = c->apart;
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_TENANT_APART,
+                                             .apart = {.tenant = tenant_slot, .begins = c->apart}});
+}
+
+static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart)
+{
+    l->culprits[tenant_slot].apart = apart;
+    l->tenants_apart += apart ? 1 : UINT32_MAX;
+    COUNT(l, apart, apart);
+    COUNT(l, tenants_apart, apart ? 1 : -1);
+    for (uint32_t i = 0; i < l->config.max_sessions; i++)
+        if (l->sessions[i].tenant_slot == tenant_slot)
+            l->sessions[i].apart = apart;
+    flows_rejoin(l, tenant_slot);
+    apart_take_dci(l);
+    l->changed = 1;
+    tell(l, tenant_slot);
+}
+
+void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
+{
+    struct culprit *c;
+    if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
+        return;
+    c = &l->culprits[w->session->tenant_slot];
+    if (!c->apart && !hits_others(l, p, w))
+        return;
+    forget_some(l, c);
+    c->since_ns = l->now_ns;
+    c->breaks += c->breaks < BREAKS_MOST;
+    if (!c->apart && c->breaks == BREAKS_MOST)
+        set_apart(l, w->session->tenant_slot, true);
+}
+
+void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    if (l->culprits[tenant_slot].apart)
+        set_apart(l, tenant_slot, false);
+    l->culprits[tenant_slot].breaks = 0;
+}
+
+/* ---- the initiator
+ * ---------------------------------------------------------------------------------------------- */
+
+void apart_take_dci(struct kedge_lane *l)
+{
+    if (l->config.rc || l->tenants_apart == 0 || l->has_apart_dci || l->spare_count == 0)
+        return;
+    struct phys *p = &l->phys[l->dci[LANE_APART_DCI] = l->spare[--l->spare_count]];
+    l->has_apart_dci = 1;
+    p->depth = 1;
+    room_changed(l, p);
+    l->changed = 1;
+}
+
+/* Once nothing is out on it and nobody waits for room there. */
+static void give_dci_back(struct kedge_lane *l)
+{
+    struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
+    if (p->head != p->tail || p->broken == BROKEN_FAILING || p->overdue ||
+        WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
+        return;
+    l->has_apart_dci = 0;
+    p->depth = l->config.sq_depth;
+    room_changed(l, p);
+    if (!p->broken) /* else it comes back as any other */
+        l->spare[l->spare_count++] = l->dci[LANE_APART_DCI];
+}
+
+bool apart_has_dci(const struct kedge_lane *l, uint32_t number)
+{
+    return l->has_apart_dci && l->dci[LANE_APART_DCI] == number;
+}
+
+bool apart_is_ready(const struct kedge_lane *l)
+{
+    bool repairs = false;
+    if (l->config.rc || l->has_apart_dci)
+        return true;
+    for (uint32_t i = 0; i < l->phys_room; i++)
+        repairs |= l->phys[i].qp != NULL && l->phys[i].broken;
+    return !repairs;
+}
+
+uint32_t apart_dci(const struct kedge_lane *l)
+{
+    return l->has_apart_dci ? LANE_APART_DCI : l->res.dcis - 1;
+}
+
+void apart_look(struct kedge_lane *l)
+{
+    const bool untold = l->apart_untold;
+    l->apart_untold = 0;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++) {
+        struct culprit *c = &l->culprits[i];
+        if (untold)
+            tell(l, i);
+        if (!c->apart)
+            continue;
+        forget_some(l, c);
+        if (c->breaks == 0)
+            set_apart(l, i, false);
+    }
+    if (l->has_apart_dci && l->tenants_apart == 0)
+        give_dci_back(l);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tenants whose requests break queue pairs that they share with others, again and again: private to
+ * agent/core, and the lane thread's (design: "What fails, and what then"). */
+#ifndef CORE_APART_H
+#define CORE_APART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kedge_lane;
+struct phys;
+struct vqp;
+struct wr;
+
+/* What is held against a tenant. */
+struct culprit {
+    uint32_t breaks;   /* one less with time, since: */
+    uint64_t since_ns; /* the last one, or when one was forgotten */
+    uint8_t apart;     /* its requests go through queue pairs of their own */
+    uint8_t told;      /* as the control side knows it */
+};
+
+/* p has broken, and w, which is certain to have done it, is still out on it with all others. */
+void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
+/* The tenant's place is another's from now on. */
+void apart_forget(struct kedge_lane *l, uint32_t tenant_slot);
+/* Now and then: who has kept quiet is apart no more. */
+void apart_look(struct kedge_lane *l);
+
+/* There is one spare more. With DC one of them is the initiator of those who are apart, on which
+ * one request is out at a time: so none is flushed with another. */
+void apart_take_dci(struct kedge_lane *l);
+bool apart_has_dci(const struct kedge_lane *l, uint32_t number);
+/* Whether requests of those who are apart can go now: else that initiator is being repaired. */
+bool apart_is_ready(const struct kedge_lane *l);
+/* Its index in lane->dci; where there is no spare for it, that of suspect endpoints. */
+uint32_t apart_dci(const struct kedge_lane *l);
+
+#endif

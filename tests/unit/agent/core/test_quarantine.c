@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two accomplices, of whom one READs what the other's node has taken away, with a record that says
+ * it is there: each such READ breaks a queue pair, and no wrong key is charged. */
+#include "../../check_main.h"
+#include "world.h"
+
+enum {
+    GUILTY = 7, /* tenants */
+    HONEST = 8,
+    ROUNDS = 60,
+    VQPS = 8,
+    WRITES = 24, /* of each round */
+    LATE = 6,    /* polls, so long does a request take */
+    BREAKS = 4,  /* that strangers may feel */
+    SESSIONS = 5,
+    LONG = 20000 /* passes */
+};
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
+static const uint64_t SECOND = 1000000000;
+
+static struct world world;
+static struct world *w = &world;
+
+struct scene {
+    struct world_worker gone, stays, honest, guilty[SESSIONS];
+    uint32_t gone_key, key, guilty_key;
+    bool bound[VQPS];                     /* the honest one's */
+    uint32_t posted, failed, late_failed; /* of the honest one; late: after so many breaks */
+    uint32_t breaks;                      /* by the guilty, as he hears of them */
+};
+
+static void doorbells(void)
+{
+    for (uint32_t id = 0; id <= SESSIONS; id++)
+        kedge_lane_doorbell(w->node[0].lane, id);
+}
+
+static void scene_open(struct scene *s)
+{
+    *s = (struct scene){.key = 0};
+    world_fault.seed = 1;
+    world_fault.delay_ppm = 1000000;
+    world_fault.delay_polls = LATE;
+    world_ack_timeout = 19; /* 2 s: a busy host may not disturb */
+    world_open(w);
+    world_attach(w, &s->gone, 1, 0, GUILTY);
+    world_attach(w, &s->stays, 1, 1, HONEST);
+    for (uint32_t i = 0; i < SESSIONS; i++)
+        world_attach(w, &s->guilty[i], 0, i, GUILTY);
+    world_attach(w, &s->honest, 0, SESSIONS, HONEST);
+    s->gone_key = world_register(w, &s->gone, 0, 4096, ALL);
+    s->key = world_register(w, &s->stays, 0, 4096, ALL);
+}
+
+static void scene_close(struct scene *s)
+{
+    world_detach(w, &s->honest);
+    for (uint32_t i = 0; i < SESSIONS; i++)
+        world_detach(w, &s->guilty[i]);
+    world_detach(w, &s->stays);
+    world_detach(w, &s->gone);
+    world_close(w);
+    world_fault = (struct kedge_fault_plan){0};
+}
+
+static enum ibv_wc_status one(struct world_worker *k, uint8_t op, uint32_t key)
+{
+    struct kedge_sq_desc d = world_rw(op, 1, 0, 8, key, 0);
+    world_post(k, &d);
+    return (enum ibv_wc_status)world_done(w, k, LONG).status;
+}
+
+/* Both find their records, and the peer is known to answer. */
+static void warm(struct scene *s)
+{
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        ck_assert_int_eq(world_connect(w, &s->guilty[i], 0, 1), 0);
+        ck_assert_int_eq(one(&s->guilty[i], KEDGE_OP_READ, s->gone_key), IBV_WC_SUCCESS);
+    }
+    ck_assert_int_eq(world_connect(w, &s->honest, 0, 1), 0);
+    s->bound[0] = true;
+    ck_assert_int_eq(one(&s->honest, KEDGE_OP_READ, s->key), IBV_WC_SUCCESS);
+    world_take_away(w, &s->gone);
+}
+
+static void bind_all(struct scene *s)
+{
+    for (uint16_t vqp = 0; vqp < VQPS; vqp++)
+        if (!s->bound[vqp])
+            ck_assert_int_eq(world_connect(w, &s->honest, vqp, 1), 0);
+}
+
+/* One in each pass, so that some are on the wire whenever something else is. */
+static void write_on(struct scene *s)
+{
+    for (uint16_t i = 0; i < WRITES; i++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, i, 0, 8, s->key, 64 * (i % VQPS));
+        d.vqp = i % VQPS;
+        world_post(&s->honest, &d);
+        doorbells();
+        world_run(w, 1);
+    }
+    s->posted += WRITES;
+}
+
+static void take_writes(struct scene *s)
+{
+    for (int i = 0; i < WRITES; i++) {
+        const struct kedge_cqe e = world_done(w, &s->honest, LONG);
+        s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
+        s->failed += e.status != IBV_WC_SUCCESS;
+        s->late_failed += e.status != IBV_WC_SUCCESS && s->breaks >= BREAKS;
+    }
+}
+
+/* One of the guilty, beside the honest one's WRITEs. */
+static void round_of(struct scene *s, struct world_worker *k, uint8_t op)
+{
+    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+    bind_all(s);
+    world_run(w, 3);
+    struct kedge_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
+    world_post(k, &d);
+    write_on(s);
+    take_writes(s);
+    const struct kedge_cqe e = world_done(w, k, LONG);
+    ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
+    s->breaks += e.status == IBV_WC_REM_ACCESS_ERR;
+}
+
+static void harm(struct scene *s, uint32_t sessions)
+{
+    warm(s);
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        round_of(s, &s->guilty[i % sessions], KEDGE_OP_READ);
+    ck_assert_uint_ge(s->breaks, ROUNDS / 2); /* who is guilty gets his answers all the same */
+    ck_assert_msg(s->late_failed == 0 && s->failed <= BREAKS * WRITES,
+                  "%u of %u honest requests failed, %u of them after break %d", s->failed,
+                  s->posted, s->late_failed, BREAKS);
+    ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
+    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+}
+
+START_TEST(strangers_lose_a_few_requests_to_accomplices_and_then_none)
+{
+    struct scene s;
+    scene_open(&s);
+    harm(&s, 1);
+    scene_close(&s);
+}
+END_TEST
+
+START_TEST(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)
+{
+    struct scene s;
+    scene_open(&s);
+    harm(&s, SESSIONS);
+    scene_close(&s);
+}
+END_TEST
+
+/* All that it asks for is carried out, and in order; when it has kept quiet it is among others
+ * again. */
+START_TEST(who_is_apart_goes_on_and_not_for_ever)
+{
+    struct scene s;
+    struct world_worker *k = &s.guilty[1], good;
+    enum { MANY = 24 };
+    scene_open(&s);
+    world_attach(w, &good, 1, 2, GUILTY);
+    s.guilty_key = world_register(w, &good, 0, 4096, ALL);
+    harm(&s, 1);
+    for (int again = 0; again < 2; again++) {
+        ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+        for (uint64_t i = 0; i < MANY; i++) {
+            struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, i, 8 * i, 8, s.guilty_key, 0);
+            d.post.compare_add = 1;
+            world_post(k, &d);
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            const struct kedge_cqe e = world_done(w, k, LONG);
+            ck_assert_uint_eq(e.wr_id, i);
+            ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
+            ck_assert_uint_eq(((uint64_t *)k->arena.addr)[i], (uint64_t)again * MANY + i);
+        }
+        if (again == 0) {
+            ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+            world_sleep(w, 60 * SECOND);
+            world_run(w, 2000);
+        }
+        ck_assert_uint_eq(w->node[0].apart[GUILTY % WORLD_TENANTS], 0);
+        ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 0);
+    }
+    world_detach(w, &good);
+    scene_close(&s);
+}
+END_TEST
+
+/* There is nobody to keep them from. */
+START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
+/* Now and then a region goes under its readers, among honest ones too. */
+START_TEST(who_harms_strangers_seldom_is_not_put_apart)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < 2 * BREAKS; i++) {
+        round_of(&s, &s.guilty[0], KEDGE_OP_READ);
+        world_sleep(w, 11 * SECOND);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
+/* On a device that completes errors in another's name: the honest one's. What was out then goes
+ * again one by one, and what comes behind it too, so that the guilty one's next error is his own.
+ * With RC alone: what has DC names the request. */
+static void harm_without_names(uint8_t op)
+{
+    struct scene s;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; w->rc && i < ROUNDS; i++)
+        round_of(&s, &s.guilty[i % SESSIONS], op);
+    ck_assert_msg(s.failed <= BREAKS * WRITES, "%u of %u honest requests failed", s.failed,
+                  s.posted);
+    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
+    scene_close(&s);
+}
+
+START_TEST(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)
+{
+    harm_without_names(KEDGE_OP_READ);
+}
+END_TEST
+
+START_TEST(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
+{
+    harm_without_names(KEDGE_OP_WRITE);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(strangers_lose_a_few_requests_to_accomplices_and_then_none)                                  \
+    T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
+    T(who_is_apart_goes_on_and_not_for_ever)                                                       \
+    T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
+    T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
+    T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
+    T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
+KEDGE_CHECK_MAIN("quarantine", TESTS)
