@@ -147,33 +147,3 @@ int ctl_status(const struct ctl_options *o, struct kedge_errbuf *err)
     }
     return failed == 0 ? 0 : kedge_err(err, failed, "%s", part[0].summary);
 }
-
-int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
-{
-    static const char *const headings[] = {"WHAT", "VALUE"};
-    struct kedge_http_result result;
-    struct ctl_pairs pairs;
-    struct ctl_table *table;
-    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
-    if (status != 0)
-        return status;
-    if (o->json)
-        status = ctl_json_print(result.body, err);
-    else
-        status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
-    if (status != 0 || o->json)
-        goto out;
-    status = ctl_table_new(headings, 2, &table);
-    for (size_t i = 0; i < pairs.count && status == 0; i++)
-        ctl_table_row(table, (const char *const[]){pairs.pair[i].path, pairs.pair[i].value});
-    if (status == 0) {
-        status = ctl_table_print(table);
-        ctl_table_free(table);
-    }
-    if (status != 0)
-        kedge_err(err, status, "printing failed: %s", strerror(-status));
-    ctl_pairs_fini(&pairs);
-out:
-    kedge_http_result_fini(&result);
-    return status;
-}

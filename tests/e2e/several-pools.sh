@@ -48,6 +48,12 @@ is '[3,3]' "and so much is ready" '.pools[1] | [.sessions.ready, .memory.arenas_
 says 2 "the metaserver knows this node in both" '[.endpoints[].pool] | unique | length'
 says '["",false]' "all of it is in force" '[.applied.why, .applied.behind]'
 number=$(node | jq '[.endpoints[].pool] | max')
+"$bin/rdmactl" --agent-socket "$work/a.admin" agent status >"$work/out"
+shows '^pools +default +batch *$'
+shows "^number +1 +$number *\$"
+shows '^state +running +running *$'
+shows '^tenants +workers +guests *$'
+! grep -q '^lane.qp_broken' "$work/out" || fail "rdmactl agent status shows a counter that is 0"
 (($(threads) == threads_before + 1)) || fail "a pool has a thread: $(threads), $threads_before before"
 
 # A worker gets its tenant's pool, and no other.

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `agent status`: what the agent says of itself as a table, and then a table for each list (pools,
+ * tenants, metaservers), with a column for each of its things. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/commands.h"
+#include "ctl/decode.h"
+#include "ctl/fetch.h"
+#include "ctl/json.h"
+#include "ctl/table.h"
+
+enum {
+    COLUMNS = 5, /* things beside each other: more come below */
+    NAME_BYTES = 64,
+};
+
+/* Of the things of one list those that stand beside each other. */
+struct part {
+    char list[NAME_BYTES];
+    size_t first, count;
+};
+
+/* "pools[0].lane.posted" is of pools, number 0, and its lane.posted. */
+static bool split(const char *path, char list[NAME_BYTES], size_t *index, const char **field)
+{
+    const char *open = strchr(path, '['), *close = open != NULL ? strchr(open, ']') : NULL;
+    if (close == NULL || (size_t)(open - path) >= NAME_BYTES)
+        return false;
+    snprintf(list, NAME_BYTES, "%.*s", (int)(open - path), path);
+    *index = strtoul(open + 1, NULL, 10);
+    *field = close[1] == '.' ? close + 2 : close + 1;
+    return true;
+}
+
+static bool is_nothing(const char *value)
+{
+    return value == NULL || *value == '\0' || strcmp(value, "0") == 0 || strcmp(value, "-") == 0;
+}
+
+/* Of what an agent counts most is 0 on most days. */
+static bool is_counter(const char *field)
+{
+    static const char *const groups[] = {"lane.", "connections.", "device_window.", "refused.",
+                                         "windows"};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        if (strncmp(field, groups[i], strlen(groups[i])) == 0)
+            return true;
+    return false;
+}
+
+static const char *value_of(const struct ctl_pairs *pairs, const struct part *part, size_t i,
+                            const char *field)
+{
+    char path[2 * NAME_BYTES + CTL_PATH_BYTES];
+    snprintf(path, sizeof path, "%s[%zu]%s%s", part->list, part->first + i,
+             *field != '\0' ? "." : "", field);
+    return ctl_pairs_find(pairs, path);
+}
+
+static int end_table(struct ctl_table *table)
+{
+    int status = ctl_table_print(table);
+    ctl_table_free(table);
+    return status;
+}
+
+/* What each of them is called is in its first field. */
+static int print_part(const struct ctl_pairs *pairs, const struct part *part)
+{
+    const char *headings[COLUMNS + 1] = {part->list}, *cells[COLUMNS + 1];
+    struct ctl_table *table = NULL;
+    size_t rows = 0;
+    int status = 0;
+    for (size_t n = 0; n < pairs->count && status == 0; n++) {
+        char list[NAME_BYTES];
+        const char *field;
+        size_t index;
+        if (!split(pairs->pair[n].path, list, &index, &field) || strcmp(list, part->list) != 0 ||
+            index != part->first)
+            continue;
+        bool nothing = true;
+        cells[0] = field;
+        for (size_t i = 0; i < part->count; i++) {
+            const char *value = value_of(pairs, part, i, field);
+            nothing = nothing && is_nothing(value);
+            cells[i + 1] = value != NULL ? value : "";
+        }
+        if (table == NULL) {
+            memcpy(headings + 1, cells + 1, part->count * sizeof cells[0]);
+            status = ctl_table_new(headings, part->count + 1, &table);
+        } else if (!nothing || !(is_counter(field) || is_counter(part->list))) {
+            ctl_table_row(table, cells);
+            rows++;
+        }
+    }
+    if (status != 0 || rows == 0) {
+        ctl_table_free(table);
+        return status;
+    }
+    puts("");
+    return end_table(table);
+}
+
+static int print_list(const struct ctl_pairs *pairs, const char *list)
+{
+    size_t count = 0;
+    int status = 0;
+    for (size_t n = 0; n < pairs->count; n++) {
+        char of[NAME_BYTES];
+        const char *field;
+        size_t index;
+        if (split(pairs->pair[n].path, of, &index, &field) && strcmp(of, list) == 0 &&
+            index >= count)
+            count = index + 1;
+    }
+    for (size_t i = 0; i < count && status == 0; i += COLUMNS) {
+        struct part part = {.first = i, .count = count - i < COLUMNS ? count - i : COLUMNS};
+        snprintf(part.list, sizeof part.list, "%s", list);
+        status = print_part(pairs, &part);
+    }
+    return status;
+}
+
+/* What is no list's; the agent's own pool is the first of the pools. */
+static int print_rest(const struct ctl_pairs *pairs)
+{
+    static const char *const headings[] = {"WHAT", "VALUE"};
+    struct ctl_table *table;
+    int status = ctl_table_new(headings, 2, &table);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct ctl_pair *p = &pairs->pair[i];
+        if (strchr(p->path, '[') == NULL && strncmp(p->path, "pool.", 5) != 0 &&
+            !(is_counter(p->path) && is_nothing(p->value)))
+            ctl_table_row(table, (const char *const[]){p->path, p->value});
+    }
+    return end_table(table);
+}
+
+static int print_all(const struct ctl_pairs *pairs)
+{
+    char before[NAME_BYTES] = "";
+    int status = print_rest(pairs);
+    for (size_t n = 0; n < pairs->count && status == 0; n++) {
+        char list[NAME_BYTES];
+        const char *field;
+        size_t index;
+        if (!split(pairs->pair[n].path, list, &index, &field) || strcmp(list, before) == 0)
+            continue;
+        snprintf(before, sizeof before, "%s", list);
+        status = print_list(pairs, list);
+    }
+    if (status == 0)
+        puts("\nCounters that are 0 and limits that are not set are left out: -o json has all.");
+    return status;
+}
+
+int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct kedge_http_result result;
+    struct ctl_pairs pairs;
+    int status = ctl_fetch_agent(o, "/v1/status", &result, err);
+    if (status != 0)
+        return status;
+    if (o->json) {
+        status = ctl_json_print(result.body, err);
+        goto out;
+    }
+    status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
+    if (status != 0)
+        goto out;
+    status = print_all(&pairs);
+    if (status != 0)
+        kedge_err(err, status, "printing failed: %s", strerror(-status));
+    ctl_pairs_fini(&pairs);
+out:
+    kedge_http_result_fini(&result);
+    return status;
+}
