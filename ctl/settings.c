@@ -11,6 +11,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
+#include "ctl/notes.h"
 #include "ctl/table.h"
 
 enum {
@@ -129,7 +130,7 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
 }
 
 static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
-                     const struct kedge_http_result *result, struct kedge_errbuf *err)
+                     const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
 {
     struct ctl_setting setting;
     int status = ctl_decode_setting(kind, result->body, result->body_length, &setting, err);
@@ -146,6 +147,8 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
                    "read it\n",
                    "secret", setting.secret);
     }
+    if (changed)
+        ctl_setting_notes(o, kind, &setting);
     ctl_setting_fini(&setting);
     return status;
 }
@@ -162,7 +165,7 @@ int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
         return no_such(kind, o->id, err);
     if (status != 0)
         return status;
-    status = print_one(o, kind, &result, err);
+    status = print_one(o, kind, &result, false, err);
     kedge_http_result_fini(&result);
     return status;
 }
@@ -236,7 +239,7 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!o->json)
         printf("%s %s is set:\n", kind->name, o->id);
-    status = print_one(o, kind, &result, err);
+    status = print_one(o, kind, &result, true, err);
     kedge_http_result_fini(&result);
     return status;
 }
@@ -266,7 +269,7 @@ int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!o->json)
         printf("%s %s is created:\n", kind->name, o->id);
-    status = print_one(o, kind, &result, err);
+    status = print_one(o, kind, &result, true, err);
     kedge_http_result_fini(&result);
     return status;
 }

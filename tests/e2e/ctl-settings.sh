@@ -146,7 +146,11 @@ refuses 7 'cannot be watched' event watch
 # Pools: a number that stays, and tenants, each in one of them.
 start
 export KEDGE_SERVER=$url
+notes() { grep -qE -- "^note: $1" "$work/err" || fail "no note of $1 in: $(cat "$work/err")"; }
 does "a pool is made" pool create gold --tenant web --tenant batch --mr-lease 50ms --grace 30s nodes=zone=a
+notes 'no node has the labels zone=a: rdmactl node label'
+notes 'the metaserver knows no tenant batch: rdmactl tenant create batch'
+[[ $(wc -l <"$work/err") == 2 ]] || fail "of what is there it says: $(cat "$work/err")"
 does "it is shown" pool get gold -o json
 [[ $(jq -c '[.nodes.zone, .number, .tenants, .mr_lease_ms, .grace_ms]' "$work/out") == \
     '["a",32407,["batch","web"],50,30000]' ]] || fail "$(cat "$work/out")"
@@ -154,6 +158,7 @@ does "the list of pools" pool list -o wide
 shows '^NAME +NODES +TENANTS +NUMBER +SESSIONS +.*MR LEASE +GRACE'
 shows '^gold +zone=a +batch,web +32407 .* 50 +30000 '
 does "a pool for all nodes is made" pool create everywhere nodes=all
+[[ ! -s $work/err ]] || fail "of all nodes it says: $(cat "$work/err")"
 does "and shown as such" pool list
 shows '^everywhere +all '
 does "its own way, too" pool get everywhere

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_NOTES_H
+#define CTL_NOTES_H
+
+#include "ctl/options.h"
+#include "ctl/settings.h"
+
+/* Says on standard error what a setting names that is not there: tenants, labels that no node has.
+ * Asks the metaserver; silent where it does not answer. */
+void ctl_setting_notes(const struct ctl_options *o, const struct ctl_kind *kind,
+                       const struct ctl_setting *setting);
+
+#endif
