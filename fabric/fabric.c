@@ -197,6 +197,11 @@ int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only)
     return cq->fab->ops->arm(cq, solicited_only);
 }
 
+bool kedge_fab_is_busy(const struct kedge_fab_cq *cq)
+{
+    return cq->fab->ops->is_busy != NULL && cq->fab->ops->is_busy(cq);
+}
+
 void kedge_fab_chan_drain(struct kedge_fab_chan *chan)
 {
     chan->fab->ops->chan_drain(chan);

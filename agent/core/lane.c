@@ -506,6 +506,8 @@ static uint64_t next_due(const struct kedge_lane *l)
 uint64_t kedge_lane_prepare_sleep(struct kedge_lane *l, uint64_t now_ns)
 {
     l->now_ns = now_ns;
+    if (kedge_fab_is_busy(l->res.cq)) /* only polling it makes it go on */
+        return 0;
     for (uint32_t i = 0; i < l->active_count;) {
         if (session_sleep(l, l->active[i]))
             l->active[i] = l->active[--l->active_count];

@@ -340,3 +340,8 @@ int fault_arm(struct kedge_fab_cq *base, bool solicited_only)
         cq->armed = true;
     return status;
 }
+
+bool fault_is_busy(const struct kedge_fab_cq *base)
+{
+    return kedge_fab_is_busy(((const struct fault_cq *)base)->inner);
+}

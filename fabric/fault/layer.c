@@ -118,6 +118,7 @@ static const struct kedge_fab_ops fault_ops = {
     .post_srq_recv = fault_post_srq_recv,
     .poll = fault_poll,
     .arm = fault_arm,
+    .is_busy = fault_is_busy,
     .chan_drain = fault_chan_drain,
     .qp_state = fault_qp_state,
     .event_fd = fault_event_fd,

@@ -161,5 +161,6 @@ int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
                         struct kedge_fab_recv_wr **bad);
 int fault_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
 int fault_arm(struct kedge_fab_cq *cq, bool solicited_only);
+bool fault_is_busy(const struct kedge_fab_cq *cq);
 
 #endif

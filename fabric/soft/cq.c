@@ -6,6 +6,7 @@
  * lock that is only ever tried. */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "soft/soft.h"
 
 /* ---- filling ---- */
@@ -131,13 +132,54 @@ static bool attend_receives(struct soft_cq *cq)
     return done;
 }
 
+/* Asked for only while there are long requests, so that others pay for no clock. */
+uint32_t soft_allowance(struct soft_cq *cq)
+{
+    if (cq->allowed_at == cq->polls)
+        return cq->allowance;
+    if (cq->whole != cq->whole_seen) {
+        const uint32_t bytes = cq->whole - cq->whole_seen;
+        cq->whole_seen = cq->whole;
+        cq->whole_ns = kedge_clock_ns();
+        cq->allowance = bytes > SOFT_TURN ? bytes : SOFT_TURN;
+    } else {
+        cq->allowance = kedge_clock_ns() - cq->whole_ns < SOFT_QUIET_NS ? SOFT_TURN : SOFT_ALONE;
+    }
+    cq->allowed_at = cq->polls;
+    return cq->allowance;
+}
+
+static struct soft_qp *next_of(const struct soft_cq *cq, const struct soft_qp *qp)
+{
+    return qp != NULL && qp->next_in_cq != NULL ? qp->next_in_cq : cq->qps;
+}
+
+/* Those that wait, in turns: who moved something last comes last, if there are others. */
 static void progress(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
-    for (struct soft_qp *qp = cq->qps; qp != NULL; qp = qp->next_in_cq)
-        if (qp->waiting)
-            soft_qp_progress(qp);
+    uint32_t waiting = atomic_load(&cq->waiting);
+    struct soft_qp *last = cq->turn,
+                   *first = last == NULL || waiting > 1 ? next_of(cq, last) : last;
+    struct soft_qp *qp = first;
+    bool busy = false;
+    while (qp != NULL && waiting > 0) {
+        const uint32_t before = soft_allowance(cq);
+        if (qp->waiting) {
+            waiting--;
+            if (before > 0 || qp->waits_for != SOFT_WAIT_TURN)
+                soft_qp_progress(qp);
+            if (cq->allowance != before)
+                last = qp;
+            busy |= qp->waiting && qp->waits_for == SOFT_WAIT_TURN;
+        }
+        qp = next_of(cq, qp);
+        if (qp == first)
+            break;
+    }
+    cq->turn = last;
+    cq->busy = busy;
     pthread_mutex_unlock(&cq->qps_lock);
     soft_cq_timer(cq);
 }
@@ -186,6 +228,12 @@ static int take_remote(struct soft_cq *cq, int n, struct ibv_wc *wc)
     return taken;
 }
 
+bool soft_is_busy(const struct kedge_fab_cq *base)
+{
+    const struct soft_cq *cq = (const struct soft_cq *)base;
+    return cq->busy && atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0;
+}
+
 int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
@@ -193,8 +241,12 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
     if (attention != cq->attention && attend(cq) && attend_receives(cq))
         cq->attention = attention;
-    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
+    /* Every other time what is complete goes before what would take a while. */
+    const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
+    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0 && !yields)
         progress(cq);
+    cq->yielded = yields;
+    cq->polls++;
     if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {
         kill_cq(cq);
         return -EIO;

@@ -228,6 +228,7 @@ static const struct kedge_fab_ops soft_ops = {
     .post_srq_recv = soft_post_srq_recv,
     .poll = soft_poll,
     .arm = soft_arm,
+    .is_busy = soft_is_busy,
     .chan_drain = soft_chan_drain,
     .qp_state = soft_qp_state,
     .event_fd = soft_event_fd,

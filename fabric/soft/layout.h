@@ -16,7 +16,7 @@
 #include "fabric/fabric.h"
 
 #define SOFT_MAGIC   0x4b534f46u /* "KSOF" */
-#define SOFT_VERSION 3
+#define SOFT_VERSION 4
 
 enum {
     SOFT_CONTEXTS = 1024,
@@ -82,10 +82,14 @@ struct soft_qp_shared {
      * none. */
     _Alignas(64) _Atomic uint32_t inside;
     _Atomic uint32_t inside_local; /* the initiator's own; SOFT_ANY_KEY: several */
-    _Atomic uint32_t left;         /* grows whenever its thread has left them all */
-    _Atomic uint32_t epoch;        /* grows at RESET: completions of before are dropped */
-    _Atomic uint32_t sq_freed;     /* send slots given back, running */
-    _Atomic uint32_t cause;        /* enum ibv_event_type + 1: why somebody else broke it */
+    _Atomic uint32_t left;         /* grows whenever its thread has left them all, for good */
+    /* The same of a long request between two pieces, which only fences wait for; 0: none. */
+    _Atomic uint32_t middle, middle_local;
+    _Atomic uint64_t middle_until_ns; /* its time, after which it goes no further once there was a
+                                       * fence; UINT64_MAX: it has none */
+    _Atomic uint32_t epoch;           /* grows at RESET: completions of before are dropped */
+    _Atomic uint32_t sq_freed;        /* send slots given back, running */
+    _Atomic uint32_t cause;           /* enum ibv_event_type + 1: why somebody else broke it */
 };
 #define SOFT_ANY_KEY 0xffffffffu
 
@@ -113,6 +117,7 @@ struct soft_mr_shared {
     uint16_t salt;
     _Atomic uint64_t identity; /* of soft_shared's count */
     uint64_t addr, length;     /* addr: what peers and SGEs call its first byte */
+    _Atomic uint32_t fences;   /* grows with each that begins */
     uint64_t shift;            /* from that to where its owner's process has it */
     _Alignas(64) int32_t pid;
     int32_t fd; /* the owner's number of the memfd, and the file that it must still be */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "soft/soft.h"
 
@@ -107,6 +108,13 @@ static bool names(const struct soft_qp_shared *qp, uint32_t key)
     return atomic_load(&qp->inside) == key || local == key;
 }
 
+/* Likewise, or in the middle of a request: at that time by the clock, read before. */
+static bool begins_in(const struct soft_qp_shared *qp, uint32_t key, uint64_t now_ns)
+{
+    return names(qp, key) || atomic_load(&qp->middle_local) == key ||
+           (atomic_load(&qp->middle) == key && now_ns <= atomic_load(&qp->middle_until_ns));
+}
+
 /* Whether any living process's queue pair is inside the region, or any of ours in several. */
 static bool somebody_is_inside(struct soft_fab *f, uint32_t key)
 {
@@ -141,7 +149,10 @@ int soft_mr_deregister(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 }
 
 /* Who was inside at the beginning, and how often each had left by then: a queue pair that goes in
- * and out all the time is over with what it did before. */
+ * and out all the time is over with what it did before. Who is in the middle of a long request goes
+ * on as long as its time lasts, and no further: it looks at the clock once it has seen that there
+ * was a fence, which it does after it has said that it is inside; and here the clock is read before
+ * anybody is looked for inside. */
 struct fence {
     uint32_t count;
     struct {
@@ -149,24 +160,33 @@ struct fence {
     } in[];
 };
 
-static bool is_inside(struct soft_fab *f, uint32_t i, uint32_t key)
+static bool is_inside(struct soft_fab *f, uint32_t i, uint32_t key, uint64_t now_ns)
 {
     struct soft_qp_shared *qp = &f->shared->qp[i];
     soft_owner owner = atomic_load(&qp->owner);
-    return names(qp, key) && owner != 0 && soft_owner_process_lives(f, owner);
+    return begins_in(qp, key, now_ns) && owner != 0 && soft_owner_process_lives(f, owner);
+}
+
+static uint64_t fence_clock(void)
+{
+    uint64_t now_ns = kedge_clock_ns();
+    atomic_thread_fence(memory_order_seq_cst);
+    return now_ns;
 }
 
 static int begin_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
 {
     uint32_t high = atomic_load(&f->shared->qp_high);
+    struct soft_mr_shared *s = &f->shared->mr[ctl->fence.rkey & (SOFT_MRS - 1)];
     struct fence *fence = calloc(1, sizeof *fence + high * sizeof fence->in[0]);
     if (fence == NULL)
-        return -EINPROGRESS; /* tried again */
-    atomic_thread_fence(memory_order_seq_cst);
+        return -EINPROGRESS;         /* tried again */
+    atomic_fetch_add(&s->fences, 1); /* of whatever has the key by now: it costs a look */
+    const uint64_t now_ns = fence_clock();
     for (uint32_t i = 0; i < high; i++) {
         uint32_t left =
             atomic_load(&f->shared->qp[i].left); /* before the look: it may leave after */
-        if (!is_inside(f, i, ctl->fence.rkey))
+        if (!is_inside(f, i, ctl->fence.rkey, now_ns))
             continue;
         fence->in[fence->count].qp = i;
         fence->in[fence->count++].left = left;
@@ -183,10 +203,11 @@ int soft_mr_fence(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             return status;
     }
     struct fence *fence = ctl->fence.progress;
+    const uint64_t now_ns = fence_clock();
     while (fence->count > 0) {
         uint32_t i = fence->in[fence->count - 1].qp;
         if (atomic_load(&f->shared->qp[i].left) == fence->in[fence->count - 1].left &&
-            is_inside(f, i, ctl->fence.rkey))
+            is_inside(f, i, ctl->fence.rkey, now_ns))
             return -EINPROGRESS;
         fence->count--;
     }
@@ -312,6 +333,29 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
         return SOFT_MR_DENIED;
     *at = map->base + (addr - map->addr);
     return SOFT_MR_OK;
+}
+
+void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved)
+{
+    struct soft_qp_shared *s = qp->shared;
+    if (qp->moved == 0) {
+        atomic_store(&s->middle_until_ns, key->not_after_ns != 0 ? key->not_after_ns : UINT64_MAX);
+        atomic_store(&s->middle, qp->held);
+        atomic_store(&s->middle_local, qp->held_local);
+    }
+    qp->moved = moved;
+}
+
+void soft_mr_resign(struct soft_qp *qp)
+{
+    struct soft_qp_shared *s = qp->shared;
+    if (qp->moved == 0)
+        return;
+    qp->moved = 0;
+    atomic_store(&s->middle, 0);
+    atomic_store(&s->middle_local, 0);
+    soft_mr_leave(qp);
+    atomic_fetch_add(&s->left, 1); /* also if it was not inside just now */
 }
 
 /* Whether one of our own lanes is in there: nobody else uses our mappings. */

@@ -65,11 +65,19 @@ static bool is_one_target(const struct soft_qp *qp, const struct soft_pending *a
            (a->wr.dest_qpn == b->wr.dest_qpn && memcmp(a->dgid, b->dgid, sizeof a->dgid) == 0);
 }
 
+static bool is_long(const struct kedge_fab_wr *wr)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < wr->num_sge; i++)
+        bytes += wr->sg_list[i].length;
+    return bytes > SOFT_WHOLE;
+}
+
 void soft_order_overtake(struct soft_qp *qp)
 {
     struct soft_pending *last = soft_pending_at(qp, qp->pending_tail - 1);
     if (last->wr.opcode == IBV_WR_RDMA_READ || (last->wr.send_flags & IBV_SEND_FENCE) ||
-        kedge_prng_below(&qp->order, 4) == 0)
+        qp->moved > 0 || is_long(&last->wr) || kedge_prng_below(&qp->order, 4) == 0)
         return;
     for (uint32_t i = qp->pending_head; i != qp->pending_tail - 1; i++) {
         const struct soft_pending *p = soft_pending_at(qp, i);

@@ -21,6 +21,8 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
     *qpn = (uint32_t)s->salt << 13 | (uint32_t)index;
     atomic_store(&s->inside, 0);
     atomic_store(&s->inside_local, 0);
+    atomic_store(&s->middle, 0);
+    atomic_store(&s->middle_local, 0);
     atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->sq_freed, 0);
     atomic_store(&s->cause, 0);
@@ -160,6 +162,9 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             *link = qp->next_in_cq;
             break;
         }
+    if (cq->turn == qp)
+        cq->turn = NULL;
+    soft_mr_resign(qp);
     pthread_mutex_unlock(&cq->qps_lock);
     kedge_fab_events_purge(&f->events, &qp->base);
     hold_objects(qp, -1);

@@ -14,7 +14,9 @@ static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now
     struct soft_pending *p = soft_pending_at(qp, qp->pending_tail++);
     p->wr = *wr;
     p->wr.next = NULL;
-    p->kept_ns = now;
+    /* Behind a long one, or itself one, it waits for us and for no silent peer, for as long as it
+     * takes. */
+    p->kept_ns = qp->waits_for == SOFT_WAIT_TURN ? UINT64_MAX : now;
     p->executed = p->late = p->overtaken = false;
     if (qp->base.type != KEDGE_FAB_QP_RC)
         soft_gid_words(wr->ah->dgid, p->dgid);
@@ -58,6 +60,8 @@ static void head_is_over(struct soft_qp *qp)
 {
     qp->deadline_ns = 0;
     qp->rnr_tries = 0;
+    qp->waits_for = SOFT_DONE;
+    soft_mr_resign(qp);
 }
 
 static bool is_send(const struct kedge_fab_wr *wr)
@@ -103,6 +107,13 @@ static bool keep_waiting(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum
 {
     uint64_t span = span_ns(qp), one = qp->timeout == 0 ? KEDGE_NS_PER_MS : 4096ull << qp->timeout;
     bool ud = qp->base.type == KEDGE_FAB_QP_UD;
+    if (why == SOFT_WAIT_TURN) {
+        qp->deadline_ns = qp->rnr_tries = 0;
+        qp->next_try_ns = now;
+        qp->waits_for = SOFT_WAIT_TURN;
+        qp->send_cq->busy = true;
+        return true;
+    }
     if (why == SOFT_WAIT_RNR)
         return wait_for_receive(qp, wr, now, status);
     if (why == SOFT_WAIT_PEER)
@@ -132,8 +143,10 @@ static bool is_late(const struct soft_qp *qp, const struct soft_pending *p, uint
 {
     uint64_t span = span_ns(qp);
     uint64_t from = p->kept_ns > qp->resumed_ns ? p->kept_ns : qp->resumed_ns;
-    if (is_send(&p->wr) || span == UINT64_MAX)
-        return false;
+    if (is_send(&p->wr) || span == UINT64_MAX || qp->waits_for == SOFT_WAIT_TURN)
+        return false;                /* the last: the peer is not silent */
+    if (p->wr.key.not_after_ns != 0) /* whoever has a time keeps to that */
+        return qp->deadline_ns != 0 && now >= qp->deadline_ns;
     return (qp->deadline_ns != 0 && now >= qp->deadline_ns) ||
            (qp->rnr_tries == 0 && now > from && now - from >= 2 * span);
 }
@@ -177,12 +190,12 @@ static bool try_head(struct soft_qp *qp, struct soft_pending *p, enum ibv_wc_sta
     *status = IBV_WC_RETRY_EXC_ERR;
     if (is_late(qp, p, now))
         return true;
-    bool was_rnr = qp->rnr_tries > 0;
+    bool waited = qp->rnr_tries > 0 || qp->waits_for == SOFT_WAIT_TURN;
     enum soft_outcome outcome = soft_execute(qp, &p->wr, p->dgid, status);
     if (outcome != SOFT_DONE && keep_waiting(qp, &p->wr, outcome, now, status))
         return false;
-    if (was_rnr)
-        qp->resumed_ns = now;
+    if (waited) /* and what is behind it, for its sake, also if this thread stood still in it */
+        qp->resumed_ns = kedge_clock_ns();
     /* "Not executed, nor what is behind it" would be wrong of one that was overtaken. */
     if (*status == IBV_WC_RESP_TIMEOUT_ERR && p->overtaken)
         *status = IBV_WC_RETRY_EXC_ERR;

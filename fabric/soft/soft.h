@@ -109,7 +109,16 @@ struct soft_cq {
     struct soft_cqe *ring;     /* room entries, a power of two */
     uint32_t room, head, tail; /* the polling thread's */
     uint32_t attention;        /* the context's, as last seen */
-    _Atomic uint32_t waiting;  /* queue pairs whose head waits for time or a peer */
+    _Atomic uint32_t waiting;  /* queue pairs whose head waits for time, a peer or its turn */
+    uint32_t polls;            /* so far */
+    uint32_t whole;            /* bytes of requests that were moved at once, running; */
+    uint32_t whole_seen;       /* as it was when it was last looked at, */
+    uint64_t whole_ns;         /* and when it had grown */
+    uint32_t allowed_at;       /* before which poll long ones were given their allowance: */
+    uint32_t allowance;        /* so many bytes more may be moved until that is over */
+    bool yielded;              /* the last poll left them for those that were complete */
+    bool busy;                 /* somebody waited for its turn when the last poll was over */
+    struct soft_qp *turn;      /* who moved a part of a long one last, or NULL */
     _Atomic uint32_t users;
     bool dead;
     pthread_mutex_t qps_lock; /* the list: control thread changes it, polls only try */
@@ -169,7 +178,10 @@ struct soft_qp {
     uint64_t deadline_ns; /* when the head gives up, UINT64_MAX: never; 0: not begun */
     int waits_for;        /* enum soft_outcome, with the deadline */
     uint64_t next_try_ns;
-    uint64_t resumed_ns; /* the end of the last wait for a receive: bounds count from there */
+    uint32_t moved;      /* bytes of the head so far */
+    uint32_t fences;     /* of the head's region, when it began */
+    uint64_t resumed_ns; /* the end of the last wait for a receive or a turn: bounds count from
+                          * there */
     uint32_t rnr_tries;
     uint32_t held, held_local; /* the keys in shared->inside, kept over one doorbell's requests */
     uint64_t held_ns;          /* a time since when they have been held; 0: not looked at */
@@ -299,10 +311,16 @@ static inline void soft_mr_leave(struct soft_qp *qp)
     qp->held = qp->held_local = 0;
     atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
     atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
-    atomic_store_explicit(&qp->shared->left,
-                          atomic_load_explicit(&qp->shared->left, memory_order_relaxed) + 1,
-                          memory_order_release);
+    if (qp->moved == 0) /* else its request goes on in there, some other time */
+        atomic_store_explicit(&qp->shared->left,
+                              atomic_load_explicit(&qp->shared->left, memory_order_relaxed) + 1,
+                              memory_order_release);
 }
+
+/* So many bytes of the head are done, with its regions held, and the rest is for later. */
+void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved);
+/* Of a head that was paused, however it ended, there is nothing more to come. */
+void soft_mr_resign(struct soft_qp *qp);
 
 /* copy.c */
 /* Copies as a device does, racing with whoever uses the memory too early. Aligned 1, 2, 4 and 8
@@ -318,8 +336,17 @@ int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_a
 bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type cause);
 
 /* exec.c */
-enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK };
-/* Executes a request now, or says what it waits for. dgid: the address handle's, or NULL. */
+enum {
+    SOFT_WHOLE = 4096,    /* bytes of a request that is moved at once */
+    SOFT_TURN = 16384,    /* that longer ones of all queue pairs move from poll to poll, or as many
+                           * as the others did, */
+    SOFT_ALONE = 1 << 18, /* or these, if there was no other one for */
+    SOFT_QUIET_NS = 1000000
+};
+enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SOFT_WAIT_TURN };
+/* Executes a request now, or a piece of it, or says what it waits for. dgid: the address handle's,
+ * or NULL. One of more than SOFT_WHOLE bytes goes on, where qp->moved says, when it is called
+ * again. */
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
                                const uint64_t dgid[2], enum ibv_wc_status *status);
 /* The remote side of a one-sided request: checked and carried out. */
@@ -382,6 +409,10 @@ int soft_make_lock(_Atomic uint32_t *made, pthread_mutex_t *lock);
 
 /* cq.c */
 int soft_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
+bool soft_is_busy(const struct kedge_fab_cq *cq);
+/* How much long requests may still move until the next poll is over: little, for the sake of short
+ * ones, and more where there are none. */
+uint32_t soft_allowance(struct soft_cq *cq);
 /* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
 void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);

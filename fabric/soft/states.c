@@ -86,6 +86,8 @@ static void forget_queued(struct soft_qp *qp)
     qp->pending_head = qp->pending_tail = 0;
     qp->waiting = qp->flushed = false;
     qp->deadline_ns = qp->resumed_ns = 0;
+    qp->waits_for = SOFT_DONE;
+    soft_mr_resign(qp);
     qp->rnr_tries = 0;
     memset(qp->targets, 0, sizeof qp->targets);
 }

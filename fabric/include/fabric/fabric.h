@@ -452,6 +452,9 @@ int kedge_fab_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
 /* Asks for the channel's fd to become readable at the next completion. After arming, poll once
  * more: what came before arming raises nothing. */
 int kedge_fab_arm(struct kedge_fab_cq *cq, bool solicited_only);
+/* Whether the next poll will go on with what an earlier one began (a software provider, with long
+ * requests): whoever sleeps now is woken at once. */
+bool kedge_fab_is_busy(const struct kedge_fab_cq *cq);
 /* Consumes the channel's pending events, so that its fd is no longer readable. Never blocks. */
 void kedge_fab_chan_drain(struct kedge_fab_chan *chan);
 

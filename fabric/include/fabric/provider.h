@@ -22,6 +22,7 @@ struct kedge_fab_ops {
                          struct kedge_fab_recv_wr **bad);
     int (*poll)(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc);
     int (*arm)(struct kedge_fab_cq *cq, bool solicited_only);
+    bool (*is_busy)(const struct kedge_fab_cq *cq); /* or NULL: it never is */
     void (*chan_drain)(struct kedge_fab_chan *chan);
     enum ibv_qp_state (*qp_state)(const struct kedge_fab_qp *qp);
     int (*event_fd)(const struct kedge_fab *fab);

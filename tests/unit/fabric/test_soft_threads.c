@@ -7,7 +7,14 @@
 #include "../check_main.h"
 #include "bed.h"
 
-enum { LANES = 3, ROUNDS = 300, ADDS = 3000, SENDS = 2000, REGION = 1 << 16 };
+enum {
+    LANES = 3,
+    ROUNDS = 300,
+    ADDS = 3000,
+    SENDS = 2000,
+    WHOLE = 1024 /* bytes that soft moves at once */,
+    REGION = 1 << 16
+};
 
 struct lane {
     pthread_t thread;
@@ -115,8 +122,8 @@ START_TEST(local_memory_that_was_deregistered_is_touched_no_more)
         struct bed_wr w;
         ck_assert_int_eq(kedge_fab_mem_alloc(REGION, "region", &mem), 0);
         struct kedge_fab_mr *mr = bed_reg(&lane.node, &mem, 0, REGION, BED_ALL_ACCESS);
-        bed_fill(&w, &lane.node, &lane.target, lane.ah, IBV_WR_RDMA_READ, 0, 0, REGION);
-        w.sge = (struct ibv_sge){.addr = mr->addr, .length = REGION, .lkey = mr->lkey};
+        bed_fill(&w, &lane.node, &lane.target, lane.ah, IBV_WR_RDMA_READ, 0, 0, WHOLE);
+        w.sge = (struct ibv_sge){.addr = mr->addr, .length = WHOLE, .lkey = mr->lkey};
         w.wr.dc_key ^= round & 1; /* every other one has to wait */
         ck_assert_int_eq(kedge_fab_post_send(lane.qp, &w.wr, &bad), 0);
         ck_assert_int_eq(bed_dereg(&lane.node, mr), 0);

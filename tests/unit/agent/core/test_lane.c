@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "fabric/provider.h"
 #include "schema/peers.h"
 #include "world.h"
 
@@ -391,6 +392,37 @@ START_TEST(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)
 }
 END_TEST
 
+static bool device_is_busy;
+
+static bool is_busy(const struct kedge_fab_cq *cq)
+{
+    (void)cq;
+    return device_is_busy;
+}
+
+/* As soft is with a long request: nobody but the lane makes it go on. */
+START_TEST(a_lane_does_not_sleep_while_only_its_polling_makes_the_device_go_on)
+{
+    struct world_worker owner, k;
+    world_pair(w, &owner, &k, TENANT, ALL);
+    struct kedge_fab *fab = w->node[0].fab;
+    const struct kedge_fab_ops *real = fab->ops;
+    struct kedge_fab_ops ops = *real;
+    ops.is_busy = is_busy;
+    fab->ops = &ops;
+    kedge_lane_doorbell(w->node[0].lane, k.id);
+    world_run(w, 1);
+    device_is_busy = true;
+    ck_assert_uint_eq(kedge_lane_prepare_sleep(w->node[0].lane, w->now_ns), 0);
+    ck_assert_uint_eq(k.r->doorbell, 0); /* nor is its worker to ring */
+    device_is_busy = false;
+    ck_assert_uint_eq(kedge_lane_prepare_sleep(w->node[0].lane, w->now_ns), UINT64_MAX);
+    ck_assert_uint_eq(k.r->doorbell, 1);
+    fab->ops = real;
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
 START_TEST(a_lane_shows_that_it_lives_in_each_millisecond_in_which_it_is_stepped_and_no_oftener)
 {
     world_open(w);
@@ -426,5 +458,6 @@ END_TEST
     T(a_broken_queue_pair_is_replaced_and_innocent_reads_are_posted_again)                         \
     T(without_a_metaserver_unknown_names_fail_soon_and_known_ones_work)                            \
     T(an_idle_lane_says_that_it_may_sleep_and_a_doorbell_wakes_the_session)                        \
+    T(a_lane_does_not_sleep_while_only_its_polling_makes_the_device_go_on)                         \
     T(a_lane_shows_that_it_lives_in_each_millisecond_in_which_it_is_stepped_and_no_oftener)
 KEDGE_CHECK_MAIN("lane", TESTS)
