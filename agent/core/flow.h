@@ -32,13 +32,14 @@ static inline void vqp_list_init(struct vqp_list *list)
 /* An endpoint that is used now. */
 struct flow {
     uint8_t used, suspect;
-    uint8_t want_path; /* asked for, and not answered */
-    uint8_t draining;  /* rc: its connection goes to another endpoint when nothing is out on it */
-    uint8_t proven;    /* the last sign from it was one of life */
-    uint8_t doubted;   /* it did not answer: dead, unless its record tells of another life */
-    uint8_t pathless;  /* dead because no path could be made: not for who has not waited for one */
-    uint8_t news;      /* in the lane's list of flows whose parked VQPs are to be looked at */
-    uint8_t apart;     /* its tenant's alone, beside the endpoint's own (apart.c) */
+    uint8_t want_path;  /* asked for, and not answered */
+    uint8_t stale_path; /* and that since before this node's address was another */
+    uint8_t draining;   /* rc: its connection goes to another endpoint when nothing is out on it */
+    uint8_t proven;     /* the last sign from it was one of life */
+    uint8_t doubted;    /* it did not answer: dead, unless its record tells of another life */
+    uint8_t pathless;   /* dead because no path could be made: not for who has not waited for one */
+    uint8_t news;       /* in the lane's list of flows whose parked VQPs are to be looked at */
+    uint8_t apart;      /* its tenant's alone, beside the endpoint's own (apart.c) */
     uint32_t peer_slot, peer_gen;
     uint32_t tenant_slot;    /* whose first request took it */
     uint32_t holds;          /* VQPs that wait with it, and flows that are apart */

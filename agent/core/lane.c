@@ -101,9 +101,10 @@ static int make_arrays(struct kedge_lane *l)
     int status =
         kedge_spsc_new(c->max_sessions * 2 + 64, sizeof(struct kedge_command), &l->commands);
     if (status == 0) /* so many that it cannot be full: what each session and queue pair may have
-                        pending, paths that are wanted, and those that flows drop (flows.c) */
+                        pending, paths that are wanted, those that flows drop (flows.c), and those
+                        that are given back as they come (peers.c) */
         status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
-                                    2 * LANE_PATHS + 2 * l->phys_room,
+                                    3 * LANE_PATHS + 2 * l->phys_room,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
 }

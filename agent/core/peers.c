@@ -112,6 +112,16 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
     return false;
 }
 
+/* It was begun with this node's former address, and so is of no use; nor does a failure say
+ * anything of the peer. Who waits for it asks again. */
+static void give_back(struct kedge_lane *l, struct flow *f, const struct kedge_lane_path *path)
+{
+    f->stale_path = 0;
+    l->links -= l->config.rc;
+    if (path->ah != NULL || path->qp != NULL)
+        lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path = *path});
+}
+
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c)
 {
     const struct kedge_lane_path *path = &c->path.path;
@@ -120,6 +130,10 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     l->changed |= l->wanting;
     f->used_ns = l->now_ns;
     flow_news(l, f);
+    if (f->stale_path) {
+        give_back(l, f, path);
+        return;
+    }
     if (path->ah == NULL && path->qp == NULL) {
         l->links -= l->config.rc;
         f->pathless = 1;
@@ -137,6 +151,7 @@ void flow_readdress(struct kedge_lane *l, struct flow *f)
 {
     f->dead_until_ns = 0; /* it was this node that could not be heard */
     f->doubted = 0;
+    f->stale_path = f->want_path;
     if (f->ah != NULL)
         lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;

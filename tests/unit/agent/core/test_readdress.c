@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* This node's address is another: what lives on, and what is made anew. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,8 +88,71 @@ START_TEST(regions_go_over_to_another_table_with_their_keys_and_leave_the_former
 }
 END_TEST
 
+/* One that the control side began to make with the former address, and that comes after it is
+ * another. */
+START_TEST(a_path_that_was_asked_for_before_is_given_back_when_it_comes)
+{
+    enum { NONE = 999 };
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    struct world_node *n = &w->node[0];
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 64, 8, vkey, 64);
+    w->away[1] = !w->rc;
+    n->wanted_flow = NONE;
+    world_post(&k, &d);
+    kedge_lane_doorbell(n->lane, k.id);
+    for (int i = 0; i < 10 && n->wanted_flow == NONE; i++)
+        world_run(w, 1);
+    ck_assert_uint_ne(n->wanted_flow, NONE);
+    if (w->rc) { /* the handshake is under way */
+        n->wanted_flow = NONE;
+        readdress(0, NULL);
+        ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
+        ck_assert_uint_ne(n->wanted_flow, NONE);
+        world_unpair(w, &owner, &k);
+        return;
+    }
+    struct kedge_fab_ctl ah = {
+        .kind = KEDGE_FAB_CREATE_AH,
+        .ah = {.pd = n->pd, .attr = kedge_fab_address(n->fab, w->node[1].fab->caps.gid, 0)}};
+    ck_assert_int_eq(kedge_fab_call(n->fab, &ah), 0);
+    readdress(0, NULL);
+    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
+                              .path = {.flow = n->wanted_flow, .path.ah = ah.ah.x}};
+    n->wanted_flow = NONE;
+    w->away[1] = false;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_ne(n->wanted_flow, NONE); /* asked for anew */
+    ck_assert_uint_eq(world_stats(w, 0).paths_failed, 0);
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
+/* Nor does it say anything of the peer that one could not be made so. */
+START_TEST(nor_is_a_failure_of_such_a_one_believed)
+{
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    struct world_node *n = &w->node[0];
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 64, 8, vkey, 64);
+    w->away[1] = true;
+    world_post(&k, &d);
+    kedge_lane_doorbell(n->lane, k.id);
+    world_run(w, 10);
+    readdress(0, NULL);
+    struct kedge_command c = {.kind = KEDGE_COMMAND_PATH_READY,
+                              .path = {.flow = n->wanted_flow, .status = -EHOSTUNREACH}};
+    w->away[1] = false;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &c), 0);
+    ck_assert_uint_eq(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).paths_failed, 0);
+    world_unpair(w, &owner, &k);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(paths_are_made_anew_and_what_was_connected_goes_on)                                          \
-    T(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)
+    T(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)                       \
+    T(a_path_that_was_asked_for_before_is_given_back_when_it_comes)                                \
+    T(nor_is_a_failure_of_such_a_one_believed)
 
 KEDGE_CHECK_MAIN("agent.core.readdress", TESTS)
