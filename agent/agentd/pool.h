@@ -160,6 +160,8 @@ struct reader *reader_offer(struct registration *r);
 uint64_t reader_rests_ms(const struct registration *r);
 /* The metaserver did not connect to it. */
 void reader_withdraw(struct reader *reader);
+/* It is up, and of no use. */
+void reader_drop(struct reader *reader);
 /* It did; reader_up() follows. */
 void reader_raise(struct reader *reader, const struct reader_peer *peer);
 /* Now and then: tries again what could not be repaired. */
@@ -188,6 +190,8 @@ struct registration {
     uint64_t lease_ms, backoff_ms;
     uint32_t endpoints; /* of the own pool: agent->endpoints when they were put last */
     bool announcing;    /* they are being put without a reader */
+    bool putting;       /* they are being put with one, or its address; one at a time */
+    bool readdressed;   /* and what comes of that was begun with this node's former address */
     char why[512];      /* of the last failure; empty once registered */
     bool unsaid;        /* that is not in the log yet */
     bool telling;       /* what is in force, which has this hash (0: it has not been told): */

@@ -209,6 +209,12 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
 /* ---- over
  * ---------------------------------------------------------------------------------------------- */
 
+void reader_drop(struct reader *reader)
+{
+    reader->rest_ns = kedge_clock_ns() + time_wait_ns(&reader->registration->pool->device);
+    clean(reader, false);
+}
+
 bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
 {
     for (uint32_t i = 0; i < p->config->metaservers; i++)

@@ -195,12 +195,30 @@ static void drop(struct pool *p, struct kedge_fab_ah *ah)
         (void)kedge_fab_call(p->device.fab, &c);
 }
 
+static void put(struct registration *r);
+
+/* What was begun before this node had another address is over: it is put anew. False: it was not
+ * begun before that. */
+static bool is_stale(struct registration *r)
+{
+    const bool stale = r->readdressed;
+    r->readdressed = false;
+    return stale;
+}
+
 static void on_address(struct kedge_fab_ctl *ctl)
 {
     struct registration *r = ctl->user;
     struct pool *p = r->pool;
     p->fab_ops--;
     r->resolving = false;
+    if (is_stale(r)) {
+        if (ctl->status == 0)
+            drop(p, ctl->ah.x);
+        if (!p->stopping)
+            put(r);
+        return;
+    }
     if (ctl->status == 0) {
         memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
         drop(p, r->before);
@@ -257,8 +275,6 @@ static void lost(struct registration *r, const char *why)
     snprintf(r->why, sizeof r->why, "%s", why);
     try_later(r);
 }
-
-static void put(struct registration *r);
 
 /* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
  * everything that carries the incarnation is made anew, above that one. Once for each metaserver:
@@ -343,8 +359,15 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     struct reader_peer peer = {.qpn = 0};
     struct reader *offered = r->offered;
     r->pool->calls--;
+    r->putting = false;
     if (r->pool->stopping)
         return;
+    if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
+        reader_withdraw(offered);
+        r->offered = NULL;
+        put(r);
+        return;
+    }
     if (answer->status != 200 && answer->status != 201) {
         refused(r, answer);
         return;
@@ -363,6 +386,12 @@ static void registered(void *user, const struct kedge_http_answer *answer)
 
 void registration_reader_up(struct registration *r, struct reader *reader, int status)
 {
+    if (is_stale(r)) {
+        if (status == 0)
+            reader_drop(reader);
+        put(r);
+        return;
+    }
     if (status != 0) {
         lost(r,
              "the queue pair to its table cannot be connected: is its endpoint on this network?");
@@ -413,7 +442,7 @@ static bool call(struct registration *r, const char *method, const char *tail, c
 static void put(struct registration *r)
 {
     /* Several renewals may hear at once that the metaserver has forgotten. */
-    if (r->offered != NULL || r->resolving)
+    if (r->offered != NULL || r->putting || r->resolving)
         return;
     if (r->pool->device.rc) {
         r->offered = reader_offer(r);
@@ -433,7 +462,7 @@ static void put(struct registration *r)
         lost(r, "out of memory");
         return;
     }
-    (void)call(r, "PUT", "", body, registered);
+    r->putting = call(r, "PUT", "", body, registered);
     free(body);
 }
 
@@ -477,15 +506,24 @@ void registrations_start(struct pool *p)
     }
 }
 
+static bool is_raising(const struct registration *r)
+{
+    return r->reader[0].state == READER_RAISING || r->reader[1].state == READER_RAISING;
+}
+
+/* What is under way goes to its end first, and is not used. */
 void registrations_readdress(struct pool *p)
 {
-    if (p->device.rc) { /* the lane gives them up, and others are offered */
+    if (p->device.rc) /* the lane gives them up, and others are offered */
         lane_thread_command(p, &(struct kedge_command){.kind = KEDGE_COMMAND_METASERVERS});
-        return;
-    }
     for (uint32_t i = 0; i < p->config->metaservers; i++) {
         struct registration *r = &p->registration[i];
+        if (p->device.rc) {
+            r->readdressed |= r->putting || is_raising(r);
+            continue;
+        }
         memset(r->gid, 0, sizeof r->gid); /* its address is resolved anew */
+        r->readdressed |= r->resolving;
         if (r->state == REGISTRATION_DONE)
             put(r);
     }

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A registration with a metaserver, over DC unless a test says RC: HTTP calls, the lane and the
+ * device are the test's, and answer when it wants. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "base/http/client.h"
+#include "daemon.h"
+#include "fabric/provider.h"
+
+static struct {
+    struct agent agent;
+    struct pool pool;
+    struct kedge_fab fab;
+    struct kedge_fab_ops ops;
+    struct kedge_fab_ah ah[8];
+    struct kedge_fab_qp qp[2];
+    uint32_t made, dropped, told, raised;
+    struct kedge_fab_ctl *resolving; /* that the device has */
+    uint32_t calls;                  /* that wait for an answer, or did */
+    kedge_http_done done[8];
+    void *user[8];
+} w;
+
+/* ---- doubles, in whose place the linker puts these ---- */
+
+int __wrap_kedge_http_client_call(struct kedge_http_client *client,
+                                  const struct kedge_http_call *call, kedge_http_done done,
+                                  void *user, uint64_t *id);
+void __wrap_lane_thread_command(struct pool *p, const struct kedge_command *command);
+
+int __wrap_kedge_http_client_call(struct kedge_http_client *client,
+                                  const struct kedge_http_call *call, kedge_http_done done,
+                                  void *user, uint64_t *id)
+{
+    (void)client, (void)call, (void)id;
+    ck_assert_uint_lt(w.calls, 8);
+    w.done[w.calls] = done;
+    w.user[w.calls++] = user;
+    return 0;
+}
+
+void __wrap_lane_thread_command(struct pool *p, const struct kedge_command *command)
+{
+    (void)p;
+    w.told += command->kind == KEDGE_COMMAND_METASERVERS;
+}
+
+static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
+{
+    (void)fab;
+    if (ctl->kind == KEDGE_FAB_CREATE_AH) {
+        ck_assert_ptr_null(w.resolving); /* it has no room for a second one */
+        w.resolving = ctl;
+        return;
+    }
+    if (ctl->kind == KEDGE_FAB_MODIFY_QP) {
+        w.raised++;
+        return;
+    }
+    ck_assert_int_eq(ctl->kind, KEDGE_FAB_DESTROY_AH);
+    w.dropped++;
+    ctl->status = 0;
+    ctl->done(ctl);
+}
+
+static int run(struct kedge_fab *fab)
+{
+    (void)fab;
+    return 0;
+}
+
+static struct registration *begin(void)
+{
+    memset(&w, 0, sizeof w);
+    w.ops = (struct kedge_fab_ops){.submit = submit, .run = run};
+    w.fab.ops = &w.ops;
+    w.pool.agent = &w.agent;
+    w.pool.config = &w.agent.config;
+    w.pool.device.fab = &w.fab;
+    w.agent.fab = &w.fab;
+    w.agent.pools[0] = &w.pool;
+    w.agent.config.metaservers = 1;
+    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    registrations_start(&w.pool);
+    return &w.pool.registration[0];
+}
+
+static void answer(uint32_t call)
+{
+    static const char body[] =
+        "{\"node_lease_ms\":3000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_number\":"
+        "7,"
+        "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
+        "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"0000000000000001\","
+        "\"version\":1}}}";
+    const struct kedge_http_answer a = {
+        .status = 201, .body = body, .body_length = sizeof body - 1};
+    ck_assert_uint_lt(call, w.calls);
+    w.done[call](w.user[call], &a);
+}
+
+static void resolve(void)
+{
+    struct kedge_fab_ctl *ctl = w.resolving;
+    ck_assert_ptr_nonnull(ctl);
+    w.resolving = NULL;
+    ctl->status = 0;
+    ctl->ah.x = &w.ah[w.made++];
+    ctl->done(ctl);
+}
+
+static void end(void)
+{
+    registrations_stop(&w.pool);
+    uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
+    (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
+}
+
+START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
+{
+    const struct registration *r = begin();
+    ck_assert_uint_eq(w.calls, 1);
+    answer(0);
+    ck_assert_int_ne(r->state, REGISTRATION_DONE);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.told, 1);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[0]);
+    end();
+}
+END_TEST
+
+START_TEST(one_address_is_resolved_at_a_time_however_often_it_changes)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    for (int i = 0; i < 3; i++)
+        registrations_readdress(&w.pool);
+    for (uint32_t i = 1; i < w.calls; i++)
+        answer(i);
+    while (w.resolving != NULL)
+        resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[w.made - 1]);
+    end();
+}
+END_TEST
+
+START_TEST(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)
+{
+    const struct registration *r = begin();
+    answer(0);
+    registrations_readdress(&w.pool);
+    resolve(); /* as begun with the former */
+    ck_assert_uint_eq(w.dropped, 1);
+    ck_assert_ptr_null(r->lane.ah);
+    ck_assert_uint_eq(w.calls, 2);
+    answer(1);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_ptr_eq(r->lane.ah, &w.ah[1]);
+    ck_assert_uint_eq(w.dropped, 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_change_while_it_is_put_takes_the_present_address)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    registrations_readdress(&w.pool); /* put again */
+    ck_assert_uint_eq(w.calls, 2);
+    w.fab.caps.sgid_index = 9;
+    registrations_readdress(&w.pool);
+    answer(1);
+    ck_assert_ptr_nonnull(w.resolving);
+    ck_assert_uint_eq(w.resolving->ah.attr.grh.sgid_index, 9);
+    resolve();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    ck_assert_uint_eq(w.calls, 2);
+    end();
+}
+END_TEST
+
+START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
+{
+    begin();
+    end(); /* it was DC's */
+    struct registration *r = &w.pool.registration[0];
+    memset(r, 0, sizeof *r);
+    w.pool.device.rc = true;
+    w.calls = 0;
+    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    for (int i = 0; i < 2; i++)
+        r->reader[i] = (struct reader){.registration = r, .qp = &w.qp[i], .state = READER_READY};
+    registrations_start(&w.pool);
+    ck_assert_ptr_nonnull(r->offered);
+    registrations_readdress(&w.pool);
+    answer(0);
+    ck_assert_uint_eq(w.raised, 0); /* the metaserver has connected to an address that is gone */
+    ck_assert_uint_eq(w.calls, 2);
+    ck_assert_ptr_nonnull(r->offered);
+    end();
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
+    T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
+    T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
+    T(a_change_while_it_is_put_takes_the_present_address)                                          \
+    T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
+KEDGE_CHECK_MAIN("register", TESTS)
