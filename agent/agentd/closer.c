@@ -197,9 +197,12 @@ bool closer_is_needed(const struct listener *at, int fd)
     return status != 0 && !at->refuses_fds;
 }
 
+/* The descriptors of all of them are this process's. */
 bool closer_is_full(const struct listener *at)
 {
-    return at->closing >= CLOSING_STRANGERS;
+    const uint32_t listeners = at->agent->listeners > 0 ? at->agent->listeners : 1;
+    const uint32_t part = CLOSING_STRANGERS / listeners;
+    return at->closing >= (part > CLOSING_LEAST ? part : CLOSING_LEAST);
 }
 
 int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c)

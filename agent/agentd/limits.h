@@ -64,8 +64,10 @@ enum {
     FDS_PER_WAITING = 2,     /* for WAITING_ALL_OF(max_sessions) of these, */
     FDS_BESIDE = 1280,       /* and for these */
     BACKLOG = 1024,          /* workers that wait to be accepted */
-    CLOSING_STRANGERS = 512, /* refused connections of a listener, with descriptors, that wait to be
-                              * closed, by so many threads; of which a uid has so many: */
+    CLOSING_STRANGERS = 512, /* refused connections of all listeners in equal parts, each of so many
+                              * at least, with descriptors, that wait to be closed; by so many
+                              * threads, of which a uid has so many: */
+    CLOSING_LEAST = 8,
     CLOSERS = 16,
     CLOSERS_OF_UID = 12,
     ADMIN_CONNECTIONS = 64, /* on the admin socket */

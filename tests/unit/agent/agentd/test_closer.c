@@ -128,8 +128,30 @@ START_TEST(only_the_listener_where_they_come_has_too_many)
 }
 END_TEST
 
+START_TEST(all_listeners_together_have_as_many_as_one_would)
+{
+    struct agent *a = begin();
+    a->listeners = 2;
+    for (int i = 0; i < CLOSING_STRANGERS / 2; i++) {
+        ck_assert(!closer_is_full(&a->listener[0]));
+        take(&a->listener[0], 1, true);
+    }
+    ck_assert(closer_is_full(&a->listener[0]));
+    ck_assert(!closer_is_full(&a->listener[1]));
+    a->listeners = 1 + AGENTD_TENANTS; /* one of each tenant */
+    for (int i = 0; i < CLOSING_LEAST; i++) {
+        ck_assert(!closer_is_full(&a->listener[1]));
+        take(&a->listener[1], 1, true);
+    }
+    if (CLOSING_STRANGERS / (1 + AGENTD_TENANTS) <= CLOSING_LEAST)
+        ck_assert(closer_is_full(&a->listener[1]));
+    end(a);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_uid_whose_connections_take_long_to_close_keeps_no_other_uid_waiting)                       \
     T(a_uid_never_has_all_threads)                                                                 \
-    T(only_the_listener_where_they_come_has_too_many)
+    T(only_the_listener_where_they_come_has_too_many)                                              \
+    T(all_listeners_together_have_as_many_as_one_would)
 KEDGE_CHECK_MAIN("closer", TESTS)
