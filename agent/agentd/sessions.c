@@ -156,17 +156,61 @@ int sessions_await(struct pool *p, struct kedge_errbuf *err)
     return 0;
 }
 
-/* Some at a time of what is ready and is to be kept no more: nobody has it. */
+/* One that is ready: nobody has it. */
+static void shed_one(struct pool *p)
+{
+    struct agent_session *s = find_stage(p, STAGE_READY);
+    KEDGE_ASSERT(s != NULL);
+    p->count.ready--;
+    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+}
+
+/* Some at a time of what is ready and is to be kept no more. */
 static void shed(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE;
-         most > 0 && p->count.ready > p->stock.sessions + p->queue.count; most--) {
-        struct agent_session *s = find_stage(p, STAGE_READY);
-        KEDGE_ASSERT(s != NULL);
-        p->count.ready--;
-        start(s, STAGE_UNMAKING, unmake_work, on_unmade);
-    }
+         most > 0 && p->count.ready > p->stock.sessions + p->queue.count; most--)
+        shed_one(p);
     arenas_shed(p, SHED_AT_ONCE);
+}
+
+/* Whether a worker waits there for a session that is not being made. */
+static bool is_awaited(const struct pool *p)
+{
+    return !p->stopping && p->queue.count > p->count.ready + p->count.making;
+}
+
+static bool is_awaited_elsewhere(const struct pool *p)
+{
+    for (const struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+        if (o != p && is_awaited(o))
+            return true;
+    return false;
+}
+
+/* Another pool gives up one that is ready and that nobody waits for there: the one with the most.
+ */
+static bool make_room(struct pool *p)
+{
+    struct pool *most = NULL;
+    for (struct pool *o = pools_next(p->agent, NULL); o != NULL; o = pools_next(p->agent, o))
+        if (o != p && o->count.ready > o->queue.count &&
+            (most == NULL || o->count.ready > most->count.ready))
+            most = o;
+    if (most == NULL || find_stage(p, STAGE_EMPTY) == NULL)
+        return false;
+    shed_one(most);
+    return true;
+}
+
+/* Who waits comes before what pools keep ready, be it another pool that he waits for. */
+static struct agent_session *find_room(struct pool *p)
+{
+    const bool awaited = is_awaited(p);
+    if (!awaited && is_awaited_elsewhere(p))
+        return NULL;
+    struct agent_session *s = find_place(p);
+    return s == NULL && awaited && make_room(p) ? find_place(p) : s;
 }
 
 /* One after another when the last one failed: a limit is not run into many times at once. */
@@ -177,7 +221,7 @@ void sessions_refill(struct pool *p)
     if (p->sessions_failed)
         most = 1;
     while (!p->stopping && p->count.making < most && p->count.ready + p->count.making < wanted) {
-        struct agent_session *s = find_place(p);
+        struct agent_session *s = find_room(p);
         if (s == NULL)
             break;
         p->count.making++;
