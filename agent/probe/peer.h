@@ -37,10 +37,12 @@ struct peer_end {
 /* A stream of lines; fd -1: none. */
 struct peer_link {
     int fd;
+    unsigned line_ms; /* for a whole line, however many bytes of it come in between */
     size_t used;
     char buffer[PEER_LINE];
 };
-/* Both have timeouts. 0 or -errno; -EBADMSG: a line that is too long; -ECONNRESET: its end. */
+/* Both end in line_ms: -ETIMEDOUT. 0 or -errno; -EBADMSG: a line that is too long; -ECONNRESET: its
+ * end. */
 int peer_say(struct peer_link *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int peer_hear(struct peer_link *l, char line[PEER_LINE]);
 /* -errno and a sentence. address: HOST:PORT or [HOST]:PORT. */

@@ -9,31 +9,46 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "peer.h"
 
 enum { CONNECT_MS = 5000, NAME_BYTES = 256 };
 
-static void set_timeouts(int fd, unsigned ms)
-{
-    const struct timeval end = {.tv_sec = ms / 1000};
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &end, sizeof end);
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &end, sizeof end);
-}
-
 void peer_trust(struct peer_link *l)
 {
-    set_timeouts(l->fd, PEER_PATIENCE_MS);
+    l->line_ms = PEER_PATIENCE_MS;
+}
+
+static uint64_t end_of_line(const struct peer_link *l)
+{
+    return kedge_clock_ns() + l->line_ms * KEDGE_NS_PER_MS;
+}
+
+/* 0, or -ETIMEDOUT at that time. */
+static int await(const struct peer_link *l, short events, uint64_t end_ns)
+{
+    struct pollfd p = {.fd = l->fd, .events = events};
+    for (;;) {
+        const uint64_t now = kedge_clock_ns();
+        if (now >= end_ns)
+            return -ETIMEDOUT;
+        const int n = poll(&p, 1, (int)((end_ns - now) / KEDGE_NS_PER_MS) + 1);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+    }
 }
 
 int peer_say(struct peer_link *l, const char *format, ...)
 {
     char line[PEER_LINE];
     va_list args;
+    const uint64_t end_ns = end_of_line(l);
     va_start(args, format);
     int length = vsnprintf(line, sizeof line - 1, format, args);
     va_end(args);
@@ -41,18 +56,20 @@ int peer_say(struct peer_link *l, const char *format, ...)
         return -EBADMSG;
     line[length++] = '\n';
     for (int sent = 0; sent < length;) {
-        ssize_t n = send(l->fd, line + sent, (size_t)(length - sent), MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 && errno != EAGAIN ? -errno : -ETIMEDOUT;
-        sent += (int)n;
+        const int status = await(l, POLLOUT, end_ns);
+        if (status != 0)
+            return status;
+        ssize_t n = send(l->fd, line + sent, (size_t)(length - sent), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return -errno;
+        sent += n > 0 ? (int)n : 0;
     }
     return 0;
 }
 
 int peer_hear(struct peer_link *l, char line[PEER_LINE])
 {
+    const uint64_t end_ns = end_of_line(l);
     for (;;) {
         char *end = memchr(l->buffer, '\n', l->used);
         if (end != NULL) {
@@ -65,11 +82,14 @@ int peer_hear(struct peer_link *l, char line[PEER_LINE])
         }
         if (l->used == sizeof l->buffer)
             return -EBADMSG;
-        ssize_t n = recv(l->fd, l->buffer + l->used, sizeof l->buffer - l->used, 0);
-        if (n < 0 && errno == EINTR)
+        const int status = await(l, POLLIN, end_ns);
+        if (status != 0)
+            return status;
+        ssize_t n = recv(l->fd, l->buffer + l->used, sizeof l->buffer - l->used, MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n <= 0)
-            return n == 0 ? -ECONNRESET : errno == EAGAIN ? -ETIMEDOUT : -errno;
+            return n == 0 ? -ECONNRESET : -errno;
         l->used += (size_t)n;
     }
 }
@@ -148,8 +168,7 @@ int peer_accept(int listener, uint64_t wait_ms, struct peer_link *out)
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return -errno;
-    set_timeouts(fd, PEER_WORD_MS);
-    *out = (struct peer_link){.fd = fd};
+    *out = (struct peer_link){.fd = fd, .line_ms = PEER_WORD_MS};
     return 0;
 }
 
@@ -185,8 +204,7 @@ int peer_dial(const char *address, struct peer_link *out, struct kedge_errbuf *e
     if (fd < 0)
         return kedge_err(err, fd, "nobody serves at %.100s: %s", address, strerror(-fd));
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    set_timeouts(fd, PEER_PATIENCE_MS);
-    *out = (struct peer_link){.fd = fd};
+    *out = (struct peer_link){.fd = fd, .line_ms = PEER_PATIENCE_MS};
     return 0;
 }
 

@@ -86,6 +86,11 @@ exec 8<>"/dev/tcp/127.0.0.1/$(sed 's/.*:\([0-9]*\)\/.*/\1/' <<<"$right")"
 head -c 2000 /dev/zero >&8
 exec 8>&-
 peer=$right
+exec 8<>"/dev/tcp/127.0.0.1/$(sed 's/.*:\([0-9]*\)\/.*/\1/' <<<"$right")"
+(for _ in $(seq 120); do printf w >&8 || break; sleep 0.5; done) 2>/dev/null & # never a whole line
+slow_stranger=$!
+worker_pids+=("$slow_stranger")
+exec 8>&-
 try "$root/b.conf"
 [[ $code == 0 ]] || fail "after strangers: $code $(found peer.meet)"
 ok "and the right one after it"
