@@ -259,8 +259,11 @@ static void post_again(struct kedge_lane *l, struct wr *w)
     COUNT(l, reposted, 1);
 }
 
-/* Each that was out may have done it. What goes again does so once, and one request at a time, so
- * that the next error has a name; the records of all are read again, since one may be stale. */
+/* Each that was out may have done it. What goes again does so once; on a connection one request at
+ * a time, so that the next error has a name; the records of all are read again, since one may be
+ * stale. An initiator has no flow of its own, and its requests go again beside others': the next
+ * error may be nameless too, and then READs that went again end with it. Devices with DC (mlx5)
+ * name the culprit, so that only doubles are so. */
 static void suspect_all(struct kedge_lane *l, struct phys *p)
 {
     const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
