@@ -101,7 +101,7 @@ void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct kedge_text *t);
 void clock_metrics(const struct agent *a, struct kedge_text *t);
 
-/* ---- metaserver_call.c, register.c, resolve.c
+/* ---- metaserver_call.c, register.c, unregister.c, resolve.c
  * ------------------------------------------------------ */
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */

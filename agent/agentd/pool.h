@@ -269,7 +269,7 @@ void fenced_event(struct pool *p, const struct kedge_lane_event *e);
  * arena that was retired meanwhile is retired. */
 void fenced_drop(struct arena *arena);
 
-/* ---- sessions.c
+/* ---- sessions.c, rings.c
  * ------------------------------------------------------------------------------------ */
 
 enum stage { STAGE_EMPTY, STAGE_MAKING, STAGE_READY, STAGE_LIVE, STAGE_ENDING, STAGE_UNMAKING };
@@ -296,6 +296,10 @@ struct agent_session {
     uv_work_t work;                /* while MAKING or UNMAKING */
     int status;                    /* of the work */
 };
+
+/* rings.c: on a work thread; s has its pool and no descriptors. 0 or -errno, and then nothing. */
+int rings_make(struct agent_session *s);
+void rings_unmake(struct agent_session *s);
 
 /* Workers that wait for a session to be made (admit.c). */
 struct attach_queue {

@@ -3,7 +3,6 @@
  * what its answer says of its table goes to the lane. */
 #include <errno.h>
 #include <jansson.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@ static void complete(struct registration *r);
 static void lost(struct registration *r, const char *why);
 static void look_again(struct registration *r);
 static void on_timer(uv_timer_t *timer);
+static void put(struct registration *r);
 
 static struct pool *own(const struct agent *a)
 {
@@ -195,10 +195,7 @@ static void drop(struct pool *p, struct kedge_fab_ah *ah)
         (void)kedge_fab_call(p->device.fab, &c);
 }
 
-static void put(struct registration *r);
-
-/* What was begun before this node had another address is over: it is put anew. False: it was not
- * begun before that. */
+/* Whether what is over was begun before this node had another address. */
 static bool is_stale(struct registration *r)
 {
     const bool stale = r->readdressed;
@@ -600,36 +597,4 @@ void registrations_changed(struct agent *a)
     for (uint32_t i = 0; i < a->config.metaservers; i++)
         if (own(a)->registration[i].state == REGISTRATION_DONE)
             tell_endpoints(&own(a)->registration[i]);
-}
-
-/* ---- the end -------------------------------------------------------------------------------- */
-
-static void deleted(void *user, const struct kedge_http_answer *answer)
-{
-    struct agent *a = user;
-    (void)answer;
-    a->unregistering--;
-}
-
-/* All at once, and no longer than grace_ms together: the lease does the rest. */
-void registrations_leave(struct agent *a, unsigned grace_ms)
-{
-    char url[METASERVER_URL_BYTES];
-    uint64_t end = kedge_clock_ns() + grace_ms * KEDGE_NS_PER_MS;
-    if (a->http_client == NULL)
-        return;
-    for (uint32_t i = 0; i < a->config.metaservers; i++) {
-        const struct registration *r = &own(a)->registration[i];
-        snprintf(url, sizeof url, "%s/v1/nodes/%s?incarnation=%u", a->config.metaserver[i],
-                 a->config.node, a->incarnation);
-        const struct kedge_http_call c = metaserver_call(a, "DELETE", url, grace_ms);
-        if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, deleted, a, NULL) == 0)
-            a->unregistering++;
-    }
-    while (a->unregistering > 0 && kedge_clock_ns() < end) {
-        struct pollfd fd = {.fd = kedge_http_client_fd(a->http_client), .events = POLLIN};
-        (void)poll(&fd, 1, 10);
-        kedge_http_client_run(a->http_client);
-    }
 }

@@ -5,72 +5,26 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/fds.h"
 #include "base/log.h"
 #include "connection.h"
 #include "daemon.h"
 #include "schema/reason.h"
 
-/* ---- rings, made and given back on a work thread */
-
-static void unmake_rings(struct agent_session *s)
-{
-    const struct pool *p = s->pool;
-    if (s->rw != NULL)
-        munmap(s->rw, KEDGE_SESSION_RW_BYTES(p->config->sq_slots));
-    if (s->ro != NULL)
-        munmap(s->ro, KEDGE_SESSION_RO_BYTES(p->config->cq_slots));
-    int fds[] = {s->rw_fd, s->ro_fd, s->doorbell};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    kedge_lane_memory_free(s->memory);
-    s->memory = NULL;
-    s->rw = NULL;
-    s->ro = NULL;
-    s->rw_fd = s->ro_fd = s->doorbell = -1;
-}
-
-static int make_rings(struct agent_session *s)
-{
-    const struct agentd_config *c = s->pool->config;
-    void *rw = NULL, *ro = NULL;
-    int status =
-        kedge_memfd_new("kedge-rw", KEDGE_SESSION_RW_BYTES(c->sq_slots), false, &s->rw_fd, &rw);
-    if (status == 0)
-        status =
-            kedge_memfd_new("kedge-ro", KEDGE_SESSION_RO_BYTES(c->cq_slots), true, &s->ro_fd, &ro);
-    s->rw = rw;
-    s->ro = ro;
-    if (status == 0) {
-        s->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        status = s->doorbell < 0 ? -errno : 0;
-    }
-    if (status == 0) {
-        s->memory = kedge_lane_memory_new(MAX_GRANTS, (uint32_t)c->max_inflight,
-                                          (uint32_t)c->max_vqps, MRS_PER_SESSION);
-        status = s->memory == NULL ? -ENOMEM : 0;
-    }
-    if (status != 0)
-        unmake_rings(s);
-    return status;
-}
+/* ---- made and given back on a work thread */
 
 static void make_work(uv_work_t *work)
 {
     struct agent_session *s = work->data;
-    s->status = make_rings(s);
+    s->status = rings_make(s);
 }
 
 static void unmake_work(uv_work_t *work)
 {
-    unmake_rings(work->data);
+    rings_unmake(work->data);
 }
 
 static void on_made(uv_work_t *work, int cancelled)
@@ -631,7 +585,7 @@ void sessions_stop(struct pool *p)
     forget_fences(p);
     for (uint64_t i = 0; p->sessions != NULL && i < p->config->max_sessions; i++) {
         give_arenas(&p->sessions[i]);
-        unmake_rings(&p->sessions[i]);
+        rings_unmake(&p->sessions[i]);
     }
     if (p->device.fab != NULL) { /* some may still be registering */
         device_settle(&p->device, &p->fab_ops);
