@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/connector.h"
 #include "agentd/config.h"
 #include "limits.h"
 #include "probe/probe.h"
@@ -140,6 +141,8 @@ static void settings_from(const struct options *o, struct agentd_config *config,
                .way_out = "lower connections or responders"},
         .sge = KEDGE_MAX_SGE,
         .inline_bytes = KEDGE_MAX_INLINE,
+        .datagrams_sent = KEDGE_CONNECTOR_SENDS,
+        .datagrams_taken = KEDGE_CONNECTOR_RECVS,
         .regions = (uint32_t)((config->max_sessions + config->arenas_ahead) * (1 + each) +
                               OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
         .largest_region = config->arena_bytes,

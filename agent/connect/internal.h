@@ -10,8 +10,8 @@
 #include "schema/handshake.h"
 
 enum {
-    CONNECT_SENDS = 256,    /* datagrams out at a time; more are lost, as the wire may lose them */
-    CONNECT_RECVS = 512,    /* that may arrive between two steps */
+    CONNECT_SENDS = KEDGE_CONNECTOR_SENDS,
+    CONNECT_RECVS = KEDGE_CONNECTOR_RECVS,
     CONNECT_GRH = 40,       /* bytes ahead of a received datagram */
     CONNECT_RD_ATOMIC = 16, /* as most devices have */
     CONNECT_BYES = 5,       /* tries, before the peer is left to find out */

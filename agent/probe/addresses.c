@@ -99,9 +99,9 @@ void bed_try_addresses(struct bed *b, struct probe_check *c)
 static void connect_pair(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps = {.now = IBV_QPS_RESET};
-    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[0]);
+    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->rc[0]);
     if (status == 0)
-        status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[1]);
+        status = bed_qp_new(b, BED_RESPONDER, NULL, &b->rc[1]);
     if (status == 0)
         status = bed_raise_pair(b, b->rc, true, &steps);
     b->rc_connects = bed_succeeded(c, "connecting two queue pairs", status, NULL);

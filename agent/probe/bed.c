@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "fabric/reuse.h"
 
-enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, SGES = 4, INLINE = 64 };
+enum { PATIENT_TIMEOUT = 14, PATIENT_RETRIES = 7, RD_ATOMIC = 16, /* as the agent's */ SGES = 4 };
 
 static const char MEMLOCK_ADVICE[] =
     "raise LimitMEMLOCK (LimitMEMLOCK=infinity in the unit, or `* - memlock unlimited` in "
@@ -92,30 +92,63 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static struct kedge_fab_ctl creation(const struct bed *b, enum kedge_fab_qp_type type,
-                                     struct kedge_fab_srq *srq)
+/* Where nobody says what the agent asks for, since it is to begin only now: enough for us. */
+static uint32_t said_or(uint64_t said, uint32_t usual)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
-    bool receives = type != KEDGE_FAB_QP_DCI && srq == NULL;
-    return (struct kedge_fab_ctl){
-        .kind = KEDGE_FAB_CREATE_QP,
-        .qp = {.pd = b->pd,
-               .type = type,
-               .send_cq = b->cq,
-               .recv_cq = b->far_cq,
-               .srq = srq,
-               .cap = {.send_wr = BED_WR,
-                       .recv_wr = receives ? BED_WR : 0,
-                       .send_sge = least(SGES, caps->max_sge),
-                       .recv_sge = receives ? 1 : 0,
-                       .inline_bytes =
-                           type == KEDGE_FAB_QP_UD ? 0 : least(INLINE, caps->max_inline)}}};
+    return said != 0 ? (uint32_t)said : usual;
 }
 
-int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
+/* What the agent asks for, of each that it makes; of slots and pieces no more than there are, which
+ * is another check's to say. A device may have each of them, and not all in one queue pair. */
+static struct kedge_fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
+{
+    const struct kedge_fab_caps *caps = &b->fab->caps;
+    const struct probe_settings *s = b->settings;
+    const uint32_t slots[] = {[BED_INITIATOR] = said_or(s->rc.send_wr, BED_WR),
+                              [BED_RESPONDER] = 1,
+                              [BED_READER] = said_or(s->rc.send_wr, BED_WR),
+                              [BED_DATAGRAMS] = said_or(s->datagrams_sent, BED_WR),
+                              [BED_DCI] = said_or(s->dc.send_wr, BED_WR)};
+    struct kedge_fab_qp_cap cap = {.send_wr = least(slots[role], caps->max_qp_wr), .send_sge = 1};
+    if (role == BED_INITIATOR || role == BED_DCI) {
+        cap.send_sge = least(said_or(s->sge, SGES), caps->max_sge);
+        cap.inline_bytes = least(s->inline_bytes, caps->max_inline);
+    }
+    if (role != BED_DCI) {
+        cap.recv_wr =
+            role == BED_DATAGRAMS ? least(said_or(s->datagrams_taken, BED_WR), caps->max_qp_wr) : 1;
+        cap.recv_sge = 1;
+    }
+    return cap;
+}
+
+static enum kedge_fab_qp_type type_of(enum bed_role role)
+{
+    return role == BED_DCI         ? KEDGE_FAB_QP_DCI
+           : role == BED_DATAGRAMS ? KEDGE_FAB_QP_UD
+                                   : KEDGE_FAB_QP_RC;
+}
+
+static struct kedge_fab_ctl creation(const struct bed *b, enum bed_role role,
+                                     struct kedge_fab_srq *srq)
+{
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
+                              .qp = {.pd = b->pd,
+                                     .type = type_of(role),
+                                     .send_cq = b->cq,
+                                     .recv_cq = b->far_cq,
+                                     .srq = srq,
+                                     .cap = cap_of(b, role),
+                                     .user = (void *)(uintptr_t)role}};
+    if (srq != NULL)
+        c.qp.cap.recv_wr = c.qp.cap.recv_sge = 0;
+    return c;
+}
+
+int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
                struct kedge_fab_qp **out)
 {
-    struct kedge_fab_ctl c = creation(b, type, srq);
+    struct kedge_fab_ctl c = creation(b, role, srq);
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.qp.x;
@@ -209,7 +242,8 @@ static int to_init(struct bed *b, struct kedge_fab_qp **qp, struct bed_steps *st
     struct kedge_fab_reuse r = {.fab = b->fab,
                                 .qp = *qp,
                                 .in_reset = kedge_fab_qp_state(*qp) == IBV_QPS_RESET,
-                                .make = creation(b, (*qp)->type, (*qp)->srq),
+                                .make =
+                                    creation(b, (enum bed_role)(uintptr_t)(*qp)->user, (*qp)->srq),
                                 .init = attr_of(b, IBV_QPS_INIT, &self),
                                 .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
     const uint64_t start = kedge_clock_ns();
@@ -290,6 +324,13 @@ int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct
  * ------------------------------------------------------------------------------------------------
  */
 
+/* Of all queue pairs of ours, those between two nodes among them. */
+static uint32_t sends(const struct bed *b)
+{
+    return 8 * cap_of(b, BED_INITIATOR).send_wr + 2 * cap_of(b, BED_DCI).send_wr +
+           2 * cap_of(b, BED_DATAGRAMS).send_wr + BED_WR;
+}
+
 static int make_queues(struct bed *b, const char **what)
 {
     struct kedge_fab_ctl chan = {.kind = KEDGE_FAB_CREATE_CHAN};
@@ -298,16 +339,18 @@ static int make_queues(struct bed *b, const char **what)
     if (status != 0)
         return status;
     b->chan = chan.chan.x;
-    /* Room for every queue pair of ours. */
     struct kedge_fab_ctl cq = {
         .kind = KEDGE_FAB_CREATE_CQ,
-        .cq = {.cqe = least(20 * BED_WR, b->fab->caps.max_cqe), .chan = b->chan}};
+        .cq = {.cqe = least(sends(b), b->fab->caps.max_cqe), .chan = b->chan}};
     *what = "making a completion queue";
     status = bed_call(b, &cq);
     if (status != 0)
         return status;
     b->cq = cq.cq.x;
-    struct kedge_fab_ctl far = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 10 * BED_WR}};
+    struct kedge_fab_ctl far = {
+        .kind = KEDGE_FAB_CREATE_CQ,
+        .cq = {.cqe = least(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
+                            b->fab->caps.max_cqe)}};
     status = bed_call(b, &far);
     if (status != 0)
         return status;

@@ -9,7 +9,7 @@
 
 enum {
     BED_HALF = 1 << 19, /* bytes of near memory, then as many of far memory */
-    BED_WR = 64,        /* slots of every queue */
+    BED_WR = 64,        /* slots of a queue of which nobody says what an agent asks for */
     BED_QKEY = 0x4b656467,
     BED_ROUNDS = 200, /* of what is timed */
 };
@@ -54,7 +54,16 @@ int bed_call(struct bed *b, struct kedge_fab_ctl *ctl);
 int bed_register(struct bed *b, const struct kedge_fab_mem *mem, uint64_t offset, uint64_t length,
                  unsigned access, struct kedge_fab_mr **out);
 int bed_deregister(struct bed *b, struct kedge_fab_mr *mr);
-int bed_qp_new(struct bed *b, enum kedge_fab_qp_type type, struct kedge_fab_srq *srq,
+/* The queue pairs that an agent makes. */
+enum bed_role {
+    BED_INITIATOR, /* RC: of requests to another node */
+    BED_RESPONDER, /* RC: of another node's requests */
+    BED_READER,    /* RC: of a metaserver's table */
+    BED_DATAGRAMS, /* UD: of handshakes */
+    BED_DCI,
+};
+/* With the agent's own requests for it, as the settings say, or as much of it as the device has. */
+int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
                struct kedge_fab_qp **out);
 int bed_ah_new(struct bed *b, struct kedge_fab_ah **out);
 

@@ -51,7 +51,7 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
     struct bed_steps steps = {.now = IBV_QPS_RESET};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
     uint64_t start = kedge_clock_ns();
-    int status = bed_qp_new(b, KEDGE_FAB_QP_DCI, NULL, &b->dci);
+    int status = bed_qp_new(b, BED_DCI, NULL, &b->dci);
     uint64_t made = kedge_clock_ns();
     if (!bed_succeeded(c, "creating a DC initiator", status, NULL))
         return;

@@ -183,9 +183,9 @@ static void lease(struct bed *b, struct probe_check *c)
 static bool make_lonely(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps;
-    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->lonely);
+    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->lonely);
     if (status == 0)
-        status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->silent); /* stays in RESET */
+        status = bed_qp_new(b, BED_RESPONDER, NULL, &b->silent); /* stays in RESET */
     if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
         return false;
     status = bed_raise(b, &b->lonely, b->silent, true, &steps);

@@ -242,7 +242,7 @@ static int make_own(struct bed *b)
     if (status == 0)
         status = peer_make_connection(b, &v.qp);
     if (status == 0 && v.own.dc && v.far.dc)
-        status = bed_qp_new(b, KEDGE_FAB_QP_DCI, NULL, &v.dci);
+        status = bed_qp_new(b, BED_DCI, NULL, &v.dci);
     if (status == 0 && v.dci != NULL)
         status = bed_call(b, &ah);
     if (status == 0 && v.dci != NULL)

@@ -14,11 +14,6 @@
 
 enum { CLIENTS = 64 /* that show a wrong word, before it ends */ };
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 void peer_describe(const struct bed *b, struct peer_end *out)
 {
     const struct kedge_fab_caps *caps = &b->fab->caps;
@@ -34,23 +29,7 @@ void peer_describe(const struct bed *b, struct peer_end *out)
 
 int peer_make_connection(struct bed *b, struct kedge_fab_qp **out)
 {
-    const struct kedge_fab_caps *caps = &b->fab->caps;
-    const struct probe_settings *s = b->settings;
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_CREATE_QP,
-        .qp = {.pd = b->pd,
-               .type = KEDGE_FAB_QP_RC,
-               .send_cq = b->cq,
-               .recv_cq = b->far_cq,
-               .cap = {.send_wr = least((uint32_t)s->rc.send_wr, caps->max_qp_wr),
-                       .recv_wr = 1,
-                       .send_sge = least(s->sge, caps->max_sge),
-                       .recv_sge = 1,
-                       .inline_bytes = least(s->inline_bytes, caps->max_inline)}}};
-    int status = bed_call(b, &c);
-    if (status == 0)
-        *out = c.qp.x;
-    return status;
+    return bed_qp_new(b, BED_INITIATOR, NULL, out);
 }
 
 int peer_raise(struct bed *b, struct kedge_fab_qp *qp, const struct peer_end *to, enum ibv_mtu mtu)

@@ -34,9 +34,9 @@ static void connect_rc(struct bed *b, struct probe_check *c)
     struct bed_times t = {.count = 0};
     char created[PROBE_DURATION], raised[PROBE_DURATION], what[80];
     uint64_t start = kedge_clock_ns(), sum[3] = {0};
-    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[0]);
+    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->rc[0]);
     if (status == 0)
-        status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc[1]);
+        status = bed_qp_new(b, BED_RESPONDER, NULL, &b->rc[1]);
     if (!bed_succeeded(c, "creating an RC queue pair", status, NULL))
         return;
     uint64_t create_ns = (kedge_clock_ns() - start) / 2;
@@ -151,9 +151,9 @@ static void rc_send(struct bed *b, struct probe_check *c)
 
 static void rc_srq(struct bed *b, struct probe_check *c)
 {
-    int status = bed_qp_new(b, KEDGE_FAB_QP_RC, NULL, &b->rc_srq[0]);
+    int status = bed_qp_new(b, BED_INITIATOR, NULL, &b->rc_srq[0]);
     if (status == 0)
-        status = bed_qp_new(b, KEDGE_FAB_QP_RC, b->srq, &b->rc_srq[1]);
+        status = bed_qp_new(b, BED_RESPONDER, b->srq, &b->rc_srq[1]);
     if (bed_succeeded(c, "creating a queue pair on a shared receive queue", status, NULL))
         with_receives(b, c, b->rc_srq, IBV_WR_SEND, "a SEND to a shared receive queue");
 }
@@ -218,6 +218,30 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
     else
         probe_ok(c, "a WRITE with a wrong key is refused, and the queue pair is in %s then",
                  bed_state_name(kedge_fab_qp_state(b->rc[0])));
+}
+
+/* That of a metaserver's table, which is there with each metaserver. */
+static void rc_reader(struct bed *b, struct probe_check *c)
+{
+    struct kedge_fab_qp *pair[2] = {NULL, NULL};
+    struct bed_steps steps = {.now = IBV_QPS_RESET};
+    char what[80];
+    int status = bed_qp_new(b, BED_READER, NULL, &pair[0]);
+    if (status == 0)
+        status = bed_qp_new(b, BED_RESPONDER, NULL, &pair[1]);
+    bool ok = bed_succeeded(c, "creating an RC queue pair for a metaserver's table", status, NULL);
+    if (ok) {
+        status = bed_raise_pair(b, pair, true, &steps);
+        snprintf(what, sizeof what, "moving it to %s", bed_state_name(steps.now));
+        ok = bed_succeeded(c, what, status, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct kedge_fab_ctl drop = {.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = pair[i]}};
+        if (pair[i] != NULL && !bed_succeeded(c, "destroying it", bed_call(b, &drop), NULL))
+            ok = false;
+    }
+    if (ok)
+        probe_ok(c, "the queue pair for a metaserver's table can be made and connected");
 }
 
 /* The checks before it have used the pair more than once. */
@@ -327,6 +351,7 @@ void probe_rc(struct bed *b)
         {"rc.addresses", PROBE_FOR_RC, bed_try_addresses},
         {"rc.wrong_key", PROBE_FOR_RC, rc_bad_key},
         {"rc.repair", PROBE_FOR_RC, rc_repair},
+        {"rc.metaserver", PROBE_FOR_RC, rc_reader},
         {"rc.reuse", PROBE_FOR_NOTHING, rc_reuse},
     };
     bed_run(b, cases, sizeof cases / sizeof cases[0]);

@@ -11,7 +11,7 @@ static bool make(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
 {
     struct bed_steps steps;
     for (int i = 0; i < 2; i++) {
-        int status = bed_qp_new(b, KEDGE_FAB_QP_UD, NULL, &b->ud[i]);
+        int status = bed_qp_new(b, BED_DATAGRAMS, NULL, &b->ud[i]);
         if (!bed_succeeded(c, "creating a UD queue pair", status, NULL))
             return false;
         status = bed_raise(b, &b->ud[i], NULL, false, &steps);

@@ -22,6 +22,11 @@
 struct kedge_connector;
 struct kedge_errbuf;
 
+enum {
+    KEDGE_CONNECTOR_SENDS = 256, /* datagrams out at a time; more are lost, as the wire may do */
+    KEDGE_CONNECTOR_RECVS = 512, /* that may arrive between two steps */
+};
+
 struct kedge_connector_config {
     uint16_t pool;
     uint32_t incarnation;
