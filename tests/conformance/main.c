@@ -23,16 +23,20 @@ static int open_soft(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     return kedge_fab_soft.open(attr, out, err);
 }
 
-/* The layer without a plan must be transparent. */
+/* The layer without a plan must be transparent. With one, in KEDGE_CONFORMANCE_FAULT as an operator
+ * writes it, the device has less (inline=48). */
 static int open_fault_soft(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
                            struct kedge_errbuf *err)
 {
-    static const struct kedge_fault_plan nothing = {.seed = 1};
+    const char *text = getenv("KEDGE_CONFORMANCE_FAULT");
+    struct kedge_fault_plan plan = {.seed = 1};
     struct kedge_fab *inner;
-    int status = kedge_fab_soft.open(attr, &inner, err);
+    int status = text != NULL ? kedge_fault_plan_parse(text, &plan, err) : 0;
+    if (status == 0)
+        status = kedge_fab_soft.open(attr, &inner, err);
     if (status != 0)
         return status;
-    status = kedge_fault_open(inner, &nothing, out);
+    status = kedge_fault_open(inner, &plan, out);
     if (status != 0)
         (void)kedge_fab_close(inner);
     return status;

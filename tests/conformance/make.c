@@ -4,6 +4,8 @@
 
 #include "harness.h"
 
+enum { INLINE = 128 /* bytes, which the agent asks for */ };
+
 #define MUST(fab, ctl) ck_assert_int_eq(kedge_fab_call(fab, ctl), 0)
 
 struct kedge_fab_pd *make_pd(struct kedge_fab *fab)
@@ -109,7 +111,7 @@ struct kedge_fab_qp *make_qp(struct node *n, enum kedge_fab_qp_type type,
                                                    : 32,
                        .send_sge = sge,
                        .recv_sge = receives ? sge : 0,
-                       .inline_bytes = caps->max_inline < 64 ? caps->max_inline : 64},
+                       .inline_bytes = caps->max_inline < INLINE ? caps->max_inline : INLINE},
                .user = n}};
     MUST(n->fab, &ctl);
     ck_assert_ptr_eq(ctl.qp.x->user, n);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What RC and DC move: READ, WRITE, SEND, atomics, inline, gather and scatter, immediates. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
 #include "harness.h"
+
+enum { MOST_INLINE = 512 };
 
 static void fill(uint8_t *at, size_t n, unsigned seed)
 {
@@ -113,6 +116,37 @@ START_TEST(inline_bytes_are_taken_when_posted)
         memset(local, 'x', sizeof local);
         expect_wc(p.a.cq, 1, IBV_WC_SUCCESS);
         ck_assert_mem_eq(p.b.bytes + 128, "inline, no key!", 16);
+    }
+    pair_close(&p);
+}
+END_TEST
+
+/* As many as the queue pair was made with, and none more is taken. */
+START_TEST(inline_bytes_go_up_to_what_the_queue_pair_has)
+{
+    struct pair p;
+    uint8_t local[MOST_INLINE + 1];
+    if (!pair_open(&p, conf_reliable[_i], NULL, NULL, __func__))
+        return;
+    const uint32_t most = p.l.qp->cap.inline_bytes;
+    ck_assert_uint_le(most, p.a.fab->caps.max_inline);
+    for (uint32_t length = 1; length <= most + 1 && length <= sizeof local; length++) {
+        struct kedge_fab_wr *bad;
+        struct ibv_sge sge = {.addr = (uintptr_t)local, .length = length};
+        struct kedge_fab_wr wr = make_wr(&p.l, length, IBV_WR_RDMA_WRITE, &sge, 128);
+        memset(local, (int)length, length);
+        wr.send_flags |= IBV_SEND_INLINE;
+        link_address(&p.l, &wr);
+        if (length > most) {
+            ck_assert_int_eq(kedge_fab_post_send(p.l.qp, &wr, &bad), -EINVAL);
+            continue;
+        }
+        ck_assert_int_eq(link_post(&p.l, &wr), 0);
+        memset(local, 0xee, sizeof local);
+        expect_wc(p.a.cq, length, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(p.b.bytes[128], length);
+        ck_assert_uint_eq(p.b.bytes[128 + length - 1], length);
+        ck_assert_uint_eq(p.b.bytes[128 + length], 0);
     }
     pair_close(&p);
 }
@@ -398,6 +432,7 @@ void add_transfers(Suite *suite)
     tcase_add_loop_test(t, large_transfers_arrive_whole, 0, 2);
     tcase_add_loop_test(t, several_sges_are_gathered_and_scattered, 0, 2);
     tcase_add_loop_test(t, inline_bytes_are_taken_when_posted, 0, 2);
+    tcase_add_loop_test(t, inline_bytes_go_up_to_what_the_queue_pair_has, 0, 2);
     tcase_add_loop_test(t, an_inline_send_that_waits_for_a_receive_keeps_its_bytes, 0, 2);
     tcase_add_loop_test(t, a_request_without_bytes_touches_nothing_and_completes, 0, 2);
     tcase_add_loop_test(t, a_linked_list_is_executed_in_order, 0, 2);
