@@ -82,25 +82,33 @@ void fault_psn_end(struct fault_fab *f, struct fault_qp *qp)
     const uint32_t count = (qp->psn - qp->psn_first) & PSN_MASK;
     if (f->packet_life_ns == 0 || count == 0)
         return;
-    qp->late_first = qp->psn_first;
-    qp->late_count = count;
-    qp->late_ns = now_ns(f) + f->packet_life_ns;
+    qp->life[qp->lives++ % FAULT_LIVES] = (struct fault_life){
+        .psn_first = qp->psn_first, .count = count, .until_ns = now_ns(f) + f->packet_life_ns};
     qp->psn_first = qp->psn;
 }
 
-/* Whether an acknowledgement of the life before arrives that this request takes for its own. Counts
+static bool is_of_life(const struct fault_life *life, uint32_t psn, uint64_t now)
+{
+    return ((psn - life->psn_first) & PSN_MASK) < life->count && now < life->until_ns;
+}
+
+/* Whether an acknowledgement of a former life arrives that this request takes for its own. Counts
  * its packets. */
 static bool is_acknowledged_late(const struct fault_fab *f, struct fault_qp *qp,
                                  const struct kedge_fab_wr *wr)
 {
-    const uint32_t mtu = 128u << f->base.caps.mtu, psn = qp->psn;
+    const uint32_t mtu = 128u << atomic_load_explicit(&qp->mtu, memory_order_relaxed);
+    const uint32_t psn = qp->psn;
     uint64_t bytes = 0;
+    bool late = false;
     if (f->packet_life_ns == 0 || qp->base.type != KEDGE_FAB_QP_RC)
         return false;
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
     qp->psn = (psn + (uint32_t)((bytes + mtu - 1) / mtu) + (bytes == 0)) & PSN_MASK;
-    return ((psn - qp->late_first) & PSN_MASK) < qp->late_count && now_ns(f) < qp->late_ns;
+    for (uint32_t i = 0; i < FAULT_LIVES; i++)
+        late = late || is_of_life(&qp->life[i], psn, now_ns(f));
+    return late;
 }
 
 static const uint64_t sent_mark = 1ull << 63;

@@ -109,6 +109,13 @@ struct fault_srq {
     struct fault_srq *next;
 };
 
+/* A former life of a queue pair, whose acknowledgements may still come. */
+enum { FAULT_LIVES = 8 };
+struct fault_life {
+    uint32_t psn_first, count;
+    uint64_t until_ns;
+};
+
 struct fault_qp {
     struct kedge_fab_qp base;
     struct kedge_fab_qp *inner;
@@ -119,9 +126,9 @@ struct fault_qp {
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
     /* With packets that are late: the packet number of its next request, the first one of this
-     * life, and those of the life before, whose acknowledgements may come until late_ns. */
-    uint32_t psn, psn_first, late_first, late_count;
-    uint64_t late_ns;
+     * life, and those of the latest former ones. */
+    uint32_t psn, psn_first, lives;
+    struct fault_life life[FAULT_LIVES];
 };
 
 struct fault_dct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fault injection as a layer over any provider: errors, delays and losses by a seeded plan.
+/* Fault injection as a layer over any provider: errors, delays, losses and what a device may lack
+ * or do otherwise, by a seeded plan.
  *
  * The layer owns no randomness: the plan holds the seed, and the same plan over the same calls
  * gives the same faults; and a clock for packets that are late alone, which a plan can replace.

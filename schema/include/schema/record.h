@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define KEDGE_RECORD_BYTES   64
-#define KEDGE_RECORD_VERSION 1 /* in the table's descriptor; N reads N-1 */
+#define KEDGE_RECORD_VERSION 1 /* in the descriptor of the table; agents read no other */
 
 enum kedge_record_flag {
     KEDGE_RECORD_LIVE = 1 << 0, /* without it: empty, removed */
