@@ -9,6 +9,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
+#include "ctl/decode.h"
 #include "ctl/probe.h"
 #include "ctl/table.h"
 
@@ -24,6 +25,21 @@ struct findings {
     char sentence[1100];
 };
 
+/* Of one that is ready, what it says is amiss all the same. */
+static void tell_amiss(struct ctl_check *c, const struct kedge_http_result *result)
+{
+    struct ctl_pairs pairs = {.pair = NULL};
+    struct kedge_errbuf err;
+    const char *why = NULL;
+    if (ctl_decode_pairs(result->body, result->body_length, &pairs, &err) == 0)
+        why = ctl_pairs_find(&pairs, "why");
+    if (why != NULL && why[0] != '\0') {
+        c->level = CTL_WARN;
+        snprintf(c->advice, sizeof c->advice, "%s", why);
+    }
+    ctl_pairs_fini(&pairs);
+}
+
 /* Servers that do not run yet are no fault of the host. */
 static void reach(struct ctl_check *c, const char *name, const char *where, int status,
                   struct kedge_http_result *result, const struct kedge_errbuf *err)
@@ -32,6 +48,7 @@ static void reach(struct ctl_check *c, const char *name, const char *where, int 
     snprintf(c->name, sizeof c->name, "%s", name);
     if (status == 0) {
         snprintf(c->found, sizeof c->found, "%.200s is ready", where);
+        tell_amiss(c, result);
         kedge_http_result_fini(result);
         return;
     }

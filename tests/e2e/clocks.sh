@@ -36,7 +36,7 @@ reaches() { # token: in the end; a peer that has restarted may be asked for in i
 clock() { "$bin/rdmactl" --agent-socket "$work/b.admin" agent status -o json | jq -r ".clock.$1"; }
 until_clock() { # state sentence
     local i
-    for i in $(seq $((600 * slow))); do
+    for i in $(seq $((2400 * slow))); do
         [[ $(clock state) != "$1" ]] || { ok "$2"; return 0; }
         sleep 0.05
     done
@@ -53,11 +53,16 @@ restart "clock=off"
 reaches "$lease_only" || fail "an unknown clock is held against it: $(cat "$work/read")"
 ok "without a second clock it is unknown, and nothing is refused"
 
-# ---- it agrees; then the device's clock is 2 s ahead, as it is when a machine was stopped
-restart "clock_jump=2000, clock_jump_after=$((10000 * slow))"
-until_clock trusted "a clock that agrees with the device's is trusted"
-[[ $(agent_metric b clock_trusted) == 1 && -z $(ready_why) ]] || fail "the metric, or: $(ready_why)"
-reaches "$lease_only" || fail "a trusted clock is held against it: $(cat "$work/read")"
+# ---- it agrees; then the device's clock is 2 s ahead, as it is when a machine was stopped. On a busy machine that may
+# be before all is seen that is so before.
+for after_ms in 6000 60000; do
+    restart "clock_jump=2000, clock_jump_after=$after_ms"
+    until_clock trusted "a clock that agrees with the device's is trusted"
+    trusted=$(agent_metric b clock_trusted) why=$(ready_why)
+    if reaches "$lease_only" && [[ $trusted == 1 && -z $why ]]; then break; fi
+    [[ $(clock state) == doubted && $after_ms == 6000 ]] ||
+        fail "a trusted clock ($trusted) is held against it: $why $(cat "$work/read")"
+done
 ok "a region that only its lease guards is read"
 until_clock doubted "a machine that was stopped is found out"
 ! reaches "$lease_only" || fail "a region that only its lease guards is read with a clock that lied"
@@ -68,10 +73,13 @@ clock why | grep -q 'hypervisor stopped' || fail "the status says $(clock why)"
 ready_why | grep -q 'clock cannot be trusted' || fail "readyz says $(ready_why)"
 "$bin/rdmactl" --server "$url" --agent-socket "$work/b.admin" status | grep -q 'clock cannot be trusted' ||
     fail "rdmactl status does not say so"
+"$bin/rdmactl" doctor --config "$work/b.conf" --server "$url" --agent-socket "$work/b.admin" -o json >"$work/report" 2>&1 || true
+jq -e '[.. | objects | select(.check? == "agent") | tostring | contains("clock cannot be trusted")] | any' "$work/report" >/dev/null ||
+    fail "rdmactl doctor does not say so: $(cat "$work/report")"
 [[ $(agent_metric b clock_doubted) == 1 && $(agent_metric b clock_trusted) == 0 && $(agent_metric b clock_lies_total) -ge 1 ]] ||
     fail "metrics: $(agent_metric b clock_doubted) $(agent_metric b clock_lies_total)"
 grep -q 'error kedge-agentd: .*clock cannot be trusted.*drain a node' "$work/b.log" || fail "the log does not say what to do"
-ok "status, readiness, metrics and log say so"
+ok "status, readiness, doctor, metrics and log say so"
 [[ $(agent_metric a clock_doubted) == 0 ]] || fail "the owner's agent doubts its own clock"
 
 # ---- a clock that is slow
