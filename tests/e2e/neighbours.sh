@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an honest worker's READs take alone and beside whoever does as much as he may, in turns: medians of the turns' 99th
+# percentiles, and their ratio. As a test it holds that all of them go on and nobody fails. For figures, on a machine that does
+# nothing else: NEIGHBOURS_TURNS=5 NEIGHBOURS_COUNT=200000 bash tests/e2e/neighbours.sh build, with NEIGHBOURS_MOST=2 as a
+# bound for the ratio, and NEIGHBOURS_BESIDE for some of:
+#   burn         nobody: a process that only burns as much of the worker's processor. What it does is the machine's doing.
+#   flood        a stranger without a token holds connections of the metaserver and floods it with requests
+#   connects, imports, statuses
+#                another tenant's workers fill rings with CONNECTs to nodes that do not exist, with tokens that nobody gave,
+#                with questions for the state of 256 regions
+#   descriptors  a stranger passes descriptors of 256 MiB to the attach socket, one after the other
+#   watches      who may only read holds watches, and asks agents for their workers without end
+#   copies       another tenant's workers copy as many megabytes of their own memory as they may
+source "$(dirname "$0")/lib.sh"
+needs_built kedge-hostile kedge-strangers kedge-probe
+[[ $(id -u) == 0 ]] || { skip "two users are needed, and only root can be both"; exit 77; }
+[[ $provider == soft ]] || { skip "what is measured is the lane and soft"; exit 77; }
+turns=${NEIGHBOURS_TURNS:-${KEDGE_TEST_LONG:+5}} turns=${turns:-1} count=${NEIGHBOURS_COUNT:-5000} most=${NEIGHBOURS_MOST:-}
+worker_uids=65534
+honest="setpriv --reuid 65534 --clear-groups" guilty="setpriv --reuid 65533 --clear-groups"
+more_tenants='[tenant guilty]
+uids = 65533
+sessions = 64
+memory = 1GiB'
+# The worker and who is beside it on one processor, the lanes on another, if there are two.
+cpus=($(taskset -cp $$ | sed 's/.*: //; s/,/ /g' | xargs -n 1 sh -c 'case $0 in *-*) seq $(echo $0 | tr "-" " ");; *) echo $0;; esac'))
+beside=() more_pool='sq_slots = 1024'
+if ((${#cpus[@]} > 1)); then
+    beside=(taskset -c "${cpus[0]}")
+    more_pool+=$'\n'"lane_cpu = ${cpus[1]}"
+fi
+start
+mkdir -m 0755 "$work/worker"
+cp "$bin/kedge-hostile" "$bin/kedge-perf" "$bin/kedge-strangers" "$bin/kedge-probe" "$bin"/../lib/libkedge.so* "$work/worker/"
+chmod -R a+rX "$work/worker"
+export LD_LIBRARY_PATH=$work/worker
+
+p99() { # of so many READs of 8 bytes, one at a time
+    "${beside[@]}" $honest "$work/worker/kedge-perf" read --socket "$work/a.sock" --peer-socket "$work/b.sock" --count "$count" \
+        --json 2>"$work/read.log" | jq -e 'if .verified then .p99_ns else error("not the right bytes") end' ||
+        fail "the honest worker: $(cat "$work/read.log")"
+}
+median() { sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}'; }
+run() { # command: as somebody else, in the background, until end_workers
+    "${beside[@]}" setsid $guilty "$@" >>"$work/attack.log" 2>&1 &
+    worker_pids+=($!)
+}
+forever() { run bash -c 'while :; do "$@"; done' forever "$@"; }
+await() { # number of sessions, or more
+    for _ in $(seq 600); do
+        (($(agent_number a sessions) < $1)) || return 0
+        kill -0 "${worker_pids[0]}" 2>/dev/null || fail "it ended: $(cat "$work/attack.log")"
+        sleep 0.1
+    done
+    fail "there are $(agent_number a sessions) sessions"
+}
+attack() { # name
+    local asked=$url/v1/workers
+    case $1 in
+    burn) forever true ;;
+    flood)
+        forever "$work/worker/kedge-strangers" hold "$port" 1024 10
+        forever "$work/worker/kedge-strangers" flood "$port" 8 80000 10
+        ;;
+    connects | imports | statuses)
+        run "$work/worker/kedge-hostile" "$1" --socket "$work/a.sock" --ms 600000
+        await 8
+        ;;
+    descriptors) forever env KEDGE_SOCKET="$work/a.sock" "$work/worker/kedge-probe" descriptors 256 ;;
+    watches)
+        for _ in 1 2 3 4; do
+            forever curl -s -m 10 -o /dev/null "$asked"
+            for _ in $(seq 8); do forever curl -s -m 10 -o /dev/null "$url/v1/nodes/node-a/configuration?watch=1"; done
+        done
+        ;;
+    copies)
+        run "$work/worker/kedge-hostile" greedy --socket "$work/a.sock" --ms 600000
+        await 4
+        ;;
+    *) fail "nobody is called $1" ;;
+    esac
+    sleep 0.5
+}
+end_attack() {
+    local pid
+    for pid in "${worker_pids[@]}"; do kill -KILL -- "-$pid" 2>/dev/null || true; done
+    end_workers
+    worker_pids=()
+    for _ in $(seq 600); do (($(agent_number a sessions) > 0)) || break; sleep 0.1; done
+}
+
+bad=0
+for name in ${NEIGHBOURS_BESIDE:-burn flood connects imports statuses descriptors watches copies}; do
+    : >"$work/alone"
+    : >"$work/beside"
+    for _ in $(seq "$turns"); do
+        p99 >>"$work/alone"
+        : >"$work/attack.log"
+        attack "$name"
+        p99 >>"$work/beside"
+        for pid in "${worker_pids[@]}"; do kill -0 "$pid" 2>/dev/null || fail "$name ended: $(cat "$work/attack.log")"; done
+        end_attack
+    done
+    alone=$(median <"$work/alone") with=$(median <"$work/beside")
+    ok "$name: READs have a p99 of $alone ns alone and $with ns beside, $(awk "BEGIN {printf \"%.2f\", $with / $alone}") times that"
+    [[ -z $most ]] || awk "BEGIN {exit !($with > $most * $alone)}" && bad=1
+done
+[[ -z $most || $bad == 0 ]] || fail "more than $most times what they take alone"
+stop
