@@ -134,6 +134,7 @@ static void wrap_small(struct fault_ctl *c)
         struct fault_ah *ah = c->object;
         *ah = (struct fault_ah){.base = *c->inner.ah.x, .inner = c->inner.ah.x};
         ah->base.pd = c->outer->ah.pd;
+        memcpy(ah->gid, c->outer->ah.attr.grh.dgid.raw, sizeof ah->gid);
         c->outer->ah.x = &ah->base;
         break;
     }
@@ -168,6 +169,8 @@ static void moved(const struct fault_ctl *c)
     }
     if (mask & IBV_QP_SQ_PSN)
         fault_psn_begin(qp, attr->sq_psn);
+    if (mask & IBV_QP_AV)
+        memcpy(qp->gid, attr->ah_attr.grh.dgid.raw, sizeof qp->gid);
     if (mask & IBV_QP_PATH_MTU)
         atomic_store_explicit(&qp->mtu, attr->path_mtu, memory_order_relaxed);
 }

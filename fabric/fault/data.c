@@ -11,6 +11,8 @@
  * said, though that was executed, and all from there on are flushed: so do libirdma and
  * libbnxt_re, which count along with completions alone. */
 #include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "fault/layer.h"
@@ -60,6 +62,14 @@ static bool is_too_long(const struct kedge_fault_plan *plan, const struct fault_
     for (int i = 0; i < wr->num_sge; i++)
         length += wr->sg_list[i].length;
     return length > 128u << most;
+}
+
+static bool is_cut(const struct kedge_fault_plan *plan, const struct fault_qp *qp,
+                   const struct kedge_fab_wr *wr)
+{
+    const uint8_t *gid = wr->ah != NULL ? ((const struct fault_ah *)wr->ah)->gid : qp->gid;
+    return plan->cuts && memcmp(gid, plan->cut, sizeof plan->cut) == 0 &&
+           (plan->cut_while[0] == '\0' || access(plan->cut_while, F_OK) == 0);
 }
 
 /* ---- packets that are late
@@ -132,7 +142,7 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
         note_sent(qp, copy);
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
-    bool too_long = is_too_long(plan, qp, wr);
+    bool too_long = is_too_long(plan, qp, wr), cut = is_cut(plan, qp, wr);
     if (is_acknowledged_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
         copy->send_flags &= ~(unsigned)IBV_SEND_INLINE;
@@ -142,9 +152,10 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     }
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
-    if ((fails || too_long) && !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
+    if ((fails || too_long || (cut && qp->base.type != KEDGE_FAB_QP_UD)) && !qp->broken &&
+        kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
         make_fail(f, qp, copy);
-    } else if (is_lost && qp->base.type == KEDGE_FAB_QP_UD) {
+    } else if ((is_lost || cut) && qp->base.type == KEDGE_FAB_QP_UD) {
         copy->dest_qpn = nobody;
         count_fault(f);
     }

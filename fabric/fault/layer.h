@@ -125,6 +125,7 @@ struct fault_qp {
     struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
     _Atomic uint32_t mtu; /* enum ibv_mtu that it was connected with; 0: none */
+    uint8_t gid[16];      /* RC: and to whom */
     /* With packets that are late: the packet number of its next request, the first one of this
      * life, and those of the latest former ones. */
     uint32_t psn, psn_first, lives;
@@ -139,6 +140,7 @@ struct fault_dct {
 struct fault_ah {
     struct kedge_fab_ah base;
     struct kedge_fab_ah *inner;
+    uint8_t gid[16]; /* that it leads to */
 };
 
 static inline struct fault_fab *fault_of(const struct kedge_fab *fab)

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "fabric/fault.h"
 
-enum { ONE = 64, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64, MOST_TIMEOUT = 31 };
+enum { ONE = 96, PPM_OF_PERCENT = 10000, MOST_INLINE = 1024, MOST_SGE = 64, MOST_TIMEOUT = 31 };
 
 /* "5%", "0.01%": parts in a million. */
 static int parse_share(const char *text, uint32_t *out)
@@ -87,6 +87,16 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         return parse_mtu(value, &plan->mtu);
     if (strcmp(name, "hop") == 0)
         return parse_mtu(value, &plan->hop);
+    if (strcmp(name, "cut") == 0) {
+        plan->cuts = true;
+        return kedge_gid_parse(value, plan->cut);
+    }
+    if (strcmp(name, "cut_while") == 0) {
+        if (value[0] != '/' || strlen(value) >= sizeof plan->cut_while)
+            return -EINVAL;
+        memcpy(plan->cut_while, value, strlen(value) + 1);
+        return 0;
+    }
     bool *said = strcmp(name, "deadlines") == 0 ? &plan->no_deadlines
                  : strcmp(name, "atomics") == 0 ? &plan->no_atomics
                  : strcmp(name, "fences") == 0  ? &plan->no_fences
@@ -152,7 +162,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
                 "post_error, refuse, control_error, fence_error, seed, packet_life "
                 "and register (ms), timeout, inline, sge, "
-                "mtu and hop, and deadlines=off, "
+                "mtu, hop, cut and cut_while, and deadlines=off, "
                 "atomics=off, fences=off, errors=first, picky=on and reset=final, and of the "
                 "device's clock clock=off, clock_drift=-2%%, clock_jump and "
                 "clock_jump_after (ms)");

@@ -10,6 +10,8 @@
 
 #include "fabric/fabric.h"
 
+enum { KEDGE_FAULT_PATH = 64 };
+
 struct kedge_fault_plan {
     uint64_t seed;
     uint32_t post_error_ppm;       /* post_send fails with -ENOMEM before anything is posted */
@@ -25,6 +27,11 @@ struct kedge_fault_plan {
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */
     enum ibv_mtu hop; /* likewise, of something on the way that nobody tells of; 0: none */
+    /* Nothing that is sent to this GID arrives: datagrams are lost, other requests complete with
+     * RETRY_EXC; while that file is there, if one is named. */
+    bool cuts;
+    uint8_t cut[16];
+    char cut_while[KEDGE_FAULT_PATH];
     uint32_t refuse_ppm; /* post_send refuses a request for itself (-EINVAL), once */
     /* The device's clock beside the host's: it gains so many millionths (a host's clock that is
      * slow), or loses them; and once, so long after the layer was opened, it goes so far ahead, as
@@ -57,9 +64,9 @@ struct kedge_fault_plan {
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
  * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error,
  * fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first, reset=final,
- * inline=BYTES, sge=NUMBER, mtu=512, hop=512, packet_life=MS, register=MS, timeout=NUMBER,
- * clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS. 0, or
- * -EINVAL and what it must be. */
+ * inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
+ * register=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
+ * 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
                            struct kedge_errbuf *must);
 
