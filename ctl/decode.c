@@ -98,6 +98,27 @@ static void settings_from(json_t *object, struct ctl_node *n)
     word(applied, "why", n->why, sizeof n->why);
 }
 
+static void fabric_from(json_t *object, struct ctl_fabric *f)
+{
+    size_t i;
+    json_t *one;
+    word(object, "state", f->state, sizeof f->state);
+    f->says_for = json_is_integer(json_object_get(object, "for_ms"));
+    f->for_ms = number(object, "for_ms");
+    f->tried = number(object, "tried");
+    f->tried_by = number(object, "tried_by");
+    f->failed_by = number(object, "failed_by");
+    json_array_foreach(json_object_get(object, "failing"), i, one)
+    {
+        if (f->failing == CTL_MAX_TOWARDS)
+            continue;
+        f->towards[f->failing].table = json_is_true(json_object_get(one, "table"));
+        word(one, "node", f->towards[f->failing].node, CTL_ID_BYTES);
+        word(one, "error", f->towards[f->failing].error, CTL_ERROR_BYTES);
+        f->towards[f->failing++].for_ms = number(one, "for_ms");
+    }
+}
+
 static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *err)
 {
     size_t i;
@@ -111,6 +132,7 @@ static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *er
     n->incarnation = number(object, "incarnation");
     n->expires_in_ms = number(object, "expires_in_ms");
     settings_from(object, n);
+    fabric_from(json_object_get(object, "fabric"), &n->fabric);
     json_array_foreach(json_object_get(object, "endpoints"), i, endpoint)
     {
         if (n->endpoints < CTL_MAX_ENDPOINTS)

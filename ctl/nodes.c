@@ -126,6 +126,7 @@ void ctl_node_json(struct kedge_text *t, const struct ctl_node *node)
     }
     kedge_text_printf(t, "],");
     settings_json(t, node);
+    ctl_fabric_json(t, &node->fabric);
     kedge_text_printf(t, "}");
 }
 
@@ -176,7 +177,7 @@ static const char *settings(const struct ctl_node *n, char out[CTL_TEXT_BYTES + 
 static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide)
 {
     char incarnation[CELL_BYTES], left[CELL_BYTES], gids[CTL_WORD_BYTES + CELL_BYTES] = "-";
-    char has[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
+    char has[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES], fabric[CTL_FABRIC_TEXT];
     const char *labels = n->labels[0] != '\0' ? n->labels : "-";
     snprintf(incarnation, sizeof incarnation, "%llu", (unsigned long long)n->incarnation);
     if (n->incarnation == 0) /* it is absent */
@@ -185,23 +186,20 @@ static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide
         snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
     else if (n->endpoints > 1)
         snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
-    ctl_table_row(table, (const char *const[]){n->id, n->state, incarnation, expires(n, left), gids,
-                                               workers(n, has), wide ? labels : settings(n, set),
-                                               wide ? settings(n, set) : NULL});
+    ctl_table_row(table, (const char *const[]){
+                             n->id, n->state, incarnation, expires(n, left), gids, workers(n, has),
+                             ctl_fabric_text(&n->fabric, false, fabric),
+                             wide ? labels : settings(n, set), wide ? settings(n, set) : NULL});
 }
 
 static int list_table(const struct ctl_nodes *nodes, bool wide, struct kedge_errbuf *err)
 {
-    const char *const headings[] = {"ID",
-                                    "STATE",
-                                    "INCARNATION",
-                                    "EXPIRES IN",
-                                    "ENDPOINTS",
-                                    "WORKERS",
-                                    wide ? "LABELS" : "SETTINGS",
-                                    "SETTINGS"};
+    const char *const headings[] = {
+        "ID",        "STATE",   "INCARNATION", "EXPIRES IN",
+        "ENDPOINTS", "WORKERS", "FABRIC",      wide ? "LABELS" : "SETTINGS",
+        "SETTINGS"};
     struct ctl_table *table;
-    int status = ctl_table_new(headings, wide ? 8 : 7, &table);
+    int status = ctl_table_new(headings, wide ? 9 : 8, &table);
     for (size_t i = 0; i < nodes->count && status == 0; i++)
         add_row(table, &nodes->node[i], wide);
     if (status == 0) {
@@ -231,7 +229,7 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
 {
     static const char *const headings[] = {"GID", "POOL", "TRANSPORTS", "MTU"};
     struct ctl_table *table;
-    char left[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES];
+    char left[CELL_BYTES], set[CTL_TEXT_BYTES + CELL_BYTES], fabric[CTL_FABRIC_TEXT];
     printf("id           %s\nstate        %s\n", n->id, n->state);
     if (n->incarnation != 0)
         printf("incarnation  %llu\n", (unsigned long long)n->incarnation);
@@ -242,6 +240,7 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
         printf("grace        %llums\n", (unsigned long long)n->grace_ms);
     if (n->reason[0] != '\0')
         printf("reason       %s\n", n->reason);
+    printf("fabric       %s\n", ctl_fabric_text(&n->fabric, true, fabric));
     printf("settings     %s\n\n", settings(n, set));
     int status = ctl_table_new(headings, 4, &table);
     for (size_t i = 0; i < n->endpoints && status == 0; i++) {

@@ -26,14 +26,21 @@ static const char *state_of(const struct part *p)
 
 static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
 {
-    size_t live = 0, waiting = 0, expired = 0;
+    size_t live = 0, waiting = 0, expired = 0, unreachable = 0, failing = 0;
     for (size_t i = 0; i < nodes->count; i++) {
         live += strcmp(nodes->node[i].state, "live") == 0;
         waiting += strcmp(nodes->node[i].state, "waiting") == 0;
         expired += strcmp(nodes->node[i].state, "expired") == 0;
+        unreachable += strcmp(nodes->node[i].fabric.state, "unreachable") == 0;
+        failing += strcmp(nodes->node[i].fabric.state, "failing") == 0;
     }
     snprintf(p->summary, sizeof p->summary, "version %s, nodes: %zu live, %zu waiting, %zu expired",
              version, live, waiting, expired);
+    const size_t used = strlen(p->summary);
+    if (unreachable + failing > 0)
+        snprintf(p->summary + used, sizeof p->summary - used,
+                 "; over the fabric: %zu unreachable, %zu failing (rdmactl node list)", unreachable,
+                 failing);
 }
 
 /* The status of the first question that failed. */

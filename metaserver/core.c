@@ -6,49 +6,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "index.h"
+#include "core_private.h"
 #include "process.h"
-
-#define NONE UINT32_MAX
-
-/* Nodes are linked in the order in which they fall due, since each list has one period. */
-enum list { LEASED, UNSAVED, SAVED, LISTS };
-
-struct node {
-    char id[KEDGE_STORE_ID_BYTES];
-    uint32_t incarnation;
-    struct kedge_store_process process;
-    enum kedge_meta_state state;
-    uint32_t endpoints;  /* first of its chain */
-    uint32_t prev, next; /* of its list; free nodes: next alone */
-    uint64_t since;      /* registered, renewed, restored or expired at */
-    struct kedge_meta_report report;
-};
-
-struct endpoint {
-    uint8_t gid[16];
-    uint16_t pool;
-    uint32_t node;
-    uint32_t next; /* of the node's chain, or of the free ones */
-    int64_t slot;  /* in the table; -1: not published */
-};
 
 struct key {
     const uint8_t *gid;
     uint16_t pool;
-};
-
-struct kedge_meta {
-    struct kedge_meta_limits limits;
-    struct kedge_table table;
-    struct node *nodes;
-    struct endpoint *endpoints;
-    struct kedge_index by_id, by_key;
-    uint32_t free_node, free_endpoint;
-    struct {
-        uint32_t first, last;
-    } lists[LISTS];
-    uint32_t in_state[KEDGE_META_EXPIRED + 1];
 };
 
 const char *kedge_meta_state_name(enum kedge_meta_state state)
@@ -83,7 +46,8 @@ struct kedge_meta *kedge_meta_new(const struct kedge_meta_limits *limits, void *
     m->endpoints = calloc(limits->max_endpoints, sizeof *m->endpoints);
     m->by_id.items = calloc(limits->max_nodes, sizeof *m->by_id.items);
     m->by_key.items = calloc(limits->max_endpoints, sizeof *m->by_key.items);
-    if (m->nodes == NULL || m->endpoints == NULL || m->by_id.items == NULL ||
+    m->reach = kedge_reach_new(limits->max_nodes);
+    if (m->reach == NULL || m->nodes == NULL || m->endpoints == NULL || m->by_id.items == NULL ||
         m->by_key.items == NULL) {
         kedge_meta_free(m);
         return NULL;
@@ -107,6 +71,7 @@ void kedge_meta_free(struct kedge_meta *m)
 {
     if (m == NULL)
         return;
+    kedge_reach_free(m->reach);
     free(m->nodes);
     free(m->endpoints);
     free(m->by_id.items);
@@ -188,7 +153,7 @@ static void move(struct kedge_meta *m, struct node *n, enum kedge_meta_state to,
     link_node(m, n);
 }
 
-static struct node *find_node(const struct kedge_meta *m, const char *id)
+struct node *meta_find_node(const struct kedge_meta *m, const char *id)
 {
     bool found;
     uint32_t at = kedge_index_find(&m->by_id, id, &found);
@@ -210,8 +175,8 @@ static struct node *add_node(struct kedge_meta *m, const char *id)
 
 /* ---- endpoints ------------------------------------------------------------------------------ */
 
-static struct endpoint *find_endpoint(const struct kedge_meta *m, const uint8_t gid[16],
-                                      uint16_t pool)
+struct endpoint *meta_find_endpoint(const struct kedge_meta *m, const uint8_t gid[16],
+                                    uint16_t pool)
 {
     bool found;
     uint32_t at = kedge_index_find(&m->by_key, &(struct key){gid, pool}, &found);
@@ -273,10 +238,10 @@ int kedge_meta_restore(struct kedge_meta *m, const struct kedge_store_node *node
 {
     if (m->free_node == NONE || m->by_key.count + node->endpoint_count > m->limits.max_endpoints)
         return -ENOSPC;
-    if (find_node(m, node->id) != NULL)
+    if (meta_find_node(m, node->id) != NULL)
         return -EEXIST;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
-        if (find_endpoint(m, node->endpoint[i].gid, node->endpoint[i].pool) != NULL)
+        if (meta_find_endpoint(m, node->endpoint[i].gid, node->endpoint[i].pool) != NULL)
             return -EEXIST;
     struct node *n = add_node(m, node->id);
     n->incarnation = node->incarnation;
@@ -307,7 +272,7 @@ static int check_room(const struct kedge_meta *m, const struct kedge_meta_regist
     uint32_t taken[KEDGE_STORE_NODE_ENDPOINTS], count = 0, added = 0;
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *record = &r->endpoint[i];
-        const struct endpoint *e = find_endpoint(m, record->gid, record->pool);
+        const struct endpoint *e = meta_find_endpoint(m, record->gid, record->pool);
         added += e == NULL;
         verdict->endpoint = i;
         if (m->by_key.count + added > m->limits.max_endpoints)
@@ -333,7 +298,7 @@ static int check_room(const struct kedge_meta *m, const struct kedge_meta_regist
 int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registration *r,
                      struct kedge_meta_verdict *verdict)
 {
-    const struct node *n = find_node(m, r->id);
+    const struct node *n = meta_find_node(m, r->id);
     struct kedge_store_process process;
     process_of(r, &process);
     *verdict = (struct kedge_meta_verdict){.created = n == NULL};
@@ -345,7 +310,7 @@ int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registr
             return -ESTALE;
     }
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct endpoint *e = find_endpoint(m, r->endpoint[i].gid, r->endpoint[i].pool);
+        const struct endpoint *e = meta_find_endpoint(m, r->endpoint[i].gid, r->endpoint[i].pool);
         if (e == NULL || &m->nodes[e->node] == n)
             continue;
         verdict->endpoint = i;
@@ -378,16 +343,18 @@ static bool is_in(const struct kedge_meta_registration *r, const struct endpoint
 
 void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration *r, uint64_t now)
 {
-    struct node *n = find_node(m, r->id);
+    struct node *n = meta_find_node(m, r->id);
     if (n == NULL)
         n = add_node(m, r->id);
-    if (n->incarnation != r->incarnation)
+    if (n->incarnation != r->incarnation) {
         n->report = (struct kedge_meta_report){.revision = 0};
+        kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
+    }
     n->incarnation = r->incarnation;
     process_of(r, &n->process);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *record = &r->endpoint[i];
-        struct endpoint *e = find_endpoint(m, record->gid, record->pool);
+        struct endpoint *e = meta_find_endpoint(m, record->gid, record->pool);
         if (e == NULL)
             e = add_endpoint(m, n, record->gid, record->pool);
         e->slot = kedge_table_put(&m->table, record);
@@ -402,8 +369,7 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
     move(m, n, KEDGE_META_LIVE, now);
 }
 
-/* 0: it is live, and this one. */
-static int check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
+int meta_check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
 {
     if (n == NULL)
         return -ENOENT;
@@ -416,8 +382,8 @@ static int check_live(const struct node *n, uint32_t incarnation, uint32_t *know
 int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation, uint64_t now,
                      uint32_t *known)
 {
-    struct node *n = find_node(m, id);
-    int status = check_live(n, incarnation, known);
+    struct node *n = meta_find_node(m, id);
+    int status = meta_check_live(n, incarnation, known);
     if (status == 0)
         move(m, n, KEDGE_META_LIVE, now);
     return status;
@@ -426,8 +392,8 @@ int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation,
 int kedge_meta_report(struct kedge_meta *m, const char *id, uint32_t incarnation,
                       const struct kedge_meta_report *report, uint32_t *known)
 {
-    struct node *n = find_node(m, id);
-    int status = check_live(n, incarnation, known);
+    struct node *n = meta_find_node(m, id);
+    int status = meta_check_live(n, incarnation, known);
     if (status == 0)
         n->report = *report;
     return status;
@@ -443,10 +409,11 @@ uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision)
 
 int kedge_meta_remove(struct kedge_meta *m, const char *id)
 {
-    struct node *n = find_node(m, id);
+    struct node *n = meta_find_node(m, id);
     bool found;
     if (n == NULL)
         return -ENOENT;
+    kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     drop_endpoints(m, n);
     uint32_t at = kedge_index_find(&m->by_id, id, &found);
     kedge_index_remove(&m->by_id, at);
@@ -467,10 +434,12 @@ uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now,
         struct node *n = &m->nodes[m->lists[LEASED].first];
         if (each != NULL)
             each(user, &(struct kedge_meta_lapse){n->id, n->incarnation, n->state, n->since});
+        kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
         drop_endpoints(m, n);
         move(m, n, KEDGE_META_LAPSED, now);
         lapsed++;
     }
+    kedge_reach_expire(m->reach, now);
     return lapsed;
 }
 
@@ -518,8 +487,10 @@ static void show(const struct kedge_meta *m, const struct node *n, uint64_t now,
     uint64_t end = n->since + m->limits.node_lease_ns;
     if (list_of(n->state) == LEASED && end > now)
         out->expires_in_ns = end - now;
-    if (n->state == KEDGE_META_LIVE)
+    if (n->state == KEDGE_META_LIVE) {
         out->report = n->report;
+        kedge_reach_show(m->reach, (uint32_t)(n - m->nodes), now, &out->reach);
+    }
     for (uint32_t i = n->endpoints; i != NONE; i = m->endpoints[i].next) {
         const struct endpoint *e = &m->endpoints[i];
         uint32_t k = out->endpoint_count++;
@@ -536,7 +507,7 @@ static void show(const struct kedge_meta *m, const struct node *n, uint64_t now,
 int kedge_meta_show(const struct kedge_meta *m, const char *id, uint64_t now,
                     struct kedge_meta_view *out)
 {
-    const struct node *n = find_node(m, id);
+    const struct node *n = meta_find_node(m, id);
     if (n == NULL)
         return -ENOENT;
     show(m, n, now, out);

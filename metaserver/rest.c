@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "metaserver/json.h"
 #include "node_json.h"
+#include "reach_json.h"
 #include "rest_private.h"
 
 #define DEFAULT_LIMIT 100
@@ -200,6 +201,27 @@ void rest_put_applied(struct call *c)
         c->answer->status = 204;
 }
 
+void rest_put_reach(struct call *c)
+{
+    struct kedge_meta_peer peers[KEDGE_REACH_PEERS];
+    struct kedge_meta_reach said;
+    struct kedge_fault fault;
+    uint32_t incarnation, known = 0;
+    uint16_t pool;
+    if (!rest_has_json(c))
+        return;
+    if (reach_json_decode(c->request->body, c->request->body_bytes, &incarnation, &pool, &said,
+                          &fault) != 0) {
+        rest_malformed(c, fault.field, fault.detail);
+        return;
+    }
+    int status = kedge_meta_reach(c->s->meta, c->id, incarnation, &said, c->now, &known);
+    if (status != 0)
+        refuse_agent(c, status, known);
+    else
+        reach_json_peers(c->body, peers, kedge_meta_reach_peers(c->s->meta, c->id, pool, peers));
+}
+
 /* What the agent has said, beside what there is. */
 static void write_report(struct call *c, const struct kedge_meta_report *r)
 {
@@ -245,6 +267,7 @@ static void write_node(struct call *c, const struct kedge_meta_view *v)
     kedge_text_printf(out, "],");
     node_json_write(out, kedge_settings_node(c->s->settings, v->id));
     write_report(c, &v->report);
+    reach_json_write(out, c->s->meta, &v->reach);
     kedge_text_printf(out, "}");
 }
 

@@ -103,6 +103,8 @@ void rest_delete_node(struct call *c);
 void rest_renew_node(struct call *c);
 /* PUT /v1/nodes/{id}/applied. */
 void rest_put_applied(struct call *c);
+/* PUT /v1/nodes/{id}/reach. */
+void rest_put_reach(struct call *c);
 void rest_get_health(struct call *c);
 void rest_get_ready(struct call *c);
 void rest_get_metrics(struct call *c);

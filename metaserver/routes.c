@@ -58,6 +58,7 @@ static const struct route routes[] = {
     {"GET", "/v1/nodes/{id}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
      rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
     {"PUT", "/v1/nodes/{id}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0, 0},
+    {"PUT", "/v1/nodes/{id}/reach", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_reach, 0, 0},
     {"PUT", "/v1/nodes/{id}/answers/{question}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN,
      rest_put_answer, 0, 0},
     {"GET", "/v1/nodes/{id}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,

@@ -318,6 +318,15 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
     labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
+    const struct kedge_reach_counts reach = kedge_meta_reach_count(s->meta);
+    kedge_metric_one(out, "kedge_metad_nodes_unreachable", KEDGE_METRIC_GAUGE,
+                     "Live nodes that most of those that tried do not reach over the fabric.",
+                     reach.unreachable);
+    kedge_metric_one(out, "kedge_metad_table_tried", KEDGE_METRIC_GAUGE,
+                     "Nodes that say whether they can READ this metaserver's table.",
+                     reach.table_tried);
+    kedge_metric_one(out, "kedge_metad_table_failed", KEDGE_METRIC_GAUGE,
+                     "Of them, those that cannot.", reach.table_failed);
     kedge_metric_one(out, "kedge_metad_endpoints", KEDGE_METRIC_GAUGE, "Endpoints that nodes own.",
                      now.endpoints);
     kedge_metric_one(out, "kedge_metad_table_slots", KEDGE_METRIC_GAUGE,

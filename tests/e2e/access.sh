@@ -74,6 +74,7 @@ body_of() { # path
     case $1 in
     /v1/nodes/\{id\}) node 5 1 ;;
     /v1/nodes/\{id\}/renew) echo '{"incarnation":5}' ;;
+    /v1/nodes/\{id\}/reach) echo '{"incarnation":5,"pool":1,"targets":[]}' ;;
     /v1/nodes/\{id\}/applied) echo '{"incarnation":5,"revision":0,"seen":0}' ;;
     /v1/nodes/\{id\}/answers/*) echo '{"status":200,"body":{}}' ;;
     /v1/tenants/*) echo '{"uids":[1000]}' ;;

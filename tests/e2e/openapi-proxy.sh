@@ -65,6 +65,7 @@ try 409 PUT /v1/nodes/n1 "$(node 4 1)"
 try 200 POST /v1/nodes/n1/renew '{"incarnation":5}'
 try 404 POST /v1/nodes/n2/renew '{"incarnation":5}'
 try 204 PUT /v1/nodes/n1/applied '{"incarnation":5,"revision":1,"seen":1,"sessions":0}'
+try 200 PUT /v1/nodes/n1/reach '{"incarnation":5,"pool":1,"table":{"error":"timeout","for_ms":7},"targets":[{"gid":"fd00::9"}]}'
 try 201 PUT /v1/nodes/n1/settings '{"cordoned":true,"labels":{"rack":"a"},"reason":"a test"}'
 try 200 GET /v1/nodes/n1/settings
 try 201 PUT /v1/tenants/web '{"uids":[5],"sessions":3}'

@@ -29,6 +29,21 @@ struct ctl_endpoint {
     uint64_t pool, mtu;              /* mtu 0: unknown */
 };
 
+enum { CTL_MAX_TOWARDS = 17, CTL_ERROR_BYTES = 16 };
+
+/* How a node's fabric works. */
+struct ctl_fabric {
+    char state[CTL_ERROR_BYTES]; /* "": nothing is said */
+    bool says_for;
+    uint64_t for_ms, tried, tried_by, failed_by;
+    size_t failing;
+    struct {
+        bool table; /* the metaserver's; else a node's */
+        char node[CTL_ID_BYTES], error[CTL_ERROR_BYTES];
+        uint64_t for_ms;
+    } towards[CTL_MAX_TOWARDS];
+};
+
 struct ctl_node {
     char id[CTL_ID_BYTES];
     char state[CTL_WORD_BYTES];
@@ -42,6 +57,7 @@ struct ctl_node {
     bool behind, says_sessions;
     uint64_t revision, seen, sessions; /* in force; that it was told; workers that it has */
     char why[CTL_TEXT_BYTES];          /* what it cannot do */
+    struct ctl_fabric fabric;
     size_t endpoints;
     struct ctl_endpoint endpoint[CTL_MAX_ENDPOINTS];
 };

@@ -46,6 +46,12 @@ int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revi
 int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uint64_t revision,
                               struct kedge_errbuf *err);
 
+/* "failing towards 2 of 9", or "-"; all: also whom, and for how long. Returns out. */
+enum { CTL_FABRIC_TEXT = 1600 };
+const char *ctl_fabric_text(const struct ctl_fabric *fabric, bool all, char out[CTL_FABRIC_TEXT]);
+/* Appends the member of a node's object, with a comma before; nothing where nothing is said. */
+void ctl_fabric_json(struct kedge_text *t, const struct ctl_fabric *fabric);
+
 /* Appends a node as a JSON object, with the REST interface's names. */
 void ctl_node_json(struct kedge_text *t, const struct ctl_node *node);
 

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "metaserver/reach.h"
 #include "metaserver/store.h"
 #include "schema/table.h"
 
@@ -78,6 +79,7 @@ struct kedge_meta_view {
     enum kedge_meta_state state;
     uint64_t expires_in_ns;          /* waiting, live; else 0 */
     struct kedge_meta_report report; /* of one that is live */
+    struct kedge_reach_view reach;   /* likewise */
     uint32_t endpoint_count;
     struct {
         uint8_t gid[16];
@@ -127,6 +129,35 @@ int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation,
 /* Keeps what the agent of a live node says. 0, or as kedge_meta_renew(). */
 int kedge_meta_report(struct kedge_meta *m, const char *id, uint32_t incarnation,
                       const struct kedge_meta_report *report, uint32_t *known);
+/* What an agent says of one endpoint that it tried to reach. */
+struct kedge_meta_tried {
+    uint8_t gid[16];
+    uint16_t pool;
+    enum kedge_reach_error error;
+    uint64_t for_ns;
+};
+struct kedge_meta_reach {
+    bool has_table; /* this metaserver's table was tried: */
+    struct kedge_reach_tried table;
+    uint32_t count;
+    struct kedge_meta_tried tried[KEDGE_REACH_TARGETS];
+};
+/* Keeps what the agent of a live node says of whom it reaches; of endpoints that are no live
+ * node's, nothing. As kedge_meta_report(). */
+int kedge_meta_reach(struct kedge_meta *m, const char *id, uint32_t incarnation,
+                     const struct kedge_meta_reach *said, uint64_t now, uint32_t *known);
+/* Whom the agent of a node is to try: of the live nodes that come next after its id (and again from
+ * the first on) the endpoints of that pool, so that each node is tried by as many others. Returns
+ * how many; looks at a bounded number of nodes. */
+struct kedge_meta_peer {
+    char id[KEDGE_STORE_ID_BYTES];
+    uint8_t gid[16];
+};
+uint32_t kedge_meta_reach_peers(const struct kedge_meta *m, const char *id, uint16_t pool,
+                                struct kedge_meta_peer out[KEDGE_REACH_PEERS]);
+/* The id of a node in a kedge_reach_view. Borrowed until the next change. */
+const char *kedge_meta_reach_name(const struct kedge_meta *m, uint32_t node);
+struct kedge_reach_counts kedge_meta_reach_count(const struct kedge_meta *m);
 /* How many live nodes do not have this revision in force, as far as they have said. */
 uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision);
 /* Takes a node out, its endpoints first. 0 or -ENOENT. */

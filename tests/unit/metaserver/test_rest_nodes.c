@@ -183,6 +183,82 @@ START_TEST(agents_say_what_is_in_force)
 }
 END_TEST
 
+START_TEST(agents_say_whom_they_reach_and_hear_whom_to_try)
+{
+    static const char path[] = "/v1/nodes/n1/reach";
+    static const char fails[] = "{\"incarnation\":5,\"pool\":1,\"table\":{},\"targets\":["
+                                "{\"gid\":\"fd00::3\",\"for_ms\":7,\"error\":\"timeout\"},"
+                                "{\"gid\":\"fd00::77\",\"error\":\"refused\"}]}";
+    setup();
+    ck_assert_int_eq(ask("PUT", path, fails), 404);
+    register_node("n1", "fd00::1", 5);
+    register_node("n2", "fd00::2", 5);
+    register_node("n3", "fd00::3", 5);
+    ck_assert_int_eq(ask("PUT", path, fails), 200);
+    ck_assert_str_eq(kedge_text_str(&body), "{\"prove\":[{\"node\":\"n2\",\"gid\":\"fd00::2\"},"
+                                            "{\"node\":\"n3\",\"gid\":\"fd00::3\"}]}\n");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    /* It is no live node that has the other GID. */
+    ck_assert(says(",\"fabric\":{\"state\":\"failing\",\"for_ms\":7,\"tried\":2,\"failing\":["
+                   "{\"node\":\"n3\",\"error\":\"timeout\",\"for_ms\":7}],\"tried_by\":0,"
+                   "\"failed_by\":0}"));
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n2/reach", fails), 200);
+    ck_assert_str_eq(kedge_text_str(&body), "{\"prove\":[{\"node\":\"n3\",\"gid\":\"fd00::3\"},"
+                                            "{\"node\":\"n1\",\"gid\":\"fd00::1\"}]}\n");
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(says(",\"fabric\":{\"state\":\"ok\",\"tried\":2,\"failing\":[],"));
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n3", ""), 200);
+    ck_assert(says(",\"fabric\":{\"state\":\"unreachable\",\"for_ms\":0,\"tried\":0,"
+                   "\"failing\":[],\"tried_by\":2,\"failed_by\":2}"));
+    ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
+    ck_assert(says("\nkedge_metad_nodes_unreachable 1\n") && says("\nkedge_metad_table_tried 2\n"));
+    ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204); /* and with it what it said */
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n3", ""), 200);
+    ck_assert(says("\"tried_by\":1,\"failed_by\":1}"));
+    register_node("n1", "fd00::1", 6); /* another life has said nothing yet */
+    ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
+    ck_assert(!says("fabric"));
+    ck_assert_int_eq(ask("PUT", path, fails), 409);
+    teardown();
+}
+END_TEST
+
+START_TEST(what_makes_no_sense_of_whom_an_agent_reaches_is_refused_by_field)
+{
+#define SAYS(rest) "{\"incarnation\":5,\"pool\":1" rest "}"
+    static const struct {
+        const char *json, *field;
+    } cases[] = {
+        {SAYS(""), "targets"},
+        {SAYS(",\"targets\":{}"), "targets"},
+        {SAYS(",\"targets\":[],\"x\":1"), "x"},
+        {SAYS(",\"targets\":[{}]"), "targets[0].gid"},
+        {SAYS(",\"targets\":[1]"), "targets[0]"},
+        {SAYS(",\"targets\":[{\"gid\":\"fd00::1\",\"error\":\"\"}]"), "targets[0].error"},
+        {SAYS(",\"targets\":[{\"gid\":\"fd00::1\",\"error\":1}]"), "targets[0].error"},
+        {SAYS(",\"targets\":[{\"gid\":\"fd00::1\",\"for_ms\":-1}]"), "targets[0].for_ms"},
+        {SAYS(",\"targets\":[],\"table\":{\"gid\":\"fd00::1\"}"), "table.gid"},
+        {SAYS(",\"targets\":[],\"table\":[]"), "table"},
+        {"{\"incarnation\":5,\"targets\":[]}", "pool"},
+    };
+    char many[17 * 24 + 64] = "{\"incarnation\":5,\"pool\":1,\"targets\":[";
+    setup();
+    register_node("n1", "fd00::1", 5);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char field[64];
+        ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/reach", cases[i].json), 400);
+        snprintf(field, sizeof field, "\"field\":\"%s", cases[i].field);
+        ck_assert_msg(says(field), "%s: %s", cases[i].json, kedge_text_str(&body));
+    }
+    for (int i = 0; i < 17; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), "{\"gid\":\"fd00::%x\"}%s", i + 1,
+                 i == 16 ? "]}" : ",");
+    ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/reach", many), 400);
+    ck_assert(says("at most 16"));
+    teardown();
+}
+END_TEST
+
 START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
 {
     setup();
@@ -254,6 +330,8 @@ END_TEST
     T(what_makes_no_sense_of_a_node_is_refused_by_field)                                           \
     T(nodes_are_listed_by_their_labels)                                                            \
     T(nodes_that_are_not_registered_are_listed_among_the_others_if_something_is_set_of_them)       \
+    T(agents_say_whom_they_reach_and_hear_whom_to_try)                                             \
+    T(what_makes_no_sense_of_whom_an_agent_reaches_is_refused_by_field)                            \
     T(agents_say_what_is_in_force)                                                                 \
     T(a_node_is_told_of_the_pools_that_its_labels_select)                                          \
     T(a_restart_finds_nodes_and_pools)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a node's fabric works, in words and as the REST interface has it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/nodes.h"
+
+static void duration(uint64_t ms, char out[32])
+{
+    if (ms < 120000)
+        snprintf(out, 32, "%llu s", (unsigned long long)ms / 1000);
+    else if (ms < 7200000)
+        snprintf(out, 32, "%llu min", (unsigned long long)ms / 60000);
+    else
+        snprintf(out, 32, "%llu h", (unsigned long long)ms / 3600000);
+}
+
+/* "node-b, node-c" */
+static void towards(const struct ctl_fabric *f, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < f->failing && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
+                                 f->towards[i].table ? "the metaserver" : f->towards[i].node);
+}
+
+const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_FABRIC_TEXT])
+{
+    char names[CTL_FABRIC_TEXT / 2], time[32];
+    duration(f->for_ms, time);
+    towards(f, names, sizeof names);
+    if (f->state[0] == '\0')
+        snprintf(out, CTL_FABRIC_TEXT, "-");
+    else if (strcmp(f->state, "unreachable") == 0 && all)
+        snprintf(out, CTL_FABRIC_TEXT, "unreachable by %llu of %llu for %s%s%s",
+                 (unsigned long long)f->failed_by, (unsigned long long)f->tried_by, time,
+                 f->failing > 0 ? "; fails towards " : "", names);
+    else if (strcmp(f->state, "unreachable") == 0)
+        snprintf(out, CTL_FABRIC_TEXT, "unreachable by %llu of %llu",
+                 (unsigned long long)f->failed_by, (unsigned long long)f->tried_by);
+    else if (strcmp(f->state, "failing") == 0 && all)
+        snprintf(out, CTL_FABRIC_TEXT, "failing towards %zu of %llu for %s: %s", f->failing,
+                 (unsigned long long)f->tried, time, names);
+    else if (strcmp(f->state, "failing") == 0)
+        snprintf(out, CTL_FABRIC_TEXT, "failing towards %zu of %llu", f->failing,
+                 (unsigned long long)f->tried);
+    else
+        snprintf(out, CTL_FABRIC_TEXT, "%s", f->state);
+    return out;
+}
+
+void ctl_fabric_json(struct kedge_text *t, const struct ctl_fabric *f)
+{
+    if (f->state[0] == '\0')
+        return;
+    kedge_text_printf(t, ",\"fabric\":{\"state\":");
+    kedge_text_json(t, f->state);
+    if (f->says_for)
+        kedge_text_printf(t, ",\"for_ms\":%llu", (unsigned long long)f->for_ms);
+    kedge_text_printf(t, ",\"tried\":%llu,\"failing\":[", (unsigned long long)f->tried);
+    for (size_t i = 0; i < f->failing; i++) {
+        kedge_text_printf(t, "%s{", i == 0 ? "" : ",");
+        if (f->towards[i].table) {
+            kedge_text_printf(t, "\"table\":true");
+        } else {
+            kedge_text_printf(t, "\"node\":");
+            kedge_text_json(t, f->towards[i].node);
+        }
+        kedge_text_printf(t, ",\"error\":");
+        kedge_text_json(t, f->towards[i].error);
+        kedge_text_printf(t, ",\"for_ms\":%llu}", (unsigned long long)f->towards[i].for_ms);
+    }
+    kedge_text_printf(t, "],\"tried_by\":%llu,\"failed_by\":%llu}", (unsigned long long)f->tried_by,
+                      (unsigned long long)f->failed_by);
+}

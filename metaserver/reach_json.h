@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The JSON of whom nodes reach. One thread. */
+#ifndef METASERVER_REACH_JSON_H
+#define METASERVER_REACH_JSON_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+#include "metaserver/core.h"
+#include "metaserver/fault.h"
+
+/* PUT /v1/nodes/{id}/reach. pool: of the endpoints that the agent tries. 0; -EINVAL and *fault. */
+int reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
+                      struct kedge_meta_reach *out, struct kedge_fault *fault);
+/* The answer to it: whom to try. */
+void reach_json_peers(struct kedge_text *out, const struct kedge_meta_peer *peers, uint32_t count);
+/* A member of a node's object, with a comma before; nothing where nothing is known. */
+void reach_json_write(struct kedge_text *out, const struct kedge_meta *m,
+                      const struct kedge_reach_view *view);
+
+#endif
