@@ -3,7 +3,7 @@
 # tests/e2e/lib.sh. The caller sets $bin (where the programs are) first, $agents (how many), and $access: open (as most
 # tests have it), or tokens, which the agents are given then.
 #
-# May set: $service, lines of [fabric] of all daemons.
+# May set: $service, lines of [fabric] of all daemons; $more_agent, lines of [agent].
 #
 # Sets: $work (logs, settings, sockets: enterable by workers of any user), $device, $url, $admin (the metaserver's admin
 # socket, as rdmactl's --server), ${pids[metad|a|b|...]}.
@@ -79,6 +79,7 @@ socket = $work/$name.sock
 admin_socket = $work/$name.admin
 state_dir = $work/state-$name
 metaservers = $url
+${more_agent:-}
 $([[ $access == open ]] || echo "token_file = $work/$name.token")
 $(fabric_settings $number)
 $([[ $transport == auto ]] || echo "transport = $transport")

@@ -18,6 +18,8 @@
     C(mr_reads, "READs of other nodes' MR tables.", COUNTER)                                       \
     C(mr_renewals, "Of those, the ones that no request waited for.", COUNTER)                      \
     C(lookups_failed, "Lookups that no metaserver answered.", COUNTER)                             \
+    C(proofs, "READs that were to show whether a node or a metaserver is reached.", COUNTER)       \
+    C(proofs_failed, "Times that one was not reached.", COUNTER)                                   \
     C(wrong_keys, "Requests with an unknown virtual key.", COUNTER)                                \
     C(control_pauses, "Times that a tenant's control operations waited for its budget.", COUNTER)  \
     C(qp_broken, "Queue pairs that broke.", COUNTER)                                               \

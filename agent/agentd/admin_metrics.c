@@ -202,5 +202,6 @@ void metrics_print(struct agent *a, struct kedge_text *t)
                      registrations_done(a));
     settings_metrics(a, t);
     node_metrics(a, t);
+    proofs_metrics(a, t);
     asked_metrics(a, t);
 }

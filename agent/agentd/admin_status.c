@@ -250,6 +250,7 @@ void status_print(struct agent *a, struct kedge_text *t)
     windows_status(a, t);
     clock_status(a, t);
     node_status(a, t);
+    proofs_status(a, t);
     status_lists(a, t);
     kedge_text_printf(t, "}\n");
 }

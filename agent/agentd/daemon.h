@@ -10,6 +10,8 @@
 
 #include "agentd/address.h"
 #include "agentd/clock_check.h"
+#include "agentd/reach.h"
+#include "base/random.h"
 #include "fabric/iova.h"
 #include "fabric/port.h"
 #include "pool.h"
@@ -273,6 +275,31 @@ void settings_metrics(const struct agent *a, struct kedge_text *t);
 /* Now and then, and at once when something has changed that metaservers are told. */
 void report_step(struct agent *a);
 
+/* ---- proofs.c
+ * -------------------------------------------------------------------------------------- */
+
+struct proofs {
+    struct agentd_reach reach;
+    struct kedge_prng random;
+    bool begun, under_way; /* under_way: of the target at this place, with this GID: */
+    int place;
+    uint8_t gid[16];
+    uint32_t tag;
+    uint64_t due_ns;                      /* the next one */
+    uint64_t tell_ns[AGENTD_METASERVERS]; /* when each metaserver is told (again) */
+    uint32_t telling;                     /* bit i: metaserver i is being told */
+};
+
+/* Now and then: proves the next way, tells metaservers. */
+void proofs_tick(struct agent *a);
+/* KEDGE_EVENT_PROVED. */
+void proofs_event(struct pool *p, const struct kedge_lane_event *e);
+/* That metaserver may have forgotten what it was told. */
+void proofs_forgotten(struct agent *a, uint32_t metaserver);
+/* A member of the status's object, with a comma before; and metrics. */
+void proofs_status(const struct agent *a, struct kedge_text *t);
+void proofs_metrics(const struct agent *a, struct kedge_text *t);
+
 /* ---- listen.c
  * -------------------------------------------------------------------------------------- */
 
@@ -442,6 +469,7 @@ struct agent {
     /* follow.c, node.c */
     struct follow follow;
     struct node_state node;
+    struct proofs proofs;
     /* asked.c */
     struct {
         struct asked *list;

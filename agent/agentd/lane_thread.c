@@ -235,6 +235,8 @@ int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
         watch(p, p->lane_kick, FROM_CONTROL) != 0)
         return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
                          strerror(errno));
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        p->registration[i].lane.number = i; /* as the lane is to name it */
     int status = make_lane(p);
     if (status == 0)
         return start_thread(p, err);

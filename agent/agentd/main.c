@@ -59,6 +59,7 @@ static void on_tick(uv_timer_t *timer)
     address_tick(a);
     clock_watch_tick(a);
     node_tick(a);
+    proofs_tick(a);
     pools_step(a);
     windows_share(a);
     kedge_notify_tick(kedge_clock_ns());

@@ -385,6 +385,9 @@ void paths_event(struct pool *p, const struct kedge_lane_event *e)
     case KEDGE_EVENT_QP_OVERDUE:
         end_at_once(p, e->qp);
         return;
+    case KEDGE_EVENT_PROVED:
+        proofs_event(p, e);
+        return;
     default: /* KEDGE_EVENT_QP_BROKEN */
         if (rc)
             done_with(p, e->qp);

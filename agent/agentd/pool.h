@@ -103,7 +103,7 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
  * -------------------------------------------------------------------------------------- */
 
 void paths_start(struct pool *p);
-/* WANT_PATH, DROP_PATH, QP_BROKEN. */
+/* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
 void paths_event(struct pool *p, const struct kedge_lane_event *e);
 /* DC: makes one spare more, or has one less; stock_spare() follows. */
 void paths_spare(struct pool *p, bool more);

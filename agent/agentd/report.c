@@ -78,6 +78,7 @@ static void tell(struct registration *r, const struct kedge_text *t, uint64_t ha
     r->pool->calls++;
     r->telling = true;
     r->told = hash;
+    proofs_forgotten(r->pool->agent, (uint32_t)(r - r->pool->registration));
 }
 
 void report_step(struct agent *a)

@@ -6,6 +6,7 @@
 #define CORE_FLOW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -90,6 +91,8 @@ void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);
 /* Whether there is a path to it; asks for one if not, and want_path says whether it is under way.
  * Its record is fresh. */
 bool flow_has_path(struct kedge_lane *l, struct flow *f);
+/* A WANT_PATH; with rc the connection is counted already. */
+void flow_ask_for_path(struct kedge_lane *l, struct flow *f);
 void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_command *c);
 /* This node's own address is another: whatever leads to it was made with the former. */
 void flow_readdress(struct kedge_lane *l, struct flow *f);

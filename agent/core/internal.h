@@ -14,6 +14,7 @@
 #include "descriptor.h"
 #include "flow.h"
 #include "lookup.h"
+#include "prove.h"
 #include "region.h"
 #include "schema/peers.h"
 #include "small.h"
@@ -36,7 +37,7 @@ enum {
     LANE_CONTROL_WAITS = 0x100 /* beside the operations of a ring */
 };
 #define LANE_NEVER UINT64_MAX
-enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ };
+enum wr_kind { WR_WORKER, WR_ENDPOINT_READ, WR_MR_READ, WR_PROOF_READ };
 
 /* A request that the lane has taken: a worker's, or its own READ of a table. Copied once from the
  * ring, it holds all it takes to post it again. */
@@ -249,9 +250,9 @@ struct overdue_looks {
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, wrong_keys, control_pauses, qp_broken, qp_overdue,
-        posts_refused, reposted, retried, sessions, vqps, peers, flows, inflight, mrs, suspects,
-        links, paths_failed, links_evicted, apart, tenants_apart;
+        mr_reads, mr_renewals, lookups_failed, proofs, proofs_failed, wrong_keys, control_pauses,
+        qp_broken, qp_overdue, posts_refused, reposted, retried, sessions, vqps, peers, flows,
+        inflight, mrs, suspects, links, paths_failed, links_evicted, apart, tenants_apart;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -328,6 +329,7 @@ struct kedge_lane {
     struct kedge_lane_metaserver metaserver[KEDGE_LANE_MAX_METASERVERS];
     struct phys *metaserver_phys[KEDGE_LANE_MAX_METASERVERS]; /* NULL: it broke */
     struct silence silence[KEDGE_LANE_MAX_METASERVERS];
+    struct proof proof;
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
     uint32_t readdressing, readdress_hand, readdress_lost;
     uint32_t fences; /* asked for so far */
@@ -533,6 +535,13 @@ void lookups_due(struct kedge_lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
 uint64_t lookups_next(const struct kedge_lane *l);
 void lookups_forget(struct kedge_lane *l, const struct session *s);
+/* Whether that endpoint is being looked up. */
+bool lookup_is_under_way(const struct kedge_lane *l, const uint8_t gid[16]);
+/* Whether a metaserver may be asked: it has not just been silent, and there is one. */
+bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver);
+bool lookup_has_whom_to_ask(const struct kedge_lane *l);
+/* What an answer of that metaserver to another READ of its table says of it. */
+void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer);
 /* readdress.c */
 void lane_readdress(struct kedge_lane *l, const struct kedge_command *c);
 void lane_readdress_go_on(struct kedge_lane *l);

@@ -104,7 +104,7 @@ static int make_arrays(struct kedge_lane *l)
                         pending, paths that are wanted, those that flows drop (flows.c), and those
                         that are given back as they come (peers.c) */
         status = kedge_spsc_new(c->max_sessions * (8 + KEDGE_SESSION_MAX_ARENAS + LANE_DEREGS + 2) +
-                                    3 * LANE_PATHS + 2 * l->phys_room,
+                                    3 * LANE_PATHS + 2 * l->phys_room + LANE_PROOF_EVENTS,
                                 sizeof(struct kedge_lane_event), &l->events);
     return status;
 }
@@ -183,7 +183,9 @@ struct kedge_fab_ah *kedge_lane_take_ah(struct kedge_lane *l)
         if (ah != NULL)
             return ah;
     }
-    return NULL;
+    struct kedge_fab_ah *ah = l->proof.flow.ah;
+    l->proof.flow.ah = NULL;
+    return ah;
 }
 
 void kedge_lane_set_random(struct kedge_lane *l, int (*fill)(void *user, void *bytes, size_t n),
@@ -265,9 +267,13 @@ static void add_arena(struct kedge_lane *l, const struct kedge_command *c)
 
 static void take_path(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow] : NULL;
+    struct flow *f = c->path.flow < l->config.max_flows ? &l->flows[c->path.flow]
+                     : c->path.flow == LANE_PROOF_FLOW  ? &l->proof.flow
+                                                        : NULL;
     KEDGE_ASSERT(f != NULL && f->used && f->want_path);
     flow_take_path(l, f, c);
+    if (f == &l->proof.flow)
+        proof_path(l, c->path.status);
 }
 
 /* A repaired DCI, or one more: where one is missing, else among the spares. */
@@ -300,8 +306,12 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
 static void drop_spare(struct kedge_lane *l)
 {
     struct kedge_lane_event event = {.kind = KEDGE_EVENT_SPARE_DROPPED};
-    if (l->spare_count > 0) {
-        struct phys *p = &l->phys[l->spare[--l->spare_count]];
+    uint32_t i = l->spare_count;
+    while (i > 0 && l->phys[l->spare[i - 1]].head != l->phys[l->spare[i - 1]].tail)
+        i--; /* a proof is out there */
+    if (i > 0) {
+        struct phys *p = &l->phys[l->spare[i - 1]];
+        l->spare[i - 1] = l->spare[--l->spare_count];
         event.qp = p->qp;
         wire_close(l, p);
     }
@@ -392,6 +402,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_WINDOW:
             windows_set(l, &c);
             break;
+        case KEDGE_COMMAND_PROVE:
+            proof_begin(l, &c);
+            break;
         }
     }
 }
@@ -423,6 +436,8 @@ static void housekeeping(struct kedge_lane *l)
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
         kedge_peers_live(l->res.peers);
         lookups_due(l);
+        if (proof_is_due(l))
+            proof_go_on(l);
         flows_sweep(l);
         if (l->readdressing > 0)
             lane_readdress_go_on(l);
@@ -497,6 +512,8 @@ static uint64_t next_due(const struct kedge_lane *l)
         uint64_t at = s->revoke_ns == 0 ? l->now_ns + HOUSEKEEPING_NS : s->revoke_ns;
         due = at < due ? at : due;
     }
+    if (proof_is_due(l) && l->now_ns + HOUSEKEEPING_NS < due)
+        due = l->now_ns + HOUSEKEEPING_NS;
     const uint64_t lookup_ns = lookups_next(l), control_ns = controls_due(l);
     due = lookup_ns < due ? lookup_ns : due;
     due = control_ns < due ? control_ns : due;
@@ -537,8 +554,8 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
-    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(wrong_keys),
-        COPY(qp_broken);
+    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(proofs),
+        COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
         COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),

@@ -41,17 +41,25 @@ static void silence(struct kedge_lane *l, uint32_t metaserver)
     s->until_ns = l->now_ns + s->last_ns;
 }
 
-static bool may_be_asked(const struct kedge_lane *l, uint32_t metaserver)
+bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver)
 {
     return l->now_ns >= l->silence[metaserver].until_ns;
 }
 
-static bool nobody_may_be_asked(const struct kedge_lane *l)
+bool lookup_has_whom_to_ask(const struct kedge_lane *l)
 {
     for (uint32_t i = 0; i < l->metaservers; i++)
-        if (may_be_asked(l, i))
-            return false;
-    return true;
+        if (lookup_may_ask(l, i))
+            return true;
+    return false;
+}
+
+bool lookup_is_under_way(const struct kedge_lane *l, const uint8_t gid[16])
+{
+    for (int i = 0; i < LANE_LOOKUPS; i++)
+        if (l->lookups[i].used && memcmp(l->lookups[i].gid, gid, 16) == 0)
+            return true;
+    return false;
 }
 
 static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read *r)
@@ -118,7 +126,7 @@ static bool ask_one(struct kedge_lane *l, struct lookup *k)
 {
     while (k->next < l->metaservers) {
         const uint32_t metaserver = k->next++;
-        if (may_be_asked(l, metaserver) && begin_read(l, k, metaserver))
+        if (lookup_may_ask(l, metaserver) && begin_read(l, k, metaserver))
             return true;
     }
     return false;
@@ -270,16 +278,21 @@ static int look_into(struct kedge_lane *l, struct lookup *k, const struct lookup
     return status == 0 ? learn(l, k, &record, slot, gen) : status;
 }
 
+void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer)
+{
+    if (answer == IBV_WC_SUCCESS)
+        l->silence[metaserver] = (struct silence){.heard_ns = l->now_ns};
+    else if (answer != IBV_WC_WR_FLUSH_ERR) /* which another's failure brings too */
+        silence(l, metaserver);
+}
+
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
 {
     struct lookup_read *r = &l->lookup_reads[w->index];
     struct lookup *k = &l->lookups[r->lookup];
     uint32_t slot = 0, gen = 0;
     int status = -EHOSTUNREACH;
-    if (answer == IBV_WC_SUCCESS)
-        l->silence[r->metaserver] = (struct silence){0};
-    else if (answer != IBV_WC_WR_FLUSH_ERR) /* which another's failure brings too */
-        silence(l, r->metaserver);
+    lookup_heard(l, r->metaserver, answer);
     if (!k->used || k->number != r->number) {
         release_read(l, r);
         return;
@@ -301,7 +314,7 @@ void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
 
 static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t gid[16])
 {
-    if (nobody_may_be_asked(l))
+    if (!lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
     struct lookup *k = find_lookup(l, gid);
     if (k == NULL || l->scratch_count == 0)
@@ -327,7 +340,7 @@ int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16],
                  uint32_t *gen)
 {
     if (kedge_peers_find(l->res.peers, gid, l->config.pool, slot, gen) == 0) {
-        if (l->peers[*slot].expires_ns > l->now_ns || nobody_may_be_asked(l))
+        if (l->peers[*slot].expires_ns > l->now_ns || !lookup_has_whom_to_ask(l))
             return 0;
     }
     return start_lookup(l, s, gid);

@@ -32,6 +32,7 @@ struct lookup_read {
 /* What the lane has heard of a metaserver lately. */
 struct silence {
     uint64_t until_ns, last_ns; /* it is not asked before; for how long that was */
+    uint64_t heard_ns;          /* when it answered last; 0: not yet */
 };
 
 #endif

@@ -66,17 +66,18 @@ static bool evict_link(struct kedge_lane *l)
     return idle != NULL;
 }
 
-static void ask_for_path(struct kedge_lane *l, struct flow *f)
+void flow_ask_for_path(struct kedge_lane *l, struct flow *f)
 {
     const struct peer *p = &l->peers[f->peer_slot];
     const struct kedge_peer *shared = peer_shared(l, f->peer_slot);
-    struct kedge_lane_event event = {.kind = KEDGE_EVENT_WANT_PATH,
-                                     .want_path = {.flow = (uint32_t)(f - l->flows),
-                                                   .incarnation = shared->incarnation,
-                                                   .ud_qpn = p->ud_qpn,
-                                                   .ud_qkey = p->ud_qkey,
-                                                   .mtu = (enum ibv_mtu)p->mtu,
-                                                   .lid = p->lid}};
+    struct kedge_lane_event event = {
+        .kind = KEDGE_EVENT_WANT_PATH,
+        .want_path = {.flow = f == &l->proof.flow ? LANE_PROOF_FLOW : (uint32_t)(f - l->flows),
+                      .incarnation = shared->incarnation,
+                      .ud_qpn = p->ud_qpn,
+                      .ud_qkey = p->ud_qkey,
+                      .mtu = (enum ibv_mtu)p->mtu,
+                      .lid = p->lid}};
     memcpy(event.want_path.gid, shared->gid, 16);
     f->want_path = 1;
     l->paths_asked++;
@@ -108,7 +109,7 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
             return false;
         l->links++;
     }
-    ask_for_path(l, f);
+    flow_ask_for_path(l, f);
     return false;
 }
 

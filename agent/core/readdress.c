@@ -61,6 +61,8 @@ void lane_readdress_go_on(struct kedge_lane *l)
     }
     if (l->readdress_hand < high)
         return;
+    if (l->proof.flow.used)
+        flow_readdress(l, &l->proof.flow);
     for (; l->readdressing > 0; l->readdressing--)
         lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_READDRESSED,
                                                  .reason = l->readdress_lost});

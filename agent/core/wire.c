@@ -120,6 +120,9 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
     case WR_ENDPOINT_READ:
         lookup_done(l, w, status);
         break;
+    case WR_PROOF_READ:
+        proof_done(l, w, status);
+        break;
     default:
         remote_done(l, w, status);
         break;

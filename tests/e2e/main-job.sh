@@ -6,6 +6,7 @@ text="bytes of another node, $RANDOM"
 # A record is READ again in the last third of a node's lease, which has nothing to do with connecting: on a slow host
 # the default of 10 s brought that into this test.
 more_metad="node_lease = 10m"
+more_agent="prove_every = 0ms" # which looks up endpoints too
 start
 export_text b "$text"
 before=$(agent_number a endpoint_reads) || fail "the agent's status has no endpoint_reads"

@@ -22,6 +22,7 @@ metad_conf() { # name address
         fabric_settings "${gid_number[$1]}"
     } >"$work/$1.conf"
 }
+more_agent="prove_every = 0ms" # which looks up endpoints too
 cluster_directories
 for name in metad second; do
     metad_conf "$name" 127.0.0.1:0

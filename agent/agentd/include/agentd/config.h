@@ -77,6 +77,7 @@ struct agentd_config {
     char metaserver[AGENTD_METASERVERS][AGENTD_TEXT]; /* http://host:port, no '/' at the end */
     uint32_t metaservers;
     char token_file[AGENTD_TEXT]; /* "": none */
+    uint64_t prove_ns;            /* 0: never */
     char log_level[AGENTD_TEXT];
     /* [fabric] */
     char provider[AGENTD_TEXT], device[AGENTD_TEXT];

@@ -226,6 +226,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_READDRESS,   /* this node's address is another: whatever was made with the former
                                 * is given back, and asked for anew -> READDRESSED */
     KEDGE_COMMAND_WINDOW, /* changes how much may be in flight from now on; none is set before */
+    KEDGE_COMMAND_PROVE,  /* one READ, to see whether an endpoint or a metaserver is reached ->
+                           * PROVED; one at a time */
 };
 
 /* What a window is of; each request is in one of each. */
@@ -245,7 +247,11 @@ struct kedge_lane_metaserver {
     struct kedge_fab_qp *qp; /* rc, instead: connected to it, in the system PD; the lane's until
                               * QP_BROKEN, which also follows when a list comes without it */
     struct kedge_table_desc table;
+    uint32_t number; /* the control side's, of this metaserver */
 };
+
+/* PROVE of an endpoint, and not of a metaserver. */
+#define KEDGE_PROVE_ENDPOINT UINT32_MAX
 
 struct kedge_command {
     enum kedge_command_kind kind;
@@ -301,6 +307,12 @@ struct kedge_command {
             uint32_t count;
             struct kedge_lane_metaserver at[KEDGE_LANE_MAX_METASERVERS];
         } metaservers;
+        struct {
+            uint32_t tag;        /* in the answer again */
+            uint32_t metaserver; /* its number, or KEDGE_PROVE_ENDPOINT: */
+            uint8_t gid[16];     /* of the lane's pool */
+            uint64_t fresh_ns;   /* what has answered to others' requests within that is proven */
+        } prove;
     };
 };
 
@@ -329,6 +341,11 @@ enum kedge_event_kind {
     KEDGE_EVENT_TENANT_APART,     /* apart: whose requests have broken queue pairs under those of
                                    * others again and again, and have some of their own from now
                                    * on; or have so no more */
+    KEDGE_EVENT_PROVED,           /* proved: 0: it answers; -ETIMEDOUT: it does not; -EHOSTUNREACH:
+                                   * no path could be made to it; -EREMOTEIO: it refused; -EIO: the
+                                   * own device did; -ENOENT: the metaservers know it no more, or
+                                   * the lane knows no such metaserver; -EAGAIN: it could not be
+                                   * tried now */
     KEDGE_EVENT_QP_BROKEN,        /* qp: with DC reset and bring back to RTS, answer QP_READY; with
                                    * rc the lane is done with that connection */
 };
@@ -367,6 +384,11 @@ struct kedge_lane_event {
             uint32_t fence_tag; /* RENEWED */
             uint32_t last; /* RENEWED: leases in that arena with larger numbers have the new one */
         } answer;
+        struct {
+            uint32_t tag;
+            int status;
+            bool by_others; /* their requests have shown it */
+        } proved;
         struct kedge_lane_path path;
         struct kedge_fab_qp *qp;
         struct {
@@ -392,6 +414,7 @@ struct kedge_lane_stats {
     uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
     uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_failed;
+    uint64_t proofs, proofs_failed; /* READs that were to prove a way; ways that were not */
     uint64_t wrong_keys;
     uint64_t control_pauses; /* times that a tenant's control operations waited for its budget */
     uint64_t qp_broken, qp_overdue, reposted;

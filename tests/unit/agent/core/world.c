@@ -185,7 +185,7 @@ static void publish(struct world *w, struct world_node *n)
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows;
+uint32_t world_max_mrs, world_max_flows, world_max_links;
 uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
@@ -228,7 +228,7 @@ static void configure(struct world *w, struct world_node *n)
                                    .pool = POOL,
                                    .incarnation = n->incarnation};
     n->config.rc = w->rc;
-    n->config.max_links = WORLD_LINKS;
+    n->config.max_links = world_max_links != 0 ? world_max_links : WORLD_LINKS;
     memcpy(n->config.gid, n->fab->caps.gid, 16);
     n->res = (struct kedge_lane_resources){.fab = n->fab,
                                            .cq = n->cq,
@@ -386,6 +386,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
     case KEDGE_EVENT_READDRESSED:
     case KEDGE_EVENT_REVOKED:
     case KEDGE_EVENT_ARENA_RENEWED:
+    case KEDGE_EVENT_PROVED:
         n->answers++;
         n->answer = *e;
         return;

@@ -63,7 +63,7 @@ struct world_node {
     uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
     enum ibv_mtu wanted_mtu;        /* of the last path that was asked for */
-    struct kedge_lane_event answer; /* the last one to REVOKE or ARENA_RENEW */
+    struct kedge_lane_event answer; /* the last one to REVOKE, ARENA_RENEW, PROVE ... */
     /* Fenced regions: what was asked for, so often, and waits while the test holds it. */
     struct world_fenced fenced[WORLD_FENCED];
     uint32_t wanted, let_go, held;
@@ -103,6 +103,8 @@ extern uint8_t world_ack_timeout;
 extern uint32_t world_max_mrs;
 /* Of the next world's lanes; 0: 16. */
 extern uint32_t world_max_flows;
+/* Likewise, with rc; 0: WORLD_LINKS, of which there may be one more. */
+extern uint32_t world_max_links;
 /* Of the next world's lanes, as in their configuration. */
 extern uint64_t world_port_rate, world_most_bytes, world_path_patience_ns;
 /* Of the next world's lanes, whose clock is not the device's. */
