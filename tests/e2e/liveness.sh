@@ -78,7 +78,11 @@ ok "and filtered by kind"
 position=$(jq -r '.events[0].position' "$work/listed")
 watch again metad event watch --kind liveness --position "$position" -o json
 until_is "node-a/$life/expired 1;" "a watch goes on after a position" ids again
-[[ $(ctl metad node list -o json | jq 'has("nodes")') == true ]] || fail "node list"
+for name in metad second; do
+    [[ $(ctl $name node list -o json | jq -c '[.nodes[] | [.id, .state]]') == '[["node-a","expired"]]' ]] ||
+        fail "$name lists other nodes than the one that has expired: $(ctl $name node list)"
+done
+ok "and both list it as what the events say"
 
 # Back, and gone in order.
 start_agent

@@ -67,12 +67,17 @@ read_back() { # seconds
 # rxe repeats for 0.95 s what is not answered. Node 1 may have stood still for about as long, and then programs on verbs
 # see a failure too (those that ask for 7 retries do not, which rxe takes for "without end").
 stood_still() { (($(cat /out/pause.1 2>/dev/null || echo 0) >= 700)); }
+# What has failed while node 1 stood still shows nothing, and is said so.
+forgive() { # what, its last words
+    stood_still || fail "$1: $2"
+    skip "$1 failed, and node 1 stood still for $(cat /out/pause.1) ms: nothing is shown ($(tail -n 1 <<<"$2"))"
+}
 main_job() { # sets $out to what the worker printed
     local tries
     for tries in 1 2 3 4 5; do
         ! out=$(read_back 60 2>&1) || break
-        stood_still && ((tries < 5)) || fail "the main job: $out"
-        ok "node 1 stood still for $(cat /out/pause.1) ms, and the main job failed: $(tail -n 1 <<<"$out")"
+        ((tries < 5)) || fail "the main job: $out"
+        forgive "the main job" "$out"
     done
     [[ $(tail -n 1 <<<"$out") == "$(cat /out/text.a)" ]] || fail "the main job read back: $out"
 }
@@ -258,10 +263,12 @@ follow() {
 # Endpoints that agent b does not know are looked up, and a connection is made anew, for several workers at once: a lost
 # packet is repeated, and is nobody's failure.
 over_loss() { # what
-    local said i reader=()
-    said=$(timeout 200 "$bin/kedge-perf" connect --uncached --count $((8 * READS)) --socket "$work/b.sock" --server "$url" 2>&1) ||
-        stood_still || fail "over a $1 wire lookups: $said"
-    ok "over a $1 wire $((8 * READS)) endpoints were looked up: $(tail -n 1 <<<"$said")"
+    local said i reached=0 reader=()
+    if said=$(timeout 200 "$bin/kedge-perf" connect --uncached --count $((8 * READS)) --socket "$work/b.sock" --server "$url" 2>&1); then
+        ok "over a $1 wire $((8 * READS)) endpoints were looked up: $(tail -n 1 <<<"$said")"
+    else
+        forgive "over a $1 wire lookups" "$said"
+    fi
     kill -TERM "${pids[b]}"
     wait "${pids[b]}" || fail "agent b did not end over a $1 wire"
     daemon_start b kedge-agentd || fail "agent b did not start over a $1 wire"
@@ -270,9 +277,13 @@ over_loss() { # what
         read_back 60 >"$work/first.$i" 2>&1 & reader[i]=$!
     done
     for i in 1 2 3 4; do
-        wait "${reader[i]}" || stood_still || fail "over a $1 wire a worker reaches nobody: $(cat "$work/first.$i")"
+        if wait "${reader[i]}"; then
+            reached=$((reached + 1))
+        else
+            forgive "over a $1 wire a worker reaches nobody" "$(cat "$work/first.$i")"
+        fi
     done
-    ok "over a $1 wire four workers that needed the same connection at once have it"
+    ((reached < 4)) || ok "over a $1 wire four workers that needed the same connection at once have it"
     wire del
 }
 await_the_cut() {

@@ -5,6 +5,8 @@ mkdir -p /out/at
 begin=$(date +%s%N)
 say() { echo "[$((($(date +%s%N) - begin) / 1000000)) ms] $*"; }
 ok() { say "ok: $*" | tee -a "/out/parts.$NODE"; }
+# What is not shown, so that the host's script prints it as such.
+skip() { say "skip: $*" | tee -a "/out/parts.$NODE"; }
 fail() {
     say "FAILED: $*" | tee -a "/out/parts.$NODE"
     tail -n 20 "${work:-/nowhere}"/*.log || true

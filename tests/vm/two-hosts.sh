@@ -28,6 +28,7 @@ for node in 1 2; do
     echo "-- node $node"
     if ((status)); then tail -n 60 "$out/log.$node"; else cat "$out/log.$node"; fi
 done
+sed -n 's/^\[[0-9]* ms\] \(skip: .*\)/\1/p' "$out"/parts.* 2>/dev/null || true
 echo "ran: between two guests: the main job, a wire cut for $cuts s, one that loses $losses %, one that takes 5 ms${power:+, a power cut}"
 # There are guests: nothing in them is a reason to skip.
 ((status != 77)) || status=1
