@@ -460,11 +460,14 @@ static void housekeeping(struct kedge_lane *l)
 /* The time of leases in this pass. */
 static void look_at_clock(struct kedge_lane *l)
 {
-    const bool was_doubted = l->lease_now_ns == LANE_NEVER;
+    const uint32_t doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire);
     l->lease_now_ns = l->now_ns;
-    if (atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0)
+    if ((doubted | l->clock_doubted) == 0)
+        return;
+    l->clock_doubted = doubted;
+    if (doubted != 0)
         l->lease_now_ns = LANE_NEVER;
-    else if (was_doubted)
+    else
         remote_clock_is_back(l);
 }
 
