@@ -155,7 +155,7 @@ static struct soft_qp *next_of(const struct soft_cq *cq, const struct soft_qp *q
 }
 
 /* Those that wait, in turns: who moved something last comes last, if there are others. */
-static void progress(struct soft_cq *cq)
+static __attribute__((noinline)) void progress(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
@@ -241,11 +241,13 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
     if (attention != cq->attention && attend(cq) && attend_receives(cq))
         cq->attention = attention;
-    /* Every other time what is complete goes before what would take a while. */
-    const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
-    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0 && !yields)
-        progress(cq);
-    cq->yielded = yields;
+    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0) {
+        /* Every other time what is complete goes before what would take a while. */
+        const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
+        if (!yields)
+            progress(cq);
+        cq->yielded = yields;
+    }
     cq->polls++;
     if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {
         kill_cq(cq);

@@ -224,8 +224,10 @@ static bool begins_late(struct soft_qp *qp, const struct kedge_fab_wr *wr,
  * to wait for it, whose process may be stopped: once the region is deregistered the next piece is
  * refused. A fence waits for the rest of it, or until its time is over, after which no piece
  * follows. */
-static enum soft_outcome move_in_turns(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                       uint8_t *remote, uint32_t length, enum ibv_wc_status *status)
+static __attribute__((noinline)) enum soft_outcome move_in_turns(struct soft_qp *qp,
+                                                                 const struct kedge_fab_wr *wr,
+                                                                 uint8_t *remote, uint32_t length,
+                                                                 enum ibv_wc_status *status)
 {
     struct soft_cq *cq = qp->send_cq;
     if (is_fenced_off(qp, wr, status))
