@@ -267,7 +267,7 @@ struct kedge_lane {
     uint64_t now_ns;
     uint64_t lease_now_ns;      /* the same for leases: NEVER while the clock cannot be trusted, so
                                  * that each record is looked at closely */
-    uint32_t clock_doubted;     /* in the last pass: config's */
+    uint64_t lease_doubt;       /* what makes it so, or 0 */
     uint32_t did;               /* in this pass */
     uint8_t changed;            /* something happened that may let the blocked go on */
     uint8_t starved;            /* one of them waits for a queue pair that works */

@@ -428,12 +428,24 @@ static void poll_sessions(struct kedge_lane *l)
     }
 }
 
+/* Whether this host's clock can be trusted. That a lane hears of it a millisecond later is little
+ * beside the time that it took to find out. */
+static void look_at_clock(struct kedge_lane *l)
+{
+    const bool was_doubted = l->lease_doubt != 0;
+    const bool doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire) != 0;
+    l->lease_doubt = doubted ? LANE_NEVER : 0;
+    if (was_doubted && !doubted)
+        remote_clock_is_back(l);
+}
+
 static void housekeeping(struct kedge_lane *l)
 {
     if (l->waiting > 0)
         vqps_retry(l);
     if (l->now_ns >= l->housekeeping_ns) {
         l->housekeeping_ns = l->now_ns + HOUSEKEEPING_NS;
+        look_at_clock(l);
         kedge_peers_live(l->res.peers);
         lookups_due(l);
         if (proof_is_due(l))
@@ -457,20 +469,6 @@ static void housekeeping(struct kedge_lane *l)
     windows_go_on(l);
 }
 
-/* The time of leases in this pass. */
-static void look_at_clock(struct kedge_lane *l)
-{
-    const uint32_t doubted = atomic_load_explicit(l->config.clock_doubted, memory_order_acquire);
-    l->lease_now_ns = l->now_ns;
-    if ((doubted | l->clock_doubted) == 0)
-        return;
-    l->clock_doubted = doubted;
-    if (doubted != 0)
-        l->lease_now_ns = LANE_NEVER;
-    else
-        remote_clock_is_back(l);
-}
-
 uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
 {
     /* A lane that was not scheduled for long must look at its completions before it blames a peer
@@ -478,7 +476,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     if (now_ns - l->now_ns > l->config.suspect_ns / 4)
         l->trust_ns = now_ns + l->config.suspect_ns;
     l->now_ns = now_ns;
-    look_at_clock(l);
+    l->lease_now_ns = now_ns | l->lease_doubt;
     l->did = 0;
     COUNT(l, passes, 1);
     if (l->due != NULL)

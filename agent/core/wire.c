@@ -100,9 +100,21 @@ static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
         flow_completed(l, w->flow, sign);
 }
 
+/* One that the lane asked for itself. */
+static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+{
+    if (w->kind == WR_ENDPOINT_READ)
+        lookup_done(l, w, status);
+    else if (w->kind == WR_PROOF_READ)
+        proof_done(l, w, status);
+    else
+        remote_done(l, w, status);
+    wire_free_own(l, w);
+    l->changed |= l->wanting;
+}
+
 static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
-    bool ok = status == IBV_WC_SUCCESS;
     if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
         remote_doubt(l, w);
     /* A refusal is a sign of life too; a flush says nothing. */
@@ -110,25 +122,12 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
            status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
            : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
                                            : SIGN_LIFE);
-    switch (w->kind) {
-    case WR_WORKER:
-        if (ok)
-            session_complete(l, w, status, 0);
-        else
-            vqp_fail(l, &w->session->vqps[w->vqp], w, status);
-        return;
-    case WR_ENDPOINT_READ:
-        lookup_done(l, w, status);
-        break;
-    case WR_PROOF_READ:
-        proof_done(l, w, status);
-        break;
-    default:
-        remote_done(l, w, status);
-        break;
-    }
-    wire_free_own(l, w);
-    l->changed |= l->wanting;
+    if (w->kind != WR_WORKER)
+        finish_own(l, w, status);
+    else if (status == IBV_WC_SUCCESS)
+        session_complete(l, w, status, 0);
+    else
+        vqp_fail(l, &w->session->vqps[w->vqp], w, status);
 }
 
 /* ---- breaking

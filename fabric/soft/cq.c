@@ -155,7 +155,7 @@ static struct soft_qp *next_of(const struct soft_cq *cq, const struct soft_qp *q
 }
 
 /* Those that wait, in turns: who moved something last comes last, if there are others. */
-static __attribute__((noinline)) void progress(struct soft_cq *cq)
+static void progress(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
@@ -234,6 +234,16 @@ bool soft_is_busy(const struct kedge_fab_cq *base)
     return cq->busy && atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0;
 }
 
+/* Every other time what is complete goes before what would take a while. */
+static void go_on(struct soft_cq *cq)
+{
+    const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
+    cq->polls++;
+    if (!yields)
+        progress(cq);
+    cq->yielded = yields;
+}
+
 int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
 {
     struct soft_cq *cq = (struct soft_cq *)base;
@@ -241,14 +251,8 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
     if (attention != cq->attention && attend(cq) && attend_receives(cq))
         cq->attention = attention;
-    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0) {
-        /* Every other time what is complete goes before what would take a while. */
-        const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
-        if (!yields)
-            progress(cq);
-        cq->yielded = yields;
-    }
-    cq->polls++;
+    if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
+        go_on(cq);
     if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {
         kill_cq(cq);
         return -EIO;

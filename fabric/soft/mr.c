@@ -335,6 +335,17 @@ enum soft_mr_status soft_mr_enter(struct soft_qp *qp, soft_owner owner, uint32_t
     return SOFT_MR_OK;
 }
 
+void soft_mr_step_out(struct soft_qp *qp)
+{
+    if (qp->moved == 0) {
+        soft_mr_leave(qp);
+        return;
+    }
+    qp->held = qp->held_local = 0;
+    atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
+    atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
+}
+
 void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved)
 {
     struct soft_qp_shared *s = qp->shared;
@@ -344,6 +355,7 @@ void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t
         atomic_store(&s->middle_local, qp->held_local);
     }
     qp->moved = moved;
+    soft_mr_step_out(qp);
 }
 
 void soft_mr_resign(struct soft_qp *qp)

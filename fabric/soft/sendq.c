@@ -223,7 +223,7 @@ void soft_qp_progress(struct soft_qp *qp)
             return;
         }
     }
-    soft_mr_leave(qp);
+    soft_mr_step_out(qp);
     if (qp->pending_head == qp->pending_tail)
         stop_waiting(qp);
 }

@@ -110,7 +110,7 @@ struct soft_cq {
     uint32_t room, head, tail; /* the polling thread's */
     uint32_t attention;        /* the context's, as last seen */
     _Atomic uint32_t waiting;  /* queue pairs whose head waits for time, a peer or its turn */
-    uint32_t polls;            /* so far */
+    uint32_t polls;            /* so far, while somebody waited */
     uint32_t whole;            /* bytes of requests that were moved at once, running; */
     uint32_t whole_seen;       /* as it was when it was last looked at, */
     uint64_t whole_ns;         /* and when it had grown */
@@ -311,13 +311,16 @@ static inline void soft_mr_leave(struct soft_qp *qp)
     qp->held = qp->held_local = 0;
     atomic_store_explicit(&qp->shared->inside, 0, memory_order_release);
     atomic_store_explicit(&qp->shared->inside_local, 0, memory_order_release);
-    if (qp->moved == 0) /* else its request goes on in there, some other time */
-        atomic_store_explicit(&qp->shared->left,
-                              atomic_load_explicit(&qp->shared->left, memory_order_relaxed) + 1,
-                              memory_order_release);
+    atomic_store_explicit(&qp->shared->left,
+                          atomic_load_explicit(&qp->shared->left, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
-/* So many bytes of the head are done, with its regions held, and the rest is for later. */
+/* The same, but for a fence it is still in there when its head goes on some other time. */
+void soft_mr_step_out(struct soft_qp *qp);
+
+/* So many bytes of the head are done, with its regions held, and the rest is for later: it steps
+ * out. */
 void soft_mr_pause(struct soft_qp *qp, const struct kedge_fab_key *key, uint32_t moved);
 /* Of a head that was paused, however it ended, there is nothing more to come. */
 void soft_mr_resign(struct soft_qp *qp);
@@ -349,7 +352,14 @@ enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SO
  * again. */
 enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr,
                                const uint64_t dgid[2], enum ibv_wc_status *status);
-/* The remote side of a one-sided request: checked and carried out. */
+/* pieces.c: of one that is longer than SOFT_WHOLE the next piece, its regions being held. */
+enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                     uint8_t *remote, uint32_t length, enum ibv_wc_status *status);
+/* Whether its time is over, if it has one; then *status. In the middle a READ may begin anew, while
+ * of a WRITE a part is done. */
+bool soft_has_no_time(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                      enum ibv_wc_status *status);
+/* exec.c: the remote side of a one-sided request: checked and carried out. */
 enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *wr,
                                  const struct soft_target *t, uint32_t length,
                                  enum ibv_wc_status *status);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long requests: each goes piece by piece, in turns with those of other queue pairs, so that one
+ * does not hold up the thread that all of them share. In between it holds no region, so that nobody
+ * has to wait for it, whose process may be stopped: once the region is deregistered the next piece
+ * is refused. A fence waits for the rest of it, or until its time is over, after which no piece
+ * follows. */
+#include "base/clock.h"
+#include "soft/soft.h"
+
+/* n bytes of a request, from `at` on: over its SGEs. */
+static void move_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+                      uint32_t at, uint32_t n)
+{
+    uint32_t begin = 0; /* of the SGE, in the request */
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; n > 0 && i < wr->num_sge; i++) {
+        const uint32_t length = wr->sg_list[i].length;
+        if (at - begin < length) {
+            const uint32_t room = length - (at - begin), part = n < room ? n : room;
+            uint8_t *local = soft_local_at(f, wr, i) + (at - begin);
+            if (wr->opcode == IBV_WR_RDMA_READ)
+                soft_copy(local, remote + at, part);
+            else
+                soft_copy(remote + at, local, part);
+            at += part;
+            n -= part;
+        }
+        begin += length;
+    }
+    atomic_thread_fence(memory_order_acquire);
+}
+
+/* Its time is over. In the middle a READ may begin anew, while of a WRITE a part is done. */
+bool soft_has_no_time(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                      enum ibv_wc_status *status)
+{
+    if (wr->key.not_after_ns == 0 || kedge_clock_ns() <= wr->key.not_after_ns)
+        return false;
+    *status = qp->moved == 0 || wr->opcode == IBV_WR_RDMA_READ ? IBV_WC_RESP_TIMEOUT_ERR
+                                                               : IBV_WC_REM_OP_ERR;
+    return true;
+}
+
+/* After a fence that came since its first piece nothing goes on that is late. */
+static bool is_fenced_off(const struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                          enum ibv_wc_status *status)
+{
+    const struct soft_fab *f = soft_of(qp->base.pd->fab);
+    return qp->moved != 0 && wr->key.not_after_ns != 0 &&
+           atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].fences) != qp->fences &&
+           soft_has_no_time(qp, wr, status);
+}
+
+/* The first of several: asked once more, now that it is known which fences there were before. */
+static bool begins_late(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                        enum ibv_wc_status *status)
+{
+    const struct soft_fab *f = soft_of(qp->base.pd->fab);
+    qp->fences = atomic_load(&f->shared->mr[wr->key.rkey & (SOFT_MRS - 1)].fences);
+    return soft_has_no_time(qp, wr, status);
+}
+
+enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                     uint8_t *remote, uint32_t length, enum ibv_wc_status *status)
+{
+    struct soft_cq *cq = qp->send_cq;
+    if (is_fenced_off(qp, wr, status))
+        return SOFT_DONE;
+    const uint32_t left = length - qp->moved, room = soft_allowance(cq);
+    const uint32_t n = left < room ? left : room;
+    if (n < left && qp->moved == 0 && begins_late(qp, wr, status))
+        return SOFT_DONE;
+    move_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved, n);
+    cq->allowance -= n;
+    if (n == left)
+        return SOFT_DONE;
+    if (n > 0)
+        soft_mr_pause(qp, &wr->key, qp->moved + n);
+    return SOFT_WAIT_TURN;
+}
