@@ -29,7 +29,8 @@ static int64_t between(uint64_t later, uint64_t earlier)
 }
 
 /* By how much the two clocks may differ after so long. One that is in doubt has to be better than
- * one that is not. */
+ * one that is not, by so little that the slewing that is advised (500 ppm, beside what corrects the
+ * crystal) ends a doubt. */
 static int64_t allowed(const struct clock_check *c, int64_t elapsed_ns, bool crystal)
 {
     const uint64_t elapsed = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
@@ -37,7 +38,7 @@ static int64_t allowed(const struct clock_check *c, int64_t elapsed_ns, bool cry
     if (most < LEAST_NS)
         most = LEAST_NS;
     if (c->state == CLOCK_DOUBTED)
-        most /= 2;
+        most = most / 4 * 3;
     return (int64_t)(most + (crystal ? elapsed / CRYSTAL_PART : 0));
 }
 
@@ -95,18 +96,23 @@ static void move(struct clock_check *c, enum clock_state to)
 static void lied(struct clock_check *c, enum clock_lie lie, uint64_t now_ns)
 {
     c->lie = lie;
-    c->lied_ns = now_ns;
+    if (now_ns > c->lied_ns)
+        c->lied_ns = now_ns;
+    c->agrees_ns = 0;
+    if (c->state == CLOCK_DOUBTED)
+        return;
     c->lies++;
-    if (c->state != CLOCK_DOUBTED)
-        move(c, CLOCK_DOUBTED);
+    move(c, CLOCK_DOUBTED);
 }
 
+/* The moments come out of order: what the device said is heard after a look at the kernel's clock
+ * that was made later. So nothing is subtracted here. */
 void clock_check_step(struct clock_check *c, uint64_t now_ns)
 {
-    const bool silent = c->heard_ns == 0 || now_ns - c->heard_ns > CLOCK_SILENT_NS;
+    const bool silent = c->heard_ns == 0 || now_ns > c->heard_ns + CLOCK_SILENT_NS;
     if (silent)
         c->agrees_ns = 0;
-    const bool agrees = c->agrees_ns != 0 && now_ns - c->agrees_ns >= CLOCK_AGREE_NS;
+    const bool agrees = c->agrees_ns != 0 && now_ns >= c->agrees_ns + CLOCK_AGREE_NS;
     switch (c->state) {
     case CLOCK_UNKNOWN:
         if (agrees)
@@ -117,7 +123,7 @@ void clock_check_step(struct clock_check *c, uint64_t now_ns)
             move(c, CLOCK_UNKNOWN);
         return;
     case CLOCK_DOUBTED: /* of which the one that saw it has to say that it is over */
-        if (now_ns - c->lied_ns < CLOCK_GRACE_NS + 4 * c->lease_ns)
+        if (now_ns < c->lied_ns + CLOCK_GRACE_NS + 4 * c->lease_ns)
             return;
         if (agrees || c->lie == CLOCK_STEERED)
             move(c, agrees ? CLOCK_TRUSTED : CLOCK_UNKNOWN);
@@ -131,23 +137,25 @@ void clock_check_step(struct clock_check *c, uint64_t now_ns)
 enum heard { HEARD, HEARD_FIRST, HEARD_RESTART };
 
 /* Takes the counter's value, which wraps. What was not looked at for half of a wrap, by the host's
- * clock, begins anew; a counter that went on by more than that meanwhile went back. */
+ * clock, begins anew; a counter that went on by more than that meanwhile went back. One of another
+ * rate is another device's: the machine was moved. */
 static enum heard count(struct clock_check *c, const struct kedge_fab_clock *seen)
 {
     const uint64_t mask = seen->bits >= 64 ? UINT64_MAX : (1ull << seen->bits) - 1;
     const uint64_t more = (seen->ticks - c->ticks) & mask, since = seen->before_ns - c->heard_ns;
     const unsigned __int128 half_ns =
         (unsigned __int128)(mask / 2) * KEDGE_NS_PER_S / (seen->hz != 0 ? seen->hz : 1);
-    const bool first = c->heard_ns == 0 || seen->hz != c->hz || since > half_ns;
+    const bool first = c->heard_ns == 0, other = !first && seen->hz != c->hz;
+    const bool late = !first && since > half_ns;
     c->heard_ns = seen->before_ns;
     c->ticks = seen->ticks;
     c->hz = seen->hz;
-    if (first || more > mask / 2) {
-        c->total = 0;
-        return first ? HEARD_FIRST : HEARD_RESTART;
-    }
-    c->total += more;
-    return HEARD;
+    c->total = first || other || late || more > mask / 2 ? 0 : c->total + more;
+    if (other)
+        return HEARD_RESTART;
+    if (first || late)
+        return HEARD_FIRST;
+    return more > mask / 2 ? HEARD_RESTART : HEARD;
 }
 
 void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen)
@@ -164,12 +172,13 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
     if (heard == HEARD_RESTART)
         c->off_ns = c->over_ns = 0, lie = CLOCK_RESTARTED;
     if (heard != HEARD)
-        forget(w);
+        forget(w), c->agrees_ns = 0;
+    if (heard == HEARD_FIRST && c->state == CLOCK_TRUSTED) /* nobody looked, and it may have lied */
+        move(c, CLOCK_UNKNOWN);
     for (uint32_t i = 0; i < w->count && lie == CLOCK_NO_LIE; i++)
         lie = compare(c, &w->look[i], &look, true, &c->off_ns, &c->over_ns);
     if (lie != CLOCK_NO_LIE) {
         forget(w);
-        c->agrees_ns = 0;
         lied(c, lie, seen->after_ns);
     }
     keep(c, w, &look);
@@ -222,8 +231,8 @@ void clock_check_why(const struct clock_check *c, char *text, size_t size)
         return;
     case CLOCK_RESTARTED:
         snprintf(text, size,
-                 "the device's clock went back: the device was reset, or the machine was moved to "
-                 "another one (drain a node before that)");
+                 "the device's clock went back, or has another rate: the device was reset, or the "
+                 "machine was moved to another one (drain a node before that)");
         return;
     case CLOCK_STEERED:
         snprintf(text, size,

@@ -129,5 +129,5 @@ void clock_metrics(const struct agent *a, struct kedge_text *t)
                      "Whether the device's own clock agrees with this host's.",
                      c->state == CLOCK_TRUSTED);
     kedge_metric_one(t, "kedge_agent_clock_lies_total", KEDGE_METRIC_COUNTER,
-                     "How often this host's clock was found to differ from another one.", c->lies);
+                     "How often this host's clock came to be doubted.", c->lies);
 }

@@ -9,9 +9,9 @@
  *
  * Both are looked at now and then; a look is compared with those of the last two leases. What is
  * allowed is a thousandth of the time between two looks, or of a lease if that is longer, a
- * millisecond at least, and for the device's crystal one in 10,000 more. Each look says between
- * which two moments it was made, so that whoever stands still while looking sees less, and accuses
- * nobody. */
+ * millisecond at least, and for the device's crystal one in 10,000 more; three quarters of it (the
+ * crystal's apart) while the clock is doubted. Each look says between which two moments it was
+ * made, so that whoever stands still while looking sees less, and accuses nobody. */
 #ifndef AGENTD_CLOCK_CHECK_H
 #define AGENTD_CLOCK_CHECK_H
 
@@ -31,7 +31,7 @@ enum clock_lie {
     CLOCK_NO_LIE,
     CLOCK_SLOW, /* less time has gone by than on the device: the host stood still, or is slow */
     CLOCK_FAST, /* more */
-    CLOCK_RESTARTED, /* the device's clock went back: nobody knows what happened meanwhile */
+    CLOCK_RESTARTED, /* it went back, or has another rate: nobody knows what happened meanwhile */
     CLOCK_STEERED,   /* the kernel slews the clock by more than one in a thousand */
 };
 
@@ -62,8 +62,9 @@ struct clock_check {
     uint64_t ticks, total, hz; /* the device's counter, last; so many since it was seen first */
     uint64_t heard_ns;         /* when it was looked at last; 0: never */
     uint64_t agrees_ns;        /* since when it agrees; 0: it does not */
-    enum clock_lie lie;        /* the last one, when, by how much, in how long, and how many */
-    uint64_t lied_ns, off_ns, over_ns, lies;
+    enum clock_lie lie;        /* the last one, when, by how much, in how long */
+    uint64_t lied_ns, off_ns, over_ns;
+    uint64_t lies; /* that began a doubt */
 };
 
 /* lease_ns: 1 ms or more; it may be set anew at any time. */

@@ -156,7 +156,7 @@ START_TEST(a_clock_that_lied_once_has_to_agree_for_a_while)
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
     stop(2500000); /* which one that is trusted may */
     run(500);
-    ck_assert_uint_eq(check.lies, 2);
+    ck_assert_uint_eq(check.lies, 1); /* it is one doubt */
     run((CLOCK_GRACE_NS + 4 * LEASE) / MS - 1000);
     ck_assert_int_eq(check.state, CLOCK_DOUBTED);
     run(2000);
@@ -310,6 +310,109 @@ START_TEST(a_device_that_was_reset_leaves_a_doubt)
 }
 END_TEST
 
+/* As where the machine was moved to another device: whatever its counter says. */
+START_TEST(a_counter_of_another_rate_leaves_a_doubt)
+{
+    static const double forward[] = {1, 1.5, 0.5};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        run(10000);
+        world.hz = 1000000000;
+        world.device_ns *= forward[i];
+        pass(1e8);
+        look();
+        ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+        ck_assert_int_eq(check.lie, CLOCK_RESTARTED);
+        run((CLOCK_GRACE_NS + 4 * LEASE) / MS + 1000);
+        ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+    }
+}
+END_TEST
+
+START_TEST(one_that_nobody_looked_at_while_it_may_have_wrapped_has_to_agree_anew)
+{
+    begin();
+    world.bits = 32;
+    run(10000);
+    pass(100e9);
+    look();
+    ck_assert_int_eq(check.state, CLOCK_UNKNOWN);
+    run(500);
+    ck_assert_int_eq(check.state, CLOCK_UNKNOWN);
+    run(1000);
+    ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+}
+END_TEST
+
+/* The device was asked before the kernel's clock was looked at, and its answer comes after. */
+START_TEST(a_look_that_is_heard_late_ends_no_doubt)
+{
+    begin();
+    run(10000);
+    ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+    pass((double)(EVERY * MS));
+    const struct kedge_fab_clock asked = device_now();
+    pass(1e6);
+    world.mono_ns += 1e9; /* steered */
+    world.silent = true;
+    look();
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    clock_check_device(&check, &asked);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    world.silent = false;
+    run((CLOCK_GRACE_NS + 4 * LEASE) / MS - 1000);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    run(2000);
+    ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+}
+END_TEST
+
+START_TEST(what_agreed_before_a_lie_of_the_kernels_has_to_agree_anew)
+{
+    begin();
+    run(10000);
+    world.mono_ns += 1e9;
+    world.silent = true;
+    look();
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    ck_assert_uint_eq(check.agrees_ns, 0);
+}
+END_TEST
+
+/* Of chrony with `maxslewrate 500`, which is what is advised, where it corrects a crystal too. */
+START_TEST(a_doubt_ends_while_the_clock_is_slewed_as_advised)
+{
+    static const double ppm[] = {560, -560, 600, -600};
+    for (int i = 0; i < 8; i++) {
+        begin();
+        world.silent = i % 2 != 0;
+        world.device_rate = 1 - (ppm[i / 2] > 0 ? 100e-6 : -100e-6);
+        run(10000);
+        world.mono_ns += 1e9;
+        run(100);
+        ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+        world.host_rate = 1 + ppm[i / 2] * 1e-6;
+        run((CLOCK_GRACE_NS + 4 * LEASE) / MS + 1000);
+        ck_assert_int_eq(check.state, world.silent ? CLOCK_UNKNOWN : CLOCK_TRUSTED);
+        ck_assert_uint_eq(check.lies, 1);
+    }
+}
+END_TEST
+
+START_TEST(a_doubt_does_not_end_at_a_rate_that_is_nearly_one_too_many)
+{
+    begin();
+    world.silent = true;
+    run(10000);
+    world.mono_ns += 1e9;
+    run(100);
+    world.host_rate = 1 + 900e-6;
+    run(100000);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    ck_assert_uint_eq(check.lies, 1);
+}
+END_TEST
+
 START_TEST(a_machine_that_slept_and_says_so_is_trusted)
 {
     begin();
@@ -356,6 +459,12 @@ END_TEST
     T(a_counter_wraps)                                                                             \
     T(what_was_not_looked_at_while_a_counter_wraps_is_not_guessed_at)                              \
     T(a_device_that_was_reset_leaves_a_doubt)                                                      \
+    T(a_counter_of_another_rate_leaves_a_doubt)                                                    \
+    T(one_that_nobody_looked_at_while_it_may_have_wrapped_has_to_agree_anew)                       \
+    T(a_look_that_is_heard_late_ends_no_doubt)                                                     \
+    T(what_agreed_before_a_lie_of_the_kernels_has_to_agree_anew)                                   \
+    T(a_doubt_ends_while_the_clock_is_slewed_as_advised)                                           \
+    T(a_doubt_does_not_end_at_a_rate_that_is_nearly_one_too_many)                                  \
     T(a_machine_that_slept_and_says_so_is_trusted)                                                 \
     T(each_lie_is_told_with_what_to_do)
 KEDGE_CHECK_MAIN("clock_check", TESTS)
