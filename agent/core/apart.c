@@ -11,7 +11,8 @@
  * who is honest and had regions taken away from under him.
  *
  * Nobody is blamed for an error that may be another's (wire.c, "nameless"), for a peer that is
- * silent, or where nobody else was hit: a tenant by itself is never apart. */
+ * silent, or where no request of a stranger ended with it: a tenant by itself is never apart, nor
+ * one beside whom there are only READs, which go again. */
 #include "apart.h"
 
 #include "internal.h"
@@ -19,6 +20,11 @@
 
 enum { BREAKS_MOST = 4 };
 static const uint64_t FORGET_NS = 10000000000; /* one of them */
+/* A region that goes once can break many queue pairs: each READ of it goes again when its own was
+ * flushed with another, and breaks the next, while the owner's record still stands. What comes of
+ * it so has come after a few round trips and repairs of queue pairs, milliseconds each. So breaks
+ * of one tenant within such a time are one. */
+static const uint64_t EVENT_NS = 100000000;
 
 /* ---- who is
  * ------------------------------------------------------------------------------------------- */
@@ -29,18 +35,23 @@ static bool may_be_worker(enum ibv_wc_status status)
            status != IBV_WC_FATAL_ERR && status != IBV_WC_GENERAL_ERR;
 }
 
-/* Requests go one at a time after an error that had no name, which others have felt. */
+/* What is not lost goes again, and its worker does not notice. */
 static bool hits_others(const struct kedge_lane *l, const struct phys *p, const struct wr *by)
 {
-    if (p->alone > 0)
+    if (p->alone > 0) /* after an error that had no name, of which this may be the cause */
         return true;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
-        if (w != NULL && w->kind == WR_WORKER &&
+        if (w != NULL && w->kind == WR_WORKER && w->session->vqps[w->vqp].lost &&
             w->session->tenant_slot != by->session->tenant_slot)
             return true;
     }
     return false;
+}
+
+static bool is_of_last_event(const struct kedge_lane *l, const struct culprit *c)
+{
+    return c->breaks > 0 && l->now_ns - c->since_ns < EVENT_NS;
 }
 
 static void forget_some(const struct kedge_lane *l, struct culprit *c)
@@ -86,7 +97,7 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
     if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
         return;
     c = &l->culprits[w->session->tenant_slot];
-    if (!c->apart && !hits_others(l, p, w))
+    if (!c->apart && (is_of_last_event(l, c) || !hits_others(l, p, w)))
         return;
     forget_some(l, c);
     c->since_ns = l->now_ns;

@@ -20,7 +20,8 @@ struct culprit {
     uint8_t told;      /* as the control side knows it */
 };
 
-/* p has broken, and w, which is certain to have done it, is still out on it with all others. */
+/* p has broken, and w, which is certain to have done it, is still out on it with all others, of
+ * which those that end with it are marked as lost. */
 void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
 /* The tenant's place is another's from now on. */
 void apart_forget(struct kedge_lane *l, uint32_t tenant_slot);

@@ -322,10 +322,10 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
-    blame(l, p);
     if (p->flow != NULL)
         flow_lost_link(l, p->flow);
     mark_lost(l, p, true);
+    blame(l, p);
     for (uint32_t i = from; i != end; i++) { /* before any of them goes */
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))

@@ -13,10 +13,12 @@ enum {
     LATE = 6,    /* polls, so long does a request take */
     BREAKS = 4,  /* that strangers may feel */
     SESSIONS = 5,
-    LONG = 20000 /* passes */
+    LONG = 20000, /* passes */
+    AT_ONCE = 4   /* VQPs of each session of a reader's */
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
+static const uint64_t EVENT_NS = 110000000; /* so long apart, breaks are not of one event */
 
 static struct world world;
 static struct world *w = &world;
@@ -91,10 +93,10 @@ static void bind_all(struct scene *s)
 }
 
 /* One in each pass, so that some are on the wire whenever something else is. */
-static void write_on(struct scene *s)
+static void go_on(struct scene *s, uint8_t op)
 {
     for (uint16_t i = 0; i < WRITES; i++) {
-        struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, i, 0, 8, s->key, 64 * (i % VQPS));
+        struct kedge_sq_desc d = world_rw(op, i, 0, 8, s->key, 64 * (i % VQPS));
         d.vqp = i % VQPS;
         world_post(&s->honest, &d);
         doorbells();
@@ -103,7 +105,7 @@ static void write_on(struct scene *s)
     s->posted += WRITES;
 }
 
-static void take_writes(struct scene *s)
+static void take_all(struct scene *s)
 {
     for (int i = 0; i < WRITES; i++) {
         const struct kedge_cqe e = world_done(w, &s->honest, LONG);
@@ -113,19 +115,25 @@ static void take_writes(struct scene *s)
     }
 }
 
-/* One of the guilty, beside the honest one's WRITEs. */
-static void round_of(struct scene *s, struct world_worker *k, uint8_t op)
+/* One of the guilty, beside what the honest one does. */
+static void round_beside(struct scene *s, struct world_worker *k, uint8_t op, uint8_t honest_op)
 {
+    world_sleep(w, EVENT_NS);
     ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
     bind_all(s);
     world_run(w, 3);
     struct kedge_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
     world_post(k, &d);
-    write_on(s);
-    take_writes(s);
+    go_on(s, honest_op);
+    take_all(s);
     const struct kedge_cqe e = world_done(w, k, LONG);
     ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
     s->breaks += e.status == IBV_WC_REM_ACCESS_ERR;
+}
+
+static void round_of(struct scene *s, struct world_worker *k, uint8_t op)
+{
+    round_beside(s, k, op, KEDGE_OP_WRITE);
 }
 
 static void harm(struct scene *s, uint32_t sessions)
@@ -227,6 +235,53 @@ START_TEST(who_harms_strangers_seldom_is_not_put_apart)
 }
 END_TEST
 
+/* Each of a reader's many READs of one region goes again when it is flushed with another, and then
+ * breaks a queue pair by itself, under strangers' WRITEs: that is one thing that happened to him.
+ */
+START_TEST(one_region_that_goes_under_many_reads_counts_once)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint16_t i = 0; i < SESSIONS * AT_ONCE; i++)
+        ck_assert_int_eq(world_connect(w, &s.guilty[i / AT_ONCE], i % AT_ONCE, 1), 0);
+    bind_all(&s);
+    world_run(w, 3);
+    for (uint16_t i = 0; i < SESSIONS * AT_ONCE; i++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        d.vqp = i % AT_ONCE;
+        world_post(&s.guilty[i / AT_ONCE], &d);
+    }
+    for (int i = 0; i < SESSIONS * AT_ONCE; i++) {
+        bind_all(&s);
+        go_on(&s, KEDGE_OP_WRITE);
+        take_all(&s);
+    }
+    for (int i = 0; i < SESSIONS * AT_ONCE; i++)
+        ck_assert_uint_eq(world_done(w, &s.guilty[i / AT_ONCE], LONG).status,
+                          IBV_WC_REM_ACCESS_ERR);
+    ck_assert_uint_gt(world_stats(w, 0).qp_broken, 2 * BREAKS);
+    ck_assert_uint_gt(s.failed, 0);
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
+START_TEST(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < 4 * BREAKS; i++)
+        round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+    ck_assert_uint_gt(s.breaks, 2 * BREAKS);
+    ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
+    ck_assert_uint_eq(s.failed, 0);
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
 /* On a device that completes errors in another's name: the honest one's. What was out then goes
  * again one by one, and what comes behind it too, so that the guilty one's next error is his own.
  * With RC alone: what has DC names the request. */
@@ -262,6 +317,8 @@ END_TEST
     T(who_is_apart_goes_on_and_not_for_ever)                                                       \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
+    T(one_region_that_goes_under_many_reads_counts_once)                                           \
+    T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
 KEDGE_CHECK_MAIN("quarantine", TESTS)
