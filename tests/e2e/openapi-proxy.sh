@@ -36,17 +36,23 @@ end_proxy() {
     proxy_pid=
 }
 trap 'end_proxy; cleanup' EXIT
+# Below the ports that the kernel gives to whoever connects, of which any may be in use; one that is so is left.
 begin_proxy() { # document
-    local at=$((20000 + RANDOM % 20000))
+    local at
     end_proxy
-    prism proxy "$1" "$daemon" --errors --port "$at" --host 127.0.0.1 >"$work/proxy" 2>&1 &
-    proxy_pid=$!
-    for _ in $(seq 600); do
-        ! grep -q 'listening on' "$work/proxy" || break
-        kill -0 "$proxy_pid" 2>/dev/null || fail "the proxy does not start: $(cat "$work/proxy")"
-        sleep 0.1
+    for _ in $(seq 5); do
+        at=$((20000 + RANDOM % 12000))
+        prism proxy "$1" "$daemon" --errors --port "$at" --host 127.0.0.1 >"$work/proxy" 2>&1 &
+        proxy_pid=$!
+        for _ in $(seq 600); do
+            ! grep -q 'listening on' "$work/proxy" || { url=http://127.0.0.1:$at; return; }
+            kill -0 "$proxy_pid" 2>/dev/null || break
+            sleep 0.1
+        done
+        grep -q EADDRINUSE "$work/proxy" || break
+        end_proxy
     done
-    url=http://127.0.0.1:$at
+    fail "the proxy does not start: $(cat "$work/proxy")"
 }
 count=0
 try() { # status method path [body]
