@@ -242,6 +242,7 @@ static int start(struct verbs_fab *f, const struct verbs_choice *c,
     verbs_describe_errors(name, f->rxe, &f->base.caps);
     if (verbs_dc_load(&f->dc, f->base.caps.dc_why, sizeof f->base.caps.dc_why) == 0)
         verbs_dc_probe(f);
+    verbs_clock_describe(f);
     f->node = verbs_events_node(c->context);
     status = open_fds(f);
     if (status == 0)

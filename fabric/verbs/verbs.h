@@ -65,6 +65,8 @@ struct verbs_fab {
     ino_t node;        /* of the device in sysfs when it was opened; 0: it cannot be seen there */
     uint8_t wanted_gid[16]; /* that it was opened with; zero: choose */
     bool rxe;               /* the device is SoftRoCE's, which has ways of its own */
+    uint8_t clock_bits;     /* of its free-running clock, */
+    uint64_t clock_hz;      /* and its rate; 0: it has none */
     struct kedge_fab_events events;
     _Atomic(struct verbs_qpn *) qpn_page[VERBS_QPN_PAGE];
     _Atomic uint64_t epoch; /* the last one given to a number; 40 bits are enough */
@@ -154,7 +156,9 @@ static inline struct verbs_qpn *verbs_qpn_find(struct verbs_fab *f, uint32_t qpn
 /* device.c: on a worker. 0 or -errno. */
 int verbs_port_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 
-/* raw_clock.c: on a worker. 0 or -errno; -EOPNOTSUPP: the device, or its driver, has none that can
+/* raw_clock.c: once, when the device is opened. */
+void verbs_clock_describe(struct verbs_fab *f);
+/* On a worker. 0 or -errno; -EOPNOTSUPP: the device, or its driver, has none that can
  * be read. */
 int verbs_clock_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 

@@ -12,6 +12,8 @@ static struct {
     uint64_t ticks, khz, mask;
     int status;
     uint32_t answers; /* enum ibv_values_mask */
+    uint32_t described;
+    int description; /* or an errno */
 } device;
 
 static int query_values(struct ibv_context *context, struct ibv_values_ex *values)
@@ -30,7 +32,8 @@ static int query_device(struct ibv_context *context, const struct ibv_query_devi
     memset(attr, 0, size);
     attr->hca_core_clock = device.khz;
     attr->completion_timestamp_mask = device.mask;
-    return 0;
+    device.described++;
+    return device.description;
 }
 
 static struct kedge_fab_ctl ask(int status)
@@ -52,6 +55,14 @@ static void open_device(void)
     device.mask = UINT64_MAX >> 1;
     device.answers = IBV_VALUES_MASK_RAW_CLOCK;
     device.ticks = 1ull << 40;
+    verbs_clock_describe(&device.fab);
+}
+
+static uint8_t bits_with(uint64_t mask)
+{
+    device.mask = mask;
+    verbs_clock_describe(&device.fab);
+    return ask(0).clock.bits;
 }
 
 START_TEST(the_counter_is_told_with_its_rate_and_its_width)
@@ -60,12 +71,31 @@ START_TEST(the_counter_is_told_with_its_rate_and_its_width)
     struct kedge_fab_ctl c = ask(0);
     ck_assert_uint_eq(c.clock.ticks, 1ull << 40);
     ck_assert_uint_eq(c.clock.hz, 156250000);
-    ck_assert_uint_eq(c.clock.bits, 63);
     ck_assert(c.clock.before_ns != 0 && c.clock.before_ns <= c.clock.after_ns);
-    device.mask = (1ull << 48) - 1;
-    ck_assert_uint_eq(ask(0).clock.bits, 48);
-    device.mask = 0;
-    ck_assert_uint_eq(ask(0).clock.bits, 64);
+    ck_assert_uint_eq(bits_with((1ull << 32) - 1), 32);
+    ck_assert_uint_eq(bits_with(1), 1);
+}
+END_TEST
+
+/* mlx5's mask says 63 bits, and its counter has no more than 41 for sure. */
+START_TEST(no_more_of_it_is_believed_than_every_driver_takes)
+{
+    open_device();
+    ck_assert_uint_eq(ask(0).clock.bits, 41);
+    ck_assert_uint_eq(bits_with((1ull << 48) - 1), 41);
+    ck_assert_uint_eq(bits_with(UINT64_MAX), 41);
+    ck_assert_uint_eq(bits_with(0), 41);
+    device.ticks = (5ull << 41) + 7;
+    ck_assert_uint_eq(ask(0).clock.ticks, 7);
+}
+END_TEST
+
+START_TEST(the_device_is_not_asked_what_it_has_at_each_look)
+{
+    open_device();
+    for (int i = 0; i < 20; i++)
+        (void)ask(0);
+    ck_assert_uint_eq(device.described, 1);
 }
 END_TEST
 
@@ -79,8 +109,14 @@ START_TEST(a_device_that_cannot_say_has_none)
     (void)ask(-EOPNOTSUPP);
     device.answers = IBV_VALUES_MASK_RAW_CLOCK;
     device.khz = 0; /* of an unknown rate */
+    verbs_clock_describe(&device.fab);
     (void)ask(-EOPNOTSUPP);
     device.khz = 1;
+    device.description = EIO;
+    verbs_clock_describe(&device.fab);
+    (void)ask(-EOPNOTSUPP);
+    device.description = 0;
+    verbs_clock_describe(&device.fab);
     device.context.query_rt_values = NULL; /* SoftRoCE's */
     (void)ask(-EOPNOTSUPP);
     open_device();
@@ -91,5 +127,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(the_counter_is_told_with_its_rate_and_its_width)                                             \
+    T(no_more_of_it_is_believed_than_every_driver_takes)                                           \
+    T(the_device_is_not_asked_what_it_has_at_each_look)                                            \
     T(a_device_that_cannot_say_has_none)
 KEDGE_CHECK_MAIN("verbs_clock", TESTS)

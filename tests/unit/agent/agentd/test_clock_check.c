@@ -268,8 +268,8 @@ END_TEST
 
 START_TEST(a_counter_wraps)
 {
-    static const uint8_t bits[] = {32, 40, 48, 63};
-    for (int i = 0; i < 4; i++) {
+    static const uint8_t bits[] = {32, 40, 41, 48, 63};
+    for (int i = 0; i < 5; i++) {
         begin();
         world.bits = bits[i];
         world.ticks_offset = bits[i] == 63 ? 0 : (double)(1ull << bits[i]) - 2e8;
