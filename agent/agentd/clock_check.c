@@ -113,6 +113,8 @@ void clock_check_step(struct clock_check *c, uint64_t now_ns)
     if (silent)
         c->agrees_ns = 0;
     const bool agrees = c->agrees_ns != 0 && now_ns >= c->agrees_ns + CLOCK_AGREE_NS;
+    const uint64_t grace_ns = CLOCK_GRACE_NS + 4 * c->lease_ns;
+    const bool gone = c->gone_ns != 0 && now_ns >= c->gone_ns + grace_ns;
     switch (c->state) {
     case CLOCK_UNKNOWN:
         if (agrees)
@@ -122,10 +124,10 @@ void clock_check_step(struct clock_check *c, uint64_t now_ns)
         if (silent)
             move(c, CLOCK_UNKNOWN);
         return;
-    case CLOCK_DOUBTED: /* of which the one that saw it has to say that it is over */
-        if (now_ns < c->lied_ns + CLOCK_GRACE_NS + 4 * c->lease_ns)
+    case CLOCK_DOUBTED: /* of which the one that saw it has to say that it is over, if it can */
+        if (now_ns < c->lied_ns + grace_ns)
             return;
-        if (agrees || c->lie == CLOCK_STEERED)
+        if (agrees || c->lie == CLOCK_STEERED || gone)
             move(c, agrees ? CLOCK_TRUSTED : CLOCK_UNKNOWN);
         return;
     }
@@ -162,6 +164,7 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
 {
     struct clock_witness *w = &c->device;
     enum clock_lie lie = CLOCK_NO_LIE;
+    c->gone_ns = 0;
     if (seen->hz == 0 || seen->after_ns - seen->before_ns > CLOCK_BLUR_NS)
         return;
     const enum heard heard = count(c, seen);
@@ -185,6 +188,13 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
     if (c->agrees_ns == 0)
         c->agrees_ns = seen->after_ns;
     clock_check_step(c, seen->after_ns);
+}
+
+void clock_check_gone(struct clock_check *c, uint64_t now_ns)
+{
+    if (c->gone_ns == 0)
+        c->gone_ns = now_ns;
+    clock_check_step(c, now_ns);
 }
 
 /* ---- the kernel's

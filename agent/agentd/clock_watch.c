@@ -11,6 +11,7 @@
 #include "daemon.h"
 
 enum { WHY_BYTES = 320 };
+static const uint64_t ASK_AGAIN_NS = KEDGE_NS_PER_S;
 
 static uint64_t shortest_lease_ns(const struct agent *a)
 {
@@ -40,6 +41,12 @@ static void act(struct agent *a, enum clock_state before)
                   "this host's clock cannot be trusted: requests go only to regions that hardware "
                   "guards, until it has agreed for a while",
                   "reason=\"%s\"", why);
+    else if (before == CLOCK_DOUBTED && c->lie != CLOCK_STEERED && c->state == CLOCK_UNKNOWN)
+        kedge_log(KEDGE_LOG_WARN,
+                  "this host's clock is used again, since the device that contradicted it cannot "
+                  "say its time any more",
+                  "clock=%s lies=%llu reason=\"%s\"", clock_check_name(c),
+                  (unsigned long long)c->lies, why);
     else if (before == CLOCK_DOUBTED)
         kedge_log(KEDGE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
                   clock_check_name(c), (unsigned long long)c->lies);
@@ -54,9 +61,13 @@ static void on_seen(struct kedge_fab_ctl *ctl)
     const enum clock_state before = a->clock.check.state;
     a->clock.asked = false;
     a->clock.none = ctl->status == -EOPNOTSUPP;
-    if (a->stopping || ctl->status != 0) /* it is silent */
+    a->clock.ask_ns = kedge_clock_ns() + (a->clock.none ? ASK_AGAIN_NS : 0);
+    if (a->stopping)
         return;
-    clock_check_device(&a->clock.check, &ctl->clock);
+    if (ctl->status == 0)
+        clock_check_device(&a->clock.check, &ctl->clock);
+    else
+        clock_check_gone(&a->clock.check, kedge_clock_ns());
     act(a, before);
 }
 
@@ -77,6 +88,16 @@ static void look_at_kernel(struct agent *a)
     act(a, before);
 }
 
+/* One that has no clock is asked again where its answer matters: it had one, or could end a doubt.
+ */
+static bool asks(const struct agent *a, uint64_t now)
+{
+    const struct clock_check *c = &a->clock.check;
+    if (a->clock.asked || now < a->clock.ask_ns)
+        return false;
+    return !a->clock.none || c->heard_ns != 0 || c->state == CLOCK_DOUBTED;
+}
+
 void clock_watch_tick(struct agent *a)
 {
     const uint64_t now = kedge_clock_ns();
@@ -85,7 +106,7 @@ void clock_watch_tick(struct agent *a)
     a->clock.due_ns = now + CLOCK_LOOK_MS * KEDGE_NS_PER_MS;
     a->clock.check.lease_ns = shortest_lease_ns(a);
     look_at_kernel(a);
-    if (a->clock.asked || a->clock.none)
+    if (!asks(a, now))
         return;
     a->clock.asked = true;
     a->clock.ctl =

@@ -90,7 +90,7 @@ struct clock_watch {
     _Atomic uint32_t doubted; /* lanes read it */
     bool asked, none;         /* the device is being asked, by ctl; it has no clock */
     struct kedge_fab_ctl ctl;
-    uint64_t due_ns;
+    uint64_t due_ns, ask_ns; /* not before these: the next look; asking one that has none */
 };
 
 /* Before the first pool is made. */

@@ -61,6 +61,7 @@ struct clock_check {
     struct clock_witness device, kernel;
     uint64_t ticks, total, hz; /* the device's counter, last; so many since it was seen first */
     uint64_t heard_ns;         /* when it was looked at last; 0: never */
+    uint64_t gone_ns;          /* since when it cannot say its time; 0: it can, or was not asked */
     uint64_t agrees_ns;        /* since when it agrees; 0: it does not */
     enum clock_lie lie;        /* the last one, when, by how much, in how long */
     uint64_t lied_ns, off_ns, over_ns;
@@ -71,6 +72,8 @@ struct clock_check {
 void clock_check_init(struct clock_check *c, uint64_t lease_ns);
 /* The device has said its time. */
 void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen);
+/* It was asked, and cannot. */
+void clock_check_gone(struct clock_check *c, uint64_t now_ns);
 /* CLOCK_MONOTONIC before and after CLOCK_MONOTONIC_RAW was read; now_ns: of kedge_clock_ns(). */
 void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns);
 /* Time goes by. */

@@ -193,6 +193,45 @@ START_TEST(a_device_that_says_nothing_any_more_leaves_it_unknown)
 }
 END_TEST
 
+/* Which is all that is left to say once a device has lost its clock: the doubt had no end. */
+START_TEST(what_lied_and_is_gone_leaves_it_unknown_after_a_while)
+{
+    begin();
+    run(10000);
+    stop(1e9);
+    run(200);
+    world.silent = true;
+    run(60000);
+    clock_check_gone(&check, (uint64_t)world.host_ns);
+    run((CLOCK_GRACE_NS + 4 * LEASE) / MS - 1000);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    clock_check_gone(&check, (uint64_t)world.host_ns);
+    run(2000);
+    ck_assert_int_eq(check.state, CLOCK_UNKNOWN);
+    world.silent = false;
+    run(10000); /* it is back, and what it has counted meanwhile agrees */
+    ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+}
+END_TEST
+
+START_TEST(one_that_cannot_say_its_time_now_and_then_is_not_gone)
+{
+    begin();
+    run(10000);
+    stop(1e9);
+    run(200);
+    for (int i = 0; i < 3; i++) {
+        clock_check_gone(&check, (uint64_t)world.host_ns);
+        run(12000);
+        ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    }
+    world.silent = true;
+    clock_check_gone(&check, (uint64_t)world.host_ns);
+    run(30000);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+}
+END_TEST
+
 START_TEST(a_clock_that_is_slewed_is_found_out_without_a_device)
 {
     static const double rates[] = {1.08, 0.92, 1.003, 0.997};
@@ -450,6 +489,8 @@ END_TEST
     T(short_stops_add_up)                                                                          \
     T(a_clock_that_lied_once_has_to_agree_for_a_while)                                             \
     T(what_lied_and_is_silent_is_not_trusted_again)                                                \
+    T(what_lied_and_is_gone_leaves_it_unknown_after_a_while)                                       \
+    T(one_that_cannot_say_its_time_now_and_then_is_not_gone)                                       \
     T(a_device_that_says_nothing_any_more_leaves_it_unknown)                                       \
     T(a_clock_that_is_slewed_is_found_out_without_a_device)                                        \
     T(a_clock_that_is_slow_beside_the_device_is_found_out_where_the_kernels_are_slow_too)          \
