@@ -146,9 +146,24 @@ bool apart_has_dci(const struct kedge_lane *l, uint32_t number)
     return l->has_apart_dci && l->dci[LANE_APART_DCI] == number;
 }
 
-bool apart_is_ready(const struct kedge_lane *l)
+static bool may_probe(struct kedge_lane *l, struct flow *f)
+{
+    struct culprit *c = &l->culprits[f->tenant_slot];
+    const struct flow *g = c->probe;
+    if (!f->suspect)
+        return true;
+    if (g != NULL && g != f && g->apart && g->tenant_slot == f->tenant_slot && g->suspect &&
+        g->outstanding > 0)
+        return false;
+    c->probe = f;
+    return true;
+}
+
+bool apart_is_ready(struct kedge_lane *l, struct flow *f)
 {
     bool repairs = false;
+    if (f != NULL && !may_probe(l, f))
+        return false;
     if (l->config.rc || l->has_apart_dci)
         return true;
     for (uint32_t i = 0; i < l->phys_room; i++)
@@ -156,9 +171,9 @@ bool apart_is_ready(const struct kedge_lane *l)
     return !repairs;
 }
 
-uint32_t apart_dci(const struct kedge_lane *l)
+uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f)
 {
-    return l->has_apart_dci ? LANE_APART_DCI : l->res.dcis - 1;
+    return l->has_apart_dci && !f->suspect ? LANE_APART_DCI : l->res.dcis - 1;
 }
 
 void apart_look(struct kedge_lane *l)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct flow;
 struct kedge_lane;
 struct phys;
 struct vqp;
@@ -14,10 +15,11 @@ struct wr;
 
 /* What is held against a tenant. */
 struct culprit {
-    uint32_t breaks;   /* one less with time, since: */
-    uint64_t since_ns; /* the last one, or when one was forgotten */
-    uint8_t apart;     /* its requests go through queue pairs of their own */
-    uint8_t told;      /* as the control side knows it */
+    uint32_t breaks;    /* one less with time, since: */
+    uint64_t since_ns;  /* the last one, or when one was forgotten */
+    uint8_t apart;      /* its requests go through queue pairs of their own */
+    uint8_t told;       /* as the control side knows it */
+    struct flow *probe; /* of its own to suspect endpoints the one that had its turn last */
 };
 
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
@@ -32,9 +34,13 @@ void apart_look(struct kedge_lane *l);
  * one request is out at a time: so none is flushed with another. */
 void apart_take_dci(struct kedge_lane *l);
 bool apart_has_dci(const struct kedge_lane *l, uint32_t number);
-/* Whether requests of those who are apart can go now: else that initiator is being repaired. */
-bool apart_is_ready(const struct kedge_lane *l);
-/* Its index in lane->dci; where there is no spare for it, that of suspect endpoints. */
-uint32_t apart_dci(const struct kedge_lane *l);
+/* Whether requests of those who are apart can go now on f, a flow of one of them or NULL: else that
+ * initiator is being repaired, or another flow of that tenant asks an endpoint that may be dead.
+ * That holds the queue pair of suspect endpoints, which is everybody's, for as long as it is tried.
+ */
+bool apart_is_ready(struct kedge_lane *l, struct flow *f);
+/* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect
+ * endpoints. */
+uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f);
 
 #endif

@@ -32,8 +32,9 @@ static inline void vqp_list_init(struct vqp_list *list)
 
 /* An endpoint that is used now. */
 struct flow {
-    uint8_t used, suspect;
-    uint8_t want_path;  /* asked for, and not answered */
+    uint8_t used;
+    uint8_t suspect;   /* it owes a sign of life; of those that are apart each that is not proven */
+    uint8_t want_path; /* asked for, and not answered */
     uint8_t stale_path; /* and that since before this node's address was another */
     uint8_t draining;   /* rc: its connection goes to another endpoint when nothing is out on it */
     uint8_t proven;     /* the last sign from it was one of life */
@@ -85,6 +86,8 @@ void flow_posted(struct kedge_lane *l, struct flow *f);
 enum sign { SIGN_NONE, SIGN_LIFE, SIGN_SILENCE };
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign);
 bool flow_is_stuck(struct kedge_lane *l, struct flow *f);
+/* It owes a sign of life: until that comes, one request to it is out at a time. */
+void flow_suspect(struct kedge_lane *l, struct flow *f);
 /* It did not answer: its record is looked up, and unless that tells of another life what is posted
  * to it fails for so long. */
 void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns);

@@ -68,7 +68,10 @@ static void link_apart(struct kedge_lane *l, struct flow *f, struct flow *own)
     f->apart = 1;
     f->own = own;
     f->window = own->window;
-    f->dci = apart_dci(l);
+    f->proven = own->proven;
+    if (!f->proven && !l->config.rc) /* one request at a time goes there: not to the dead */
+        flow_suspect(l, f);
+    f->dci = apart_dci(l, f);
     f->next_apart = *bucket;
     *bucket = f;
     l->flows_apart++;
@@ -81,6 +84,7 @@ static void unlink_apart(struct kedge_lane *l, const struct flow *f)
         at = &(*at)->next_apart;
     *at = f->next_apart;
     f->own->holds--;
+    f->own->proven |= f->proven; /* so that nobody proves it again and again */
     l->flows_apart--;
 }
 

@@ -170,7 +170,7 @@ void flow_readdress(struct kedge_lane *l, struct flow *f)
 static void choose_dci(struct kedge_lane *l, struct flow *f)
 {
     if (f->apart) {
-        f->dci = apart_dci(l);
+        f->dci = apart_dci(l, f);
         return;
     }
     uint32_t ordinary = l->res.dcis > 1 ? l->res.dcis - 1 : 1, unproven = ordinary / 2;
@@ -187,6 +187,14 @@ static void choose_dci(struct kedge_lane *l, struct flow *f)
             best = i;
     }
     f->dci = f->suspect ? l->res.dcis - 1 : best;
+}
+
+void flow_suspect(struct kedge_lane *l, struct flow *f)
+{
+    if (f->suspect)
+        return;
+    f->suspect = 1;
+    COUNT(l, suspects, 1);
 }
 
 void flow_posted(struct kedge_lane *l, struct flow *f)
@@ -213,15 +221,32 @@ void flow_doubt(struct kedge_lane *l, struct flow *f, uint64_t dead_ns)
     look_up_again(l, f);
 }
 
+static void fell_silent(struct kedge_lane *l, struct flow *f)
+{
+    f->proven = 0;
+    look_up_again(l, f);
+    if (!f->apart || l->config.rc)
+        return;
+    f->own->proven = 0;
+    flow_suspect(l, f);
+    l->changed = 1; /* another may have its turn */
+}
+
+static void is_trusted_again(struct kedge_lane *l, struct flow *f)
+{
+    f->suspect = 0;
+    l->changed |= f->apart;
+    flow_news(l, f);
+    COUNT(l, suspects, -1);
+}
+
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
 {
     f->outstanding--;
     if (f->draining && f->outstanding == 0)
         flow_drop_link(l, f);
-    if (sign == SIGN_SILENCE) {
-        f->proven = 0;
-        look_up_again(l, f);
-    }
+    if (sign == SIGN_SILENCE)
+        fell_silent(l, f);
     if (sign != SIGN_LIFE) {
         if (f->outstanding == 0) /* it is not stuck any more */
             flow_news(l, f);
@@ -230,11 +255,8 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
     f->proven = 1;
     f->doubted = 0;
     f->since_ns = l->now_ns;
-    if (f->suspect) {
-        f->suspect = 0;
-        flow_news(l, f);
-        COUNT(l, suspects, -1);
-    }
+    if (f->suspect)
+        is_trusted_again(l, f);
 }
 
 /* How long what is out takes at the port's rate. */
@@ -255,10 +277,8 @@ bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
         return false;
     if (!f->suspect && f->outstanding > 0 && l->now_ns >= l->trust_ns &&
         l->now_ns - f->since_ns > l->config.suspect_ns &&
-        l->now_ns - f->since_ns > l->config.suspect_ns + transfer_ns(l)) {
-        f->suspect = 1;
-        COUNT(l, suspects, 1);
-    }
+        l->now_ns - f->since_ns > l->config.suspect_ns + transfer_ns(l))
+        flow_suspect(l, f);
     if (f->outstanding == 0)
         choose_dci(l, f);
     return f->suspect && f->outstanding > 0;

@@ -141,7 +141,7 @@ static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow
         windows_desert(l, q);
         reason = take_flow(l, q);
     }
-    if (q->session->apart && !apart_is_ready(l))
+    if (q->session->apart && !apart_is_ready(l, q->flow))
         *tried = wants(l);
     return reason;
 }

@@ -20,6 +20,7 @@ static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECOR
 static const uint64_t SECOND = 1000000000;
 static const uint64_t EVENT_NS = 110000000; /* so long apart, breaks are not of one event */
 
+static uint8_t ack_timeout = 19; /* of the next scene: 2 s, which a busy host does not disturb */
 static struct world world;
 static struct world *w = &world;
 
@@ -43,7 +44,7 @@ static void scene_open(struct scene *s)
     world_fault.seed = 1;
     world_fault.delay_ppm = 1000000;
     world_fault.delay_polls = LATE;
-    world_ack_timeout = 19; /* 2 s: a busy host may not disturb */
+    world_ack_timeout = ack_timeout;
     world_open(w);
     world_attach(w, &s->gone, 1, 0, GUILTY);
     world_attach(w, &s->stays, 1, 1, HONEST);
@@ -205,6 +206,37 @@ START_TEST(who_is_apart_goes_on_and_not_for_ever)
 }
 END_TEST
 
+static void write_to_dead(struct scene *s, struct world_worker *k)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 3, 0, 8, s->key, 0);
+    ck_assert_int_eq(world_connect(w, k, 0, 2), 0);
+    world_post(k, &d);
+    world_run(w, 100);
+}
+
+/* One asks nodes that do not answer, which takes the device its time; the other does not wait for
+ * that. Nor do both requests to the dead take the queue pair that is there for strangers' too. */
+START_TEST(those_who_are_apart_do_not_wait_for_each_others_dead)
+{
+    struct scene s;
+    struct world_worker good;
+    ack_timeout = 16; /* 0.3 s, and repeated */
+    scene_open(&s);
+    world_attach(w, &good, 1, 2, GUILTY);
+    s.guilty_key = world_register(w, &good, 0, 4096, ALL);
+    harm(&s, 1);
+    world_silence_node(w, 2);
+    write_to_dead(&s, &s.guilty[0]);
+    for (int i = 1; i < SESSIONS; i++) {
+        ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
+        ck_assert_int_eq(one(&s.guilty[i], KEDGE_OP_WRITE, s.guilty_key), IBV_WC_SUCCESS);
+    }
+    world_detach(w, &good);
+    scene_close(&s);
+    ack_timeout = 19;
+}
+END_TEST
+
 /* There is nobody to keep them from. */
 START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
 {
@@ -315,6 +347,7 @@ END_TEST
     T(strangers_lose_a_few_requests_to_accomplices_and_then_none)                                  \
     T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
     T(who_is_apart_goes_on_and_not_for_ever)                                                       \
+    T(those_who_are_apart_do_not_wait_for_each_others_dead)                                        \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(one_region_that_goes_under_many_reads_counts_once)                                           \
