@@ -36,17 +36,24 @@ static bool may_be_worker(enum ibv_wc_status status)
 }
 
 /* What is not lost goes again, and its worker does not notice. */
-static bool hits_others(const struct kedge_lane *l, const struct phys *p, const struct wr *by)
+uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p)
 {
-    if (p->alone > 0) /* after an error that had no name, of which this may be the cause */
-        return true;
+    uint32_t hit = (uint32_t)APART_HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
-        if (w != NULL && w->kind == WR_WORKER && w->session->vqps[w->vqp].lost &&
-            w->session->tenant_slot != by->session->tenant_slot)
-            return true;
+        if (w == NULL || w->kind != WR_WORKER || !w->session->vqps[w->vqp].lost)
+            continue;
+        const uint32_t slot = w->session->tenant_slot;
+        hit = hit == (uint32_t)APART_HIT_NOBODY || hit == slot ? slot : (uint32_t)APART_HIT_MANY;
     }
-    return false;
+    return hit;
+}
+
+/* After an error that had no name, of which this may be the cause, it is who was hit then. */
+static bool hits_others(const struct kedge_lane *l, const struct phys *p, const struct wr *by)
+{
+    const uint32_t hit = p->alone > 0 ? p->alone_hit : apart_who_is_hit(l, p);
+    return hit != (uint32_t)APART_HIT_NOBODY && hit != by->session->tenant_slot;
 }
 
 static bool is_of_last_event(const struct kedge_lane *l, const struct culprit *c)

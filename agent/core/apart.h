@@ -25,6 +25,10 @@ struct culprit {
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
  * which those that end with it are marked as lost. */
 void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
+/* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',
+ * or nobody's. */
+enum { APART_HIT_NOBODY = -1, APART_HIT_MANY = -2 };
+uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p);
 /* The tenant's place is another's from now on. */
 void apart_forget(struct kedge_lane *l, uint32_t tenant_slot);
 /* Now and then: who has kept quiet is apart no more. */

@@ -55,6 +55,7 @@ struct flow {
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
     uint32_t alone;          /* rc: of its next connection's, so many go one at a time */
+    uint32_t alone_hit;      /* see struct phys */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;

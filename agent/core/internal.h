@@ -237,7 +237,8 @@ struct phys {
     uint32_t shared_until;      /* was posted */
     uint32_t depth;             /* that may be out: sq_depth, and less while `alone` */
     TAILQ_ENTRY(phys) by_crowd; /* in the lane's list while somebody waits */
-    uint64_t alone;             /* so many more are posted one at a time (wire.c, "nameless") */
+    uint32_t alone;             /* so many more are posted one at a time (wire.c, "nameless") */
+    uint32_t alone_hit;         /* apart_who_is_hit(), by the error that had no name */
 };
 static_assert(sizeof(struct phys) == 128, "a shift to find it");
 TAILQ_HEAD(phys_list, phys);

@@ -64,6 +64,7 @@ struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flo
     p->alone = 0;
     if (f != NULL && f->alone > 0) {
         p->alone = f->alone;
+        p->alone_hit = f->alone_hit;
         p->depth = 1;
         f->alone = 0;
         room_changed(l, p);
@@ -269,8 +270,10 @@ static void post_again(struct kedge_lane *l, struct wr *w)
 static void suspect_all(struct kedge_lane *l, struct phys *p)
 {
     const bool doubt = (*ring_at(l, p, p->head))->ended == IBV_WC_REM_ACCESS_ERR;
-    if (p->flow != NULL)
+    if (p->flow != NULL) {
         p->flow->alone = p->tail - p->head + 1;
+        p->flow->alone_hit = apart_who_is_hit(l, p);
+    }
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         w->special |= SPECIAL_SUSPECT;

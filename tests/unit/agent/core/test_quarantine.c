@@ -343,6 +343,33 @@ START_TEST(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him
 }
 END_TEST
 
+/* There is nobody but him. */
+START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
+{
+    enum { MANY = 3 };
+    struct scene s;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    scene_open(&s);
+    warm(&s);
+    for (int round = 0; round < 3 * BREAKS; round++) {
+        world_sleep(w, EVENT_NS);
+        for (int i = 0; i < MANY; i++)
+            ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
+        world_run(w, 3);
+        for (int i = 0; i < MANY; i++) {
+            struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+            world_post(&s.guilty[i], &d);
+        }
+        doorbells();
+        for (int i = 0; i < MANY; i++)
+            ck_assert_uint_ne(world_done(w, &s.guilty[i], LONG).status, IBV_WC_SUCCESS);
+    }
+    ck_assert_uint_gt(world_stats(w, 0).qp_broken, BREAKS);
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(strangers_lose_a_few_requests_to_accomplices_and_then_none)                                  \
     T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
@@ -352,6 +379,7 @@ END_TEST
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(one_region_that_goes_under_many_reads_counts_once)                                           \
     T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
+    T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
 KEDGE_CHECK_MAIN("quarantine", TESTS)
