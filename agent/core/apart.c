@@ -26,6 +26,10 @@ static const uint64_t FORGET_NS = 10000000000; /* one of them */
  * of one tenant within such a time are one. */
 static const uint64_t EVENT_NS = 100000000;
 
+/* What is out on a queue pair that broke is back within bound_ns, and repairs take milliseconds.
+ * What takes so long besides twice that does not end, and they go on without one. */
+static const uint64_t PATIENCE_NS = 1000000000;
+
 /* ---- who is
  * ------------------------------------------------------------------------------------------- */
 
@@ -93,6 +97,8 @@ static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart)
         if (l->sessions[i].tenant_slot == tenant_slot)
             l->sessions[i].apart = apart;
     flows_rejoin(l, tenant_slot);
+    if (l->tenants_apart == 0)
+        l->apart_wait_ns = 0;
     apart_take_dci(l);
     l->changed = 1;
     tell(l, tenant_slot);
@@ -129,6 +135,7 @@ void apart_take_dci(struct kedge_lane *l)
         return;
     struct phys *p = &l->phys[l->dci[LANE_APART_DCI] = l->spare[--l->spare_count]];
     l->has_apart_dci = 1;
+    l->apart_wait_ns = 0;
     p->depth = 1;
     room_changed(l, p);
     l->changed = 1;
@@ -175,7 +182,11 @@ bool apart_is_ready(struct kedge_lane *l, struct flow *f)
         return true;
     for (uint32_t i = 0; i < l->phys_room; i++)
         repairs |= l->phys[i].qp != NULL && l->phys[i].broken;
-    return !repairs;
+    if (!repairs || l->apart_wait_ns == 0)
+        l->apart_wait_ns = repairs ? l->now_ns : 0;
+    if (!repairs)
+        return true;
+    return l->now_ns - l->apart_wait_ns > PATIENCE_NS + 2 * l->config.bound_ns;
 }
 
 uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f)

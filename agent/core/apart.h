@@ -39,8 +39,9 @@ void apart_look(struct kedge_lane *l);
 void apart_take_dci(struct kedge_lane *l);
 bool apart_has_dci(const struct kedge_lane *l, uint32_t number);
 /* Whether requests of those who are apart can go now on f, a flow of one of them or NULL: else that
- * initiator is being repaired, or another flow of that tenant asks an endpoint that may be dead.
- * That holds the queue pair of suspect endpoints, which is everybody's, for as long as it is tried.
+ * initiator is awaited, not for ever, or another flow of that tenant asks an endpoint that may
+ * be dead. That holds the queue pair of suspect endpoints, which is everybody's, for as long as it
+ * is tried.
  */
 bool apart_is_ready(struct kedge_lane *l, struct flow *f);
 /* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect

@@ -320,6 +320,8 @@ struct kedge_lane {
      * theirs; and their flows, by endpoint. */
     struct culprit *culprits;
     uint32_t tenants_apart, flows_apart;
+    uint64_t
+        apart_wait_ns; /* since when those wait for an initiator of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];
     uint32_t links;    /* rc: connections that there are or that are asked for */

@@ -237,6 +237,44 @@ START_TEST(those_who_are_apart_do_not_wait_for_each_others_dead)
 }
 END_TEST
 
+/* DC: all spares are used up, and no queue pair can be repaired. */
+START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
+{
+    struct scene s;
+    struct world_worker good;
+    scene_open(&s);
+    world_attach(w, &good, 1, 2, GUILTY);
+    s.guilty_key = world_register(w, &good, 0, 4096, ALL);
+    warm(&s);
+    for (int i = 0; !w->rc && i < BREAKS; i++) {
+        if (i + 1 < BREAKS) {
+            round_of(&s, &s.guilty[i], KEDGE_OP_READ);
+            w->node[0].no_repairs = true;
+            continue;
+        }
+        world_sleep(w, EVENT_NS);
+        ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
+        bind_all(&s);
+        world_run(w, 3);
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        world_post(&s.guilty[i], &d);
+        go_on(&s, KEDGE_OP_WRITE);
+        ck_assert_uint_eq(world_done(w, &s.guilty[i], LONG).status, IBV_WC_REM_ACCESS_ERR);
+    }
+    if (!w->rc) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s.guilty_key, 0);
+        ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+        ck_assert_int_eq(world_connect(w, &s.guilty[4], 0, 1), 0);
+        world_post(&s.guilty[4], &d);
+        world_run(w, 100);
+        world_sleep(w, 3 * SECOND);
+        ck_assert_uint_eq(world_done(w, &s.guilty[4], LONG).status, IBV_WC_SUCCESS);
+    }
+    world_detach(w, &good);
+    scene_close(&s);
+}
+END_TEST
+
 /* There is nobody to keep them from. */
 START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
 {
@@ -375,6 +413,7 @@ END_TEST
     T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
     T(who_is_apart_goes_on_and_not_for_ever)                                                       \
     T(those_who_are_apart_do_not_wait_for_each_others_dead)                                        \
+    T(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)                                    \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(one_region_that_goes_under_many_reads_counts_once)                                           \

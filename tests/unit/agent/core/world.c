@@ -411,6 +411,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
                  .modify = {.x = e->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}});
         return;
     case KEDGE_EVENT_QP_BROKEN:
+        if (n->no_repairs)
+            return;
         world_raise_dci(n->fab, e->qp);
         c.kind = KEDGE_COMMAND_QP_READY;
         c.qp = e->qp;

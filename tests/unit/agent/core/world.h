@@ -59,6 +59,7 @@ struct world_node {
     struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
     uint32_t wanted_flow;                         /* of the last WANT_PATH */
     bool apart[WORLD_TENANTS];                    /* which tenants are */
+    bool no_repairs;                              /* its queue pairs stay broken */
     bool no_metaserver;                           /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
     uint32_t incarnation, over, faults, last_reason, broken, fences, answers;
