@@ -522,7 +522,7 @@ void overdue_free(struct kedge_lane *l);
  * leases: the rule"). Posts what is chained and polls all completions. */
 void overdue_look(struct kedge_lane *l);
 /* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
- * up. */
+ * up; with streams p is told to end first. */
 void overdue_await(struct kedge_lane *l, struct phys *p);
 /* Once await_due_ns has come. Posts what is chained and polls all completions. */
 void overdue_give_up(struct kedge_lane *l);

@@ -150,6 +150,13 @@ static uint32_t us_of(uint64_t ns)
     return (uint32_t)(ns / 1000);
 }
 
+/* One stream's error does not end the others: the device may serve them for as long as it likes. So
+ * it is told to end the queue pair, which gives them back, before that is given up. */
+static bool may_live(const struct kedge_lane *l, const struct phys *p)
+{
+    return l->config.streams && p->overdue != OVERDUE_ENDED;
+}
+
 void overdue_await(struct kedge_lane *l, struct phys *p)
 {
     const uint64_t due_ns = l->now_ns + l->config.bound_ns;
@@ -158,7 +165,7 @@ void overdue_await(struct kedge_lane *l, struct phys *p)
         l->await_due_ns = due_ns;
 }
 
-/* By then nothing of it is tried any more, on any device. */
+/* By then nothing of it is tried any more, on any device where it is in ERR. */
 void overdue_give_up(struct kedge_lane *l)
 {
     see_all_completions(l);
@@ -169,7 +176,10 @@ void overdue_give_up(struct kedge_lane *l)
             continue;
         const uint64_t since_ns = (us_of(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
-        if (since_ns + 1000 > l->config.bound_ns)
+        if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
+            end(l, p);
+            overdue_await(l, p);
+        } else if (since_ns + 1000 > l->config.bound_ns)
             wire_abandon(l, p);
         else if (due_ns < l->await_due_ns)
             l->await_due_ns = due_ns;

@@ -30,6 +30,7 @@ static struct dci {
 
 static struct ibv_wc ready[DCIS * REQUESTS];
 static uint32_t ready_count;
+static bool stand_still;
 static struct kedge_prng prng;
 static const struct kedge_fab_ops *soft;
 static struct kedge_fab_ops ops;
@@ -108,19 +109,26 @@ static struct request *first_of(struct dci *d, uint32_t stream)
 
 static void flush(struct dci *d)
 {
+    for (uint32_t i = d->head, end = d->tail; i != end; i++)
+        if (!d->request[i % REQUESTS].over)
+            finish(d, &d->request[i % REQUESTS], IBV_WC_WR_FLUSH_ERR);
+}
+
+static void to_err(struct dci *d)
+{
     struct kedge_fab_ctl err = {
         .kind = KEDGE_FAB_MODIFY_QP,
         .modify = {.x = d->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
     ck_assert_int_eq(kedge_fab_call(d->qp->pd->fab, &err), 0);
-    for (uint32_t i = d->head, end = d->tail; i != end; i++)
-        if (!d->request[i % REQUESTS].over)
-            finish(d, &d->request[i % REQUESTS], IBV_WC_WR_FLUSH_ERR);
+    flush(d);
 }
 
 static void go_on(struct dci *d)
 {
     const uint32_t first = (uint32_t)kedge_prng_below(&prng, STREAMS);
     struct request *r = NULL;
+    if (stand_still && d->polls_to_err > 0)
+        return;
     for (uint32_t i = 0; i < STREAMS && r == NULL; i++)
         r = first_of(d, (first + i) % STREAMS);
     if (r != NULL && kedge_prng_below(&prng, 4) != 0) {
@@ -133,7 +141,7 @@ static void go_on(struct dci *d)
     if (d->polls_to_err > 1)
         d->polls_to_err--;
     else if (d->polls_to_err == 1 && d->head != d->tail)
-        flush(d);
+        to_err(d);
 }
 
 static int poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
@@ -160,6 +168,9 @@ static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
         d = dci_of(ctl->modify.x, false);
     if (d != NULL)
         *d = (struct dci){.qp = NULL};
+    if (stand_still && ctl->kind == KEDGE_FAB_MODIFY_QP &&
+        ctl->modify.attr.qp_state == IBV_QPS_ERR && dci_of(ctl->modify.x, false) != NULL)
+        flush(dci_of(ctl->modify.x, false));
     soft->submit(fab, ctl);
 }
 
@@ -168,6 +179,7 @@ void world_streams_begin(struct world_node *n, uint64_t seed)
     kedge_prng_seed(&prng, seed);
     memset(dcis, 0, sizeof dcis);
     ready_count = 0;
+    stand_still = false;
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 2 * STREAMS}};
     ck_assert_int_eq(kedge_fab_call(n->fab, &cq), 0);
     carried = cq.cq.x;
@@ -190,6 +202,11 @@ void world_streams_begin(struct world_node *n, uint64_t seed)
     ops.poll = poll;
     ops.submit = submit;
     n->fab->ops = &ops;
+}
+
+void world_streams_stand_still(void)
+{
+    stand_still = true;
 }
 
 void world_streams_end(struct world_node *n)
