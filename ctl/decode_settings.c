@@ -291,9 +291,9 @@ static json_t *read_value(enum ctl_type type, const char *text)
 
 static int no_such_key(const struct ctl_kind *kind, const char *word, struct kedge_errbuf *err)
 {
-    char names[200];
+    char names[CTL_KEYS_MAX * 24];
     size_t used = 0;
-    for (size_t i = 0; i < kind->keys; i++)
+    for (size_t i = 0; i < kind->keys && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
                                  kind->key[i].name);
     return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing of a %s: say KEY=VALUE, with one of %s",

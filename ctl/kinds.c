@@ -54,7 +54,7 @@ static const struct ctl_kind kinds[] = {
      "pools",
      "",
      false,
-     13,
+     19,
      {{"nodes", "NODES", CTL_SELECTOR, false},
       {"tenants", "TENANTS", CTL_WORDS, false},
       {"number", "NUMBER", CTL_COUNT, false},
@@ -67,7 +67,13 @@ static const struct ctl_kind kinds[] = {
       {"dcis", "DCIS", CTL_COUNT, true},
       {"spares", "SPARES", CTL_COUNT, false},
       {"mr_lease_ms", "MR LEASE", CTL_COUNT, true},
-      {"grace_ms", "GRACE", CTL_COUNT, true}}},
+      {"grace_ms", "GRACE", CTL_COUNT, true},
+      {"service_level", "SERVICE LEVEL", CTL_COUNT, true},
+      {"traffic_class", "TRAFFIC CLASS", CTL_COUNT, true},
+      {"flow_label", "FLOW LABEL", CTL_COUNT, true},
+      {"udp_source_port", "UDP PORT", CTL_COUNT, true},
+      {"pkey_index", "P_KEY", CTL_COUNT, true},
+      {"mtu", "MTU", CTL_COUNT, true}}},
 };
 
 const struct ctl_kind *ctl_kind_find(const char *name)

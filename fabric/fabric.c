@@ -20,20 +20,39 @@ uint32_t kedge_fab_flow_label(uint16_t udp_source_port)
     return low != 0 ? low : 1u << FLOW_LABEL_LOW_BITS | 1; /* a label of 0 is none */
 }
 
-struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
-                                     uint16_t lid)
+static struct ibv_ah_attr address(const struct kedge_fab *fab,
+                                  const struct kedge_fab_service *service, const uint8_t gid[16],
+                                  uint16_t lid)
 {
     const struct kedge_fab_caps *caps = &fab->caps;
     struct ibv_ah_attr attr = {.is_global = 1,
                                .port_num = caps->port_num,
                                .dlid = lid,
-                               .sl = caps->service.service_level,
+                               .sl = service->service_level,
                                .grh = {.hop_limit = HOP_LIMIT,
                                        .sgid_index = caps->sgid_index,
-                                       .traffic_class = caps->service.traffic_class,
-                                       .flow_label = caps->service.flow_label}};
+                                       .traffic_class = service->traffic_class,
+                                       .flow_label = service->flow_label}};
     memcpy(attr.grh.dgid.raw, gid, sizeof attr.grh.dgid.raw);
     return attr;
+}
+
+struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
+                                     uint16_t lid)
+{
+    return address(fab, &fab->caps.service, gid, lid);
+}
+
+struct ibv_ah_attr kedge_fab_pd_address(const struct kedge_fab_pd *pd, const uint8_t gid[16],
+                                        uint16_t lid)
+{
+    return address(pd->fab, &pd->service, gid, lid);
+}
+
+enum ibv_mtu kedge_fab_pd_mtu(const struct kedge_fab_pd *pd)
+{
+    const enum ibv_mtu most = pd->fab->caps.mtu;
+    return pd->service.mtu != 0 && pd->service.mtu < most ? pd->service.mtu : most;
 }
 
 unsigned kedge_fab_remote_access(const struct kedge_fab *fab)
@@ -47,6 +66,13 @@ struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab)
     return (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
                                 .port_num = fab->caps.port_num,
                                 .pkey_index = fab->caps.service.pkey_index};
+}
+
+struct ibv_qp_attr kedge_fab_pd_init_attr(const struct kedge_fab_pd *pd)
+{
+    struct ibv_qp_attr attr = kedge_fab_init_attr(pd->fab);
+    attr.pkey_index = pd->service.pkey_index;
+    return attr;
 }
 
 int kedge_fab_close(struct kedge_fab *fab)

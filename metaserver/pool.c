@@ -22,6 +22,12 @@ static const struct {
     [KEDGE_POOL_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, KEDGE_POOL_AHEAD_MAX},
     [KEDGE_POOL_CONNECTIONS] = {"connections", 1, KEDGE_POOL_CONNECTIONS_MAX},
     [KEDGE_POOL_RESPONDERS] = {"responders", 1, KEDGE_POOL_RESPONDERS_MAX},
+    [KEDGE_POOL_SERVICE_LEVEL] = {"service_level", 0, 15},
+    [KEDGE_POOL_TRAFFIC_CLASS] = {"traffic_class", 0, 255},
+    [KEDGE_POOL_FLOW_LABEL] = {"flow_label", 1, 0xfffff},
+    [KEDGE_POOL_UDP_SOURCE_PORT] = {"udp_source_port", 49152, 65535},
+    [KEDGE_POOL_PKEY_INDEX] = {"pkey_index", 0, 65535},
+    [KEDGE_POOL_MTU] = {"mtu", 256, 4096},
 };
 
 const char *kedge_pool_number_name(enum kedge_pool_number number)
@@ -78,6 +84,13 @@ int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault
                  numbers[i].min, numbers[i].max);
         return bad(fault, -EINVAL, numbers[i].name, detail);
     }
+    if (number[KEDGE_POOL_MTU] != KEDGE_POOL_UNSAID &&
+        (number[KEDGE_POOL_MTU] & (number[KEDGE_POOL_MTU] - 1)) != 0)
+        return bad(fault, -EINVAL, "mtu", "must be 256, 512, 1024, 2048 or 4096");
+    if (number[KEDGE_POOL_FLOW_LABEL] != KEDGE_POOL_UNSAID &&
+        number[KEDGE_POOL_UDP_SOURCE_PORT] != KEDGE_POOL_UNSAID)
+        return bad(fault, -EINVAL, "udp_source_port",
+                   "must not be set beside flow_label: they say the same");
     for (int i = KEDGE_POOL_SESSIONS_AHEAD; i <= KEDGE_POOL_ARENAS_AHEAD; i++)
         if (number[i] != KEDGE_POOL_UNSAID && most < number[i])
             return bad(fault, -EINVAL, "ahead_max",

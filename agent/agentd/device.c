@@ -21,9 +21,10 @@ static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
     return kedge_fab_call(d->fab, ctl);
 }
 
-static int alloc_pd(struct agent_device *d, struct kedge_fab_pd **out)
+static int alloc_pd(struct agent_device *d, const struct kedge_fab_service *service,
+                    struct kedge_fab_pd **out)
 {
-    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD};
+    struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD, .pd.service = service};
     int status = call(d, &c);
     if (status == 0)
         *out = c.pd.x;
@@ -249,17 +250,45 @@ static void place(struct pool *p)
                   p->device.placement.comp_vector);
 }
 
+enum { MOST_PRIORITY = 7 };
+
+/* What is said of the pool, beside what the device was opened with. */
+static int check_service(const struct pool *p, struct kedge_errbuf *err)
+{
+    const uint32_t level = p->stock.service.service_level;
+    if (!p->agent->fab->caps.is_ethernet || level <= MOST_PRIORITY)
+        return 0;
+    return kedge_err(err, -EINVAL,
+                     "service_level %u: on Ethernet it is a priority, 0 to %d: set it to one",
+                     level, MOST_PRIORITY);
+}
+
+/* The device alone knows which there are. */
+static int refuse_service(const struct pool *p, struct kedge_errbuf *err)
+{
+    char service[KEDGE_FAB_SERVICE_TEXT];
+    return kedge_err(err, -EINVAL,
+                     "the device takes no queue pair with %s: does its port's table have that "
+                     "P_Key (/sys/class/infiniband), and its kernel service levels with DC?",
+                     kedge_fab_service_format(&p->stock.service, service));
+}
+
 int device_open(struct pool *p, struct kedge_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
     d->rc = p->agent->rc;
     place(p);
-    int status = alloc_pd(d, &d->pd);
+    int status = check_service(p, err);
+    if (status != 0)
+        return status;
+    status = alloc_pd(d, &p->stock.service, &d->pd);
     if (status == 0)
-        status = alloc_pd(d, &d->system_pd);
+        status = alloc_pd(d, NULL, &d->system_pd);
     if (status == 0)
         status = queues_make(p, err);
+    if (status == -EINVAL && stock_has_own_service(p))
+        return refuse_service(p, err);
     if (status == 0)
         status = make_memory(p);
     if (status != 0)

@@ -166,8 +166,8 @@ static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_AH,
         .ah = {.pd = p->device.pd,
-               .attr =
-                   kedge_fab_address(p->device.fab, wanted->want_path.gid, wanted->want_path.lid)}};
+               .attr = kedge_fab_pd_address(p->device.pd, wanted->want_path.gid,
+                                            wanted->want_path.lid)}};
     submit(e, on_address);
 }
 
@@ -400,7 +400,7 @@ void paths_event(struct pool *p, const struct kedge_lane_event *e)
 /* With DC the target stays as it is, and its READ responses as long as they were. */
 void paths_mtu(struct pool *p)
 {
-    const enum ibv_mtu mtu = p->agent->port.mtu;
+    const enum ibv_mtu mtu = stock_mtu(p);
     if (p->device.connector != NULL) {
         kedge_connector_set_mtu(p->device.connector, mtu);
         return;

@@ -382,6 +382,7 @@ struct stock {
     struct agentd_pool said;          /* by metaservers; its name is empty if they say nothing */
     uint32_t sessions, arenas;        /* that are to be kept ready now */
     uint32_t dcis;                    /* of this start */
+    struct kedge_fab_service service; /* likewise */
     uint32_t connections, responders; /* likewise; rc */
     uint32_t spares;                  /* that there are */
     bool sparing;                     /* one more or less is under way */
@@ -400,6 +401,10 @@ void stock_own(struct pool *p);
 /* Whether the device is opened with anything but those. */
 bool stock_is_said(const struct pool *p);
 void stock_apply(struct pool *p, const struct agentd_pool *said);
+/* Whether anything but the device's is said of it. */
+bool stock_has_own_service(const struct pool *p);
+/* The largest MTU of its queue pairs now. */
+enum ibv_mtu stock_mtu(const struct pool *p);
 /* A worker got a session. */
 void stock_taken(struct pool *p);
 void stock_tick(struct pool *p);

@@ -58,7 +58,7 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
     ctl->kind = KEDGE_FAB_MODIFY_QP;
     ctl->modify.x = qp;
     struct ibv_qp_attr *attr = &ctl->modify.attr;
-    *attr = kedge_fab_init_attr(p->device.fab);
+    *attr = kedge_fab_pd_init_attr(qp->pd);
     attr->qp_state = steps[step].state;
     attr->path_mtu = p->device.path_mtu;
     attr->timeout = (uint8_t)p->config->ack_timeout;
@@ -114,7 +114,7 @@ static int make_dct(struct pool *p)
         status = call(d, &dct);
     if (status == 0)
         d->dct = dct.dct.x;
-    d->dct_mtu = d->fab->caps.mtu;
+    d->dct_mtu = kedge_fab_pd_mtu(d->pd);
     return status;
 }
 
@@ -258,7 +258,7 @@ int queues_make(struct pool *p, struct kedge_errbuf *err)
 {
     struct agent_device *d = &p->device;
     d->sq_depth = d->rc ? RC_SQ_DEPTH : SQ_DEPTH;
-    d->path_mtu = p->agent->port.mtu;
+    d->path_mtu = stock_mtu(p);
     int status = make_cq(p, err);
     if (status != 0)
         return status;

@@ -42,9 +42,9 @@ static json_t *describe_endpoint(const struct pool *p)
     const struct agent_device *d = &p->device;
     const struct kedge_fab_caps *caps = &d->fab->caps;
     char gid[KEDGE_GID_TEXT];
-    json_t *e =
-        json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
-                  (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu", 128 << caps->mtu);
+    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
+                          (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu",
+                          128 << kedge_fab_pd_mtu(d->pd));
     if (e == NULL)
         return NULL;
     if (p->incarnation != p->agent->incarnation)

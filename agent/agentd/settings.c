@@ -287,6 +287,12 @@ static const struct {
     [AGENTD_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, 1024},
     [AGENTD_CONNECTIONS] = {"connections", 1, 8192},
     [AGENTD_RESPONDERS] = {"responders", 1, 65536},
+    [AGENTD_SERVICE_LEVEL] = {"service_level", 0, 15},
+    [AGENTD_TRAFFIC_CLASS] = {"traffic_class", 0, 255},
+    [AGENTD_FLOW_LABEL] = {"flow_label", 1, 0xfffff},
+    [AGENTD_UDP_SOURCE_PORT] = {"udp_source_port", 49152, 65535},
+    [AGENTD_PKEY_INDEX] = {"pkey_index", 0, 65535},
+    [AGENTD_MTU] = {"mtu", 256, 4096},
 };
 
 const char *agentd_pool_number_name(enum agentd_pool_number number)
@@ -297,9 +303,10 @@ const char *agentd_pool_number_name(enum agentd_pool_number number)
 static const struct agentd_pool nothing_said = {
     .grace_ms = AGENTD_NEVER,
     .number = {AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
-               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID},
+               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
+               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID},
 };
-_Static_assert(AGENTD_POOL_NUMBERS == 8, "each is unsaid above");
+_Static_assert(AGENTD_POOL_NUMBERS == 14, "each is unsaid above");
 
 /* A number from min to max; one that is not there leaves *out as it is. */
 static int pool_number(const json_t *object, const struct agentd_pool *p, const char *key,
@@ -331,6 +338,20 @@ static int check_alone(const struct agentd_settings *s, const struct agentd_pool
             return kedge_err(why, -EINVAL, "pools %s and %s have one number, %u", s->pool[i].name,
                              p->name, (unsigned)p->id);
     }
+    return 0;
+}
+
+static int check_service(const struct agentd_pool *p, struct kedge_errbuf *why)
+{
+    const uint32_t mtu = p->number[AGENTD_MTU];
+    if (mtu != AGENTD_UNSAID && (mtu & (mtu - 1)) != 0)
+        return kedge_err(why, -EINVAL, "pool %s: mtu must be 256, 512, 1024, 2048 or 4096",
+                         p->name);
+    if (p->number[AGENTD_FLOW_LABEL] != AGENTD_UNSAID &&
+        p->number[AGENTD_UDP_SOURCE_PORT] != AGENTD_UNSAID)
+        return kedge_err(why, -EINVAL,
+                         "pool %s: flow_label and udp_source_port say the same: set one of them",
+                         p->name);
     return 0;
 }
 
@@ -371,6 +392,8 @@ static int decode_pool(const json_t *object, struct agentd_settings *s, struct k
             pool_number(object, p, numbers[i].name, numbers[i].min, numbers[i].max, &value, why);
         p->number[i] = (uint32_t)value;
     }
+    if (status == 0)
+        status = check_service(p, why);
     if (status == 0)
         status = check_alone(s, p, why);
     s->pools += status == 0;

@@ -23,6 +23,43 @@ static uint32_t target(const struct stock *k, uint32_t floor)
     return wanted > floor ? wanted : floor;
 }
 
+/* What the device has, but for what is said of the pool. */
+static struct kedge_fab_service said_service(const struct pool *p)
+{
+    const uint32_t *n = p->stock.said.number;
+    struct kedge_fab_service s = p->config->service;
+    if (n[AGENTD_SERVICE_LEVEL] != AGENTD_UNSAID)
+        s.service_level = (uint8_t)n[AGENTD_SERVICE_LEVEL];
+    if (n[AGENTD_TRAFFIC_CLASS] != AGENTD_UNSAID)
+        s.traffic_class = (uint8_t)n[AGENTD_TRAFFIC_CLASS];
+    if (n[AGENTD_FLOW_LABEL] != AGENTD_UNSAID)
+        s.flow_label = n[AGENTD_FLOW_LABEL];
+    if (n[AGENTD_UDP_SOURCE_PORT] != AGENTD_UNSAID)
+        s.flow_label = kedge_fab_flow_label((uint16_t)n[AGENTD_UDP_SOURCE_PORT]);
+    if (n[AGENTD_PKEY_INDEX] != AGENTD_UNSAID)
+        s.pkey_index = (uint16_t)n[AGENTD_PKEY_INDEX];
+    if (n[AGENTD_MTU] != AGENTD_UNSAID)
+        s.mtu = (enum ibv_mtu)(__builtin_ctz(n[AGENTD_MTU]) - 7);
+    return s;
+}
+
+static bool is_service(const struct kedge_fab_service *a, const struct kedge_fab_service *b)
+{
+    return a->service_level == b->service_level && a->traffic_class == b->traffic_class &&
+           a->flow_label == b->flow_label && a->pkey_index == b->pkey_index && a->mtu == b->mtu;
+}
+
+bool stock_has_own_service(const struct pool *p)
+{
+    return !is_service(&p->stock.service, &p->config->service);
+}
+
+enum ibv_mtu stock_mtu(const struct pool *p)
+{
+    const enum ibv_mtu port = p->agent->port.mtu, own = p->stock.service.mtu;
+    return own != 0 && own < port ? own : port;
+}
+
 static void aim(struct pool *p)
 {
     struct stock *k = &p->stock;
@@ -107,6 +144,18 @@ static void explain_lease(struct pool *p)
     add_why(&p->stock, text);
 }
 
+static void explain_service(struct pool *p)
+{
+    const struct kedge_fab_service said = said_service(p);
+    char now[KEDGE_FAB_SERVICE_TEXT], text[KEDGE_FAB_SERVICE_TEXT + 80];
+    if (is_service(&said, &p->stock.service))
+        return;
+    snprintf(text, sizeof text, "another service needs %s (%s in force)",
+             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+             kedge_fab_service_format(&p->stock.service, now));
+    add_why(&p->stock, text);
+}
+
 /* Whatever of what is said is not in force, and what to do about it. */
 static void explain(struct pool *p)
 {
@@ -116,6 +165,7 @@ static void explain(struct pool *p)
     char text[160];
     k->why[0] = '\0';
     explain_lease(p);
+    explain_service(p);
     if (!p->device.rc) {
         look_at_start(p, AGENTD_DCIS, c->dcis, k->dcis);
         explain_spares(p);
@@ -151,6 +201,7 @@ void stock_init(struct pool *p, const struct agentd_pool *said)
     k->spares = p->place == 0 ? said_or(k, AGENTD_SPARES, p->config->spares) : 0;
     k->connections = said_or(k, AGENTD_CONNECTIONS, p->config->connections);
     k->responders = said_or(k, AGENTD_RESPONDERS, p->config->responders);
+    k->service = said_service(p);
     aim(p);
 }
 
@@ -161,7 +212,8 @@ bool stock_is_said(const struct pool *p)
     return said_or(k, AGENTD_DCIS, c->dcis) != c->dcis ||
            said_or(k, AGENTD_SPARES, c->spares) != c->spares ||
            said_or(k, AGENTD_CONNECTIONS, c->connections) != c->connections ||
-           said_or(k, AGENTD_RESPONDERS, c->responders) != c->responders;
+           said_or(k, AGENTD_RESPONDERS, c->responders) != c->responders ||
+           (p->place == 0 && !is_service(&k->service, &c->service));
 }
 
 void stock_own(struct pool *p)
@@ -171,6 +223,8 @@ void stock_own(struct pool *p)
     p->stock.spares = p->place == 0 ? (uint32_t)c->spares : 0;
     p->stock.connections = (uint32_t)c->connections;
     p->stock.responders = (uint32_t)c->responders;
+    if (p->place == 0) /* another one's must not be in a partition that is not its own */
+        p->stock.service = c->service;
 }
 
 void stock_apply(struct pool *p, const struct agentd_pool *said)
@@ -238,6 +292,7 @@ void stock_status(const struct pool *p, struct kedge_text *t)
 {
     const struct stock *k = &p->stock;
     const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
+    char service[KEDGE_FAB_SERVICE_TEXT];
     kedge_text_printf(t,
                       "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
                       "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
@@ -249,4 +304,5 @@ void stock_status(const struct pool *p, struct kedge_text *t)
     kedge_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
                       k->said.name[0] != '\0' ? "metaserver" : "file");
     kedge_text_json(t, k->why);
+    kedge_text_printf(t, ",\"service\":\"%s\"", kedge_fab_service_format(&k->service, service));
 }

@@ -128,7 +128,7 @@ static void on_init(struct kedge_fab_ctl *ctl)
 
 static struct slot_change init_of(const struct slot *s)
 {
-    struct slot_change init = {.attr = kedge_fab_init_attr(s->c->res.fab),
+    struct slot_change init = {.attr = kedge_fab_pd_init_attr(s->c->res.pd),
                                .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                        IBV_QP_ACCESS_FLAGS};
     if (!s->all->initiators)
@@ -262,15 +262,15 @@ struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_
     struct slot_change rtr = {.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                       IBV_QP_MIN_RNR_TIMER};
-    rtr.attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-                                    .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
-                                    .dest_qp_num = h->qpn,
-                                    .rq_psn = h->psn,
-                                    .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC
-                                                              ? (uint8_t)caps->max_rd_atomic
-                                                              : CONNECT_RD_ATOMIC,
-                                    .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
-                                    .ah_attr = kedge_fab_address(c->res.fab, h->from_gid, h->lid)};
+    rtr.attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = h->mtu < c->mtu ? (enum ibv_mtu)h->mtu : c->mtu,
+        .dest_qp_num = h->qpn,
+        .rq_psn = h->psn,
+        .max_dest_rd_atomic = caps->max_rd_atomic < CONNECT_RD_ATOMIC ? (uint8_t)caps->max_rd_atomic
+                                                                      : CONNECT_RD_ATOMIC,
+        .min_rnr_timer = 12, /* 0.64 ms; nothing is received here yet */
+        .ah_attr = kedge_fab_pd_address(c->res.pd, h->from_gid, h->lid)};
     return rtr;
 }
 

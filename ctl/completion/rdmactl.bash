@@ -79,7 +79,7 @@ _rdmactl_words() { # word so far
     "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= control_ops_per_s= ;;
     "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= node= gid= pool= bytes= ops= ;;
     "pool set "* | "pool create "*)
-        echo nodes= tenants= number= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= connections= responders= dcis= spares= \
+        echo nodes= tenants= number= service_level= traffic_class= flow_label= udp_source_port= pkey_index= mtu= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= connections= responders= dcis= spares= \
             mr_lease_ms= grace_ms= ;;
     "token set "* | "token create "*)
         echo scope=admin scope=operator scope=reader scope=agent scope=worker tenant= node= gids= expires= ;;

@@ -104,7 +104,8 @@ static void wrap_small(struct fault_ctl *c)
     switch (c->outer->kind) {
     case KEDGE_FAB_ALLOC_PD: {
         struct fault_pd *pd = c->object;
-        *pd = (struct fault_pd){.base.fab = &c->fab->base, .inner = c->inner.pd.x};
+        *pd = (struct fault_pd){.base = *c->inner.pd.x, .inner = c->inner.pd.x};
+        pd->base.fab = &c->fab->base;
         c->outer->pd.x = &pd->base;
         break;
     }

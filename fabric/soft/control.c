@@ -62,7 +62,7 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     case KEDGE_FAB_DESTROY_DCT:
         return soft_dct_destroy(f, ctl);
     case KEDGE_FAB_CREATE_AH:
-        return soft_ah_create(f, ctl);
+        return soft_ah_create(ctl);
     case KEDGE_FAB_DESTROY_AH:
         return soft_ah_destroy(ctl);
     case KEDGE_FAB_QUERY_PORT:

@@ -14,6 +14,7 @@ int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     if (pd == NULL)
         return -ENOMEM;
     pd->base.fab = &f->base;
+    pd->base.service = ctl->pd.service != NULL ? *ctl->pd.service : f->base.caps.service;
     pd->id = atomic_fetch_add(&f->shared->next_pd, 1) + 1;
     ctl->pd.x = &pd->base;
     return 0;
@@ -28,17 +29,17 @@ int soft_pd_free(struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-bool soft_serves(const struct soft_fab *f, const struct ibv_ah_attr *a)
+bool soft_serves(const struct kedge_fab_pd *pd, const struct ibv_ah_attr *a)
 {
-    const struct kedge_fab_service *s = &f->base.caps.service;
+    const struct kedge_fab_service *s = &pd->service;
     return a->is_global && /* Ethernet: the GID is the address */
            a->sl == s->service_level && a->grh.traffic_class == s->traffic_class &&
            a->grh.flow_label == s->flow_label;
 }
 
-int soft_ah_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
+int soft_ah_create(struct kedge_fab_ctl *ctl)
 {
-    if (!soft_serves(f, &ctl->ah.attr))
+    if (!soft_serves(ctl->ah.pd, &ctl->ah.attr))
         return -EINVAL;
     struct soft_ah *ah = calloc(1, sizeof *ah);
     if (ah == NULL)

@@ -450,10 +450,10 @@ void soft_cq_timer(struct soft_cq *cq);
 /* create.c */
 int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 int soft_pd_free(struct kedge_fab_ctl *ctl);
-int soft_ah_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
+int soft_ah_create(struct kedge_fab_ctl *ctl);
 /* Whether this network takes an address: one that lacks what the device was opened with (its
  * service) gets nowhere, as in a fabric whose switches drop what is in no priority of theirs. */
-bool soft_serves(const struct soft_fab *f, const struct ibv_ah_attr *address);
+bool soft_serves(const struct kedge_fab_pd *pd, const struct ibv_ah_attr *address);
 int soft_ah_destroy(struct kedge_fab_ctl *ctl);
 int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl);
 int soft_cq_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl);

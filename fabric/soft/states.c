@@ -116,11 +116,12 @@ bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type 
     return true;
 }
 
-static bool values_are_sound(const struct soft_fab *f, const struct ibv_qp_attr *attr, int mask)
+static bool values_are_sound(const struct soft_fab *f, const struct kedge_fab_pd *pd,
+                             const struct ibv_qp_attr *attr, int mask)
 {
     return (!(mask & IBV_QP_PORT) || attr->port_num == f->base.caps.port_num) &&
-           (!(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == f->base.caps.service.pkey_index) &&
-           (!(mask & IBV_QP_AV) || soft_serves(f, &attr->ah_attr)) &&
+           (!(mask & IBV_QP_PKEY_INDEX) || attr->pkey_index == pd->service.pkey_index) &&
+           (!(mask & IBV_QP_AV) || soft_serves(pd, &attr->ah_attr)) &&
            (!(mask & IBV_QP_TIMEOUT) || attr->timeout <= 31) &&
            (!(mask & IBV_QP_RETRY_CNT) || attr->retry_cnt <= 7) &&
            (!(mask & IBV_QP_RNR_RETRY) || attr->rnr_retry <= 7) &&
@@ -135,7 +136,7 @@ int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_a
     uint32_t to = mask & IBV_QP_STATE ? (uint32_t)attr->qp_state : (uint32_t)soft_state(from);
     int status = 0;
     if (!is_allowed((uint8_t)qp->base.type, soft_state(from), to, mask | IBV_QP_STATE) ||
-        !values_are_sound(f, attr, mask))
+        !values_are_sound(f, qp->base.pd, attr, mask))
         return -EINVAL;
     pthread_mutex_lock(&qp->send_cq->qps_lock);
     if (to == IBV_QPS_RESET) {

@@ -43,17 +43,18 @@ struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
 }
 
 /* A DCT's number exists from the move to RTR on. 0 or an errno. */
-static int bring_up(struct verbs_fab *f, struct ibv_qp *dct, unsigned access)
+static int bring_up(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_qp *dct,
+                    unsigned access)
 {
     const struct kedge_fab_caps *caps = &f->base.caps;
-    struct ibv_qp_attr init = kedge_fab_init_attr(&f->base);
+    struct ibv_qp_attr init = kedge_fab_pd_init_attr(in);
     init.qp_access_flags = access;
     /* The peer of the address is itself: it says from which GID and port it answers, and in which
      * priority: READ responses go by what the target has, not by what their requests have. */
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                              .path_mtu = caps->mtu,
+                              .path_mtu = kedge_fab_pd_mtu(in),
                               .min_rnr_timer = VERBS_DC_MIN_RNR_TIMER,
-                              .ah_attr = kedge_fab_address(&f->base, caps->gid, caps->lid)};
+                              .ah_attr = kedge_fab_pd_address(in, caps->gid, caps->lid)};
     int status = f->dc.calls.modify_qp(
         dct, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (status == 0)
@@ -62,8 +63,8 @@ static int bring_up(struct verbs_fab *f, struct ibv_qp *dct, unsigned access)
     return status;
 }
 
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv_cq *cq,
-                              struct ibv_srq *srq, uint64_t key, unsigned access)
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_pd *pd,
+                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key, unsigned access)
 {
     struct ibv_qp_init_attr_ex ex = {.send_cq = cq,
                                      .recv_cq = cq,
@@ -77,7 +78,7 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
     struct ibv_qp *made = f->dc.calls.dv_create_qp(f->context, &ex, &dv);
     if (made == NULL)
         return NULL;
-    int status = bring_up(f, made, access);
+    int status = bring_up(f, in, made, access);
     if (status == 0)
         return made;
     (void)f->dc.calls.destroy_qp(made);
@@ -85,11 +86,15 @@ struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv
     return NULL;
 }
 
-int verbs_dci_modify(struct verbs_fab *f, struct ibv_qp *dci, struct ibv_qp_attr *attr, int mask)
+int verbs_dci_modify(struct verbs_fab *f, const struct kedge_fab_pd *pd, struct ibv_qp *dci,
+                     struct ibv_qp_attr *attr, int mask)
 {
     if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR && f->dc.dci_av) {
-        attr->ah_attr = kedge_fab_address(&f->base, f->base.caps.gid, f->base.caps.lid);
+        attr->ah_attr = kedge_fab_pd_address(pd, f->base.caps.gid, f->base.caps.lid);
         mask |= IBV_QP_AV;
+    } else if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR &&
+               pd->service.service_level != 0) {
+        return EOPNOTSUPP; /* it would be lost */
     }
     return f->dc.calls.modify_qp(dci, attr, mask);
 }
@@ -114,8 +119,8 @@ int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     d->cq = (struct verbs_cq *)ctl->dct.cq;
     d->srq = (struct verbs_srq *)ctl->dct.srq;
     errno = 0;
-    d->qp = verbs_dct_make(f, ((struct verbs_pd *)ctl->dct.pd)->pd, d->cq->cq, d->srq->srq,
-                           ctl->dct.dc_key, ctl->dct.access);
+    d->qp = verbs_dct_make(f, ctl->dct.pd, ((struct verbs_pd *)ctl->dct.pd)->pd, d->cq->cq,
+                           d->srq->srq, ctl->dct.dc_key, ctl->dct.access);
     if (d->qp == NULL) {
         int status = errno != 0 ? -errno : -ENOMEM;
         free(d);

@@ -73,12 +73,15 @@ void verbs_dc_probe(struct verbs_fab *f);
 /* A DCI of at least attr's sizes, which become what it has; NULL and errno. Blocks. */
 struct ibv_qp *verbs_dci_make(struct verbs_fab *f, struct ibv_pd *pd,
                               struct ibv_qp_init_attr *attr);
+/* in, pd: the domain that it is in, whose service it has. */
 /* A DCI's change of state, at RTR with the service level that it is to have, as UCX does it: 0 or
  * an errno. Blocks. */
-int verbs_dci_modify(struct verbs_fab *f, struct ibv_qp *dci, struct ibv_qp_attr *attr, int mask);
+int verbs_dci_modify(struct verbs_fab *f, const struct kedge_fab_pd *pd, struct ibv_qp *dci,
+                     struct ibv_qp_attr *attr, int mask);
 /* A DCT that can be sent to, with its number; NULL and errno. Blocks. */
-struct ibv_qp *verbs_dct_make(struct verbs_fab *f, struct ibv_pd *pd, struct ibv_cq *cq,
-                              struct ibv_srq *srq, uint64_t key, unsigned access);
+struct ibv_qp *verbs_dct_make(struct verbs_fab *f, const struct kedge_fab_pd *in, struct ibv_pd *pd,
+                              struct ibv_cq *cq, struct ibv_srq *srq, uint64_t key,
+                              unsigned access);
 /* Control operations, on a worker. */
 int verbs_dct_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl);
 int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl);

@@ -95,12 +95,13 @@ static int make_dci(struct verbs_fab *f, struct probe *p)
 static int bring_dci_to_rtr(struct verbs_fab *f, struct probe *p)
 {
     struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = f->base.caps.mtu};
+    const struct kedge_fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     f->dc.dci_av = true;
-    int status = verbs_dci_modify(f, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
+    int status = verbs_dci_modify(f, &in, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
     if (status != EINVAL || f->base.caps.service.service_level != 0)
         return status;
     f->dc.dci_av = false;
-    return verbs_dci_modify(f, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
+    return verbs_dci_modify(f, &in, p->dci, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU);
 }
 
 /* As rdma-core's tests/mlx5_base.py and pyverbs' Mlx5QP move one: a DCI has no access flags. */
@@ -133,8 +134,9 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
 
 static int make_dct(struct verbs_fab *f, struct probe *p)
 {
+    const struct kedge_fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     errno = 0;
-    p->dct = verbs_dct_make(f, p->pd, p->cq, p->srq, 1, kedge_fab_remote_access(&f->base));
+    p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, kedge_fab_remote_access(&f->base));
     return p->dct != NULL ? 0 : refuse(f, "to create a DCT, or to move it to RTR", why_not());
 }
 

@@ -38,6 +38,7 @@ int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return status;
     }
     p->base.fab = &f->base;
+    p->base.service = ctl->pd.service != NULL ? *ctl->pd.service : f->base.caps.service;
     ctl->pd.x = &p->base;
     return 0;
 }

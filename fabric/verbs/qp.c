@@ -179,7 +179,7 @@ static void choose_flow_label(struct ibv_ah_attr *address, uint32_t own, uint32_
 static int change(struct verbs_fab *f, struct verbs_qp *q, struct ibv_qp_attr *attr, int mask)
 {
     if (q->base.type == KEDGE_FAB_QP_DCI)
-        return -verbs_dci_modify(f, q->qp, attr, mask);
+        return -verbs_dci_modify(f, q->base.pd, q->qp, attr, mask);
     if ((mask & IBV_QP_AV) && f->base.caps.is_ethernet)
         choose_flow_label(&attr->ah_attr, q->base.qpn, attr->dest_qp_num);
     return -f->dc.calls.modify_qp(q->qp, attr, mask);

@@ -41,9 +41,14 @@ export_text b "of the own pool"
 own_token=$token
 worker own reader "$own_token" "of the own pool"
 own=$worker
-ctl pool create batch nodes=zone=x tenants=guests sessions_ahead=3 arenas_ahead=3 mr_lease_ms=4000
+ctl pool create batch nodes=zone=x tenants=guests sessions_ahead=3 arenas_ahead=3 mr_lease_ms=4000 \
+    service_level=5 traffic_class=32 flow_label=99 pkey_index=1 mtu=1024
 is '[["default","running"],["batch","running"]]' "a pool is made" "$pools"
 is '[3,3,4000,"metaserver",""]' "as it is said" '.pools[1] | [.sessions_ahead, .arenas_ahead, .mr_lease_ms, .from, .why]'
+is '"service level 5, traffic class 32, flow label 99, P_Key index 1, MTU 1024"' "with a service of its own, which soft wants of all that is made in it" \
+    '.pools[1].service'
+is true "and the agent's own pool has the device's" '.pools[0].service | startswith("service level 3, traffic class 104, ")'
+says '[1024]' "its endpoint takes the pool's MTU" "[.endpoints[] | select(.pool != 1) | .mtu]"
 is '[3,3]' "and so much is ready" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
 says 2 "the metaserver knows this node in both" '[.endpoints[].pool] | unique | length'
 says '["",false]' "all of it is in force" '[.applied.why, .applied.behind]'
@@ -103,6 +108,12 @@ is '[1,1]' "and shrinks" '.pools[1] | [.sessions.ready, .memory.arenas_ahead]'
 ctl pool set batch mr_lease_ms=3000
 says true "what needs the pool to be made anew is said" '.applied.why | contains("pool batch: mr_lease_ms 3000 needs the pool to be made anew (4000 in force)")'
 ctl pool set batch mr_lease_ms=4000
+ctl pool set batch traffic_class=40
+says true "another service too" '.applied.why | contains("pool batch: another service needs the pool to be made anew (service level 5, traffic class 32")'
+ctl pool set batch traffic_class=32
+ctl pool create rough nodes=all service_level=9
+says true "a service that the device lacks is said" '.applied.why | contains("pool rough: service_level 9: on Ethernet it is a priority, 0 to 7")'
+ctl pool delete rough
 ctl pool create hasty nodes=all mr_lease_ms=10
 says true "one that cannot be made is said" '.applied.why | contains("pool hasty: mr_lease_ms is too short for this device")'
 # Each change has it tried again, at once.

@@ -13,7 +13,7 @@
 #include "ctl/decode.h"
 
 enum {
-    CTL_KEYS_MAX = 16,
+    CTL_KEYS_MAX = 20,
     CTL_VALUE_BYTES = 2304, /* 64 names of tenants fit */
     CTL_SECRET_BYTES = 128,
     CTL_BODY_BYTES = 65536,

@@ -106,6 +106,7 @@ struct kedge_fab {
 /* Objects. Public fields are set at creation and read-only. */
 struct kedge_fab_pd {
     struct kedge_fab *fab;
+    struct kedge_fab_service service; /* of what is made in it */
 };
 
 struct kedge_fab_mr {
@@ -223,11 +224,17 @@ int kedge_fab_close(struct kedge_fab *fab);
  * from, and the service, are the open device's. lid: the peer's, 0 on Ethernet. */
 struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
                                      uint16_t lid);
+/* The same with the service of that domain, in which the handle or queue pair is. */
+struct ibv_ah_attr kedge_fab_pd_address(const struct kedge_fab_pd *pd, const uint8_t gid[16],
+                                        uint16_t lid);
+/* The largest MTU of what is made in it. */
+enum ibv_mtu kedge_fab_pd_mtu(const struct kedge_fab_pd *pd);
 /* What peers may be let do at most (enum ibv_access_flags), by a queue pair, a DC target or a
  * region: some devices take none of them with REMOTE_ATOMIC where they have no atomics. */
 unsigned kedge_fab_remote_access(const struct kedge_fab *fab);
 /* What every queue pair is given in INIT: state, port and P_Key index; add what its type needs. */
 struct ibv_qp_attr kedge_fab_init_attr(const struct kedge_fab *fab);
+struct ibv_qp_attr kedge_fab_pd_init_attr(const struct kedge_fab_pd *pd);
 
 /* ---- control operations
  * -------------------------------------------------------------------------- */
@@ -291,6 +298,7 @@ struct kedge_fab_ctl {
     union {
         struct {
             struct kedge_fab_pd *x;
+            const struct kedge_fab_service *service; /* ALLOC: NULL: the device's. Borrowed */
         } pd;
         struct {
             struct kedge_fab_mr *x;

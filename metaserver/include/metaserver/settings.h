@@ -128,6 +128,12 @@ enum kedge_pool_number {
     KEDGE_POOL_QUEUE_PAIRS_AHEAD,
     KEDGE_POOL_CONNECTIONS,
     KEDGE_POOL_RESPONDERS,
+    KEDGE_POOL_SERVICE_LEVEL, /* unsaid: the device's, as the next ones */
+    KEDGE_POOL_TRAFFIC_CLASS,
+    KEDGE_POOL_FLOW_LABEL,
+    KEDGE_POOL_UDP_SOURCE_PORT,
+    KEDGE_POOL_PKEY_INDEX,
+    KEDGE_POOL_MTU,
     KEDGE_POOL_NUMBERS
 };
 #define KEDGE_POOL_UNSAID UINT32_MAX /* each node's own settings say it */

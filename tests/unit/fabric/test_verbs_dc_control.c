@@ -385,7 +385,8 @@ START_TEST(a_dct_on_infiniband_answers_from_its_lid)
     dc_bed_open(&b);
     b.f->base.caps.is_ethernet = false;
     b.f->base.caps.lid = 9;
-    struct ibv_qp *dct = verbs_dct_make(b.f, &b.pd, &b.cq, &b.srq, 5, 0);
+    const struct kedge_fab_pd in = {.fab = &b.f->base, .service = b.f->base.caps.service};
+    struct ibv_qp *dct = verbs_dct_make(b.f, &in, &b.pd, &b.cq, &b.srq, 5, 0);
     ck_assert_ptr_nonnull(dct);
     ck_assert_ptr_nonnull(strstr(fake.trace, "dlid=9 sgid=3"));
     ck_assert_int_eq(fake_calls.destroy_qp(dct), 0);

@@ -294,6 +294,13 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
         "{\"spares\":33}",
         "{\"nodes\":\"zone=a\"}",
         "{\"spares\":4294967295}",
+        "{\"service_level\":16}",
+        "{\"traffic_class\":256}",
+        "{\"flow_label\":0}",
+        "{\"udp_source_port\":4791}",
+        "{\"pkey_index\":65536}",
+        "{\"mtu\":1500}",
+        "{\"flow_label\":5,\"udp_source_port\":50000}",
         "{\"arenas_ahead\":5,\"ahead_max\":4}",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

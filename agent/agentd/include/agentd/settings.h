@@ -55,6 +55,12 @@ enum agentd_pool_number {
     AGENTD_QUEUE_PAIRS_AHEAD,
     AGENTD_CONNECTIONS,
     AGENTD_RESPONDERS,
+    AGENTD_SERVICE_LEVEL, /* from here on as of struct kedge_fab_service */
+    AGENTD_TRAFFIC_CLASS,
+    AGENTD_FLOW_LABEL,
+    AGENTD_UDP_SOURCE_PORT,
+    AGENTD_PKEY_INDEX,
+    AGENTD_MTU, /* bytes */
     AGENTD_POOL_NUMBERS
 };
 #define AGENTD_UNSAID UINT32_MAX /* the agent's own settings say it */

@@ -125,6 +125,14 @@ START_TEST(what_makes_no_sense_is_refused_and_named)
     refused("{\"tenants\":[],\"windows\":[],\"pools\":[{}]}", "name");
     refused("{\"tenants\":[],\"windows\":[],\"pools\":{}}", "pools");
     refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"dcis\":1}]}", "dcis");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"service_level\":16}]}",
+            "service_level");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"mtu\":1500}]}", "mtu");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"flow_label\":5,\"udp_"
+            "source_port\":50000}]}",
+            "flow_label");
+    refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"udp_source_port\":4791}]}",
+            "udp_source_port");
     refused("{\"tenants\":[],\"windows\":[],\"pools\":[{\"name\":\"p\",\"spares\":\"2\"}]}",
             "spares");
 
