@@ -74,6 +74,9 @@ resemble '/v1/nodes/{id}' PUT 201
 send PUT /v1/nodes/host-17/applied "$(told '/v1/nodes/{id}/applied' PUT request)"
 expect 204 "the example of PUT /v1/nodes/{id}/applied is kept"
 send PUT /v1/nodes/host-18 "$(node 5 2)"
+send PUT /v1/nodes/host-17/reach "$(told '/v1/nodes/{id}/reach' PUT request)"
+expect 200 "the example of PUT /v1/nodes/{id}/reach is answered with 200"
+note '/v1/nodes/{id}/reach' PUT 200
 ask '/v1/nodes?limit=1'
 resemble /v1/nodes GET 200
 send POST /v1/nodes/host-17/renew "$(told '/v1/nodes/{id}/renew' POST request)"
