@@ -318,21 +318,20 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
     json_decref(problem);
 }
 
-/* Renewed in time, put anew when a metaserver says that it has forgotten. */
+/* Renewed in time, put anew when a metaserver says that it has forgotten. What was lost since it
+ * was asked is put anew all the same, whatever it answers. */
 static void renewed(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;
-    if (r->pool->stopping)
+    if (r->pool->stopping || r->state != REGISTRATION_DONE)
         return;
-    if (answer->status == 404) {
+    if (answer->status == 404)
         put(r);
-    } else if (answer->status != 200) {
+    else if (answer->status != 200)
         refused(r, answer);
-    } else {
-        r->state = REGISTRATION_DONE;
+    else
         r->backoff_ms = BACKOFF_MS;
-    }
 }
 
 static void complete(struct registration *r)
@@ -367,6 +366,10 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     }
     if (answer->status != 200 && answer->status != 201) {
         refused(r, answer);
+        return;
+    }
+    if (offered == NULL && r->pool->device.rc) { /* withdrawn: it was lost while this was put */
+        put(r);
         return;
     }
     if (!understand(r, answer->body, &peer)) {
@@ -524,12 +527,6 @@ void registrations_readdress(struct pool *p)
         if (r->state == REGISTRATION_DONE)
             put(r);
     }
-}
-
-void registrations_stop(struct pool *p)
-{
-    for (uint32_t i = 0; i < p->config->metaservers; i++)
-        (void)uv_timer_stop(&p->registration[i].timer);
 }
 
 /* ---- the node's endpoints, without a reader: they change while the one that there is goes on ----

@@ -7,6 +7,12 @@
 #include "base/http/client.h"
 #include "daemon.h"
 
+void registrations_stop(struct pool *p)
+{
+    for (uint32_t i = 0; i < p->config->metaservers; i++)
+        (void)uv_timer_stop(&p->registration[i].timer);
+}
+
 static void deleted(void *user, const struct kedge_http_answer *answer)
 {
     struct agent *a = user;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registration with a metaserver, over DC unless a test says RC: HTTP calls, the lane and the
  * device are the test's, and answer when it wants. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../check_main.h"
 #include "base/http/client.h"
@@ -17,8 +19,9 @@ static struct {
     struct kedge_fab_ah ah[8];
     struct kedge_fab_qp qp[2];
     uint32_t made, dropped, told, raised;
-    struct kedge_fab_ctl *resolving; /* that the device has */
-    uint32_t calls;                  /* that wait for an answer, or did */
+    struct kedge_fab_ctl *resolving, *raising; /* that the device has */
+    uint32_t calls;                            /* that wait for an answer, or did */
+    char method[8][8];
     kedge_http_done done[8];
     void *user[8];
 } w;
@@ -34,8 +37,9 @@ int __wrap_kedge_http_client_call(struct kedge_http_client *client,
                                   const struct kedge_http_call *call, kedge_http_done done,
                                   void *user, uint64_t *id)
 {
-    (void)client, (void)call, (void)id;
+    (void)client, (void)id;
     ck_assert_uint_lt(w.calls, 8);
+    snprintf(w.method[w.calls], sizeof w.method[0], "%s", call->method);
     w.done[w.calls] = done;
     w.user[w.calls++] = user;
     return 0;
@@ -57,6 +61,7 @@ static void submit(struct kedge_fab *fab, struct kedge_fab_ctl *ctl)
     }
     if (ctl->kind == KEDGE_FAB_MODIFY_QP) {
         w.raised++;
+        w.raising = ctl;
         return;
     }
     ck_assert_int_eq(ctl->kind, KEDGE_FAB_DESTROY_AH);
@@ -87,18 +92,69 @@ static struct registration *begin(void)
     return &w.pool.registration[0];
 }
 
-static void answer(uint32_t call)
+static void end(void)
+{
+    registrations_stop(&w.pool);
+    uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
+    (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
+}
+
+static struct registration *begin_rc(void)
+{
+    begin();
+    end(); /* it was DC's */
+    struct registration *r = &w.pool.registration[0];
+    memset(r, 0, sizeof *r);
+    w.pool.device.rc = true;
+    w.calls = 0;
+    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
+    for (int i = 0; i < 2; i++)
+        r->reader[i] = (struct reader){.registration = r, .qp = &w.qp[i], .state = READER_READY};
+    registrations_start(&w.pool);
+    ck_assert_ptr_nonnull(r->offered);
+    return r;
+}
+
+static void answer_with(uint32_t call, int status)
 {
     static const char body[] =
         "{\"node_lease_ms\":3000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_number\":"
-        "7,"
+        "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
         "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
         "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"0000000000000001\","
         "\"version\":1}}}";
     const struct kedge_http_answer a = {
-        .status = 201, .body = body, .body_length = sizeof body - 1};
+        .status = status, .body = body, .body_length = sizeof body - 1};
     ck_assert_uint_lt(call, w.calls);
     w.done[call](w.user[call], &a);
+}
+
+static void answer(uint32_t call)
+{
+    answer_with(call, 201);
+}
+
+/* The queue pair that was offered goes to RTR and RTS. */
+static void raise_reader(void)
+{
+    for (int i = 0; i < 2; i++) {
+        struct kedge_fab_ctl *ctl = w.raising;
+        ck_assert_ptr_nonnull(ctl);
+        w.raising = NULL;
+        ctl->status = 0;
+        ctl->done(ctl);
+    }
+}
+
+static void wait_for_call(uint32_t calls, const char *method)
+{
+    for (int i = 0; w.calls < calls; i++) {
+        ck_assert_int_lt(i, 30000);
+        (void)uv_run(&w.agent.loop, UV_RUN_NOWAIT);
+        (void)usleep(1000);
+    }
+    ck_assert_str_eq(w.method[calls - 1], method);
 }
 
 static void resolve(void)
@@ -109,14 +165,6 @@ static void resolve(void)
     ctl->status = 0;
     ctl->ah.x = &w.ah[w.made++];
     ctl->done(ctl);
-}
-
-static void end(void)
-{
-    registrations_stop(&w.pool);
-    uv_close((uv_handle_t *)&w.pool.registration[0].timer, NULL);
-    (void)uv_run(&w.agent.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&w.agent.loop), 0);
 }
 
 START_TEST(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)
@@ -189,17 +237,7 @@ END_TEST
 
 START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
 {
-    begin();
-    end(); /* it was DC's */
-    struct registration *r = &w.pool.registration[0];
-    memset(r, 0, sizeof *r);
-    w.pool.device.rc = true;
-    w.calls = 0;
-    ck_assert_int_eq(uv_loop_init(&w.agent.loop), 0);
-    for (int i = 0; i < 2; i++)
-        r->reader[i] = (struct reader){.registration = r, .qp = &w.qp[i], .state = READER_READY};
-    registrations_start(&w.pool);
-    ck_assert_ptr_nonnull(r->offered);
+    struct registration *r = begin_rc();
     registrations_readdress(&w.pool);
     answer(0);
     ck_assert_uint_eq(w.raised, 0); /* the metaserver has connected to an address that is gone */
@@ -209,10 +247,61 @@ START_TEST(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_off
 }
 END_TEST
 
+/* The answer to a renewal may be under way while the wire is cut, and the queue pair breaks. */
+START_TEST(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)
+{
+    static const int late[] = {200, 404, 500};
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        struct registration *r = begin_rc();
+        answer(0);
+        raise_reader();
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        registrations_doubt(&w.agent, 0);
+        wait_for_call(2, "POST");
+        registration_reader_lost(r);
+        answer_with(1, late[i]);
+        ck_assert_int_ne(r->state, REGISTRATION_DONE);
+        wait_for_call(3, "PUT");
+        ck_assert_ptr_nonnull(r->offered);
+        answer(2);
+        raise_reader();
+        ck_assert_int_eq(r->state, REGISTRATION_DONE);
+        ck_assert_ptr_nonnull(r->lane.qp);
+        end();
+    }
+}
+END_TEST
+
+/* And the other way round: what fails while it is put withdraws what was offered. */
+START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
+{
+    struct registration *r = begin_rc();
+    answer(0);
+    raise_reader();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    answer_with(1, 404); /* forgotten: put, and goes on as it was meanwhile */
+    ck_assert_uint_eq(w.calls, 3);
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(4, "POST");
+    answer_with(3, 500);
+    ck_assert_ptr_null(r->offered);
+    answer(2);
+    ck_assert_uint_eq(w.calls, 5);
+    ck_assert_ptr_nonnull(r->offered);
+    answer(4);
+    raise_reader();
+    ck_assert_int_eq(r->state, REGISTRATION_DONE);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
     T(one_that_is_being_resolved_when_this_nodes_own_changes_is_given_back_and_asked_for_anew)     \
     T(a_change_while_it_is_put_takes_the_present_address)                                          \
-    T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)
+    T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
+    T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
+    T(one_that_is_lost_while_it_is_put_is_put_anew)
 KEDGE_CHECK_MAIN("register", TESTS)
