@@ -23,10 +23,6 @@ enum {
     ROOM_PART = 8 /* with rc so much of the connections is left for requests */
 };
 static const uint64_t SEEK_NS = 5 * KEDGE_NS_PER_S;
-/* With rc a metaserver's table is READ through the one queue pair that lookups have. A READ that is
- * out while the wire is cut for a second breaks that, and nobody is looked up until the node is
- * registered anew: so it is asked seldom. */
-static const uint64_t RC_FRESH_NS = 60 * KEDGE_NS_PER_S;
 
 /* ---- its end
  * --------------------------------------------------------------------------------------------- */
@@ -140,8 +136,7 @@ static void seek_metaserver(struct kedge_lane *l)
         return;
     }
     const struct silence *s = &l->silence[p->at];
-    const uint64_t fresh_ns = l->config.rc && p->fresh_ns < RC_FRESH_NS ? RC_FRESH_NS : p->fresh_ns;
-    if (s->heard_ns != 0 && l->now_ns - s->heard_ns < fresh_ns) {
+    if (s->heard_ns != 0 && l->now_ns - s->heard_ns < p->fresh_ns) {
         answer(l, 0, true);
         return;
     }
