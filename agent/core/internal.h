@@ -174,7 +174,8 @@ struct session {
         uint32_t last, taken;      /* registered before; live until then */
     } renewal;
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
-    struct session *next_dirty, *next_waiting, *next_due;
+    struct session *next_dirty, *next_due;
+    LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */
     uint8_t in_due, in_revoking,
         stalled; /* stalled: asleep with requests that have no room for their completions */
 };
@@ -251,9 +252,10 @@ struct overdue_looks {
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, proofs, proofs_failed, wrong_keys, control_pauses,
-        qp_broken, qp_overdue, posts_refused, reposted, retried, sessions, vqps, peers, flows,
-        inflight, mrs, suspects, links, paths_failed, links_evicted, apart, tenants_apart;
+        mr_reads, mr_renewals, lookups_failed, lookups_compared, proofs, proofs_failed, wrong_keys,
+        control_pauses, qp_broken, qp_overdue, posts_refused, reposted, retried, sessions, vqps,
+        peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted, apart,
+        tenants_apart;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -304,9 +306,7 @@ struct kedge_lane {
     struct cached
         *renewal[LANE_RENEWALS]; /* to be READ again after what workers want in this pass */
     uint32_t renewals;
-    struct lookup lookups[LANE_LOOKUPS];
-    struct lookup_read lookup_reads[2 * LANE_LOOKUPS];
-    uint64_t lookup_number; /* so many were begun */
+    struct lookups lookups;
     struct phys *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, peer_hand;
     /* flows.c: those that were ever used, those of them that are free, where to look for an idle
@@ -534,13 +534,17 @@ struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot);
 /* 0 and slot and gen; -EINPROGRESS: session s gets a reply later; else -errno. */
 int peer_connect(struct kedge_lane *l, struct session *s, const uint8_t gid[16], uint32_t *slot,
                  uint32_t *gen);
+void lookups_init(struct kedge_lane *l);
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status);
+/* The list of metaservers is another one than this, which has room for all that there can be: a
+ * READ of one that is not in it any more, or whose table is another now, says nothing. */
+void lookups_metaservers(struct kedge_lane *l, const struct kedge_lane_metaserver *before);
 void lookups_due(struct kedge_lane *l);
 /* When that is to be called; NEVER: nothing is looked up. */
 uint64_t lookups_next(const struct kedge_lane *l);
-void lookups_forget(struct kedge_lane *l, const struct session *s);
+void lookups_forget(struct session *s);
 /* Whether that endpoint is being looked up. */
-bool lookup_is_under_way(const struct kedge_lane *l, const uint8_t gid[16]);
+bool lookup_is_under_way(struct kedge_lane *l, const uint8_t gid[16]);
 /* Whether a metaserver may be asked: it has not just been silent, and there is one. */
 bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver);
 bool lookup_has_whom_to_ask(const struct kedge_lane *l);

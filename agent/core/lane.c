@@ -132,6 +132,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
     l->wake = no_wake;
     blocked_init(l);
     controls_init(l);
+    lookups_init(l);
     int status = make_phys(l);
     if (status == 0)
         status = make_arrays(l);
@@ -330,10 +331,13 @@ static struct phys *phys_of(struct kedge_lane *l, struct kedge_fab_qp *qp)
 static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c)
 {
     struct phys *before[KEDGE_LANE_MAX_METASERVERS];
+    struct kedge_lane_metaserver list[KEDGE_LANE_MAX_METASERVERS];
     memcpy(before, l->metaserver_phys, sizeof before);
+    memcpy(list, l->metaserver, sizeof list);
     memset(l->metaserver_phys, 0, sizeof l->metaserver_phys);
     l->metaservers = c->metaservers.count;
     memcpy(l->metaserver, c->metaservers.at, sizeof l->metaserver);
+    lookups_metaservers(l, list);
     for (uint32_t i = 0; i < l->metaservers && l->config.rc; i++)
         l->metaserver_phys[i] = phys_of(l, l->metaserver[i].qp);
     for (uint32_t i = 0; i < KEDGE_LANE_MAX_METASERVERS; i++) {
@@ -555,8 +559,9 @@ void kedge_lane_stats(const struct kedge_lane *l, struct kedge_lane_stats *out)
 #define COPY(what) out->what = atomic_load_explicit(&l->counters.what, memory_order_relaxed)
     COPY(passes), COPY(sleeps), COPY(posted), COPY(completed), COPY(failed), COPY(refused),
         COPY(doorbells);
-    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed), COPY(proofs),
-        COPY(proofs_failed), COPY(wrong_keys), COPY(qp_broken);
+    COPY(endpoint_reads), COPY(mr_reads), COPY(mr_renewals), COPY(lookups_failed),
+        COPY(lookups_compared), COPY(proofs), COPY(proofs_failed), COPY(wrong_keys),
+        COPY(qp_broken);
     COPY(control_pauses), COPY(qp_overdue), COPY(posts_refused), COPY(reposted), COPY(retried),
         COPY(paths_failed), COPY(links_evicted), COPY(links), COPY(sessions), COPY(vqps),
         COPY(peers), COPY(flows), COPY(inflight), COPY(mrs), COPY(suspects), COPY(apart),

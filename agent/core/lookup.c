@@ -6,27 +6,71 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "internal.h"
 #include "schema/peers.h"
 
 enum {
-    READS = 2 * LANE_LOOKUPS,
     TRIES = 3,
     SILENCES = 6, /* doublings */
+    NO_METASERVER = KEDGE_LANE_MAX_METASERVERS
 };
 static const uint64_t SILENCE_NS = 50000000; /* a silent metaserver is asked again, then later */
 
+/* ---- those that are under way
+ * ------------------------------------------------------------------------------------------------
+ */
+
+void lookups_init(struct kedge_lane *l)
+{
+    struct lookups *all = &l->lookups;
+    for (int i = 0; i < LANE_LOOKUPS; i++)
+        LIST_INSERT_HEAD(&all->free, &all->all[i], in_use);
+    for (int i = 0; i < LANE_LOOKUP_READS; i++)
+        LIST_INSERT_HEAD(&all->free_reads, &all->all_reads[i], one);
+}
+
+static struct lookup_list *bucket_of(struct kedge_lane *l, const uint8_t gid[16])
+{
+    return &l->lookups.bucket[kedge_hash_gid(gid, l->config.pool, l->seed) % LANE_LOOKUP_BUCKETS];
+}
+
 static struct lookup *find_lookup(struct kedge_lane *l, const uint8_t gid[16])
 {
-    struct lookup *unused = NULL;
-    for (int i = 0; i < LANE_LOOKUPS; i++) {
-        struct lookup *k = &l->lookups[i];
-        if (k->used && memcmp(k->gid, gid, 16) == 0)
+    struct lookup *k;
+    LIST_FOREACH(k, bucket_of(l, gid), in_bucket) {
+        COUNT(l, lookups_compared, 1);
+        if (memcmp(k->gid, gid, sizeof k->gid) == 0)
             return k;
-        if (!k->used && unused == NULL)
-            unused = k;
     }
-    return unused;
+    return NULL;
+}
+
+/* NULL: as many as there may be are under way. */
+static struct lookup *begin_lookup(struct kedge_lane *l, const uint8_t gid[16])
+{
+    struct lookup *k = LIST_FIRST(&l->lookups.free);
+    if (k == NULL)
+        return NULL;
+    LIST_REMOVE(k, in_use);
+    *k = (struct lookup){.deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
+    memcpy(k->gid, gid, sizeof k->gid);
+    LIST_INSERT_HEAD(&l->lookups.used, k, in_use);
+    LIST_INSERT_HEAD(bucket_of(l, gid), k, in_bucket);
+    return k;
+}
+
+/* Nobody waits for it. Its READs that are out are nobody's when they come back. */
+static void free_lookup(struct kedge_lane *l, struct lookup *k)
+{
+    struct lookup_read *r;
+    while ((r = LIST_FIRST(&k->reads)) != NULL) {
+        LIST_REMOVE(r, one);
+        r->lookup = NULL;
+    }
+    LIST_REMOVE(k, in_bucket);
+    LIST_REMOVE(k, in_use);
+    LIST_INSERT_HEAD(&l->lookups.free, k, in_use);
 }
 
 /* It did not answer for as long as the device repeats a READ: not for want of one packet. */
@@ -54,13 +98,14 @@ bool lookup_has_whom_to_ask(const struct kedge_lane *l)
     return false;
 }
 
-bool lookup_is_under_way(const struct kedge_lane *l, const uint8_t gid[16])
+bool lookup_is_under_way(struct kedge_lane *l, const uint8_t gid[16])
 {
-    for (int i = 0; i < LANE_LOOKUPS; i++)
-        if (l->lookups[i].used && memcmp(l->lookups[i].gid, gid, 16) == 0)
-            return true;
-    return false;
+    return find_lookup(l, gid) != NULL;
 }
+
+/* ---- READs
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read *r)
 {
@@ -71,7 +116,7 @@ static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read
         return false;
     w->kind = WR_ENDPOINT_READ;
     w->flow = NULL;
-    w->index = (uint32_t)(r - l->lookup_reads);
+    w->index = (uint32_t)(r - l->lookups.all_reads);
     w->signaled = 1;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
                                          (uint64_t)r->scratch * KEDGE_TABLE_WINDOW_BYTES,
@@ -93,30 +138,27 @@ static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read
     return true;
 }
 
+/* It is in no list. */
 static void release_read(struct kedge_lane *l, struct lookup_read *r)
 {
     scratch_give(l, r->scratch);
-    r->used = 0;
+    LIST_INSERT_HEAD(&l->lookups.free_reads, r, one);
 }
 
 static bool begin_read(struct kedge_lane *l, struct lookup *k, uint32_t metaserver)
 {
-    struct lookup_read *r = l->lookup_reads, *end = r + READS;
-    while (r < end && r->used)
-        r++;
-    const int64_t scratch = r < end ? scratch_take(l) : -1;
+    struct lookup_read *r = LIST_FIRST(&l->lookups.free_reads);
+    const int64_t scratch = r != NULL ? scratch_take(l) : -1;
     if (scratch < 0)
         return false;
-    *r = (struct lookup_read){.used = 1,
-                              .metaserver = (uint8_t)metaserver,
-                              .lookup = (uint8_t)(k - l->lookups),
-                              .scratch = (uint32_t)scratch,
-                              .number = k->number};
+    LIST_REMOVE(r, one);
+    *r = (struct lookup_read){
+        .metaserver = (uint8_t)metaserver, .lookup = k, .scratch = (uint32_t)scratch};
     if (!post_read(l, k, r)) {
         release_read(l, r);
         return false;
     }
-    k->out++;
+    LIST_INSERT_HEAD(&k->reads, r, one);
     k->hedge_ns = l->now_ns + l->config.lookup_hedge_ns;
     return true;
 }
@@ -159,7 +201,7 @@ static bool is_known_better(struct kedge_lane *l, const struct lookup *k, uint32
     return true;
 }
 
-/* Tells everybody who waits. A READ of it that comes back later is nobody's. */
+/* Tells everybody who waits. */
 static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
                      uint32_t gen)
 {
@@ -169,13 +211,12 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     if (status == -ESTALE &&
         (status = kedge_peers_find(l->res.peers, k->gid, l->config.pool, &slot, &gen)) == 0)
         go_on_with(l, &l->peers[slot]);
-    for (struct session *s = k->waiting, *next; s != NULL; s = next) {
-        next = s->next_waiting;
-        s->next_waiting = NULL;
+    while (!LIST_EMPTY(&k->waiters)) {
+        struct session *s = LIST_FIRST(&k->waiters);
+        lookups_forget(s);
         session_reply(l, s, status, status == -EHOSTUNREACH ? KEDGE_REASON_LOOKUP : 0, slot, gen,
                       NULL);
     }
-    k->waiting = NULL;
     if (kedge_peers_find(l->res.peers, k->gid, l->config.pool, &known_slot, &known_gen) == 0) {
         struct peer *p = &l->peers[known_slot];
         p->refreshing = 0;
@@ -190,7 +231,7 @@ static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_
     }
     if (status == -EHOSTUNREACH)
         COUNT(l, lookups_failed, 1);
-    k->used = 0;
+    free_lookup(l, k);
     l->changed |= l->wanting;
 }
 
@@ -261,7 +302,7 @@ static void give_up(struct kedge_lane *l, struct lookup *k)
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
 static void ask_next(struct kedge_lane *l, struct lookup *k)
 {
-    if (!ask_one(l, k) && k->out == 0)
+    if (!ask_one(l, k) && LIST_EMPTY(&k->reads))
         give_up(l, k);
 }
 
@@ -288,22 +329,23 @@ void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status 
 
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
 {
-    struct lookup_read *r = &l->lookup_reads[w->index];
-    struct lookup *k = &l->lookups[r->lookup];
+    struct lookup_read *r = &l->lookups.all_reads[w->index];
+    struct lookup *k = r->lookup;
     uint32_t slot = 0, gen = 0;
     int status = -EHOSTUNREACH;
-    lookup_heard(l, r->metaserver, answer);
-    if (!k->used || k->number != r->number) {
+    if (r->metaserver != NO_METASERVER)
+        lookup_heard(l, r->metaserver, answer);
+    if (k == NULL) {
         release_read(l, r);
         return;
     }
-    if (answer == IBV_WC_SUCCESS && r->metaserver < l->metaservers) {
+    if (answer == IBV_WC_SUCCESS && r->metaserver != NO_METASERVER) {
         status = look_into(l, k, r, &slot, &gen);
         if (status == -EAGAIN && ++r->tries < TRIES && post_read(l, k, r))
             return;
     }
+    LIST_REMOVE(r, one);
     release_read(l, r);
-    k->out--;
     k->absent |= status == -ENOENT;
     k->behind |= status == -ESTALE;
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
@@ -312,27 +354,50 @@ void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         conclude(l, k, status, slot, gen);
 }
 
+/* Records that were READ of the one are records of the other. */
+static bool is_same_table(const struct kedge_lane_metaserver *a,
+                          const struct kedge_lane_metaserver *b)
+{
+    return a->number == b->number && a->table.seed == b->table.seed &&
+           a->table.generation == b->table.generation && a->table.log2_slots == b->table.log2_slots;
+}
+
+/* Where the one that was at `place` is in the list now. */
+static uint8_t place_now(const struct kedge_lane *l, const struct kedge_lane_metaserver *before,
+                         uint8_t place)
+{
+    for (uint32_t i = 0; place != NO_METASERVER && i < l->metaservers; i++)
+        if (is_same_table(&l->metaserver[i], &before[place]))
+            return (uint8_t)i;
+    return NO_METASERVER;
+}
+
+void lookups_metaservers(struct kedge_lane *l, const struct kedge_lane_metaserver *before)
+{
+    struct lookup *k;
+    for (uint32_t i = 0; i < LANE_LOOKUP_READS; i++)
+        l->lookups.all_reads[i].metaserver =
+            place_now(l, before, l->lookups.all_reads[i].metaserver);
+    LIST_FOREACH(k, &l->lookups.used, in_use)
+        k->next = 0; /* whoever is there now can be asked */
+}
+
 static int start_lookup(struct kedge_lane *l, struct session *s, const uint8_t gid[16])
 {
     if (!lookup_has_whom_to_ask(l))
         return -EHOSTUNREACH;
     struct lookup *k = find_lookup(l, gid);
-    if (k == NULL || l->scratch_count == 0)
-        return -EAGAIN;
-    if (!k->used) {
-        *k = (struct lookup){.used = 1,
-                             .number = ++l->lookup_number,
-                             .deadline_ns = l->now_ns + l->config.lookup_timeout_ns};
-        memcpy(k->gid, gid, 16);
+    if (k == NULL) {
+        k = l->scratch_count > 0 ? begin_lookup(l, gid) : NULL;
+        if (k == NULL)
+            return -EAGAIN;
         if (!ask_one(l, k)) {
-            k->used = 0;
+            free_lookup(l, k);
             return -EHOSTUNREACH;
         }
     }
-    if (s != NULL) {
-        s->next_waiting = k->waiting;
-        k->waiting = s;
-    }
+    if (s != NULL)
+        LIST_INSERT_HEAD(&k->waiters, s, by_lookup);
     return -EINPROGRESS;
 }
 
@@ -370,18 +435,17 @@ bool peer_is_fresh(struct kedge_lane *l, uint32_t slot)
 /* Its metaservers have had the time in which the device repeats a READ. */
 static void end_lookup(struct kedge_lane *l, struct lookup *k)
 {
-    for (int i = 0; i < READS; i++)
-        if (l->lookup_reads[i].used && l->lookup_reads[i].number == k->number)
-            silence(l, l->lookup_reads[i].metaserver);
+    const struct lookup_read *r;
+    LIST_FOREACH(r, &k->reads, one)
+        if (r->metaserver != NO_METASERVER)
+            silence(l, r->metaserver);
     give_up(l, k);
 }
 
 void lookups_due(struct kedge_lane *l)
 {
-    for (int i = 0; i < LANE_LOOKUPS; i++) {
-        struct lookup *k = &l->lookups[i];
-        if (!k->used)
-            continue;
+    for (struct lookup *k = LIST_FIRST(&l->lookups.used), *next; k != NULL; k = next) {
+        next = LIST_NEXT(k, in_use);
         if (l->now_ns >= k->deadline_ns) {
             end_lookup(l, k);
         } else if (l->now_ns >= k->hedge_ns) {
@@ -393,23 +457,20 @@ void lookups_due(struct kedge_lane *l)
 
 uint64_t lookups_next(const struct kedge_lane *l)
 {
+    const struct lookup *k;
     uint64_t due = LANE_NEVER;
-    for (int i = 0; i < LANE_LOOKUPS; i++) {
-        const struct lookup *k = &l->lookups[i];
+    LIST_FOREACH(k, &l->lookups.used, in_use) {
         const uint64_t next =
             k->hedge_ns < k->deadline_ns && k->next < l->metaservers ? k->hedge_ns : k->deadline_ns;
-        if (k->used && next < due)
-            due = next;
+        due = next < due ? next : due;
     }
     return due;
 }
 
-void lookups_forget(struct kedge_lane *l, const struct session *s)
+void lookups_forget(struct session *s)
 {
-    for (int i = 0; i < LANE_LOOKUPS; i++)
-        for (struct session **at = &l->lookups[i].waiting; *at != NULL; at = &(*at)->next_waiting)
-            if (*at == s) {
-                *at = s->next_waiting;
-                break;
-            }
+    if (s->by_lookup.le_prev == NULL)
+        return;
+    LIST_REMOVE(s, by_lookup);
+    s->by_lookup.le_prev = NULL;
 }

@@ -148,7 +148,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     s->state = SESSION_ENDING;
     control_forget(l, s);
     s->control_op = 0;
-    lookups_forget(l, s);
+    lookups_forget(s);
     for (uint32_t i = 0; i < s->max_vqps; i++)
         vqp_destroy(l, &s->vqps[i]);
     revocations_forget(l, s);

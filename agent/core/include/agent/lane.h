@@ -414,6 +414,7 @@ struct kedge_lane_stats {
     uint64_t endpoint_reads, mr_reads;           /* READs of metaservers' and of peers' tables */
     uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_failed;
+    uint64_t lookups_compared; /* with an endpoint that was asked for: what finding one costs */
     uint64_t proofs, proofs_failed; /* READs that were to prove a way; ways that were not */
     uint64_t wrong_keys;
     uint64_t control_pauses; /* times that a tenant's control operations waited for its budget */

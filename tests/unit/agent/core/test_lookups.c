@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Endpoints that are looked up, when there are many at a time. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../../check_main.h"
+#include "world.h"
+
+enum { TENANT = 1, CROWD = 60, OUT = 50, LONG = 4000 /* passes */, LATE = 2000 /* polls */ };
+
+static struct world world;
+static struct world *w = &world;
+static struct world_worker crowd[CROWD];
+
+/* Completions of what the lane on node 0 READs come so many polls late from now on. */
+static void delay(uint32_t polls)
+{
+    const struct kedge_fault_plan plan = {
+        .seed = 1, .delay_ppm = polls == 0 ? 0 : 1000000, .delay_polls = polls};
+    kedge_fault_set_plan(w->node[0].fab, &plan);
+}
+
+static void open_all(uint32_t workers)
+{
+    world_fault = (struct kedge_fault_plan){.seed = 1};
+    world_open(w);
+    for (uint32_t i = 0; i < workers; i++)
+        world_attach(w, &crowd[i], 0, i, TENANT);
+}
+
+static void close_all(uint32_t workers)
+{
+    for (uint32_t i = 0; i < workers; i++)
+        world_detach(w, &crowd[i]);
+    world_close(w);
+    world_fault = (struct kedge_fault_plan){0};
+}
+
+/* CONNECT to an endpoint that nobody knows. */
+static void ask_for(struct world_worker *k, uint64_t which)
+{
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    memcpy(d.connect.gid, &which, sizeof which);
+    d.connect.tag = ++k->tag;
+    world_post(k, &d);
+    kedge_lane_doorbell(w->node[0].lane, k->id);
+}
+
+static const struct kedge_reply *reply_of(const struct world_worker *k)
+{
+    return &k->r->reply[k->tag % KEDGE_REPLIES];
+}
+
+static bool is_answered(const struct world_worker *k)
+{
+    return atomic_load(&reply_of(k)->tag) == k->tag;
+}
+
+/* By what the lane looks at, and by no clock: each of those that are under way would be one look
+ * for each that comes. */
+START_TEST(one_more_costs_no_more_when_many_are_under_way)
+{
+    open_all(CROWD);
+    delay(LATE);
+    for (uint32_t i = 0; i < OUT; i++)
+        ask_for(&crowd[i], i + 1);
+    world_run(w, OUT);
+    const struct kedge_lane_stats before = world_stats(w, 0);
+    ck_assert_uint_eq(before.endpoint_reads, OUT);
+    ck_assert_uint_le(before.lookups_compared, OUT); /* and not half its square */
+    for (uint32_t i = OUT; i < CROWD; i++)
+        ask_for(&crowd[i], i + 1);
+    world_run(w, CROWD);
+    const struct kedge_lane_stats after = world_stats(w, 0);
+    ck_assert_uint_eq(after.endpoint_reads, CROWD);
+    ck_assert_uint_le(after.lookups_compared - before.lookups_compared, 3 * (CROWD - OUT));
+    world_run(w, LATE);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        ck_assert(is_answered(&crowd[i]));
+        ck_assert_int_eq(reply_of(&crowd[i])->status, -ENOENT);
+    }
+    close_all(CROWD);
+}
+END_TEST
+
+START_TEST(who_asks_for_what_is_asked_for_already_waits_for_the_same_answer)
+{
+    enum { SAME = 8 };
+    open_all(SAME);
+    delay(LATE / 10);
+    for (uint32_t i = 0; i < SAME; i++)
+        ask_for(&crowd[i], 7);
+    world_run(w, SAME);
+    world_detach(w, &crowd[3]); /* from their middle */
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
+    world_run(w, LATE / 10);
+    for (uint32_t i = 0; i < SAME; i++)
+        if (i != 3)
+            ck_assert(is_answered(&crowd[i]));
+    world_attach(w, &crowd[3], 0, 3, TENANT);
+    close_all(SAME);
+}
+END_TEST
+
+/* Its number among them is another one's now. */
+START_TEST(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
+{
+    struct kedge_command list = {.kind = KEDGE_COMMAND_METASERVERS};
+    open_all(1);
+    if (w->rc) { /* there the READ comes back flushed, or is of a connection that goes on */
+        close_all(1);
+        return;
+    }
+    delay(LATE / 10);
+    struct kedge_sq_desc d = {
+        .op = KEDGE_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
+    memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
+    d.connect.tag = ++crowd[0].tag;
+    world_post(&crowd[0], &d);
+    kedge_lane_doorbell(w->node[0].lane, 0);
+    world_run(w, 2);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
+    list.metaservers.count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct kedge_lane_metaserver *m = &list.metaservers.at[i];
+        *m = (struct kedge_lane_metaserver){.ah = w->node[0].metaserver_ah,
+                                            .dctn = w->meta_dct->dctn,
+                                            .dc_key = w->meta_dct->dc_key,
+                                            .table = w->table.desc,
+                                            .number = 1 - i};
+        m->table.rkey = w->meta_mr->rkey;
+    }
+    /* The first is a new one, with another table, which knows nobody: not even from before. */
+    list.metaservers.at[0].table.generation++;
+    list.metaservers.at[0].table.seed++;
+    ck_assert_int_eq(kedge_lane_command(w->node[0].lane, &list), 0);
+    for (int i = 0; i < LONG && !is_answered(&crowd[0]); i++)
+        world_run(w, 1);
+    ck_assert_int_eq(reply_of(&crowd[0])->status, 0);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
+    close_all(1);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(one_more_costs_no_more_when_many_are_under_way)                                              \
+    T(who_asks_for_what_is_asked_for_already_waits_for_the_same_answer)                            \
+    T(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
+KEDGE_CHECK_MAIN("lookups", TESTS)
