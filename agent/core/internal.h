@@ -369,6 +369,17 @@ struct kedge_lane {
     struct lane_counters counters;
 };
 
+static inline struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uint32_t index)
+{
+    return &p->ring[index & (l->config.sq_depth - 1)];
+}
+
+/* Of a worker's request, or NULL. */
+static inline struct vqp *vqp_of(const struct wr *w)
+{
+    return w->kind == WR_WORKER ? &w->session->vqps[w->vqp] : NULL;
+}
+
 /* Where what goes to it is posted. With rc only while it has a path. */
 static inline struct phys *flow_phys(struct kedge_lane *l, const struct flow *f)
 {

@@ -8,17 +8,13 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "blame.h"
 #include "internal.h"
 #include "room.h"
 
 static uint32_t number_of(const struct kedge_lane *l, const struct phys *p)
 {
     return (uint32_t)(p - l->phys);
-}
-
-static struct wr **ring_at(const struct kedge_lane *l, const struct phys *p, uint32_t index)
-{
-    return &p->ring[index & (l->config.sq_depth - 1)];
 }
 
 bool wire_has_room(const struct phys *p)
@@ -134,102 +130,13 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
 /* ---- breaking
  * --------------------------------------------------------------------------------------- */
 
-static struct vqp *vqp_of(const struct wr *w)
-{
-    return w->kind == WR_WORKER ? &w->session->vqps[w->vqp] : NULL;
-}
-
-/* The lane stood still between looking at its clock and the doorbell, and the device has seen to it
- * that nothing came of it: all of it goes again, under leases that are looked at anew. */
-static bool is_late(const struct kedge_lane *l, enum ibv_wc_status status)
-{
-    return l->config.deadlines && status == IBV_WC_RESP_TIMEOUT_ERR;
-}
-
-/* One that is to blame ends with its own status. Not one that was flushed: then the device or the
- * queue pair gave up, and nobody knows how far it was. */
-static bool is_culprit(const struct kedge_lane *l, const struct wr *w)
-{
-    const enum ibv_wc_status status = (enum ibv_wc_status)w->ended;
-    return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && !is_late(l, status);
-}
-
-/* The peer has refused a request. */
-static bool is_refusal(enum ibv_wc_status status)
-{
-    return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR ||
-           status == IBV_WC_REM_OP_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR;
-}
-
-static bool is_read(const struct wr *w)
-{
-    return w->fab.opcode == IBV_WR_RDMA_READ;
-}
-
-/* A WRITE or a SEND that is not executed keeps what is behind it from being executed. A READ or an
- * atomic does not: it may be overtaken, before the peer refuses it, by all but READs (IBTA 9.5). */
-static bool keeps_order(const struct wr *w)
-{
-    return !is_read(w) && w->fab.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-           w->fab.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* Some device has broken it off, in whose name nobody knows: its library says so in that of the
- * oldest request of which it has said nothing, which may have been executed. Of one that was out by
- * itself it knows. That the peer is silent holds for all. */
-static bool is_nameless(const struct kedge_lane *l, const struct phys *p)
-{
-    const struct wr *first = *ring_at(l, p, p->head);
-    return !l->config.names_culprit && !l->config.streams && p->tail - p->head > 1 &&
-           is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
-}
-
-/* Who is to blame for what became of w: the first that is out; with streams, each of which may have
- * had an error, one to the same peer rather than another. NULL: nobody. */
-static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
-{
-    const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
-    if (!l->config.streams)
-        return is_culprit(l, first) && !is_nameless(l, p) ? first : NULL;
-    for (uint32_t i = p->head; i != p->tail; i++) {
-        const struct wr *c = *ring_at(l, p, i);
-        if (c == NULL || !is_culprit(l, c))
-            continue;
-        if (c->flow == w->flow)
-            return c;
-        any = any != NULL ? any : c;
-    }
-    return any;
-}
-
-/* Of what was flushed: whether it must end with an error, because it may have been executed or goes
- * nowhere (design: "What fails, and what then"). */
-static bool is_lost(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
-{
-    const struct wr *failed = blamed(l, p, w);
-    if (w->kind != WR_WORKER)
-        return true; /* the lane asks again by itself */
-    if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
-        return false;
-    if (failed == NULL)
-        return !is_read(w) || (w->special & SPECIAL_SUSPECT);
-    const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
-    if (w == failed || vqp_of(w) == vqp_of(failed))
-        return true;             /* a reliable connection ends with its first error */
-    if (w->flow != failed->flow) /* with streams several targets are served at a time */
-        return l->config.streams && !is_read(w);
-    if (l->config.rc && is_refusal(status) && keeps_order(failed))
-        return !l->config.writes_in_order && keeps_order(w);
-    return status == IBV_WC_RETRY_EXC_ERR || !is_read(w);
-}
-
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
 static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         struct vqp *q = w != NULL ? vqp_of(w) : NULL;
-        if (q != NULL && (!mark || is_lost(l, p, w)))
+        if (q != NULL && (!mark || blame_loses(l, p, w)))
             q->lost = mark;
     }
 }
@@ -296,43 +203,22 @@ static void post_all_again(struct kedge_lane *l, struct phys *p)
     }
 }
 
-/* The status of one that is lost. */
-static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *p,
-                                 const struct wr *w)
-{
-    const struct wr *failed = blamed(l, p, w);
-    if (is_culprit(l, w) && (l->config.streams || w == failed))
-        return (enum ibv_wc_status)w->ended;
-    return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && w->flow == failed->flow
-               ? IBV_WC_RETRY_EXC_ERR
-               : IBV_WC_WR_FLUSH_ERR;
-}
-
-static void blame(struct kedge_lane *l, struct phys *p)
-{
-    for (uint32_t i = p->head; i != p->tail; i++) {
-        const struct wr *w = *ring_at(l, p, i);
-        if (w != NULL && is_culprit(l, w) && blamed(l, p, w) == w)
-            apart_blame(l, p, w);
-    }
-}
-
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
 static void break_phys(struct kedge_lane *l, struct phys *p)
 {
     const uint32_t from = p->head, end = p->tail;
-    const bool nameless = is_nameless(l, p);
+    const bool nameless = blame_is_nameless(l, p);
     COUNT(l, qp_broken, 1);
     p->broken = BROKEN;
     p->chain = p->chain_tail = NULL;
     if (p->flow != NULL)
         flow_lost_link(l, p->flow);
     mark_lost(l, p, true);
-    blame(l, p);
+    blame_tenants(l, p);
     for (uint32_t i = from; i != end; i++) { /* before any of them goes */
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
-            w->ended = (uint8_t)end_of(l, p, w);
+            w->ended = (uint8_t)blame_end_of(l, p, w);
     }
     if (nameless)
         suspect_all(l, p);
