@@ -45,6 +45,15 @@ bool blame_is_nameless(const struct kedge_lane *l, const struct phys *p)
            is_culprit(l, first) && first->ended != IBV_WC_RETRY_EXC_ERR;
 }
 
+/* Whether both go to the same life of an endpoint. Who is apart, and a proof, has a flow of his own
+ * to it. */
+static bool is_same_target(const struct wr *a, const struct wr *b)
+{
+    const struct flow *f = a->flow, *g = b->flow;
+    return f == g ||
+           (f != NULL && g != NULL && f->peer_slot == g->peer_slot && f->peer_gen == g->peer_gen);
+}
+
 /* Who is to blame for what became of w: the first that is out; with streams, each of which may have
  * had an error, one to the same peer rather than another. NULL: nobody. */
 static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
@@ -56,7 +65,7 @@ static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p,
         const struct wr *c = *ring_at(l, p, i);
         if (c == NULL || !is_culprit(l, c))
             continue;
-        if (c->flow == w->flow)
+        if (is_same_target(c, w))
             return c;
         any = any != NULL ? any : c;
     }
@@ -74,8 +83,8 @@ bool blame_loses(const struct kedge_lane *l, const struct phys *p, const struct 
         return !is_read(w) || (w->special & SPECIAL_SUSPECT);
     const enum ibv_wc_status status = (enum ibv_wc_status)failed->ended;
     if (w == failed || vqp_of(w) == vqp_of(failed))
-        return true;             /* a reliable connection ends with its first error */
-    if (w->flow != failed->flow) /* with streams several targets are served at a time */
+        return true;                /* a reliable connection ends with its first error */
+    if (!is_same_target(w, failed)) /* with streams several targets are served at a time */
         return l->config.streams && !is_read(w);
     if (l->config.rc && is_refusal(status) && keeps_order(failed))
         return !l->config.writes_in_order && keeps_order(w);
@@ -88,7 +97,7 @@ enum ibv_wc_status blame_end_of(const struct kedge_lane *l, const struct phys *p
     const struct wr *failed = blamed(l, p, w);
     if (is_culprit(l, w) && (l->config.streams || w == failed))
         return (enum ibv_wc_status)w->ended;
-    return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && w->flow == failed->flow
+    return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && is_same_target(w, failed)
                ? IBV_WC_RETRY_EXC_ERR
                : IBV_WC_WR_FLUSH_ERR;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two accomplices, of whom one READs what the other's node has taken away, with a record that says
  * it is there: each such READ breaks a queue pair, and no wrong key is charged. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "../../check_main.h"
 #include "world.h"
 
@@ -14,7 +17,8 @@ enum {
     BREAKS = 4,  /* that strangers may feel */
     SESSIONS = 5,
     LONG = 20000, /* passes */
-    AT_ONCE = 4   /* VQPs of each session of a reader's */
+    AT_ONCE = 4,  /* VQPs of each session of a reader's */
+    ADDS = 6
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
@@ -408,6 +412,67 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
 }
 END_TEST
 
+static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
+    d.post.compare_add = 1;
+    return d;
+}
+
+/* Who is apart has a flow of his own to the endpoint, and no initiator: his READ is refused with
+ * the honest one's additions to the same endpoint behind it, of which the device may have carried
+ * out some. */
+static void adds_are_done_once(uint32_t seed)
+{
+    struct scene s;
+    uint64_t good = 0, failed = 0;
+    char order[32];
+    snprintf(order, sizeof order, "late:%u", seed);
+    setenv("KEDGE_SOFT_ORDER", order, 1);
+    world_one_dci = true;
+    scene_open(&s);
+    warm(&s);
+    for (int i = 0; !w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart == 0; i++)
+        round_of(&s, &s.guilty[0], KEDGE_OP_READ);
+    ck_assert(w->rc || world_stats(w, 0).tenants_apart == 1);
+    ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+    bind_all(&s);
+    world_run(w, 3);
+    const _Atomic uint64_t *counter = s.stays.arena.addr;
+    const uint64_t before = *counter, posted = world_stats(w, 0).posted;
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+    world_post(&s.guilty[0], &d);
+    doorbells();
+    for (int i = 0; i < LONG && world_stats(w, 0).posted == posted; i++)
+        world_run(w, 1); /* its record is READ anew first */
+    for (uint64_t i = 0; i < ADDS; i++) {
+        d = add_one(&s, i);
+        d.vqp = (uint16_t)(i % VQPS);
+        world_post(&s.honest, &d);
+    }
+    doorbells();
+    ck_assert_uint_eq(world_done(w, &s.guilty[0], LONG).status, IBV_WC_REM_ACCESS_ERR);
+    for (int i = 0; i < ADDS; i++) {
+        const uint8_t status = world_done(w, &s.honest, LONG).status;
+        good += status == IBV_WC_SUCCESS;
+        failed += status != IBV_WC_SUCCESS;
+    }
+    const uint64_t done = *counter - before;
+    ck_assert_msg(done >= good && done <= good + failed,
+                  "seed %u: %lu additions for %lu that ended well and %lu that failed", seed,
+                  (unsigned long)done, (unsigned long)good, (unsigned long)failed);
+    scene_close(&s);
+    world_one_dci = false;
+    unsetenv("KEDGE_SOFT_ORDER");
+}
+
+START_TEST(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)
+{
+    for (uint32_t seed = 1; seed <= 16; seed++)
+        adds_are_done_once(seed);
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(strangers_lose_a_few_requests_to_accomplices_and_then_none)                                  \
     T(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)                                 \
@@ -418,6 +483,7 @@ END_TEST
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(one_region_that_goes_under_many_reads_counts_once)                                           \
     T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
+    T(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)                           \
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)

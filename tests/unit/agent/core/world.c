@@ -189,7 +189,7 @@ uint32_t world_max_mrs, world_max_flows, world_max_links;
 uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
-bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams;
+bool world_end_overdue, world_deadlines, world_posts_in_time, world_streams, world_one_dci;
 struct kedge_fault_plan world_fault;
 
 static void configure(struct world *w, struct world_node *n)
@@ -233,8 +233,10 @@ static void configure(struct world *w, struct world_node *n)
     n->res = (struct kedge_lane_resources){.fab = n->fab,
                                            .cq = n->cq,
                                            .pd = n->pd,
-                                           .dcis = w->rc ? 0 : WORLD_DCIS,
-                                           .spares = w->rc ? 0 : WORLD_SPARES,
+                                           .dcis = w->rc           ? 0
+                                                   : world_one_dci ? 1
+                                                                   : WORLD_DCIS,
+                                           .spares = w->rc || world_one_dci ? 0 : WORLD_SPARES,
                                            .system_dci = w->rc ? NULL : make_dci(n, n->system_pd),
                                            .scratch = n->scratch,
                                            .scratch_lkey = n->scratch_mr->lkey,
@@ -246,9 +248,9 @@ static void configure(struct world *w, struct world_node *n)
         n->res.small_iova = n->small_mr->addr;
         n->res.small_lkey = n->small_mr->lkey;
     }
-    for (int i = 0; !w->rc && i < WORLD_DCIS; i++)
+    for (uint32_t i = 0; i < n->res.dcis; i++)
         n->res.dci[i] = make_dci(n, n->pd);
-    for (int i = 0; !w->rc && i < WORLD_SPARES; i++)
+    for (uint32_t i = 0; i < n->res.spares; i++)
         n->res.spare[i] = make_dci(n, n->pd);
     ck_assert_int_eq(kedge_lane_new(&n->config, &n->res, &n->lane), 0);
     kedge_lane_set_random(n->lane, world_fill, w);

@@ -121,6 +121,8 @@ extern _Atomic uint32_t world_clock_doubted;
 extern bool world_posts_in_time;
 /* Of the next world's lanes: their DCIs have streams (world_streams.h). */
 extern bool world_streams;
+/* Of the next world's lanes, with DC: one initiator and no spare, so that all share it. */
+extern bool world_one_dci;
 
 /* Of the next world's nodes: a layer over soft, with a seed that is not 0; else none. */
 extern struct kedge_fault_plan world_fault;
