@@ -10,20 +10,24 @@
  * endpoint, with DC one initiator for all who are apart. Breaks are forgotten with time, also of
  * who is honest and had regions taken away from under him.
  *
- * Nobody is blamed for an error that may be another's (wire.c, "nameless"), for a peer that is
- * silent, or where no request of a stranger ended with it: a tenant by itself is never apart, nor
- * one beside whom there are only READs, which go again. */
+ * Nobody is blamed for an error that may be another's (blame.c, "nameless"), for a peer that is
+ * silent, or where no stranger felt it: a tenant by itself is never apart. Where strangers'
+ * requests go again, or wait for another connection, they are late and not lost: of such breaks
+ * many count as one. */
 #include "apart.h"
 
 #include "internal.h"
 #include "room.h"
 
-enum { BREAKS_MOST = 4 };
+enum {
+    BREAKS_MOST = 4,
+    FELT_MOST = 16 /* breaks that count as one, whenever they come and whatever was lost */
+};
 static const uint64_t FORGET_NS = 10000000000; /* one of them */
 /* A region that goes once can break many queue pairs: each READ of it goes again when its own was
  * flushed with another, and breaks the next, while the owner's record still stands. What comes of
  * it so has come after a few round trips and repairs of queue pairs, milliseconds each. So breaks
- * of one tenant within such a time are one. */
+ * of one tenant within such a time are one, if they are few. */
 static const uint64_t EVENT_NS = 100000000;
 
 /* What is out on a queue pair that broke is back within bound_ns, and repairs take milliseconds.
@@ -44,7 +48,7 @@ uint32_t apart_who_is_hit(const struct kedge_lane *l, const struct phys *p)
 {
     uint32_t hit = (uint32_t)APART_HIT_NOBODY;
     for (uint32_t i = p->head; i != p->tail; i++) {
-        const struct wr *w = p->ring[i & (l->config.sq_depth - 1)];
+        const struct wr *w = *ring_at(l, p, i);
         if (w == NULL || w->kind != WR_WORKER || !w->session->vqps[w->vqp].lost)
             continue;
         const uint32_t slot = w->session->tenant_slot;
@@ -58,6 +62,17 @@ static bool hits_others(const struct kedge_lane *l, const struct phys *p, const 
 {
     const uint32_t hit = p->alone > 0 ? p->alone_hit : apart_who_is_hit(l, p);
     return hit != (uint32_t)APART_HIT_NOBODY && hit != by->session->tenant_slot;
+}
+
+/* Whether a stranger's request was out, which may go again. */
+static bool delays_others(const struct kedge_lane *l, const struct phys *p, uint32_t tenant_slot)
+{
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w != NULL && w->kind == WR_WORKER && w->session->tenant_slot != tenant_slot)
+            return true;
+    }
+    return false;
 }
 
 static bool is_of_last_event(const struct kedge_lane *l, const struct culprit *c)
@@ -104,26 +119,54 @@ static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart)
     tell(l, tenant_slot);
 }
 
-void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
+static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
 {
-    struct culprit *c;
-    if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
-        return;
-    c = &l->culprits[w->session->tenant_slot];
-    if (!c->apart && (is_of_last_event(l, c) || !hits_others(l, p, w)))
-        return;
+    struct culprit *c = &l->culprits[tenant_slot];
     forget_some(l, c);
     c->since_ns = l->now_ns;
+    c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
     if (!c->apart && c->breaks == BREAKS_MOST)
-        set_apart(l, w->session->tenant_slot, true);
+        set_apart(l, tenant_slot, true);
+}
+
+void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
+{
+    if (w->kind != WR_WORKER || !may_be_worker((enum ibv_wc_status)w->ended))
+        return;
+    const uint32_t tenant_slot = w->session->tenant_slot;
+    struct culprit *c = &l->culprits[tenant_slot];
+    const bool hits = hits_others(l, p, w), felt = hits || delays_others(l, p, tenant_slot);
+    if (!felt && p->flow != NULL)
+        p->flow->broken_by = tenant_slot + 1; /* strangers may wait until it has another one */
+    c->felt += felt;
+    if (c->apart || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
+        count_break(l, tenant_slot);
+}
+
+void apart_look_who_waited(struct kedge_lane *l, struct flow *f)
+{
+    const uint32_t tenant_slot = f->broken_by - 1;
+    const struct vqp *q;
+    if (f->broken_by == 0)
+        return;
+    f->broken_by = 0;
+    TAILQ_FOREACH(q, &f->parked.vqps, waiting)
+        if (q->session->tenant_slot != tenant_slot)
+            break;
+    if (q != NULL && ++l->culprits[tenant_slot].felt >= FELT_MOST)
+        count_break(l, tenant_slot);
 }
 
 void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
 {
+    const uint32_t high = kedge_lane_destinations(l);
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false);
-    l->culprits[tenant_slot].breaks = 0;
+    l->culprits[tenant_slot].breaks = l->culprits[tenant_slot].felt = 0;
+    for (uint32_t i = 0; i < high; i++)
+        if (l->flows[i].broken_by == tenant_slot + 1)
+            l->flows[i].broken_by = 0;
 }
 
 /* ---- the initiator

@@ -15,8 +15,9 @@ struct wr;
 
 /* What is held against a tenant. */
 struct culprit {
-    uint32_t breaks;    /* one less with time, since: */
+    uint32_t breaks;    /* that count; one less with time, since: */
     uint64_t since_ns;  /* the last one, or when one was forgotten */
+    uint32_t felt;      /* breaks that strangers felt, since so many counted as one */
     uint8_t apart;      /* its requests go through queue pairs of their own */
     uint8_t told;       /* as the control side knows it */
     struct flow *probe; /* of its own to suspect endpoints the one that had its turn last */
@@ -25,6 +26,8 @@ struct culprit {
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
  * which those that end with it are marked as lost. */
 void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
+/* rc: the flow has a connection again after one that broke: whoever waited for it has felt that. */
+void apart_look_who_waited(struct kedge_lane *l, struct flow *f);
 /* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',
  * or nobody's. */
 enum { APART_HIT_NOBODY = -1, APART_HIT_MANY = -2 };

@@ -56,6 +56,7 @@ struct flow {
     struct phys *link;       /* rc: its connection */
     uint32_t alone;          /* rc: of its next connection's, so many go one at a time */
     uint32_t alone_hit;      /* see struct phys */
+    uint32_t broken_by;      /* rc: the tenant's place + 1 whose request broke its last one; or 0 */
     struct window *window;
     struct vqp_list parked; /* VQPs that wait for news of this endpoint alone */
     TAILQ_ENTRY(flow) by_news, by_parked;

@@ -143,6 +143,7 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
         return;
     }
     f->pathless = 0;
+    apart_look_who_waited(l, f);
     f->ah = path->ah;
     f->link = path->qp != NULL ? wire_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);

@@ -18,7 +18,9 @@ enum {
     SESSIONS = 5,
     LONG = 20000, /* passes */
     AT_ONCE = 4,  /* VQPs of each session of a reader's */
-    ADDS = 6
+    ADDS = 6,
+    FELT = 16, /* breaks that count as one */
+    MANY_BREAKS = 200
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
@@ -309,6 +311,54 @@ START_TEST(who_harms_strangers_seldom_is_not_put_apart)
 }
 END_TEST
 
+/* One WRITE of each of his VQPs, of which one goes in a pass. */
+static void keep_busy(struct scene *s, bool out[VQPS], uint32_t pass)
+{
+    const uint16_t vqp = (uint16_t)(pass % VQPS);
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
+    struct kedge_cqe e;
+    while (world_poll(w, &s->honest, &e, 0)) {
+        out[e.vqp] = false;
+        s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
+        s->failed += e.status != IBV_WC_SUCCESS;
+    }
+    if (out[vqp])
+        return;
+    if (!s->bound[vqp])
+        ck_assert_int_eq(world_connect(w, &s->honest, vqp, 1), 0);
+    s->bound[vqp] = out[vqp] = true;
+    d.vqp = vqp;
+    world_post(&s->honest, &d);
+    s->posted++;
+}
+
+/* One break after the other, as fast as queue pairs are repaired, which takes no time here. */
+START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
+{
+    struct scene s;
+    struct kedge_cqe e;
+    bool out[VQPS] = {false};
+    uint32_t pass = 0;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++) {
+        struct world_worker *k = &s.guilty[i % SESSIONS];
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+        ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+        world_post(k, &d);
+        do {
+            keep_busy(&s, out, pass++);
+            doorbells();
+            world_run(w, 1);
+        } while (!world_poll(w, k, &e, 0));
+        s.breaks += e.status == IBV_WC_REM_ACCESS_ERR;
+    }
+    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+    ck_assert_uint_le(s.breaks, (BREAKS - 1) * FELT + 1);
+    scene_close(&s);
+}
+END_TEST
+
 /* Each of a reader's many READs of one region goes again when it is flushed with another, and then
  * breaks a queue pair by itself, under strangers' WRITEs: that is one thing that happened to him.
  */
@@ -352,6 +402,38 @@ START_TEST(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)
     ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
     ck_assert_uint_eq(s.failed, 0);
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    scene_close(&s);
+}
+END_TEST
+
+/* Late again and again is no better than lost now and then. */
+START_TEST(who_delays_strangers_without_end_is_put_apart)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++)
+        round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+    ck_assert_uint_eq(s.failed, 0);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
+    ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
+    scene_close(&s);
+}
+END_TEST
+
+/* Nothing of a stranger's is out when a queue pair breaks, but with RC he waits for the next
+ * connection each time. With DC another initiator is there at once. */
+START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
+{
+    struct scene s;
+    scene_open(&s);
+    warm(&s);
+    for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++) {
+        ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(one(&s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    }
+    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, w->rc);
     scene_close(&s);
 }
 END_TEST
@@ -481,9 +563,12 @@ END_TEST
     T(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)                                    \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
+    T(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)                                   \
     T(one_region_that_goes_under_many_reads_counts_once)                                           \
     T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
     T(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)                           \
+    T(who_delays_strangers_without_end_is_put_apart)                                               \
+    T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)                            \
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
