@@ -129,6 +129,23 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
+/* Names in a column that is wide enough for each. */
+static void print_columns(const struct ctl_kind *kind, const struct ctl_setting *setting)
+{
+    int width = (int)strlen("revision");
+    for (size_t i = 0; i < kind->keys; i++)
+        if ((int)strlen(kind->key[i].name) > width)
+            width = (int)strlen(kind->key[i].name);
+    printf("%-*s %s\n%-*s %" PRIu64 "\n", width, "name", setting->name, width, "revision",
+           setting->revision);
+    for (size_t i = 0; i < kind->keys; i++)
+        printf("%-*s %s\n", width, kind->key[i].name, setting->value[i]);
+    if (setting->secret[0] != '\0')
+        printf("%-*s %s\nnobody can show the secret again: keep it where its user alone can read "
+               "it\n",
+               width, "secret", setting->secret);
+}
+
 static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
                      const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
 {
@@ -136,17 +153,10 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
     int status = ctl_decode_setting(kind, result->body, result->body_length, &setting, err);
     if (status != 0)
         return status;
-    if (o->json) {
+    if (o->json)
         status = ctl_json_print_of(kind->name, setting.json, err);
-    } else {
-        printf("%-14s %s\n%-14s %" PRIu64 "\n", "name", setting.name, "revision", setting.revision);
-        for (size_t i = 0; i < kind->keys; i++)
-            printf("%-14s %s\n", kind->key[i].name, setting.value[i]);
-        if (setting.secret[0] != '\0')
-            printf("%-14s %s\nnobody can show the secret again: keep it where its user alone can "
-                   "read it\n",
-                   "secret", setting.secret);
-    }
+    else
+        print_columns(kind, &setting);
     if (changed)
         ctl_setting_notes(o, kind, &setting);
     ctl_setting_fini(&setting);

@@ -14,14 +14,24 @@ shows 'rdmactl tenant set NAME'
 for words in "pool create --help" "--help pool" "pool -h"; do
     read -ra line <<<"$words"
     does "the help of one kind" "${line[@]}"
-    shows '^keys: nodes, tenants, number, sessions_ahead, '
+    shows '^  nodes  +zone=a,rack=7: '
     shows 'pool create'
-    (($(wc -l <"$work/out") < 30)) || fail "rdmactl $words is long: $(cat "$work/out")"
-    ! grep -q 'lease revoke' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
+    shows '^  --mr-lease DURATION  +pool create, set: '
+    shows '^  --revision NUMBER  +watch: '
+    ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
 done
+does "the help of tokens says which scopes there are" token --help
+shows '^  scope  +reader, operator, admin, agent or worker'
+shows '^  --secret-file FILE  '
+does "that of nodes has what drain takes" node drain --help
+for option in reason grace wait label; do shows "^  --$option "; done
+does "that of doctor has two nodes" doctor --help
+for option in config provider serve peer; do shows "^  --$option "; done
 refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant create web
 does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
 shows '^memory_bytes +4GiB$'
+[[ $(grep -E '^[a-z_]+ +[^ ]+$' "$work/out" | sed -E 's/[^ ]+$//' | awk '{print length}' | sort -u | wc -l) == 1 ]] ||
+    fail "the values are not below each other: $(cat "$work/out")"
 does "and changed in part" tenant set web vqps=4096
 does "it has both" tenant get web -o json
 [[ $(jq -c '[.sessions, .vqps, .memory_bytes, .uids]' "$work/out") == '[64,4096,4294967296,[1000,"2000-2999"]]' ]] ||

@@ -36,7 +36,8 @@ struct ctl_key {
     const char *name; /* of the REST interface, and of `set` */
     const char *heading;
     enum ctl_type type;
-    bool wide; /* a column of -o wide alone */
+    bool wide;        /* a column of -o wide alone */
+    const char *help; /* what it is, in which words or units: a line of `rdmactl KIND --help` */
 };
 
 struct ctl_kind {

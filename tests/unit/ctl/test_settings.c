@@ -56,6 +56,21 @@ START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
 }
 END_TEST
 
+START_TEST(each_key_has_a_line_of_help_that_fits_a_terminal)
+{
+    static const char *const names[] = {"tenant", "window", "token", "node", "pool"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct ctl_kind *kind = ctl_kind_find(names[i]);
+        ck_assert_uint_le(kind->keys, CTL_KEYS_MAX);
+        for (size_t k = 0; k < kind->keys; k++) {
+            ck_assert_msg(kind->key[k].help != NULL && kind->key[k].help[0] != '\0', "%s of a %s",
+                          kind->key[k].name, names[i]);
+            ck_assert_uint_le(strlen(kind->key[k].help), 80);
+        }
+    }
+}
+END_TEST
+
 static int edit(const char *kind, const char *body, const char *const words[4])
 {
     size_t count = 0;
@@ -264,6 +279,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(settings_are_read_page_by_page_and_kept_as_they_were)                                        \
+    T(each_key_has_a_line_of_help_that_fits_a_terminal)                                            \
     T(set_changes_what_is_named_and_keeps_the_rest)                                                \
     T(what_cannot_be_set_says_what_can)                                                            \
     T(events_say_what_has_changed)                                                                 \
