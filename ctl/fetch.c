@@ -53,7 +53,7 @@ int ctl_add_query(char *path, size_t size, const char *name, const char *value,
 
 int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct kedge_errbuf *err)
 {
-    char detail[300];
+    char detail[sizeof err->text];
     if (http >= 200 && http < 300)
         return 0;
     const struct kedge_error *row = kedge_error_of_http(http);

@@ -13,7 +13,7 @@
 
 enum { ANSWER_MAX = 1 << 20 };
 
-enum { READY_WHY_BYTES = 600 };
+enum { READY_WHY_BYTES = 700 };
 
 void admin_refuse_method(struct kedge_http_request *request, const char *allow)
 {
@@ -50,12 +50,12 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
     if (!a->was_registered)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has had this node since its agent began: workers attach, and find "
-                 "no other nodes%s%.200s%s%.200s; see rdmactl agent status",
+                 "no other nodes%s%.100s%s%.400s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
     else if (registrations_done(a) == 0)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has this node any more: workers attach, and reach the nodes that "
-                 "are known here%s%.200s%s%.200s; see rdmactl agent status",
+                 "are known here%s%.100s%s%.400s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
     else
         clock_why(a, why, READY_WHY_BYTES);

@@ -108,11 +108,14 @@ void clock_metrics(const struct agent *a, struct kedge_text *t);
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
 enum { METASERVER_URL_BYTES = 2 * AGENTD_TEXT + 64 };
-/* The HTTP client, begun and ended; a request to a metaserver, with the agent's
- * token. url is borrowed; ms: of connecting, and of it
- * all. */
+/* The HTTP client, begun and ended. */
 int metaservers_start(struct agent *a, struct kedge_errbuf *err);
 void metaservers_stop(struct agent *a);
+/* A warning when others may read the file that was just found to hold a token; one until they may
+ * not. */
+void metaservers_look_at_token(struct agent *a);
+/* A request to a metaserver, with the agent's token. url is borrowed; ms: of connecting, and of it
+ * all. */
 struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,
                                        uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
@@ -450,6 +453,7 @@ struct agent {
     uv_poll_t http_poll;
     bool registering;       /* pools that are made do so too */
     bool was_registered;    /* some metaserver has had the node in this life */
+    bool token_is_open;     /* others may read token_file, which was said */
     uint32_t endpoints;     /* how often the node's have changed */
     uint32_t unregistering; /* metaservers that have not answered yet */
     uint64_t arenas_coming; /* bytes of those that workers have asked for and that are being made */

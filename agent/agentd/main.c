@@ -365,7 +365,6 @@ int main(int argc, char **argv)
     kedge_notify_init();
     if (!start_check_token(&agent.config, agent.config.gid, &err))
         kedge_log(KEDGE_LOG_WARN, "there is no token yet", "reason=\"%s\"", err.text);
-    if (!start_check_privacy(&agent.config, &err))
-        kedge_log(KEDGE_LOG_WARN, "others may read the token", "reason=\"%s\"", err.text);
+    metaservers_look_at_token(&agent);
     return serve_above_others(&agent);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "start_check.h"
 
 static void on_http(uv_poll_t *poll, int status, int events)
 {
@@ -29,6 +30,15 @@ void metaservers_stop(struct agent *a)
     uv_close((uv_handle_t *)&a->http_poll, NULL);
     kedge_http_client_free(a->http_client);
     a->http_client = NULL;
+}
+
+void metaservers_look_at_token(struct agent *a)
+{
+    struct kedge_errbuf why;
+    const bool open = !start_check_privacy(&a->config, &why);
+    if (open && !a->token_is_open)
+        kedge_log(KEDGE_LOG_WARN, "others may read the token", "reason=\"%s\"", why.text);
+    a->token_is_open = open;
 }
 
 struct kedge_http_call metaserver_call(const struct agent *a, const char *method, const char *url,

@@ -340,6 +340,7 @@ static void complete(struct registration *r)
               r->pool->name, r->url, r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
     r->pool->agent->was_registered |= r->pool == own(r->pool->agent);
+    metaservers_look_at_token(r->pool->agent); /* which may be another one than at the start */
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
     r->backoff_ms = BACKOFF_MS;

@@ -353,6 +353,9 @@ agent_start
 until_log "there is no token yet.*$work/agent.token cannot be read .No such file"
 until_log "not registered.*its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one"
 ok "an agent whose token_file is not there yet begins, and says so"
+"$rdmactl" --server "unix:$work/metad.sock" --agent-socket "$work/agent.admin" status >"$work/out" || fail "rdmactl status ended with $?"
+grep -qE "not ready .*$makes_one" "$work/out" || fail "rdmactl status has not the whole command: $(cat "$work/out")"
+ok "rdmactl status has the command that makes one, to its end"
 : >"$work/agent.token"
 until_log "not registered.*its token_file $work/agent.token holds no token: $makes_one"
 ok "and likewise while it is empty"
@@ -370,6 +373,8 @@ until_live() {
 }
 until_live
 ok "when its token is replaced, it registers"
+until_log "others may read the token in $work/agent.token"
+ok "and warns of a token that came later, which others may read"
 ctl tenant set web uids=6 >/dev/null
 revision=$(ctl tenant get web -o json | jq .revision)
 for _ in $(seq 600); do
