@@ -4,7 +4,12 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
-enum { LEASE_SHIFT = 6, MANTISSA_BITS = 6, MANTISSA_MAX = (1 << MANTISSA_BITS) - 1 };
+enum {
+    LEASE_SHIFT = 6,
+    MANTISSA_BITS = 6,
+    MANTISSA_MAX = (1 << MANTISSA_BITS) - 1,
+    EXPONENT_MAX = 15
+};
 
 uint16_t kedge_record_lease_flags(uint64_t period_ns)
 {
@@ -12,7 +17,11 @@ uint16_t kedge_record_lease_flags(uint64_t period_ns)
     uint32_t exponent = 0;
     for (; mantissa > MANTISSA_MAX; mantissa >>= 1)
         exponent++;
-    KEDGE_ASSERT(mantissa > 0 && exponent < 16);
+    KEDGE_ASSERT(mantissa > 0);
+    if (exponent > EXPONENT_MAX) { /* the longest that can be said, which is shorter */
+        mantissa = MANTISSA_MAX;
+        exponent = EXPONENT_MAX;
+    }
     return (uint16_t)((exponent << MANTISSA_BITS | mantissa) << LEASE_SHIFT);
 }
 

@@ -72,7 +72,8 @@ static_assert(offsetof(struct kedge_mr_record, secret) == 48, "layout");
 
 /* How long the owner of a region lets others believe its record, in the upper 10 bits of the flags:
  * milliseconds, 6 bits shifted left by the other 4, so that what is read is never more than what
- * was written. period_ns 1 ms .. 2000 s. */
+ * was written: of periods above 2064 s, which a pool may have, it is that. period_ns 1 ms or more.
+ */
 uint16_t kedge_record_lease_flags(uint64_t period_ns);
 /* Nanoseconds. */
 uint64_t kedge_record_lease_ns(uint16_t flags);

@@ -18,6 +18,17 @@ START_TEST(a_lease_is_read_as_it_was_written_or_a_little_shorter)
 }
 END_TEST
 
+/* A pool at a metaserver may have 3600 s. */
+START_TEST(a_lease_that_is_too_long_for_its_bits_is_the_longest_that_they_hold)
+{
+    const uint64_t most = (63ull << 15) * KEDGE_NS_PER_MS;
+    ck_assert_uint_eq(kedge_record_lease_ns(kedge_record_lease_flags(most)), most);
+    ck_assert_uint_eq(kedge_record_lease_ns(kedge_record_lease_flags(2 * most)), most);
+    ck_assert_uint_eq(kedge_record_lease_ns(kedge_record_lease_flags(3600 * KEDGE_NS_PER_S)), most);
+    ck_assert_uint_eq(kedge_record_lease_flags(3600 * KEDGE_NS_PER_S) & 0x3f, 0);
+}
+END_TEST
+
 START_TEST(what_else_is_in_the_flags_is_not_the_leases)
 {
     const uint16_t lease = kedge_record_lease_flags(100 * KEDGE_NS_PER_MS);
@@ -28,5 +39,6 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_lease_is_read_as_it_was_written_or_a_little_shorter)                                       \
+    T(a_lease_that_is_too_long_for_its_bits_is_the_longest_that_they_hold)                         \
     T(what_else_is_in_the_flags_is_not_the_leases)
 KEDGE_CHECK_MAIN("schema.record", TESTS)
