@@ -42,10 +42,15 @@ static int64_t allowed(const struct clock_check *c, int64_t elapsed_ns, bool cry
     return (int64_t)(most + (crystal ? elapsed / CRYSTAL_PART : 0));
 }
 
-/* CLOCK_NO_LIE, and *off_ns and *over_ns as they were, if b can be true after a. */
-static enum clock_lie compare(const struct clock_check *c, const struct clock_look *a,
-                              const struct clock_look *b, bool crystal, uint64_t *off_ns,
-                              uint64_t *over_ns)
+/* What was found out: CLOCK_NO_LIE, or by how much it is wrong, in how long. */
+struct finding {
+    enum clock_lie lie;
+    uint64_t off_ns, over_ns;
+};
+
+/* Whether b can be true after a. */
+static struct finding compare(const struct clock_check *c, const struct clock_look *a,
+                              const struct clock_look *b, bool crystal)
 {
     const int64_t other = between(b->other_ns, a->other_ns);
     const int64_t host_least = between(b->before_ns, a->after_ns);
@@ -53,10 +58,20 @@ static enum clock_lie compare(const struct clock_check *c, const struct clock_lo
     const int64_t most = allowed(c, other > host_most ? other : host_most, crystal);
     const int64_t slow = other - host_most, fast = host_least - other;
     if (slow <= most && fast <= most)
-        return CLOCK_NO_LIE;
-    *off_ns = (uint64_t)(slow > most ? slow : fast);
-    *over_ns = (uint64_t)(host_most > 0 ? host_most : 0);
-    return slow > most ? CLOCK_SLOW : CLOCK_FAST;
+        return (struct finding){.lie = CLOCK_NO_LIE};
+    return (struct finding){.lie = slow > most ? CLOCK_SLOW : CLOCK_FAST,
+                            .off_ns = (uint64_t)(slow > most ? slow : fast),
+                            .over_ns = (uint64_t)(host_most > 0 ? host_most : 0)};
+}
+
+/* The first of the looks that contradicts this one. */
+static struct finding compare_all(const struct clock_check *c, const struct clock_witness *w,
+                                  const struct clock_look *look, bool crystal)
+{
+    struct finding found = {.lie = CLOCK_NO_LIE};
+    for (uint32_t i = 0; i < w->count && found.lie == CLOCK_NO_LIE; i++)
+        found = compare(c, &w->look[i], look, crystal);
+    return found;
 }
 
 static void forget(struct clock_witness *w)
@@ -70,7 +85,6 @@ static void keep(const struct clock_check *c, struct clock_witness *w,
 {
     const uint64_t apart_ns = c->lease_ns / (CLOCK_LOOKS / 2);
     const struct clock_look *last = &w->look[(w->next + CLOCK_LOOKS - 1) % CLOCK_LOOKS];
-    w->looked_ns = look->before_ns;
     if (w->count > 0 && look->before_ns - last->before_ns < apart_ns)
         return;
     w->look[w->next] = *look;
@@ -93,9 +107,16 @@ static void move(struct clock_check *c, enum clock_state to)
     c->state = to;
 }
 
-static void lied(struct clock_check *c, enum clock_lie lie, uint64_t now_ns)
+/* A doubt that the device has raised stays its own, which only the device ends, when the kernel's
+ * clock lies too meanwhile. */
+static void lied(struct clock_check *c, const struct finding *found, uint64_t now_ns)
 {
-    c->lie = lie;
+    const bool is_devices = c->state == CLOCK_DOUBTED && c->lie != CLOCK_STEERED;
+    if (!is_devices || found->lie != CLOCK_STEERED) {
+        c->lie = found->lie;
+        c->off_ns = found->off_ns;
+        c->over_ns = found->over_ns;
+    }
     if (now_ns > c->lied_ns)
         c->lied_ns = now_ns;
     c->agrees_ns = 0;
@@ -163,7 +184,7 @@ static enum heard count(struct clock_check *c, const struct kedge_fab_clock *see
 void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *seen)
 {
     struct clock_witness *w = &c->device;
-    enum clock_lie lie = CLOCK_NO_LIE;
+    struct finding found = {.lie = CLOCK_NO_LIE};
     c->gone_ns = 0;
     if (seen->hz == 0 || seen->after_ns - seen->before_ns > CLOCK_BLUR_NS)
         return;
@@ -173,16 +194,16 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
         .after_ns = seen->after_ns,
         .other_ns = (uint64_t)((unsigned __int128)c->total * KEDGE_NS_PER_S / seen->hz)};
     if (heard == HEARD_RESTART)
-        c->off_ns = c->over_ns = 0, lie = CLOCK_RESTARTED;
+        found.lie = CLOCK_RESTARTED;
     if (heard != HEARD)
         forget(w), c->agrees_ns = 0;
     if (heard == HEARD_FIRST && c->state == CLOCK_TRUSTED) /* nobody looked, and it may have lied */
         move(c, CLOCK_UNKNOWN);
-    for (uint32_t i = 0; i < w->count && lie == CLOCK_NO_LIE; i++)
-        lie = compare(c, &w->look[i], &look, true, &c->off_ns, &c->over_ns);
-    if (lie != CLOCK_NO_LIE) {
+    if (found.lie == CLOCK_NO_LIE)
+        found = compare_all(c, w, &look, true);
+    if (found.lie != CLOCK_NO_LIE) {
         forget(w);
-        lied(c, lie, seen->after_ns);
+        lied(c, &found, seen->after_ns);
     }
     keep(c, w, &look);
     if (c->agrees_ns == 0)
@@ -203,13 +224,12 @@ void clock_check_gone(struct clock_check *c, uint64_t now_ns)
 void clock_check_kernel(struct clock_check *c, const struct clock_look *look, uint64_t now_ns)
 {
     struct clock_witness *w = &c->kernel;
-    enum clock_lie lie = CLOCK_NO_LIE;
     if (look->after_ns - look->before_ns <= CLOCK_BLUR_NS) {
-        for (uint32_t i = 0; i < w->count && lie == CLOCK_NO_LIE; i++)
-            lie = compare(c, &w->look[i], look, false, &c->off_ns, &c->over_ns);
-        if (lie != CLOCK_NO_LIE) {
+        struct finding found = compare_all(c, w, look, false);
+        if (found.lie != CLOCK_NO_LIE) {
+            found.lie = CLOCK_STEERED;
             forget(w);
-            lied(c, CLOCK_STEERED, now_ns);
+            lied(c, &found, now_ns);
         }
         keep(c, w, look);
     }

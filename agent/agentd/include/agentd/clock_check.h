@@ -52,7 +52,6 @@ struct clock_look {
 struct clock_witness {
     struct clock_look look[CLOCK_LOOKS];
     uint32_t count, next;
-    uint64_t looked_ns; /* when the last of them was made; 0: none was */
 };
 
 struct clock_check {
@@ -63,7 +62,8 @@ struct clock_check {
     uint64_t heard_ns;         /* when it was looked at last; 0: never */
     uint64_t gone_ns;          /* since when it cannot say its time; 0: it can, or was not asked */
     uint64_t agrees_ns;        /* since when it agrees; 0: it does not */
-    enum clock_lie lie;        /* the last one, when, by how much, in how long */
+    enum clock_lie lie;        /* the last one, or the device's while its doubt lasts; when the last
+                                * of all was; by how much, in how long */
     uint64_t lied_ns, off_ns, over_ns;
     uint64_t lies; /* that began a doubt */
 };

@@ -418,6 +418,31 @@ START_TEST(what_agreed_before_a_lie_of_the_kernels_has_to_agree_anew)
 }
 END_TEST
 
+/* The device has seen that the machine was stopped, and is silent; then the clock is steered too.
+ */
+START_TEST(a_doubt_of_the_devices_stays_its_own_when_the_clock_is_steered_too)
+{
+    char before[320], after[320];
+    begin();
+    run(10000);
+    stop(1e9);
+    run(200);
+    ck_assert_int_eq(check.lie, CLOCK_SLOW);
+    clock_check_why(&check, before, sizeof before);
+    world.silent = true;
+    world.mono_ns += 1e9;
+    run(200);
+    ck_assert_int_eq(check.lie, CLOCK_SLOW);
+    clock_check_why(&check, after, sizeof after);
+    ck_assert_str_eq(before, after);
+    run(10 * (CLOCK_GRACE_NS + 4 * LEASE) / MS);
+    ck_assert_int_eq(check.state, CLOCK_DOUBTED);
+    world.silent = false;
+    run(2000);
+    ck_assert_int_eq(check.state, CLOCK_TRUSTED);
+}
+END_TEST
+
 /* Of chrony with `maxslewrate 500`, which is what is advised, where it corrects a crystal too. */
 START_TEST(a_doubt_ends_while_the_clock_is_slewed_as_advised)
 {
@@ -503,6 +528,7 @@ END_TEST
     T(a_counter_of_another_rate_leaves_a_doubt)                                                    \
     T(one_that_nobody_looked_at_while_it_may_have_wrapped_has_to_agree_anew)                       \
     T(a_look_that_is_heard_late_ends_no_doubt)                                                     \
+    T(a_doubt_of_the_devices_stays_its_own_when_the_clock_is_steered_too)                          \
     T(what_agreed_before_a_lie_of_the_kernels_has_to_agree_anew)                                   \
     T(a_doubt_ends_while_the_clock_is_slewed_as_advised)                                           \
     T(a_doubt_does_not_end_at_a_rate_that_is_nearly_one_too_many)                                  \
