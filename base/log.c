@@ -74,34 +74,48 @@ static int format_head(char *line, size_t bytes, enum kedge_log_level level, con
     return n < 0 ? 0 : n;
 }
 
-/* Whether a quote ends a value: the line ends behind it, or another key and '=' come. */
-static bool ends_value(const char *line, size_t at, size_t length)
+enum { MARK = '\x01', OTHER_MARK = '\x02' };
+
+/* The format with that in the place of its quotes, in so many bytes; 0: there is no room. */
+static bool mark_quotes(const char *format, char mark, char out[KEDGE_LOG_LINE])
 {
-    size_t i = at + 1;
-    if (i == length)
-        return true;
-    if (line[i++] != ' ')
+    const size_t length = strlen(format);
+    if (length >= KEDGE_LOG_LINE)
         return false;
-    const size_t key = i;
-    while (i < length && (line[i] == '_' || (line[i] >= 'a' && line[i] <= 'z')))
-        i++;
-    return i > key && i < length && line[i] == '=';
+    for (size_t i = 0; i <= length; i++)
+        out[i] = format[i] == '"' ? mark : format[i];
+    return true;
 }
 
-/* A value's own quotes become apostrophes, so that its end is found. */
-static void quote_once(char *line, size_t from, size_t length)
+/* The values' own quotes become apostrophes, so that none ends where it likes. Which quotes are the
+ * format's is seen by formatting it twice with different marks in their place: what differs is one.
+ * How long it is; what has no room is cut, and its value ends there. */
+static size_t format_pairs(char *line, size_t bytes, const char *format, va_list args)
 {
+    char marked[KEDGE_LOG_LINE], other[KEDGE_LOG_LINE];
+    va_list again;
     bool inside = false;
-    for (size_t i = from; i < length; i++) {
-        if (line[i] != '"')
-            continue;
-        if (!inside && i > 0 && line[i - 1] == '=')
-            inside = true;
-        else if (inside && ends_value(line, i, length))
-            inside = false;
-        else
+    if (!mark_quotes(format, MARK, marked))
+        return 0;
+    va_copy(again, args);
+    const int n = vsnprintf(line, bytes, marked, args);
+    (void)mark_quotes(format, OTHER_MARK, marked);
+    const int same = vsnprintf(other, bytes, marked, again);
+    va_end(again);
+    if (n <= 0 || same != n)
+        return 0;
+    const size_t used = (size_t)n < bytes ? (size_t)n : bytes - 1;
+    for (size_t i = 0; i < used; i++) {
+        if (line[i] != other[i]) {
+            line[i] = '"';
+            inside = !inside;
+        } else if (line[i] == '"') {
             line[i] = '\'';
+        }
     }
+    if (inside)
+        line[used - 1] = '"';
+    return used;
 }
 
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
@@ -116,12 +130,8 @@ void kedge_log(enum kedge_log_level level, const char *event, const char *format
         line[used++] = ' ';
         va_list args;
         va_start(args, format);
-        int n = vsnprintf(line + used, room - used, format, args);
+        used += format_pairs(line + used, room - used, format, args);
         va_end(args);
-        const size_t pairs = used;
-        used += n < 0 ? 0 : (size_t)n;
-        used = used > room - 1 ? room - 1 : used;
-        quote_once(line, pairs, used);
     }
     used = used > room - 1 ? room - 1 : used;
     for (size_t i = 0; i < used; i++)

@@ -3,9 +3,9 @@
  *
  * Any thread. A line is one write of at most KEDGE_LOG_LINE bytes; when stderr takes nothing for
  * KEDGE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
- * Control characters become '?', so that no value can forge a line, and a quoted value's own quotes
- * apostrophes. Level and component are the
- * only state; they are set once, by main(). */
+ * Control characters become '?' and the values' own quotes apostrophes, so that no value can forge
+ * a line, nor a pair if the format has it in quotes. Level and component are the only state; they
+ * are set once, by main(). */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -30,7 +30,8 @@ bool kedge_log_enabled(enum kedge_log_level level);
 /* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */
 int kedge_log_parse_level(const char *text, enum kedge_log_level *level);
 
-/* event: a few words, without '='. format: "key=%d other=%s"; quote values that may hold spaces. */
+/* event: a few words, without '='. format: shorter than a line, "key=%d other=\"%s\""; quote values
+ * that may hold spaces. */
 void kedge_log(enum kedge_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

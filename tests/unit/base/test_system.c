@@ -93,6 +93,30 @@ START_TEST(a_value_of_a_log_line_ends_where_its_quote_is)
 }
 END_TEST
 
+START_TEST(no_value_of_a_log_line_makes_a_pair_of_its_own)
+{
+    static const char forged[] = "none\" admin=\"1\" why=\"";
+    char line[2 * KEDGE_LOG_LINE] = {0}, longer[2 * KEDGE_LOG_LINE];
+    int saved, from = capture_stderr(&saved);
+    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
+    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" n=%d", forged, 7);
+    ck_assert_int_gt(read(from, line, sizeof line - 1), 0);
+    ck_assert_ptr_nonnull(strstr(line, ": refused who=\"none' admin='1' why='\" n=7\n"));
+    memset(line, 0, sizeof line);
+    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\"", "\x01 admin=\x02 x");
+    ck_assert_int_gt(read(from, line, sizeof line - 1), 0);
+    ck_assert_ptr_nonnull(strstr(line, ": refused who=\"? admin=? x\"\n"));
+    memset(line, 0, sizeof line);
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" n=%d", longer, 7);
+    ck_assert_int_eq(read(from, line, sizeof line - 1), KEDGE_LOG_LINE - 1);
+    ck_assert_ptr_nonnull(strstr(line, "xxx\"\n"));
+    restore_stderr(saved);
+    close(from);
+}
+END_TEST
+
 START_TEST(a_full_stderr_costs_lines_and_not_the_program)
 {
     char scrap[4096];
@@ -387,6 +411,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)                              \
     T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
+    T(no_value_of_a_log_line_makes_a_pair_of_its_own)                                              \
     T(a_value_of_a_log_line_ends_where_its_quote_is)                                               \
     T(a_full_stderr_costs_lines_and_not_the_program)                                               \
     T(a_limit_lets_a_burst_through_and_counts_what_it_held_back)                                   \
