@@ -189,6 +189,6 @@ void kedge_metad_config_help(FILE *out)
         if (strcmp(section, options[i].section) != 0)
             fprintf(out, "  [%s]\n", options[i].section);
         section = options[i].section;
-        fprintf(out, "  %-13s = %-20s  %s\n", options[i].key, options[i].initial, options[i].help);
+        fprintf(out, "  %-18s = %-22s  %s\n", options[i].key, options[i].initial, options[i].help);
     }
 }

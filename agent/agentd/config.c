@@ -76,8 +76,8 @@ static const struct option options[] = {
     {"pool", "queue_pairs_ahead", A_COUNT, AT(queue_pairs_ahead), 1, 1024, "8",
      "rc: of either kind, kept ready"},
     {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
-     "how long peers may believe in a memory region; the same on every node; auto: 100ms on soft, "
-     "3000ms on verbs"},
+     "how long peers may believe in a memory region of this node; auto: 100ms on soft, 3000ms on "
+     "verbs"},
     {"pool", "max_sessions", A_COUNT, AT(max_sessions), 1, 65536, "512", "of all tenants"},
     {"pool", "max_peers", A_COUNT, AT(max_peers), 1, 1 << 20, "16384", "endpoints known"},
     {"pool", "sq_slots", A_POWER, AT(sq_slots), 4, 65536, "256", "of a submission ring"},
@@ -398,7 +398,7 @@ void agentd_config_help(FILE *out)
         if (strcmp(section, o->section) != 0)
             fprintf(out, "  [%s]\n", o->section);
         section = o->section;
-        fprintf(out, "  %-15s = %-28s  %s\n", o->key, o->initial == NULL ? "" : o->initial,
+        fprintf(out, "  %-24s = %-28s  %s\n", o->key, o->initial == NULL ? "" : o->initial,
                 o->help);
     }
 }

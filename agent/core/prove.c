@@ -2,10 +2,11 @@
 /* Proofs: one READ of a metaserver's table, or of another endpoint's MR table, to see whether that
  * is reached. The control side says when and of whom; one is under way at a time.
  *
- * Whoever does not answer is in nobody's way: the path is the proof's own, on DC the READ goes out
- * on a spare initiator, which is repaired when that breaks, and with rc on a connection that is
- * made only while there is room for others beside it. A connection that workers use is proven on
- * that. What has answered to others' requests not long ago is not asked at all.
+ * An endpoint that does not answer is in nobody's way: the path is the proof's own, on DC the READ
+ * goes out on a spare initiator, which is repaired when that breaks, and with rc on a connection
+ * that is made only while there is room for others beside it. A connection that workers use is
+ * proven on that. A metaserver's table is READ through the queue pair of lookups, which hear of the
+ * answer. What has answered to others' requests not long ago is not asked at all.
  *
  * An error is believed only when the endpoint's record was looked up again after it: it may have
  * restarted, or left. */

@@ -14,7 +14,7 @@ DESTDIR=$root cmake --install "$build" >"$work/install.log" || fail "installing:
 prefix=$root$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
 for file in bin/rdmactl bin/kedge-perf sbin/kedge-agentd sbin/kedge-metad include/kedge.h \
     share/man/man1/rdmactl.1 share/man/man1/kedge-perf.1 share/man/man3/kedge.3 share/man/man5/kedge-agent.conf.5 \
-    share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 share/bash-completion/completions/rdmactl; do
+    share/doc/kedge/openapi.yaml share/man/man8/kedge-agentd.8 share/man/man8/kedge-metad.8 share/bash-completion/completions/rdmactl; do
     [[ -s $prefix/$file ]] || fail "$file is not installed"
 done
 ok "programs, header, man pages and completion are installed"

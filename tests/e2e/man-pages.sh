@@ -68,3 +68,18 @@ for page in "$pages"/kedge*.3; do
     examples=$((examples + 1))
 done
 echo "ok: the examples of $examples pages compile"
+
+# Each setting of a daemon, by its --help, stands in the example that is installed, with its default, and in the manual.
+check_settings() { # program example page
+    local key default count=0
+    while IFS='|' read -r key default; do
+        grep -qE "^# $key =${default:+ ${default//./\\.}\$}" "$root/ops/$2" ||
+            fail "ops/$2 has not: # $key =${default:+ $default}"
+        grep -qE "^\.Ic .*\b$key\b|^\.It (Ic|Xo).*\b$key\b" "$pages/$3" || fail "$3 does not name $key"
+        count=$((count + 1))
+    done < <("$build/bin/$1" --help | sed -nE 's/^  ([a-z_0-9]+) +=  ?(([^ ]|, )*) .*/\1|\2/p')
+    ((count > 15)) || fail "$1 --help shows $count settings"
+    echo "ok: $count settings of $1 are in the example, with their defaults, and in $3"
+}
+check_settings kedge-agentd kedge-agent.conf kedge-agent.conf.5
+check_settings kedge-metad kedge-metad.conf kedge-metad.8
