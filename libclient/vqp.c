@@ -141,5 +141,10 @@ int kedge_connect_node(struct kedge_vqp *q, const char *name)
     memcpy(ask.name, name, length);
     status = client_message(q->session, &ask.h, sizeof ask, KEDGE_CONTROL_RESOLVE, &answer,
                             sizeof answer, KEDGE_CONTROL_RESOLVED, NULL);
+    if (status == -ENOENT)
+        return client_fail(status,
+                           "no node is called \"%s\": it is not registered, or no longer (rdmactl "
+                           "node list)",
+                           name);
     return status != 0 ? status : connect_to(q, answer.gid, answer.pool);
 }

@@ -33,7 +33,8 @@ static int decode_uid(const struct json_at *at, json_t *value, size_t i,
         return 0;
     }
     return json_bad(at, field,
-                    "must be a uid below 4294967295, or a range of them such as \"1000-1999\"");
+                    "must be a uid, which is a number without quotes, or a range of them in "
+                    "quotes, such as \"1000-1999\"; below 4294967295");
 }
 
 static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tenant *t)

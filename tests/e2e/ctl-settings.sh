@@ -36,6 +36,8 @@ does "and changed in part" tenant set web vqps=4096
 does "it has both" tenant get web -o json
 [[ $(jq -c '[.sessions, .vqps, .memory_bytes, .uids]' "$work/out") == '[64,4096,4294967296,[1000,"2000-2999"]]' ]] ||
     fail "$(cat "$work/out")"
+echo '{"kind": "tenant", "name": "quoted", "uids": ["5"]}' >"$work/quoted.json"
+refuses 2 'uids\[0\]: must be a uid, which is a number without quotes' apply -f "$work/quoted.json"
 does "a window of it" window set of-web scope=tenant tenant=web bytes=1MiB ops=128
 does "the list of tenants" tenant list
 shows '^NAME +UIDS +SESSIONS +VQPS +MRS +MEMORY$'

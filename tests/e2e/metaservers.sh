@@ -74,10 +74,10 @@ done
 [[ $found == yes ]] || fail "a name that the first metaserver does not know: ${found:-$out}"
 ok "a name is found that the first metaserver does not know: $out"
 out=$(probe connect nobody) && fail "a name that nobody has is found"
-grep -q 'no node has that name' <<<"$out" || fail "a name that nobody has: $out"
+grep -q 'no node is called "nobody": it is not registered, or no longer (rdmactl node list)' <<<"$out" || fail "a name that nobody has: $out"
 comes expired "b expires" state second b
 out=$(probe connect node-b) && fail "an expired node is found: $out"
-grep -q 'no node has that name' <<<"$out" || fail "an expired node: $out"
+grep -q 'no node is called "node-b"' <<<"$out" || fail "an expired node: $out"
 ok "an expired node is no answer to a name"
 kill -CONT "${pids[b]}"
 comes live "b comes back" state metad b
