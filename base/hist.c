@@ -60,12 +60,3 @@ double kedge_hist_mean(const struct kedge_hist *h)
 {
     return h->count == 0 ? 0 : (double)h->sum / (double)h->count;
 }
-
-uint64_t kedge_hist_count_to(const struct kedge_hist *h, uint64_t value)
-{
-    uint64_t seen = 0;
-    uint32_t last = kedge_hist_step(value);
-    for (uint32_t i = 0; i <= last; i++)
-        seen += h->steps[i];
-    return seen;
-}

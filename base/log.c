@@ -23,11 +23,6 @@ void kedge_log_init(const char *component, enum kedge_log_level level)
     atomic_store(&level_written, (int)level);
 }
 
-void kedge_log_set_level(enum kedge_log_level level)
-{
-    atomic_store(&level_written, (int)level);
-}
-
 bool kedge_log_enabled(enum kedge_log_level level)
 {
     return (int)level <= atomic_load_explicit(&level_written, memory_order_relaxed);

@@ -36,19 +36,19 @@ static void append_escaped(struct kedge_text *t, const char *value, bool label)
 void kedge_metric_head(struct kedge_text *t, const char *name, enum kedge_metric_type type,
                        const char *help)
 {
-    static const char *const types[] = {"counter", "gauge", "histogram"};
+    static const char *const types[] = {"counter", "gauge"};
     KEDGE_ASSERT(is_name(name));
     kedge_text_printf(t, "# HELP %s ", name);
     append_escaped(t, help, false);
     kedge_text_printf(t, "\n# TYPE %s %s\n", name, types[type]);
 }
 
-/* name suffix {labels, le} and a blank. */
-static void append_series(struct kedge_text *t, const char *name, const char *suffix,
-                          const struct kedge_metric_label *labels, size_t count, const char *le)
+/* name {labels} and a blank. */
+static void append_series(struct kedge_text *t, const char *name,
+                          const struct kedge_metric_label *labels, size_t count)
 {
     KEDGE_ASSERT(is_name(name));
-    kedge_text_printf(t, "%s%s", name, suffix);
+    kedge_text_printf(t, "%s", name);
     const char *before = "{";
     for (size_t i = 0; i < count; i++) {
         KEDGE_ASSERT(is_name(labels[i].name));
@@ -57,53 +57,26 @@ static void append_series(struct kedge_text *t, const char *name, const char *su
         kedge_text_append(t, "\"", 1);
         before = ",";
     }
-    if (le != NULL) {
-        kedge_text_printf(t, "%sle=\"%s\"", before, le);
-        before = ",";
-    }
     kedge_text_printf(t, "%s ", before[0] == ',' ? "}" : "");
 }
 
 void kedge_metric_u64(struct kedge_text *t, const char *name,
                       const struct kedge_metric_label *labels, size_t count, uint64_t value)
 {
-    append_series(t, name, "", labels, count, NULL);
+    append_series(t, name, labels, count);
     kedge_text_printf(t, "%" PRIu64 "\n", value);
 }
 
-static void append_double(struct kedge_text *t, double value)
+void kedge_metric_double(struct kedge_text *t, const char *name,
+                         const struct kedge_metric_label *labels, size_t count, double value)
 {
+    append_series(t, name, labels, count);
     if (isnan(value))
         kedge_text_printf(t, "NaN\n");
     else if (isinf(value))
         kedge_text_printf(t, value > 0 ? "+Inf\n" : "-Inf\n");
     else
         kedge_text_printf(t, "%.17g\n", value);
-}
-
-void kedge_metric_double(struct kedge_text *t, const char *name,
-                         const struct kedge_metric_label *labels, size_t count, double value)
-{
-    append_series(t, name, "", labels, count, NULL);
-    append_double(t, value);
-}
-
-void kedge_metric_hist(struct kedge_text *t, const char *name,
-                       const struct kedge_metric_label *labels, size_t count,
-                       const struct kedge_hist *h, const uint64_t *bounds_ns, size_t bounds)
-{
-    for (size_t i = 0; i < bounds; i++) {
-        char seconds[32];
-        snprintf(seconds, sizeof seconds, "%.10g", (double)bounds_ns[i] / 1e9);
-        append_series(t, name, "_bucket", labels, count, seconds);
-        kedge_text_printf(t, "%" PRIu64 "\n", kedge_hist_count_to(h, bounds_ns[i]));
-    }
-    append_series(t, name, "_bucket", labels, count, "+Inf");
-    kedge_text_printf(t, "%" PRIu64 "\n", h->count);
-    append_series(t, name, "_sum", labels, count, NULL);
-    append_double(t, (double)h->sum / 1e9);
-    append_series(t, name, "_count", labels, count, NULL);
-    kedge_text_printf(t, "%" PRIu64 "\n", h->count);
 }
 
 void kedge_metric_one(struct kedge_text *t, const char *name, enum kedge_metric_type type,

@@ -95,8 +95,3 @@ uint32_t kedge_spsc_count(const struct kedge_spsc *ring)
     uint32_t count = atomic_load_explicit(&ring->tail, memory_order_acquire) - head;
     return count > ring->mask + 1 ? ring->mask + 1 : count;
 }
-
-uint32_t kedge_spsc_capacity(const struct kedge_spsc *ring)
-{
-    return ring->mask + 1;
-}

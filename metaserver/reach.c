@@ -236,8 +236,6 @@ void kedge_reach_show(const struct kedge_reach *r, uint32_t node, uint64_t now,
 
 struct kedge_reach_counts kedge_reach_count(const struct kedge_reach *r)
 {
-    return (struct kedge_reach_counts){.unreachable = r->blamed,
-                                       .table_tried = r->table.tried,
-                                       .table_failed = r->table.failed,
-                                       .table_unreachable = r->table.blamed};
+    return (struct kedge_reach_counts){
+        .unreachable = r->blamed, .table_tried = r->table.tried, .table_failed = r->table.failed};
 }

@@ -314,6 +314,8 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     struct kedge_meta_counts now = kedge_meta_count(s->meta);
     const struct kedge_table_desc *table = kedge_meta_table(s->meta);
     kedge_metric_build_info(out, "kedge_metad_build_info");
+    kedge_metric_one(out, "kedge_metad_log_dropped_total", KEDGE_METRIC_COUNTER,
+                     "Lines of the log that nobody took in time.", kedge_log_dropped());
     kedge_metric_head(out, "kedge_metad_nodes", KEDGE_METRIC_GAUGE, "Nodes that are known.");
     labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);

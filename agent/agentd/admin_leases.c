@@ -109,26 +109,25 @@ struct filter {
     struct agentd_cursor at; /* the first */
 };
 
-static bool bad_query(struct agent *a, const struct held_request *request, const char *detail)
+static bool bad_query(const struct held_request *request, const char *detail)
 {
-    asker_refuse(a, request->by, EINVAL, detail);
+    asker_refuse(request->by, EINVAL, detail);
     return false;
 }
 
-static bool parse_filter(struct agent *a, const struct held_request *request, struct filter *out)
+static bool parse_filter(const struct held_request *request, struct filter *out)
 {
     const char *limit = request->limit, *cursor = request->cursor, *worker = request->worker;
     *out = (struct filter){.limit = DEFAULT_LIMIT, .tenant = request->tenant};
     if (limit != NULL && kedge_parse_u64(limit, 1, MAX_LIMIT, &out->limit) != 0)
-        return bad_query(a, request, "limit must be a number from 1 to 1000");
+        return bad_query(request, "limit must be a number from 1 to 1000");
     out->of_worker = worker != NULL;
     if (worker != NULL && !agentd_id_parse(worker, &out->worker, NULL))
-        return bad_query(a, request,
-                         "worker must be the id of one, as rdmactl worker list shows it");
+        return bad_query(request, "worker must be the id of one, as rdmactl worker list shows it");
     if (cursor == NULL)
         return true;
     return agentd_cursor_parse(cursor, &out->at) ||
-           bad_query(a, request, "cursor must be the next_cursor of an earlier answer");
+           bad_query(request, "cursor must be the next_cursor of an earlier answer");
 }
 
 /* The session, if the filter lets it through. */
@@ -160,7 +159,7 @@ static void list_leases(struct agent *a, const struct held_request *request)
     struct filter f;
     struct lease_owner owner;
     struct kedge_lane_lease lease;
-    if (!parse_filter(a, request, &f))
+    if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = f.at;
@@ -191,7 +190,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
 {
     struct kedge_text *t = &a->answer;
     struct filter f;
-    if (!parse_filter(a, request, &f))
+    if (!parse_filter(request, &f))
         return;
     uint64_t n = 0;
     struct agentd_cursor at = {.session = f.at.session};
@@ -218,13 +217,13 @@ static struct agent_session *lease_of(struct agent *a, const struct held_request
     struct agentd_worker_id wanted;
     uint32_t number;
     if (!agentd_id_parse(request->id, &wanted, &number)) {
-        asker_refuse(a, request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
+        asker_refuse(request->by, EINVAL, "that is no lease's id: see rdmactl lease list");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);
     if (s != NULL && lease_find(s, number, out))
         return s;
-    asker_refuse(a, request->by, ENOENT,
+    asker_refuse(request->by, ENOENT,
                  "there is no such lease here: its worker has deregistered it or ended, "
                  "or never had it");
     return NULL;
@@ -235,12 +234,12 @@ static struct agent_session *worker_of(struct agent *a, const struct held_reques
 {
     struct agentd_worker_id wanted;
     if (!agentd_id_parse(id, &wanted, NULL)) {
-        asker_refuse(a, request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
+        asker_refuse(request->by, EINVAL, "that is no worker's id: see rdmactl worker list");
         return NULL;
     }
     struct agent_session *s = lease_session(a, &wanted);
     if (s == NULL)
-        asker_refuse(a, request->by, ENOENT, "there is no such worker here: it has ended");
+        asker_refuse(request->by, ENOENT, "there is no such worker here: it has ended");
     return s;
 }
 
@@ -309,9 +308,9 @@ static const char *breaks(const struct revocation *r)
            "end with IBV_WC_WR_FLUSH_ERR";
 }
 
-static void refuse(struct agent *a, struct asker by, int status)
+static void refuse(struct asker by, int status)
 {
-    asker_refuse(a, by, status,
+    asker_refuse(by, status,
                  status == -ENOENT ? "it went at the same moment"
                  : status == -EBUSY
                      ? "leases of this worker are being revoked at this moment: look at "
@@ -330,7 +329,7 @@ static void refuse_force(struct asker by, const struct revocation *r)
              "nothing was forced, since the registration could not be replaced (%.300s); the "
              "leases are being withdrawn instead, and are over within %llu ms",
              why.text, (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
-    asker_refuse(r->pool->agent, by, ENOSPC, text);
+    asker_refuse(by, ENOSPC, text);
 }
 
 void revocation_reply(struct revocation *r, int status)
@@ -341,7 +340,7 @@ void revocation_reply(struct revocation *r, int status)
     const bool over = revocation_is_over(r);
     r->by = (struct asker){.http = NULL};
     if (status != 0) {
-        refuse(a, by, status);
+        refuse(by, status);
         return;
     }
     if (r->failed != 0) {
@@ -362,18 +361,17 @@ void revocation_reply(struct revocation *r, int status)
 /* Whether it is under way; else the answer has been given. */
 static bool begin(const struct held_request *request, struct agent_session *s, uint32_t number)
 {
-    struct agent *a = s->pool->agent;
     const bool forced = request->force != NULL && strcmp(request->force, "1") == 0;
     if (request->force != NULL && !forced && strcmp(request->force, "0") != 0)
-        return bad_query(a, request, "force must be 0 or 1");
+        return bad_query(request, "force must be 0 or 1");
     if (s->stage != STAGE_LIVE) {
-        asker_refuse(a, request->by, EBUSY,
+        asker_refuse(request->by, EBUSY,
                      "its worker has ended, and all that it had is being withdrawn");
         return false;
     }
     int status = lease_revoke(request->by, s, number, forced);
     if (status != 0)
-        refuse(a, request->by, status);
+        refuse(request->by, status);
     return status == 0;
 }
 
@@ -386,7 +384,7 @@ bool leases_revoke(struct agent *a, const struct held_request *request)
         return s != NULL && begin(request, s, lease.number);
     }
     if (request->worker == NULL)
-        return bad_query(a, request, "name a lease in the path, or say whose with worker=");
+        return bad_query(request, "name a lease in the path, or say whose with worker=");
     s = worker_of(a, request, request->worker);
     return s != NULL && begin(request, s, 0);
 }

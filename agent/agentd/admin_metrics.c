@@ -165,6 +165,8 @@ void metrics_print(struct agent *a, struct kedge_text *t)
 {
     struct used used[AGENTD_TENANT_PLACES];
     kedge_metric_build_info(t, "kedge_agent_build_info");
+    kedge_metric_one(t, "kedge_agent_log_dropped_total", KEDGE_METRIC_COUNTER,
+                     "Lines of the log that nobody took in time.", kedge_log_dropped());
     lane_metrics(a, t);
     pool_metrics(a, t);
     if (a->rc)

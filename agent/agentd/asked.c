@@ -81,11 +81,10 @@ bool asker_is_gone(struct asker by)
     return by.http != NULL && kedge_http_client_gone(by.http);
 }
 
-void asker_refuse(struct agent *a, struct asker by, int errnum, const char *detail)
+void asker_refuse(struct asker by, int errnum, const char *detail)
 {
     const struct kedge_error *row = kedge_error_of(errnum);
     struct kedge_text t;
-    (void)a;
     if (by.http != NULL) {
         kedge_http_reply_error(by.http, errnum, detail);
         return;
@@ -100,13 +99,13 @@ void asker_reply(struct agent *a, struct asker by, int status)
 {
     const struct kedge_text *t = &a->answer;
     if (t->error != 0) {
-        asker_refuse(a, by, t->error, NULL);
+        asker_refuse(by, t->error, NULL);
     } else if (by.http != NULL) {
         const struct kedge_http_response response = {
             .status = status, .body = kedge_text_str(t), .body_length = t->length};
         (void)kedge_http_reply(by.http, &response);
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
-        asker_refuse(a, by, EMSGSIZE, "ask for fewer at a time");
+        asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
     } else {
         tell(by.asked, status, kedge_text_str(t));
     }
@@ -134,7 +133,7 @@ static void answer(struct agent *a, struct asked *q, const struct agentd_questio
     else if (question->leases)
         (void)leases_revoke(a, &request);
     else
-        asker_refuse(a, request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
+        asker_refuse(request.by, ENOTSUP, "workers cannot be revoked, but their leases can");
 }
 
 void asked_take(struct agent *a, const char *line, size_t length)
@@ -156,7 +155,7 @@ void asked_take(struct agent *a, const char *line, size_t length)
     a->asked.list = q;
     a->asked.count++;
     if (status != 0)
-        asker_refuse(a, (struct asker){.asked = q}, EINVAL, why.text);
+        asker_refuse((struct asker){.asked = q}, EINVAL, why.text);
     else
         answer(a, q, &question);
 }

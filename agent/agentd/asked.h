@@ -31,6 +31,6 @@ static inline bool asker_waits(struct asker by)
 bool asker_is_gone(struct asker by);
 /* Answers, once, with a->answer; or with an error, of either sign, and a sentence or NULL. */
 void asker_reply(struct agent *a, struct asker by, int status);
-void asker_refuse(struct agent *a, struct asker by, int errnum, const char *detail);
+void asker_refuse(struct asker by, int errnum, const char *detail);
 
 #endif

@@ -9,14 +9,14 @@
 struct operation {
     enum ibv_wr_opcode opcode;
     enum ibv_wc_opcode completion;
-    bool writes_local, atomic, can_inline;
+    bool atomic, can_inline;
 };
 
 static const struct operation operations[] = {
-    [KEDGE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, true, false, false},
-    [KEDGE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, false, true},
-    [KEDGE_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, true, false},
-    [KEDGE_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, true, false},
+    [KEDGE_OP_READ] = {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, false, false},
+    [KEDGE_OP_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, true},
+    [KEDGE_OP_CAS] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WC_COMP_SWAP, true, false},
+    [KEDGE_OP_FAA] = {IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WC_FETCH_ADD, true, false},
 };
 
 static bool is_post(uint8_t op)

@@ -136,7 +136,7 @@ struct session {
     uint32_t inflight, max_inflight;
     uint32_t tenant_slot;
     struct window *window; /* its tenant's */
-    uint32_t tenant, max_vqps, max_regions, vqps_used, regions_used, grants_used;
+    uint32_t tenant, max_vqps, max_regions, regions_used, grants_used;
     uint32_t wrong_keys; /* of the budget, refilled since wrong_ns */
     uint64_t wrong_ns;
     uint64_t worked_ns;           /* when it last had something for the lane */

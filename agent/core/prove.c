@@ -39,15 +39,14 @@ static void drop_path(struct kedge_lane *l)
     f->used = 0;
 }
 
-static void answer(struct kedge_lane *l, int status, bool by_others)
+static void answer(struct kedge_lane *l, int status)
 {
     struct proof *p = &l->proof;
     COUNT(l, proofs_failed, status != 0 && status != -EAGAIN && status != -ENOENT);
     drop_path(l);
     p->state = PROOF_IDLE;
-    lane_event(l, &(struct kedge_lane_event){
-                      .kind = KEDGE_EVENT_PROVED,
-                      .proved = {.tag = p->tag, .status = status, .by_others = by_others}});
+    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_PROVED,
+                                             .proved = {.tag = p->tag, .status = status}});
     l->did++;
 }
 
@@ -56,7 +55,7 @@ static void fail(struct kedge_lane *l, int status)
 {
     struct proof *p = &l->proof;
     if (p->metaserver != KEDGE_PROVE_ENDPOINT || ++p->tries == TRIES) {
-        answer(l, status, false);
+        answer(l, status);
         return;
     }
     drop_path(l);
@@ -104,10 +103,9 @@ static bool post(struct kedge_lane *l, struct phys *at, struct flow *f, uint32_t
     return true;
 }
 
-void proof_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+void proof_done(struct kedge_lane *l, enum ibv_wc_status status)
 {
     struct proof *p = &l->proof;
-    (void)w;
     scratch_give(l, p->scratch);
     if (p->metaserver != KEDGE_PROVE_ENDPOINT && p->at < l->metaservers &&
         l->metaserver[p->at].number == p->metaserver)
@@ -133,16 +131,16 @@ static void seek_metaserver(struct kedge_lane *l)
         if (l->metaserver[p->at].number == p->metaserver)
             break;
     if (p->at == l->metaservers) {
-        answer(l, -ENOENT, false);
+        answer(l, -ENOENT);
         return;
     }
     const struct silence *s = &l->silence[p->at];
     if (s->heard_ns != 0 && l->now_ns - s->heard_ns < p->fresh_ns) {
-        answer(l, 0, true);
+        answer(l, 0);
         return;
     }
     if (!lookup_may_ask(l, p->at)) { /* a lookup has found out just now */
-        answer(l, -ETIMEDOUT, true);
+        answer(l, -ETIMEDOUT);
         return;
     }
     const struct kedge_lane_metaserver *m = &l->metaserver[p->at];
@@ -275,13 +273,13 @@ static void seek_endpoint(struct kedge_lane *l)
     if (status == 0 && l->peers[p->peer_slot].mr_log2 == 0) /* it has no MR table to READ */
         status = -EAGAIN;
     if (status != 0) {
-        answer(l, status, false);
+        answer(l, status);
         return;
     }
     struct flow *others = others_flow(l);
     if (others != NULL && others->proven && !others->suspect && !others->doubted &&
         l->now_ns - others->since_ns < p->fresh_ns) {
-        answer(l, 0, true);
+        answer(l, 0);
         return;
     }
     if (l->config.rc && others != NULL && others->link != NULL && !others->draining) {
@@ -293,7 +291,7 @@ static void seek_endpoint(struct kedge_lane *l)
         return;
     }
     if (status == -EAGAIN)
-        answer(l, status, false);
+        answer(l, status);
     else if (status != 0)
         fail(l, meaning_of_path(status));
 }
@@ -325,7 +323,7 @@ void proof_go_on(struct kedge_lane *l)
     struct proof *p = &l->proof;
     if (p->state == PROOF_ENDS) {
         if (p->result == 0)
-            answer(l, 0, false);
+            answer(l, 0);
         else
             fail(l, p->result);
         return;
@@ -335,5 +333,5 @@ void proof_go_on(struct kedge_lane *l)
     else
         seek_endpoint(l);
     if (p->state == PROOF_SEEKS && l->now_ns >= p->end_ns && !p->flow.want_path)
-        answer(l, -EAGAIN, false);
+        answer(l, -EAGAIN);
 }

@@ -45,6 +45,6 @@ bool proof_is_due(const struct kedge_lane *l);
 void proof_go_on(struct kedge_lane *l);
 /* The path that it asked for has come, or has not. */
 void proof_path(struct kedge_lane *l, int status);
-void proof_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer);
+void proof_done(struct kedge_lane *l, enum ibv_wc_status answer);
 
 #endif

@@ -354,7 +354,6 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q)
 static void release(struct kedge_lane *l, struct vqp *q)
 {
     forget_flow(q);
-    q->session->vqps_used--;
     quota_give(&q->session->quota->vqps);
     COUNT(l, vqps, -1);
     vqp_move(q, VQP_FREE);
@@ -385,7 +384,6 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
             deny(l, q, KEDGE_REASON_QUOTA_VQPS);
             return;
         }
-        s->vqps_used++;
         COUNT(l, vqps, 1);
     }
     forget_flow(q);

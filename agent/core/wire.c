@@ -103,7 +103,7 @@ static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status st
     if (w->kind == WR_ENDPOINT_READ)
         lookup_done(l, w, status);
     else if (w->kind == WR_PROOF_READ)
-        proof_done(l, w, status);
+        proof_done(l, status);
     else
         remote_done(l, w, status);
     wire_free_own(l, w);

@@ -66,6 +66,9 @@ scrape first
 grep -qi '^content-type: text/plain; version=0.0.4' "$work/headers" || fail "the type is another one: $(cat "$work/headers")"
 grep -q '^kedge_metad_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/metad.first" || fail "the metaserver's version is not there"
 grep -q '^kedge_agent_build_info{version="[0-9.]*",commit="[0-9a-f]*\(-changed\)\?"} 1$' "$work/a.first" || fail "the agent's version is not there"
+for of in metad:metad a:agent; do
+    grep -qx "kedge_${of#*:}_log_dropped_total 0" "$work/${of%:*}.first" || fail "lines of the log that were dropped are not counted"
+done
 found=$(check kedge_metad_ <"$work/metad.first") || fail "metaserver: $found"
 found=$(check kedge_agent_ <"$work/a.first") || fail "agent: $found"
 found=$(check kedge_agent_ <"$work/b.first") || fail "agent: $found"

@@ -52,7 +52,4 @@ uint64_t kedge_hist_percentile(const struct kedge_hist *h, double percent);
 /* The mean, exact while sum has not stopped; 0 when empty. */
 double kedge_hist_mean(const struct kedge_hist *h);
 
-/* How many values were at most `value`; values within its step (0.8 %) may be counted or not. */
-uint64_t kedge_hist_count_to(const struct kedge_hist *h, uint64_t value);
-
 #endif

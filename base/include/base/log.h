@@ -23,8 +23,6 @@ enum {
  * that is written. Before it: "kedge" and INFO. Call before other threads start. */
 void kedge_log_init(const char *component, enum kedge_log_level level);
 
-/* Changes the level alone, at any time. */
-void kedge_log_set_level(enum kedge_log_level level);
 bool kedge_log_enabled(enum kedge_log_level level);
 
 /* "error", "warn", "info", "debug" -> level. 0, or -EINVAL. */

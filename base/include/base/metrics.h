@@ -9,13 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hist.h"
 #include "base/text.h"
 
 /* The Content-Type of such a text. */
 #define KEDGE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-enum kedge_metric_type { KEDGE_METRIC_COUNTER, KEDGE_METRIC_GAUGE, KEDGE_METRIC_HISTOGRAM };
+enum kedge_metric_type { KEDGE_METRIC_COUNTER, KEDGE_METRIC_GAUGE };
 
 struct kedge_metric_label {
     const char *name;
@@ -35,10 +34,4 @@ void kedge_metric_u64(struct kedge_text *t, const char *name,
                       const struct kedge_metric_label *labels, size_t count, uint64_t value);
 void kedge_metric_double(struct kedge_text *t, const char *name,
                          const struct kedge_metric_label *labels, size_t count, double value);
-/* Nanoseconds as a histogram in seconds: a bucket for each bound (ascending nanoseconds), +Inf,
- * _sum and _count. */
-void kedge_metric_hist(struct kedge_text *t, const char *name,
-                       const struct kedge_metric_label *labels, size_t count,
-                       const struct kedge_hist *h, const uint64_t *bounds_ns, size_t bounds);
-
 #endif

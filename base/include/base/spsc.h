@@ -27,6 +27,5 @@ int kedge_spsc_pop(struct kedge_spsc *ring, void *element);
 
 /* Elements inside, as seen by either side or by a third thread (then a snapshot, 0 .. capacity). */
 uint32_t kedge_spsc_count(const struct kedge_spsc *ring);
-uint32_t kedge_spsc_capacity(const struct kedge_spsc *ring);
 
 #endif

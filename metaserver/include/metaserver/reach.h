@@ -89,7 +89,6 @@ void kedge_reach_show(const struct kedge_reach *r, uint32_t node, uint64_t now,
 struct kedge_reach_counts {
     uint32_t unreachable;               /* nodes */
     uint32_t table_tried, table_failed; /* nodes that have tried the table, and fail */
-    bool table_unreachable;             /* by as many that it is to blame */
 };
 struct kedge_reach_counts kedge_reach_count(const struct kedge_reach *r);
 

@@ -22,7 +22,6 @@
 #define KEDGE_TABLE_WINDOW          16
 #define KEDGE_TABLE_WINDOW_BYTES    (KEDGE_TABLE_WINDOW * KEDGE_RECORD_BYTES)
 #define KEDGE_TABLE_SLOTS_PER_ENTRY 8
-#define KEDGE_TABLE_MAX_KEY         18 /* bytes: a GID and a pool */
 
 enum kedge_table_kind { KEDGE_TABLE_ENDPOINTS = 1, KEDGE_TABLE_MRS = 2 };
 

@@ -30,7 +30,6 @@ START_TEST(a_full_ring_and_an_empty_one_say_so_and_stay_whole)
     struct kedge_spsc *ring;
     char out = 'x';
     ck_assert_int_eq(kedge_spsc_new(3, 1, &ring), 0);
-    ck_assert_uint_eq(kedge_spsc_capacity(ring), 4);
     ck_assert_int_eq(kedge_spsc_pop(ring, &out), -EAGAIN);
     for (char c = 'a'; c < 'e'; c++)
         ck_assert_int_eq(kedge_spsc_push(ring, &c), 0);

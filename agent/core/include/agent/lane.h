@@ -387,7 +387,6 @@ struct kedge_lane_event {
         struct {
             uint32_t tag;
             int status;
-            bool by_others; /* their requests have shown it */
         } proved;
         struct kedge_lane_path path;
         struct kedge_fab_qp *qp;
