@@ -44,17 +44,22 @@ static void on_dropped(struct kedge_fab_ctl *ctl)
 
 static void end_at_once(struct pool *p, struct kedge_fab_qp *qp)
 {
-    uint32_t suppressed;
     struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    submit(e, on_dropped);
+}
+
+static void end_overdue(struct pool *p, struct kedge_fab_qp *qp)
+{
+    uint32_t suppressed;
     if (kedge_log_allow(&p->overdue_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN,
                   "a queue pair is ended: a request has been out for as long as any may take",
                   "qpn=%u suppressed=%u", qp->qpn, suppressed);
-    submit(e, on_dropped);
+    end_at_once(p, qp);
 }
 
 /* ---- DC
@@ -383,6 +388,9 @@ void paths_event(struct pool *p, const struct kedge_lane_event *e)
             drop_address(p, e->path.ah);
         return;
     case KEDGE_EVENT_QP_OVERDUE:
+        end_overdue(p, e->qp);
+        return;
+    case KEDGE_EVENT_QP_RETIRED:
         end_at_once(p, e->qp);
         return;
     case KEDGE_EVENT_PROVED:

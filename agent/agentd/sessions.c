@@ -565,6 +565,7 @@ void sessions_event(struct pool *p, const struct kedge_lane_event *e)
     case KEDGE_EVENT_WANT_PATH:
     case KEDGE_EVENT_DROP_PATH:
     case KEDGE_EVENT_QP_OVERDUE:
+    case KEDGE_EVENT_QP_RETIRED:
     case KEDGE_EVENT_QP_BROKEN:
     case KEDGE_EVENT_PROVED:
         paths_event(p, e);

@@ -514,7 +514,10 @@ uint32_t wire_poll(struct kedge_lane *l);
 struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f);
 /* rc: the place is free; the caller says what becomes of the queue pair. Nothing is out on it. */
 void wire_close(struct kedge_lane *l, struct phys *p);
-/* What is out on it ends or goes elsewhere, and the control side gets it back. */
+/* It takes no more, and what is out on it comes back from the device; not for ever (overdue.c). */
+void wire_await(struct kedge_lane *l, struct phys *p);
+/* The control side gets it back. What the device still has of it, if there is anything, ends or
+ * goes elsewhere, although the device may carry it out yet. */
 void wire_abandon(struct kedge_lane *l, struct phys *p);
 /* The device says that this queue pair is in ERR: not waited for until somebody posts. What is out
  * on it comes back first. */
@@ -532,6 +535,9 @@ void overdue_free(struct kedge_lane *l);
  * retries: what would be out for longer than one may take ends with its queue pair (design: "MR
  * leases: the rule"). Posts what is chained and polls all completions. */
 void overdue_look(struct kedge_lane *l);
+/* p is of no use any more. It goes when the device has given back what is out on it, so that
+ * nothing is told or done again of which the device may yet tell otherwise. */
+void overdue_retire(struct kedge_lane *l, struct phys *p);
 /* What is out on p, which is in ERR, is back within bound_ns, whatever the device: else p is given
  * up; with streams p is told to end first. */
 void overdue_await(struct kedge_lane *l, struct phys *p);

@@ -345,7 +345,7 @@ static void take_metaservers(struct kedge_lane *l, const struct kedge_command *c
         for (uint32_t k = 0; k < l->metaservers; k++)
             kept |= l->metaserver_phys[k] == before[i];
         if (!kept)
-            wire_abandon(l, before[i]);
+            overdue_retire(l, before[i]);
     }
     memset(l->silence, 0, sizeof l->silence);
 }

@@ -87,13 +87,19 @@ static uint32_t after_old(const struct kedge_lane *l, const struct overdue_looks
     return look;
 }
 
-static void end(struct kedge_lane *l, struct phys *p)
+/* The control side tells the device to end it. */
+static void ask_for_end(struct kedge_lane *l, struct phys *p, enum kedge_event_kind why)
 {
-    struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_OVERDUE, .qp = p->qp};
+    struct kedge_lane_event event = {.kind = why, .qp = p->qp};
     p->overdue = OVERDUE_ENDED;
-    COUNT(l, qp_overdue, 1);
     lane_event(l, &event);
     l->did++; /* so that the control side hears of it */
+}
+
+static void end(struct kedge_lane *l, struct phys *p)
+{
+    COUNT(l, qp_overdue, 1);
+    ask_for_end(l, p, KEDGE_EVENT_QP_OVERDUE);
 }
 
 /* So that what is over counts no more, also after a pause; bounded by what is out. */
@@ -163,6 +169,17 @@ void overdue_await(struct kedge_lane *l, struct phys *p)
     p->failing_us = us_of(l->now_ns);
     if (due_ns < l->await_due_ns)
         l->await_due_ns = due_ns;
+}
+
+void overdue_retire(struct kedge_lane *l, struct phys *p)
+{
+    if (p->head == p->tail) {
+        wire_abandon(l, p);
+        return;
+    }
+    if (p->broken == BROKEN_NOT && p->overdue != OVERDUE_ENDED)
+        ask_for_end(l, p, KEDGE_EVENT_QP_RETIRED);
+    wire_await(l, p);
 }
 
 /* By then nothing of it is tried any more, on any device where it is in ERR. */

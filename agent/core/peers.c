@@ -158,7 +158,7 @@ void flow_readdress(struct kedge_lane *l, struct flow *f)
         lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path.ah = f->ah});
     f->ah = NULL;
     if (f->link != NULL)
-        wire_abandon(l, f->link);
+        overdue_retire(l, f->link);
     flow_news(l, f);
 }
 

@@ -254,8 +254,7 @@ static bool is_drained(const struct kedge_lane *l, const struct phys *p, uint32_
     return true;
 }
 
-/* It takes no more, and what is out on it is awaited; not for ever (overdue.c). */
-static void begin_failing(struct kedge_lane *l, struct phys *p)
+void wire_await(struct kedge_lane *l, struct phys *p)
 {
     if (p->broken == BROKEN_FAILING)
         return;
@@ -348,7 +347,7 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
         return;
     if (status != IBV_WC_SUCCESS) {
         w->ended = (uint8_t)status;
-        begin_failing(l, p);
+        wire_await(l, p);
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
@@ -373,7 +372,7 @@ void wire_fatal(struct kedge_lane *l, const struct kedge_fab_qp *qp)
         if (p->head == p->tail)
             abandon_counted(l, p);
         else
-            begin_failing(l, p);
+            wire_await(l, p);
     }
 }
 

@@ -335,6 +335,7 @@ enum kedge_event_kind {
                                    * its arenas do: nothing is asked for any more */
     KEDGE_EVENT_WANT_DEREG,       /* deregister what such an answer brought, answer MR_GONE */
     KEDGE_EVENT_QP_OVERDUE,       /* qp: bring it to ERR at once. QP_BROKEN follows */
+    KEDGE_EVENT_QP_RETIRED,       /* the same of one that is in order, and of no use any more */
     KEDGE_EVENT_SPARE_DROPPED,    /* qp: no longer used: destroy it; NULL: none is left to drop */
     KEDGE_EVENT_READDRESSED,      /* the former MR table is empty, and used no more. reason: regions
                                    * for whose keys the new one had no room, which no peer finds */

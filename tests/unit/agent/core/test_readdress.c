@@ -14,6 +14,8 @@ static struct world world;
 static struct world *w = &world;
 static struct world_worker owner, k;
 
+enum { LATE = 60 /* polls */, TOO_LATE = 5000 };
+
 static void readdress(uint32_t node, struct kedge_table *table)
 {
     struct kedge_command c = {.kind = KEDGE_COMMAND_READDRESS,
@@ -149,7 +151,192 @@ START_TEST(nor_is_a_failure_of_such_a_one_believed)
 }
 END_TEST
 
+/* ---- with requests out: on the device's side all is as it was until it says otherwise
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Completions come so many polls late from now on. */
+static void delay(uint32_t polls)
+{
+    const struct kedge_fault_plan plan = {
+        .seed = 1, .delay_ppm = polls == 0 ? 0 : 1000000, .delay_polls = polls};
+    kedge_fault_set_plan(w->node[0].fab, &plan);
+}
+
+struct busy {
+    struct world_worker owner, writer, adder, reader;
+    uint32_t key;
+};
+
+static void warm(struct world_worker *worker, uint32_t key)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
+    ck_assert_int_eq(world_connect(w, worker, 0, 1), 0);
+    for (int i = 0; i < 2; i++) { /* the second time the peer is known to answer */
+        world_post(worker, &d);
+        ck_assert_uint_eq(world_done(w, worker, LONG).status, IBV_WC_SUCCESS);
+    }
+}
+
+static void busy_open(struct busy *b)
+{
+    world_fault = (struct kedge_fault_plan){.seed = 1};
+    world_ack_timeout = 19;                                 /* 2 s: a busy host may not disturb */
+    world_mr_lease_ns[0] = world_mr_lease_ns[1] = 50000000; /* no record is READ in between */
+    world_open(w);
+    world_attach(w, &b->owner, 1, 0, TENANT);
+    world_attach(w, &b->writer, 0, 0, TENANT);
+    world_attach(w, &b->adder, 0, 1, TENANT);
+    world_attach(w, &b->reader, 0, 2, TENANT);
+    b->key = world_register(w, &b->owner, 0, 4096, ALL);
+    warm(&b->writer, b->key);
+    warm(&b->adder, b->key);
+    warm(&b->reader, b->key);
+}
+
+static void busy_close(struct busy *b)
+{
+    delay(0);
+    world_detach(w, &b->reader);
+    world_detach(w, &b->adder);
+    world_detach(w, &b->writer);
+    world_detach(w, &b->owner);
+    world_close(w);
+    world_fault = (struct kedge_fault_plan){0};
+    memset(world_mr_lease_ns, 0, sizeof world_mr_lease_ns);
+}
+
+/* A request of each worker, handed to the device. */
+static void busy_post(struct busy *b)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 0, 8, b->key, 128);
+    world_post(&b->writer, &d);
+    d = world_rw(KEDGE_OP_FAA, 3, 64, 8, b->key, 0);
+    d.post.compare_add = 1;
+    world_post(&b->adder, &d);
+    d = world_rw(KEDGE_OP_READ, 4, 0, 8, b->key, 0);
+    world_post(&b->reader, &d);
+    for (uint32_t id = 0; id < 3; id++)
+        kedge_lane_doorbell(w->node[0].lane, id);
+    world_run(w, 1);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
+}
+
+/* It had been carried out: an addition that is told to have an unknown end is made again by who
+ * cannot do without, and a READ that goes again may see what came later. */
+START_TEST(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)
+{
+    struct busy b;
+    busy_open(&b);
+    const _Atomic uint64_t *counter = b.owner.arena.addr;
+    delay(LATE);
+    busy_post(&b);
+    readdress(0, NULL);
+    ck_assert_uint_eq(world_done(w, &b.writer, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &b.adder, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &b.reader, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(*counter, 1);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, 0);
+    world_run(w, LATE);
+    ck_assert_uint_eq(w->node[0].broken, w->rc);
+    delay(0);
+    warm(&b.writer, b.key);
+    busy_close(&b);
+}
+END_TEST
+
+/* None of it was carried out, which the device has not said yet: it may still write to where the
+ * READ goes. */
+START_TEST(what_is_out_is_the_devices_until_it_gives_it_back)
+{
+    struct busy b;
+    busy_open(&b);
+    if (!w->rc) { /* there nothing breaks */
+        busy_close(&b);
+        return;
+    }
+    delay(LATE);
+    world_break(w, 0, w->node[0].last_link);
+    busy_post(&b);
+    readdress(0, NULL);
+    world_run(w, LATE / 2);
+    ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, 0);
+    ck_assert_uint_eq(world_done(w, &b.writer, LONG).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_done(w, &b.adder, LONG).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_eq(world_done(w, &b.reader, LONG).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_stats(w, 0).reposted, 1);
+    busy_close(&b);
+}
+END_TEST
+
+START_TEST(what_the_device_never_gives_back_is_given_up_after_so_long_as_a_request_may_take)
+{
+    struct busy b;
+    busy_open(&b);
+    if (!w->rc) {
+        busy_close(&b);
+        return;
+    }
+    delay(TOO_LATE);
+    busy_post(&b);
+    readdress(0, NULL);
+    const uint64_t begun_ns = w->now_ns;
+    ck_assert_uint_eq(world_done(w, &b.writer, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_uint_ge(w->now_ns - begun_ns, w->node[0].config.bound_ns / 2);
+    ck_assert_uint_eq(world_done(w, &b.reader, 3 * TOO_LATE).status, IBV_WC_SUCCESS);
+    warm(&b.reader, b.key);
+    busy_close(&b);
+}
+END_TEST
+
+/* Of the lane's own requests the same holds: the memory that the READ goes to is lent to no other
+ * READ before it is back, and what it has brought counts. */
+START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
+{
+    struct kedge_command list = {.kind = KEDGE_COMMAND_METASERVERS, .metaservers.count = 1};
+    struct kedge_lane_metaserver *m = &list.metaservers.at[0];
+    struct kedge_sq_desc d = {.op = KEDGE_OP_CONNECT, .slots = 1};
+    world_fault = (struct kedge_fault_plan){.seed = 1};
+    world_open(w);
+    struct world_node *n = &w->node[0];
+    world_attach(w, &k, 0, 0, TENANT);
+    if (!w->rc) {
+        world_detach(w, &k);
+        world_close(w);
+        return;
+    }
+    delay(LATE);
+    d.connect.pool = n->config.pool;
+    memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
+    d.connect.tag = ++k.tag;
+    world_post(&k, &d);
+    kedge_lane_doorbell(n->lane, k.id);
+    world_run(w, 2);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
+    *m = (struct kedge_lane_metaserver){.table = w->table.desc, .qp = world_rc_metaserver(w, n)};
+    m->table.rkey = w->meta_mr->rkey;
+    ck_assert_int_eq(kedge_lane_command(n->lane, &list), 0);
+    world_run(w, LATE / 2);
+    ck_assert_ptr_nonnull(n->former_qp); /* the device has it yet */
+    world_run(w, LATE);
+    ck_assert_ptr_null(n->former_qp);
+    ck_assert_uint_eq(k.r->reply[k.tag % KEDGE_REPLIES].tag, k.tag);
+    ck_assert_int_eq(k.r->reply[k.tag % KEDGE_REPLIES].status, 0);
+    ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
+    delay(0);
+    ck_assert_int_eq(world_connect(w, &k, 1, 2), 0); /* by the present one */
+    world_detach(w, &k);
+    world_close(w);
+    world_fault = (struct kedge_fault_plan){0};
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)                              \
+    T(what_is_out_is_the_devices_until_it_gives_it_back)                                           \
+    T(what_the_device_never_gives_back_is_given_up_after_so_long_as_a_request_may_take)            \
+    T(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)                        \
     T(paths_are_made_anew_and_what_was_connected_goes_on)                                          \
     T(regions_go_over_to_another_table_with_their_keys_and_leave_the_former)                       \
     T(a_path_that_was_asked_for_before_is_given_back_when_it_comes)                                \

@@ -407,10 +407,8 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         destroy(n->fab, KEDGE_FAB_DESTROY_AH, e->path.ah);
         return;
     case KEDGE_EVENT_QP_OVERDUE:
-        call(n->fab,
-             &(struct kedge_fab_ctl){
-                 .kind = KEDGE_FAB_MODIFY_QP,
-                 .modify = {.x = e->qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}});
+    case KEDGE_EVENT_QP_RETIRED:
+        world_break(w, (uint32_t)(n - w->node), e->qp);
         return;
     case KEDGE_EVENT_QP_BROKEN:
         if (n->no_repairs)

@@ -49,7 +49,8 @@ struct world_node {
     struct kedge_fab_ah *metaserver_ah;
     struct kedge_connector *connector;                         /* rc */
     struct kedge_fab_qp *metaserver_qp, *metaserver_responder; /* rc */
-    struct kedge_fab_qp *silent_qp;                            /* rc: to the one that is silent */
+    struct kedge_fab_qp *former_qp, *former_responder; /* rc: that another has taken the place of */
+    struct kedge_fab_qp *silent_qp;                    /* rc: to the one that is silent */
     struct kedge_table mr_table;
     void *peers;
     struct kedge_lane_resources res;
@@ -198,7 +199,8 @@ void world_close_empty(struct world *w, uint32_t tenant);
 /* world_rc.c: what is different with RC. */
 void world_rc_open(struct world *w, struct world_node *n);
 void world_rc_close(struct world *w, struct world_node *n);
-/* The connection through which the node's lane READs the metaserver's table, made (again). */
+/* The connection through which the node's lane READs the metaserver's table, made (again): the
+ * former one is the lane's until it says so. */
 struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n);
 void world_rc_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);
 void world_rc_run(struct world *w, struct world_node *n);

@@ -21,14 +21,6 @@ void world_fatal(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
         ck_assert_int_eq(kedge_lane_command(w->node[node].lane, &fatal), 0);
 }
 
-void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
-{
-    struct kedge_fab_ctl c = {
-        .kind = KEDGE_FAB_MODIFY_QP,
-        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    ck_assert_int_eq(kedge_fab_call(w->node[node].fab, &c), 0);
-}
-
 void world_unpair(struct world *w, struct world_worker *owner, struct world_worker *k)
 {
     world_detach(w, k);

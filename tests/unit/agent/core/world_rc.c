@@ -66,6 +66,9 @@ static void raise(struct kedge_fab_qp *qp, const struct kedge_fab_qp *peer, uint
 
 struct kedge_fab_qp *world_rc_metaserver(struct world *w, struct world_node *n)
 {
+    ck_assert_ptr_null(n->former_qp);
+    n->former_qp = n->metaserver_qp;
+    n->former_responder = n->metaserver_responder;
     n->metaserver_qp = make_qp(n->system_pd, n->cq, WORLD_SQ_DEPTH);
     n->metaserver_responder = make_qp(w->meta_pd, w->meta_cq, 1);
     raise(n->metaserver_responder, n->metaserver_qp, world_ack_timeout);
@@ -108,10 +111,20 @@ void world_rc_open(struct world *w, struct world_node *n)
                   err.text);
 }
 
+static void drop_former(struct world_node *n)
+{
+    if (n->former_qp == NULL)
+        return;
+    drop_qp(n->former_qp);
+    drop_qp(n->former_responder);
+    n->former_qp = NULL;
+}
+
 void world_rc_close(struct world *w, struct world_node *n)
 {
     (void)w;
     kedge_connector_free(n->connector);
+    drop_former(n);
     if (n->silent_qp != NULL)
         drop_qp(n->silent_qp);
     if (n->metaserver_qp == NULL)
@@ -131,6 +144,10 @@ void world_rc_event(struct world *w, struct world_node *n, const struct kedge_la
         return;
     }
     struct kedge_fab_qp *qp = e->kind == KEDGE_EVENT_QP_BROKEN ? e->qp : e->path.qp;
+    if (qp == n->former_qp) {
+        drop_former(n);
+        return;
+    }
     if (qp != n->metaserver_qp) {
         kedge_connector_drop(n->connector, qp, w->now_ns);
         return;

@@ -103,3 +103,11 @@ void world_take_away(struct world *w, struct world_worker *k)
     ck_assert_int_eq(kedge_fab_call(w->node[k->node].fab, &c), 0);
     k->arena_mr = NULL;
 }
+
+void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
+{
+    struct kedge_fab_ctl c = {
+        .kind = KEDGE_FAB_MODIFY_QP,
+        .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
+    ck_assert_int_eq(kedge_fab_call(w->node[node].fab, &c), 0);
+}
