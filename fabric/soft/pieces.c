@@ -7,27 +7,54 @@
 #include "base/clock.h"
 #include "soft/soft.h"
 
-/* n bytes of a request, from `at` on: over its SGEs. */
-static void move_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
-                      uint32_t at, uint32_t n)
+enum { CACHE_LINE = 64 };
+
+typedef void act_fn(uint8_t *to, const uint8_t *from, size_t n);
+
+/* With n bytes of a request, from `at` on: over its SGEs. */
+static void each_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+                      uint32_t at, uint32_t n, act_fn *act)
 {
     uint32_t begin = 0; /* of the SGE, in the request */
-    atomic_thread_fence(memory_order_release);
     for (int i = 0; n > 0 && i < wr->num_sge; i++) {
         const uint32_t length = wr->sg_list[i].length;
         if (at - begin < length) {
             const uint32_t room = length - (at - begin), part = n < room ? n : room;
             uint8_t *local = soft_local_at(f, wr, i) + (at - begin);
             if (wr->opcode == IBV_WR_RDMA_READ)
-                soft_copy(local, remote + at, part);
+                act(local, remote + at, part);
             else
-                soft_copy(remote + at, local, part);
+                act(remote + at, local, part);
             at += part;
             n -= part;
         }
         begin += length;
     }
+}
+
+static void move_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+                      uint32_t at, uint32_t n)
+{
+    atomic_thread_fence(memory_order_release);
+    each_part(f, wr, remote, at, n, soft_copy);
     atomic_thread_fence(memory_order_acquire);
+}
+
+/* Its cache lines are asked for, and nobody waits for them. */
+static void ask_for(uint8_t *to, const uint8_t *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += CACHE_LINE) {
+        __builtin_prefetch(from + i, 0, 2);
+        __builtin_prefetch(to + i, 1, 2);
+    }
+}
+
+/* Whoever posts a short request waits for the piece that is being moved. Most of its time would be
+ * that of its memory: that comes until the next poll. */
+static void prepare_part(const struct soft_fab *f, const struct kedge_fab_wr *wr, uint8_t *remote,
+                         uint32_t at, uint32_t left)
+{
+    each_part(f, wr, remote, at, left < SOFT_TURN ? left : SOFT_TURN, ask_for);
 }
 
 /* Its time is over. In the middle a READ may begin anew, while of a WRITE a part is done. */
@@ -74,7 +101,9 @@ enum soft_outcome soft_move_in_turns(struct soft_qp *qp, const struct kedge_fab_
     cq->allowance -= n;
     if (n == left)
         return SOFT_DONE;
-    if (n > 0)
+    if (n > 0) {
+        prepare_part(soft_of(qp->base.pd->fab), wr, remote, qp->moved + n, left - n);
         soft_mr_pause(qp, &wr->key, qp->moved + n);
+    }
     return SOFT_WAIT_TURN;
 }

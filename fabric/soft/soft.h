@@ -341,7 +341,7 @@ bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type 
 /* exec.c */
 enum {
     SOFT_WHOLE = 4096,    /* bytes of a request that is moved at once */
-    SOFT_TURN = 4096,     /* that longer ones of all queue pairs move from poll to poll, or as many
+    SOFT_TURN = 1024,     /* that longer ones of all queue pairs move from poll to poll, or as many
                            * as the others did, */
     SOFT_ALONE = 1 << 18, /* or these, if there was no other one for */
     SOFT_QUIET_NS = 1000000

@@ -114,7 +114,7 @@ END_TEST
 /* Of one session: as much as a turn has, or one request. */
 START_TEST(a_worker_that_asks_for_much_gets_it_in_many_passes)
 {
-    enum { BYTES = 48 * 1024, REQUESTS = 16, PASSES = 200 };
+    enum { BYTES = 48 * 1024, REQUESTS = 16, PASSES = 2000 };
     struct world_worker owner, k;
     struct kedge_cqe e;
     (void)pair(&owner, &k);
