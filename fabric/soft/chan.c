@@ -135,7 +135,9 @@ void soft_cq_timer(struct soft_cq *cq)
     if (chan == NULL || (atomic_load(&cq->shared->armed) & 3) == SOFT_NOT_ARMED ||
         atomic_load(&cq->waiting) == 0 || pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
-    for (struct soft_qp *qp = cq->qps; qp != NULL; qp = qp->next_in_cq) {
+    struct soft_qp *qp;
+    soft_cq_gather(cq);
+    TAILQ_FOREACH(qp, &cq->waiters, by_turn) {
         if (!qp->waiting)
             continue;
         due = qp->next_try_ns < due ? qp->next_try_ns : due;

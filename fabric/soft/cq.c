@@ -149,36 +149,63 @@ uint32_t soft_allowance(struct soft_cq *cq)
     return cq->allowance;
 }
 
-static struct soft_qp *next_of(const struct soft_cq *cq, const struct soft_qp *qp)
+/* ---- those that wait
+ *
+ * A CQ may have thousands of queue pairs. Only those that wait are looked at, so that a poll costs
+ * what these do. The thread that posts never waits for the lock, which the control thread may hold:
+ * it leaves those that begin to wait in a stack that only it adds to, and whoever has the lock
+ * takes them over. One that waits no more leaves at the next look. ---- */
+
+void soft_cq_await(struct soft_qp *qp)
 {
-    return qp != NULL && qp->next_in_cq != NULL ? qp->next_in_cq : cq->qps;
+    struct soft_cq *cq = qp->send_cq;
+    if (qp->listed)
+        return;
+    qp->listed = true;
+    qp->next_begun = atomic_load_explicit(&cq->begun, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&cq->begun, &qp->next_begun, qp))
+        ;
 }
 
-/* Those that wait, in turns: who moved something last comes last, if there are others. */
+void soft_cq_gather(struct soft_cq *cq)
+{
+    struct soft_qp *qp = atomic_exchange(&cq->begun, NULL), *oldest = NULL, *next;
+    for (; qp != NULL; qp = next) {
+        next = qp->next_begun;
+        qp->next_begun = oldest;
+        oldest = qp;
+    }
+    for (qp = oldest; qp != NULL; qp = qp->next_begun)
+        TAILQ_INSERT_TAIL(&cq->waiters, qp, by_turn);
+}
+
+/* Who moves something comes behind those who did not. True: it waits for its turn again. */
+static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
+{
+    const uint32_t before = soft_allowance(cq);
+    cq->looked++;
+    if (qp->waiting && (before > 0 || qp->waits_for != SOFT_WAIT_TURN))
+        soft_qp_progress(qp);
+    const bool moved = cq->allowance != before;
+    if (!qp->waiting || moved)
+        TAILQ_REMOVE(&cq->waiters, qp, by_turn);
+    if (qp->waiting && moved)
+        TAILQ_INSERT_TAIL(&cq->waiters, qp, by_turn);
+    qp->listed = qp->waiting;
+    return qp->waiting && qp->waits_for == SOFT_WAIT_TURN;
+}
+
 static void progress(struct soft_cq *cq)
 {
+    bool busy = false;
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return;
-    uint32_t waiting = atomic_load(&cq->waiting);
-    struct soft_qp *last = cq->turn,
-                   *first = last == NULL || waiting > 1 ? next_of(cq, last) : last;
-    struct soft_qp *qp = first;
-    bool busy = false;
-    while (qp != NULL && waiting > 0) {
-        const uint32_t before = soft_allowance(cq);
-        if (qp->waiting) {
-            waiting--;
-            if (before > 0 || qp->waits_for != SOFT_WAIT_TURN)
-                soft_qp_progress(qp);
-            if (cq->allowance != before)
-                last = qp;
-            busy |= qp->waiting && qp->waits_for == SOFT_WAIT_TURN;
-        }
-        qp = next_of(cq, qp);
-        if (qp == first)
-            break;
+    soft_cq_gather(cq);
+    struct soft_qp *last = TAILQ_LAST(&cq->waiters, soft_waiters), *next;
+    for (struct soft_qp *qp = TAILQ_FIRST(&cq->waiters); qp != NULL; qp = next) {
+        next = qp == last ? NULL : TAILQ_NEXT(qp, by_turn);
+        busy |= look_at(cq, qp);
     }
-    cq->turn = last;
     cq->busy = busy;
     pthread_mutex_unlock(&cq->qps_lock);
     soft_cq_timer(cq);

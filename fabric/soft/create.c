@@ -124,6 +124,7 @@ int soft_cq_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     if (cq->chan != NULL)
         atomic_fetch_add(&cq->chan->users, 1);
     pthread_mutex_init(&cq->qps_lock, NULL);
+    TAILQ_INIT(&cq->waiters);
     cq->attention = atomic_load(&f->me->attention);
     cq->base = (struct kedge_fab_cq){.fab = &f->base, .cqe = ctl->cq.cqe, .user = ctl->cq.user};
     ctl->cq.x = &cq->base;

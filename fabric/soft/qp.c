@@ -162,8 +162,9 @@ int soft_qp_destroy(struct soft_fab *f, struct kedge_fab_ctl *ctl)
             *link = qp->next_in_cq;
             break;
         }
-    if (cq->turn == qp)
-        cq->turn = NULL;
+    soft_cq_gather(cq);
+    if (qp->listed)
+        TAILQ_REMOVE(&cq->waiters, qp, by_turn);
     soft_mr_resign(qp);
     pthread_mutex_unlock(&cq->qps_lock);
     kedge_fab_events_purge(&f->events, &qp->base);

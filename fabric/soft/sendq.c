@@ -47,6 +47,7 @@ static void start_waiting(struct soft_qp *qp)
     if (!qp->waiting)
         atomic_fetch_add(&qp->send_cq->waiting, 1);
     qp->waiting = true;
+    soft_cq_await(qp);
 }
 
 static void stop_waiting(struct soft_qp *qp)

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/random.h"
 #include "fabric/events.h"
@@ -118,11 +119,14 @@ struct soft_cq {
     uint32_t allowance;        /* so many bytes more may be moved until that is over */
     bool yielded;              /* the last poll left them for those that were complete */
     bool busy;                 /* somebody waited for its turn when the last poll was over */
-    struct soft_qp *turn;      /* who moved a part of a long one last, or NULL */
+    uint32_t looked;           /* at queue pairs that wait, so far: what polls cost beside that */
+    _Atomic(struct soft_qp *) begun; /* to wait, since the list was last looked at; newest first */
     _Atomic uint32_t users;
     bool dead;
-    pthread_mutex_t qps_lock; /* the list: control thread changes it, polls only try */
-    struct soft_qp *qps;      /* that complete sends here */
+    pthread_mutex_t qps_lock; /* the lists: the control thread waits for it, polls only try */
+    TAILQ_HEAD(soft_waiters, soft_qp)
+    waiters;             /* whose head waits, or waited not long ago; in turns */
+    struct soft_qp *qps; /* all that complete sends here */
 };
 
 struct soft_rq {
@@ -168,6 +172,9 @@ struct soft_qp {
     struct soft_cq *send_cq;
     struct soft_rq rq; /* its own, or shared is NULL */
     struct soft_qp *next_in_cq;
+    TAILQ_ENTRY(soft_qp) by_turn; /* among the CQ's waiters, */
+    struct soft_qp *next_begun;   /* or before that; */
+    bool listed;                  /* in one of the two: set by the owning thread alone */
     /* The owning thread's. */
     uint32_t posted; /* send slots taken, running; shared->sq_freed are given back */
     uint32_t pending_head, pending_tail;
@@ -426,6 +433,10 @@ uint32_t soft_allowance(struct soft_cq *cq);
 /* A send's completion, on the CQ's own thread; freed: how many send slots are over with it. */
 void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
                   uint32_t freed);
+/* The queue pair's head begins to wait: polls look at it from now on. The owning thread. */
+void soft_cq_await(struct soft_qp *qp);
+/* Those that have begun to wait are among the waiters. With qps_lock. */
+void soft_cq_gather(struct soft_cq *cq);
 /* A receive's, from any process, with cq's robust lock held. False: no room. */
 bool soft_cq_append(struct soft_cq_shared *cq, const struct soft_arrival *a);
 /* Whether a receive's completion has no room, which kills the CQ. With cq's robust lock held. */

@@ -5,6 +5,7 @@
 
 #include "../check_main.h"
 #include "bed.h"
+#include "soft/soft.h"
 
 enum {
     LONG = 2 << 20,
@@ -213,6 +214,37 @@ START_TEST(long_requests_of_two_queue_pairs_take_turns)
     ck_assert_uint_gt(other, 0);
     ck_assert_uint_le(one > other ? one - other : other - one, MOST);
     ck_assert_uint_ne(bed_wait(p.a.cq).wr_id, bed_wait(p.a.cq).wr_id);
+    pair_close();
+}
+END_TEST
+
+/* Two that wait among many that do not: a poll looks at those two. The many are made before them
+ * and after, so that no end of a list is near to both. */
+START_TEST(polls_look_at_those_that_wait_and_at_no_others)
+{
+    enum { MANY = 32, POLLS = 50 };
+    struct kedge_fab_qp *many[2 * MANY];
+    struct bed_wr w[2];
+    struct ibv_wc wc;
+    pair_open();
+    for (int i = 0; i < 2 * MANY; i++)
+        many[i] = bed_qp(&p.a, KEDGE_FAB_QP_DCI, bed_patient);
+    for (uint64_t i = 0; i < 2; i++) {
+        fill(&w[i], 1 + i, IBV_WR_RDMA_READ, i * HALF, 0, LONG);
+        bed_post(i == 0 ? p.dci[0] : many[MANY], &w[i].wr);
+    }
+    for (int i = 0; i < POLLS; i++) { /* beside short ones, so that they take long */
+        struct bed_wr small;
+        fill(&small, 3, IBV_WR_RDMA_READ, 2 * HALF - 8, 0, 8);
+        bed_post(p.dci[1], &small.wr);
+        ck_assert_int_eq(kedge_fab_poll(p.a.cq, 1, &wc), 1);
+    }
+    const struct soft_cq *cq = (const struct soft_cq *)p.a.cq;
+    ck_assert_uint_ge(cq->looked, POLLS / 2);
+    ck_assert_uint_le(cq->looked, 2 * (POLLS + 2));
+    ck_assert_uint_ne(bed_wait(p.a.cq).wr_id, bed_wait(p.a.cq).wr_id);
+    for (int i = 0; i < 2 * MANY; i++)
+        bed_qp_free(many[i]);
     pair_close();
 }
 END_TEST
@@ -499,6 +531,7 @@ END_TEST
     T(a_long_request_goes_on_beside_short_ones_without_end)                                        \
     T(who_sleeps_while_a_long_request_is_moved_is_woken_at_once)                                   \
     T(long_requests_of_two_queue_pairs_take_turns)                                                 \
+    T(polls_look_at_those_that_wait_and_at_no_others)                                              \
     T(who_waits_for_a_turn_is_not_given_up)                                                        \
     T(who_stands_behind_long_ones_is_not_given_up_either)                                          \
     T(a_region_that_is_deregistered_in_the_middle_ends_the_request_there)                          \
