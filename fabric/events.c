@@ -36,8 +36,7 @@ void kedge_fab_events_fini(struct kedge_fab_events *q)
     pthread_mutex_destroy(&q->lock);
 }
 
-/* Or of its port: those that must not be lost, however many the objects have. */
-static bool is_of_device(enum ibv_event_type type)
+bool kedge_fab_event_is_of_device(enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_DEVICE_FATAL:
@@ -63,7 +62,8 @@ void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type,
     e->event.type = type;
     e->event.qp = object; /* or cq, srq: one union */
     pthread_mutex_lock(&q->lock);
-    bool room = q->count < KEDGE_FAB_EVENTS + (is_of_device(type) ? KEDGE_FAB_EVENTS_SPARE : 0);
+    const uint32_t spare = kedge_fab_event_is_of_device(type) ? KEDGE_FAB_EVENTS_SPARE : 0;
+    const bool room = q->count < KEDGE_FAB_EVENTS + spare;
     if (room) {
         q->count++;
         *q->tail = e;

@@ -70,10 +70,9 @@ static int carry_out(struct soft_fab *f, struct kedge_fab_ctl *ctl)
         ctl->port.mtu = f->base.caps.mtu;
         return 0;
     case KEDGE_FAB_QUERY_ADDRESS: /* never another one */
-        ctl->address.now = (struct kedge_fab_address){
+        ctl->address.now = (struct kedge_fab_own_address){
             .active = true,
-            .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0,
-            .mtu = f->base.caps.mtu};
+            .has_gid = memcmp(ctl->address.gid, f->base.caps.gid, sizeof ctl->address.gid) == 0};
         return 0;
     case KEDGE_FAB_QUERY_CLOCK:
         read_clock(&ctl->clock);

@@ -6,6 +6,12 @@
 
 #include "verbs/verbs.h"
 
+/* Of a port it says which one; a device's is of all. */
+static bool is_ours(const struct verbs_fab *f, const struct ibv_async_event *e)
+{
+    return e->event_type == IBV_EVENT_DEVICE_FATAL || e->element.port_num == f->base.caps.port_num;
+}
+
 void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
 {
     struct verbs_cq *cq;
@@ -30,20 +36,9 @@ void verbs_events_handle(struct verbs_fab *f, const struct ibv_async_event *e)
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         kedge_fab_events_push(&f->events, e->event_type, e->element.srq->srq_context);
         break;
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_LID_CHANGE:
-    case IBV_EVENT_PKEY_CHANGE:
-    case IBV_EVENT_SM_CHANGE:
-    case IBV_EVENT_CLIENT_REREGISTER:
-    case IBV_EVENT_GID_CHANGE:
-        if (e->element.port_num == f->base.caps.port_num)
+    default: /* or of objects that we do not make */
+        if (kedge_fab_event_is_of_device(e->event_type) && is_ours(f, e))
             kedge_fab_events_push(&f->events, e->event_type, NULL);
-        break;
-    case IBV_EVENT_DEVICE_FATAL:
-        kedge_fab_events_push(&f->events, e->event_type, NULL);
-        break;
-    default: /* of objects that we do not make */
         break;
     }
 }

@@ -359,7 +359,7 @@ int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 {
     const struct kedge_fab_open_attr attr = {0};
     struct verbs_choice c = {.context = f->context, .port = f->base.caps.port_num};
-    struct kedge_fab_address *now = &ctl->address.now;
+    struct kedge_fab_own_address *now = &ctl->address.now;
     const bool may_choose = memcmp(f->wanted_gid, no_gid, sizeof no_gid) == 0;
     enum worth best = USELESS;
     char why[8];
@@ -367,9 +367,8 @@ int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     if (status != 0)
         return -status;
     const bool ethernet = c.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-    *now = (struct kedge_fab_address){.active = c.port_attr.state == IBV_PORT_ACTIVE,
-                                      .lid = ethernet ? 0 : c.port_attr.lid,
-                                      .mtu = c.port_attr.active_mtu};
+    *now = (struct kedge_fab_own_address){.active = c.port_attr.state == IBV_PORT_ACTIVE,
+                                          .lid = ethernet ? 0 : c.port_attr.lid};
     struct ibv_gid_entry *entry = calloc(MAX_GIDS, sizeof *entry);
     const ssize_t count = entry != NULL ? gids_of_port(&c, entry) : -ENOMEM;
     for (ssize_t i = 0; i < count; i++) {

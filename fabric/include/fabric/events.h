@@ -16,6 +16,10 @@ enum {
     KEDGE_FAB_EVENTS_SPARE = 64, /* more places, for the port's and the device's */
 };
 
+/* Whether such an event is of the device or of its port, and of no object: those must not be lost,
+ * however many the objects have. Any thread. */
+bool kedge_fab_event_is_of_device(enum ibv_event_type type);
+
 struct kedge_fab_queued_event;
 
 struct kedge_fab_events {

@@ -263,15 +263,14 @@ enum kedge_fab_ctl_kind {
     KEDGE_FAB_QUERY_CLOCK,
 };
 
-/* A port as it is now, which an address that comes and goes, a cable or a subnet manager changes
- * under an open device. */
-struct kedge_fab_address {
+/* How peers would name and reach this device now, at the port that it was opened with: an address
+ * that comes and goes, a cable or a subnet manager changes that under an open device. */
+struct kedge_fab_own_address {
     bool active;        /* requests can leave it */
     bool has_gid;       /* the GID that was asked for is there, and can be used: */
     uint8_t sgid_index; /* under this index */
     uint16_t lid;       /* 0 on Ethernet */
-    enum ibv_mtu mtu;
-    bool has_other; /* the one that opening the device would choose now, where it may choose: */
+    bool has_other;     /* the one that opening the device would choose now, where it may choose: */
     uint8_t other[16];
     uint8_t other_index;
 };
@@ -324,8 +323,8 @@ struct kedge_fab_ctl {
                                   * the service */
         } port;                  /* QUERY_PORT fills it in: devices tell of a change by no event */
         struct {
-            uint8_t gid[16];              /* the one to look for */
-            struct kedge_fab_address now; /* filled in */
+            uint8_t gid[16];                  /* the one to look for */
+            struct kedge_fab_own_address now; /* filled in */
         } address;
         struct kedge_fab_clock
             clock; /* QUERY_CLOCK fills it in; -EOPNOTSUPP: the device has none */

@@ -403,8 +403,10 @@ static int pass(struct dc_bed *b, struct ibv_async_event in, struct kedge_fab_ev
 
 START_TEST(the_devices_events_reach_the_control_thread)
 {
-    static const enum ibv_event_type of_port[] = {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
-                                                  IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE};
+    static const enum ibv_event_type of_port[] = {IBV_EVENT_PORT_ERR,         IBV_EVENT_PORT_ACTIVE,
+                                                  IBV_EVENT_LID_CHANGE,       IBV_EVENT_GID_CHANGE,
+                                                  IBV_EVENT_PKEY_CHANGE,      IBV_EVENT_SM_CHANGE,
+                                                  IBV_EVENT_CLIENT_REREGISTER};
     static const enum ibv_event_type of_qp[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_ACCESS_ERR,
                                                 IBV_EVENT_QP_REQ_ERR};
     struct dc_bed b;
@@ -431,6 +433,8 @@ START_TEST(the_devices_events_reach_the_control_thread)
         ck_assert_int_eq(e.type, of_qp[i]);
         ck_assert_ptr_null(e.qp);
     }
+    struct ibv_async_event other = {.event_type = IBV_EVENT_WQ_FATAL}; /* of what we do not make */
+    ck_assert_int_eq(pass(&b, other, &e), 0);
     struct ibv_async_event fatal = {.event_type = IBV_EVENT_DEVICE_FATAL};
     ck_assert_int_eq(pass(&b, fatal, &e), 1);
     ck_assert_int_eq(e.type, IBV_EVENT_DEVICE_FATAL);
