@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -241,11 +242,22 @@ int kedge_memfd_map(int fd, size_t bytes, bool writable, bool all, void **map)
     return 0;
 }
 
-int kedge_fds_raise_limit(uint64_t wanted, uint64_t count, const char *things, const char *setting,
-                          struct kedge_errbuf *err)
+/* The kernel's table is as large as the highest descriptor was. */
+static void grow_table(int entries)
+{
+    const int any = epoll_create1(EPOLL_CLOEXEC);
+    const int highest = fcntl(any, F_DUPFD_CLOEXEC, entries - 1);
+    if (highest >= 0)
+        close(highest);
+    if (any >= 0)
+        close(any);
+}
+
+int kedge_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                      struct kedge_errbuf *err)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return 0;
     if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted)
         return kedge_err(err, -EMFILE,
@@ -253,7 +265,10 @@ int kedge_fds_raise_limit(uint64_t wanted, uint64_t count, const char *things, c
                          "LimitNOFILE",
                          (unsigned long long)count, things, (unsigned long long)wanted,
                          (unsigned long long)limit.rlim_max, setting);
-    limit.rlim_cur = wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    grow_table((int)wanted);
     return 0;
 }

@@ -16,8 +16,8 @@ int metad_start_check(const struct kedge_metad_config *config, struct kedge_errb
     if (status == 0 && config->listen[0] != '\0')
         status = kedge_http_listen_check(config->listen, "listen", err);
     if (status == 0)
-        status = kedge_fds_raise_limit(config->connections + SPARE_FDS, config->connections,
-                                       "connections", "connections", err);
+        status = kedge_fds_provide(config->connections + SPARE_FDS, config->connections,
+                                   "connections", "connections", err);
     if (status == 0)
         status = kedge_place_directory(config->data_dir, "the directory", "data_dir", err);
     if (status == 0 && config->admin_socket[0] != '\0')

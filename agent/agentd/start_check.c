@@ -58,8 +58,8 @@ int start_check(const struct agentd_config *config, struct kedge_errbuf *err)
     if (status == 0)
         status = check_lane_cpu(config, err);
     if (status == 0)
-        status = kedge_fds_raise_limit(FDS_OF(config->max_sessions), config->max_sessions,
-                                       "sessions", "max_sessions", err);
+        status = kedge_fds_provide(FDS_OF(config->max_sessions), config->max_sessions, "sessions",
+                                   "max_sessions", err);
     return status == 0 ? check_places(config, err) : status;
 }
 

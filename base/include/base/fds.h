@@ -53,11 +53,13 @@ struct kedge_peer_process {
 /* 0 or -errno. */
 int kedge_fds_peer(int socket, struct kedge_peer_process *out);
 
-/* Raises the process's limit of open files to `wanted`, as far as that is allowed. 0, or -EMFILE
- * and a sentence that says what they are for (so many of `things`) and which setting bounds those.
- */
-int kedge_fds_raise_limit(uint64_t wanted, uint64_t count, const char *things, const char *setting,
-                          struct kedge_errbuf *err);
+/* So that the process may have `wanted` (>= 1) descriptors: raises its limit as far as that is
+ * allowed, and makes the kernel's table of them as large. To be called before there are threads: a
+ * table that grows beside several keeps each of them that opens one waiting until the kernel has
+ * heard from all processors, some 20 ms. 0, or -EMFILE and a sentence that says what they are for
+ * (so many of `things`) and which setting bounds those. */
+int kedge_fds_provide(uint64_t wanted, uint64_t count, const char *things, const char *setting,
+                      struct kedge_errbuf *err);
 
 /* A descriptor of the process at the other end, which the caller closes, or -errno (-ESRCH: it is
  * gone). The kernel's own (SO_PEERPIDFD, since 6.5), else pidfd_open() of a pid, which can have

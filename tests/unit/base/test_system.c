@@ -408,6 +408,31 @@ START_TEST(memory_that_its_owner_could_shrink_is_not_mapped)
 }
 END_TEST
 
+static int table_size(void)
+{
+    char line[256];
+    int size = -1;
+    FILE *f = fopen("/proc/self/status", "re");
+    ck_assert_ptr_nonnull(f);
+    while (size < 0 && fgets(line, sizeof line, f) != NULL)
+        (void)sscanf(line, "FDSize: %d", &size);
+    fclose(f);
+    return size;
+}
+
+START_TEST(descriptors_that_are_provided_for_have_their_places_at_once)
+{
+    enum { WANTED = 900 };
+    struct kedge_errbuf err = {""};
+    ck_assert_int_lt(table_size(), WANTED);
+    ck_assert_msg(kedge_fds_provide(WANTED, 1, "things", "setting", &err) == 0, "%s", err.text);
+    ck_assert_int_ge(table_size(), WANTED);
+    ck_assert_int_eq(fcntl(WANTED - 1, F_GETFD), -1); /* none is left open */
+    ck_assert_int_eq(kedge_fds_provide(UINT32_MAX, 7, "things", "setting", &err), -EMFILE);
+    ck_assert_ptr_nonnull(strstr(err.text, "lower setting"));
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(the_fast_clock_never_runs_backwards_and_keeps_the_kernels_pace)                              \
     T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
@@ -425,5 +450,6 @@ END_TEST
     T(a_socket_that_refuses_descriptors_gets_none_where_the_kernel_can)                            \
     T(a_pidfd_tells_when_its_process_ends)                                                         \
     T(sealed_memory_cannot_be_resized_and_a_reader_cannot_write_it)                                \
-    T(memory_that_its_owner_could_shrink_is_not_mapped)
+    T(memory_that_its_owner_could_shrink_is_not_mapped)                                            \
+    T(descriptors_that_are_provided_for_have_their_places_at_once)
 KEDGE_CHECK_MAIN("base system", TESTS)
