@@ -136,7 +136,7 @@ static void hand_over(struct connection *c, uint32_t tag)
 
 /* ---- the queue
  *
- * Sessions and arenas are made by work threads and the device, and never while the control thread
+ * Sessions and arenas are made by task threads and the device, and never while the control thread
  * waits. Who comes when none is ready waits for one: in turns between tenants, and of one tenant in
  * the order of coming. */
 

@@ -2,8 +2,8 @@
 /* Arenas: made ahead, lent, and taken back.
  *
  * What touches all of an arena's pages (making, zeroing, freeing) takes as long as several attaches
- * and runs on libuv's work threads; registering and all lists stay on the control thread. An arena
- * that a work thread has is busy, and nobody else's.
+ * and runs on task threads (tasks.h); registering and all lists stay on the control thread. An
+ * arena that a task thread has is busy, and nobody else's.
  *
  * An arena is used again within its tenant alone, after the lane says that nothing of it is in
  * flight or believed and its registration is gone; then it is zeroed and
@@ -17,14 +17,14 @@
 #include "base/log.h"
 #include "daemon.h"
 
-static void on_made(uv_work_t *work, int status);
-static void on_zeroed(uv_work_t *work, int status);
+static void on_made(void *user);
+static void on_zeroed(void *user);
 
-/* ---- on a work thread */
+/* ---- on a task thread */
 
-static void make_memory(uv_work_t *work)
+static void make_memory(void *user)
 {
-    struct arena *arena = work->data;
+    struct arena *arena = user;
     /* soft is a CPU, and would have to touch them. */
     if (strcmp(arena->pool->config->provider, kedge_fab_soft.name) == 0)
         arena->status = kedge_fab_mem_alloc(arena->bytes, "kedge-arena", &arena->mem);
@@ -32,9 +32,9 @@ static void make_memory(uv_work_t *work)
         arena->status = kedge_fab_mem_alloc_huge(arena->bytes, "kedge-arena", &arena->mem);
 }
 
-static void zero_memory(uv_work_t *work)
+static void zero_memory(void *user)
 {
-    struct arena *arena = work->data;
+    struct arena *arena = user;
     arena->status = 0;
     if (arena->mem.huge)
         arena->status = kedge_fab_mem_zero(&arena->mem);
@@ -42,27 +42,24 @@ static void zero_memory(uv_work_t *work)
         memset(arena->mem.addr, 0, arena->mem.size);
 }
 
-static void free_memory(uv_work_t *work)
+static void free_memory(void *user)
 {
-    struct arena *arena = work->data;
+    struct arena *arena = user;
     kedge_fab_mem_free(&arena->mem);
 }
 
-static void on_freed(uv_work_t *work, int status)
+static void on_freed(void *user)
 {
-    struct arena *arena = work->data;
-    (void)status;
+    struct arena *arena = user;
     arena->pool->works--;
     free(arena);
 }
 
-static void start(struct arena *arena, uv_work_cb work, uv_after_work_cb after)
+static void start(struct arena *arena, void (*run)(void *user), void (*done)(void *user))
 {
     arena->busy = true;
-    arena->work.data = arena;
     arena->pool->works++;
-    int status = uv_queue_work(&arena->pool->agent->loop, &arena->work, work, after);
-    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+    tasks_submit(&arena->pool->agent->tasks, &arena->task, run, done, arena);
 }
 
 /* ---- on the control thread */
@@ -264,11 +261,10 @@ static void on_made_registered(struct kedge_fab_ctl *ctl)
     made(registered(ctl), ctl->status);
 }
 
-static void on_made(uv_work_t *work, int cancelled)
+static void on_made(void *user)
 {
-    struct arena *arena = work->data;
+    struct arena *arena = user;
     struct pool *p = arena->pool;
-    (void)cancelled; /* nothing here cancels */
     p->works--;
     arena->busy = false;
     if (arena->asked)
@@ -305,11 +301,10 @@ static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
     attach_serve(p);
 }
 
-static void on_zeroed(uv_work_t *work, int cancelled)
+static void on_zeroed(void *user)
 {
-    struct arena *arena = work->data;
+    struct arena *arena = user;
     struct pool *p = arena->pool;
-    (void)cancelled;
     p->works--;
     arena->busy = false;
     if (p->stopping || arena->status != 0 || !has_place(arena))

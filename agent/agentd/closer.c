@@ -94,9 +94,8 @@ static void say_closed(struct closer *r, struct closing *one)
     (void)pthread_mutex_lock(&r->lock);
     one->next = r->closed;
     r->closed = one;
-    if (!r->mute)
-        (void)uv_async_send(&r->news);
     (void)pthread_mutex_unlock(&r->lock);
+    wake_up(&r->news);
 }
 
 static void *run(void *argument)
@@ -141,8 +140,9 @@ static int make_thread(struct closer *r)
     return status;
 }
 
-static void take_closed(struct closer *r)
+static void take_closed(void *closer)
 {
+    struct closer *r = closer;
     (void)pthread_mutex_lock(&r->lock);
     struct closing *one = r->closed;
     r->closed = NULL;
@@ -160,11 +160,6 @@ static void take_closed(struct closer *r)
     }
 }
 
-static void on_news(uv_async_t *news)
-{
-    take_closed(news->data);
-}
-
 int closer_start(struct agent *a, struct kedge_errbuf *err)
 {
     struct closer *r = &a->closer;
@@ -173,11 +168,12 @@ int closer_start(struct agent *a, struct kedge_errbuf *err)
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->more, NULL);
     (void)sem_init(&r->begun, 0, 0);
-    (void)uv_async_init(&a->loop, &r->news, on_news);
-    r->news.data = r;
+    int status = wake_init(&r->news, &a->loop, take_closed, r, err);
+    if (status != 0)
+        return status;
     if (sigaction(SIGRTMIN, &action, NULL) != 0)
         return kedge_err(err, -errno, "no signal can be had: %s", strerror(errno));
-    int status = make_thread(r);
+    status = make_thread(r);
     if (status != 0)
         return kedge_err(err, status, "no thread can be made: %s (raise TasksMax?)",
                          strerror(-status));
@@ -227,13 +223,6 @@ int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c)
     return 0;
 }
 
-void closer_mute(struct agent *a)
-{
-    (void)pthread_mutex_lock(&a->closer.lock);
-    a->closer.mute = true;
-    (void)pthread_mutex_unlock(&a->closer.lock);
-}
-
 void closer_stop(struct agent *a)
 {
     struct closer *r = &a->closer;
@@ -245,4 +234,5 @@ void closer_stop(struct agent *a)
         (void)pthread_join(r->thread[i], NULL);
     r->threads = 0;
     take_closed(r);
+    wake_fini(&r->news);
 }

@@ -222,7 +222,7 @@ struct settings_save {
     char *text; /* while it is under way */
     size_t length;
     int status;
-    uv_work_t work;
+    struct task task;
 };
 
 struct follow {
@@ -361,8 +361,7 @@ bool closer_is_needed(const struct listener *at, int fd);
 int closer_take(struct listener *at, int fd, uid_t uid, struct connection *c);
 /* As many of nobody's connections that came there wait to be closed as may: it accepts no more. */
 bool closer_is_full(const struct listener *at);
-/* The loop ends: it is told nothing any more. Then, when it has ended, what is left is closed. */
-void closer_mute(struct agent *a);
+/* When the loop has ended: what is left is closed. */
 void closer_stop(struct agent *a);
 
 /* ---- windows.c
@@ -409,12 +408,12 @@ struct closer {
     pthread_mutex_t lock;
     pthread_cond_t more;
     sem_t begun;
-    uv_async_t news;
+    struct wake news;
     struct closing *first, *last, *closed; /* under the lock, as are these: */
     uint32_t idle, queued;
     bool busy[CLOSERS]; /* a thread, that closes what is of: */
     uid_t uid[CLOSERS];
-    bool stop, mute;
+    bool stop;
     int status; /* of the first thread's beginning */
 };
 
@@ -468,7 +467,8 @@ struct agent {
     struct quota_counts quotas_before[AGENTD_TENANT_PLACES]; /* likewise */
     uint32_t unmade; /* sessions, since memory was trimmed */
     uint64_t trimmed_ns;
-    uv_work_t trim; /* under way: its data is not NULL */
+    struct task trim;
+    bool trimming;
     struct fenced_counts fenced;
     /* follow.c, node.c */
     struct follow follow;
@@ -480,6 +480,7 @@ struct agent {
         uint32_t count;
         uint64_t questions, unanswered;
     } asked;
+    struct tasks tasks;
     struct closer closer;
     /* listen.c, attach.c */
     struct listener listener[1 + AGENTD_TENANTS];

@@ -62,9 +62,9 @@ static bool apply(struct agent *a, const struct agentd_settings *s)
 /* ---- keeping
  * --------------------------------------------------------------------------------------------- */
 
-static void save_work(uv_work_t *work)
+static void write_settings(void *user)
 {
-    struct settings_save *save = work->data;
+    struct settings_save *save = user;
     int dir = open(save->agent->config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     save->status = dir < 0 ? -errno : state_file_write(dir, FILE_NAME, save->text, save->length);
     if (dir >= 0)
@@ -73,11 +73,10 @@ static void save_work(uv_work_t *work)
 
 static void save_next(struct agent *a);
 
-static void on_saved(uv_work_t *work, int cancelled)
+static void on_saved(void *user)
 {
-    struct settings_save *save = work->data;
+    struct settings_save *save = user;
     struct agent *a = save->agent;
-    (void)cancelled; /* nothing here cancels */
     if (save->status != 0)
         kedge_log(KEDGE_LOG_ERROR, "the settings in force are not kept for the next start",
                   "directory=\"%s\" error=\"%s\"", a->config.state_dir, strerror(-save->status));
@@ -92,11 +91,9 @@ static void save_next(struct agent *a)
     struct follow *f = &a->follow;
     if (f->save.text != NULL || f->unsaved == NULL)
         return;
-    f->save = (struct settings_save){
-        .agent = a, .text = f->unsaved, .length = strlen(f->unsaved), .work = {.data = &f->save}};
+    f->save = (struct settings_save){.agent = a, .text = f->unsaved, .length = strlen(f->unsaved)};
     f->unsaved = NULL;
-    int status = uv_queue_work(&a->loop, &f->save.work, save_work, on_saved);
-    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+    tasks_submit(&a->tasks, &f->save.task, write_settings, on_saved, &f->save);
 }
 
 static void keep(struct agent *a, const char *text, size_t length)

@@ -145,6 +145,8 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
     if (status == 0)
+        status = tasks_start(&a->tasks, &a->loop, err);
+    if (status == 0)
         status = closer_start(a, err);
     if (status == 0)
         status = fabric_open(a, err);
@@ -212,9 +214,9 @@ static void stop(struct agent *a)
     metaservers_stop(a);
     asked_stop(a);
     admin_stop(a);
-    closer_mute(a);
     uv_walk(&a->loop, close_handle, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    tasks_stop(&a->tasks);
     (void)uv_loop_close(&a->loop);
     follow_fini(a);
     pools_stop(a);

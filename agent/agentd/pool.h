@@ -25,6 +25,7 @@
 #include "fabric/reuse.h"
 #include "limits.h"
 #include "schema/control.h"
+#include "tasks.h"
 
 struct agent;
 struct pool;
@@ -226,13 +227,13 @@ struct arena {
     struct kedge_fab_mr *mr; /* NULL while it is between owners */
     uint32_t tenant;         /* index + 1 of whose it was or is; 0: nobody's yet */
     uint32_t session;        /* that asked for it */
-    bool busy;               /* a work thread has it, or it is being registered, or anew */
+    bool busy;               /* a task thread has it, or it is being registered, or anew */
     bool asked;              /* when made, its session hears of it */
     bool unwanted;           /* retired while busy */
     bool lost;               /* another registration of it cannot be given back */
     struct fenced *fenced;   /* registrations of regions in it: they go before its own does */
-    int status;              /* of the work */
-    uv_work_t work;
+    int status;              /* of the task */
+    struct task task;
     struct kedge_fab_ctl ctl; /* busy: registering; or deregistering */
     struct arena *next;
 };
@@ -293,11 +294,11 @@ struct agent_session {
     pid_t pid;
     struct connection *connection; /* or NULL: it is gone */
     bool held;                     /* over, but for its worker, which has not closed it yet */
-    uv_work_t work;                /* while MAKING or UNMAKING */
-    int status;                    /* of the work */
+    struct task task;              /* while MAKING or UNMAKING */
+    int status;                    /* of the task */
 };
 
-/* rings.c: on a work thread; s has its pool and no descriptors. 0 or -errno, and then nothing. */
+/* rings.c: on a task thread; s has its pool and no descriptors. 0 or -errno, and then nothing. */
 int rings_make(struct agent_session *s);
 void rings_unmake(struct agent_session *s);
 
@@ -451,7 +452,7 @@ struct pool {
     uint64_t end_ns;   /* and when its workers have had their time; UINT64_MAX: never */
     bool stopping;     /* nothing is begun any more */
     uint32_t handles;  /* of the loop that are not closed yet */
-    uint32_t works;    /* of the loop's threads, */
+    uint32_t works;    /* tasks, */
     uint32_t fab_ops;  /* control operations of the device, */
     uint32_t calls;    /* and of metaservers, under way */
     struct agent_device device;

@@ -79,7 +79,7 @@ static void tell_sessions(const struct pool *p)
         struct kedge_session_ro *ro = p->sessions[i].ro;
         if (p->sessions[i].stage != STAGE_READY && p->sessions[i].stage != STAGE_LIVE &&
             p->sessions[i].stage != STAGE_ENDING)
-            continue; /* a work thread has it; it is filled in later */
+            continue; /* a task thread has it; it is filled in later */
         const uint32_t changes = atomic_load_explicit(&ro->changes, memory_order_relaxed) + 1;
         for (int k = 0; k < 2; k++)
             atomic_store_explicit(&ro->present_gid[changes % 2][k], word[k], memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's rings, its doorbell, and what the lane keeps for it: on a work thread. */
+/* A session's rings, its doorbell, and what the lane keeps for it: on a task thread. */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

@@ -14,24 +14,23 @@
 #include "daemon.h"
 #include "schema/reason.h"
 
-/* ---- made and given back on a work thread */
+/* ---- made and given back on a task thread */
 
-static void make_work(uv_work_t *work)
+static void make_rings(void *session)
 {
-    struct agent_session *s = work->data;
+    struct agent_session *s = session;
     s->status = rings_make(s);
 }
 
-static void unmake_work(uv_work_t *work)
+static void unmake_rings(void *session)
 {
-    rings_unmake(work->data);
+    rings_unmake(session);
 }
 
-static void on_made(uv_work_t *work, int cancelled)
+static void on_made(void *session)
 {
-    struct agent_session *s = work->data;
+    struct agent_session *s = session;
     struct pool *p = s->pool;
-    (void)cancelled; /* nothing here cancels */
     p->works--;
     p->count.making--;
     p->sessions_failed = s->status != 0;
@@ -43,23 +42,20 @@ static void on_made(uv_work_t *work, int cancelled)
         attach_failed(p, s->status);
 }
 
-static void on_unmade(uv_work_t *work, int cancelled)
+static void on_unmade(void *session)
 {
-    struct agent_session *s = work->data;
-    (void)cancelled;
+    struct agent_session *s = session;
     s->pool->works--;
     s->stage = STAGE_EMPTY;
     s->pool->agent->unmade++;
 }
 
-static void start(struct agent_session *s, enum stage stage, uv_work_cb work,
-                  uv_after_work_cb after)
+static void start(struct agent_session *s, enum stage stage, void (*run)(void *session),
+                  void (*done)(void *session))
 {
     s->stage = stage;
-    s->work.data = s;
     s->pool->works++;
-    int status = uv_queue_work(&s->pool->agent->loop, &s->work, work, after);
-    KEDGE_ASSERT(status == 0); /* fails without a callback alone */
+    tasks_submit(&s->pool->agent->tasks, &s->task, run, done, s);
 }
 
 static void fence_again(struct pool *p);
@@ -116,7 +112,7 @@ static void shed_one(struct pool *p)
     struct agent_session *s = find_stage(p, STAGE_READY);
     KEDGE_ASSERT(s != NULL);
     p->count.ready--;
-    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+    start(s, STAGE_UNMAKING, unmake_rings, on_unmade);
 }
 
 /* Some at a time of what is ready and is to be kept no more. */
@@ -179,7 +175,7 @@ void sessions_refill(struct pool *p)
         if (s == NULL)
             break;
         p->count.making++;
-        start(s, STAGE_MAKING, make_work, on_made);
+        start(s, STAGE_MAKING, make_rings, on_made);
     }
     arenas_refill(p);
     if (!p->stopping)
@@ -351,7 +347,7 @@ static void take_back(struct pool *p, struct agent_session *s)
     s->held = false;
     give_arenas(s);
     p->count.ending--;
-    start(s, STAGE_UNMAKING, unmake_work, on_unmade);
+    start(s, STAGE_UNMAKING, unmake_rings, on_unmade);
 }
 
 static void end(struct pool *p, struct agent_session *s)

@@ -72,8 +72,7 @@ static void end(struct agent *a)
     let_go();
     run_until(a, &a->listener[0].closing, 0);
     run_until(a, &a->listener[1].closing, 0);
-    closer_mute(a);
-    uv_close((uv_handle_t *)&a->closer.news, NULL);
+    uv_close((uv_handle_t *)&a->closer.news.poll, NULL);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&a->loop), 0);
     closer_stop(a);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tasks.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+static struct task *take_first(struct tasks *s)
+{
+    struct task *t = s->first;
+    s->first = t->next;
+    if (s->first == NULL)
+        s->last = &s->first;
+    return t;
+}
+
+static void *run(void *argument)
+{
+    struct tasks *s = argument;
+    (void)pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (s->first == NULL && !s->stop)
+            (void)pthread_cond_wait(&s->more, &s->lock);
+        if (s->first == NULL)
+            break;
+        struct task *t = take_first(s);
+        (void)pthread_mutex_unlock(&s->lock);
+        t->run(t->user);
+        (void)pthread_mutex_lock(&s->lock);
+        t->next = NULL;
+        *s->done_last = t;
+        s->done_last = &t->next;
+        (void)pthread_cond_signal(&s->over);
+        (void)pthread_mutex_unlock(&s->lock);
+        wake_up(&s->wake);
+        (void)pthread_mutex_lock(&s->lock);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* Each is heard of with the lock open: it may submit another one. */
+static void hear(void *user)
+{
+    struct tasks *s = user;
+    (void)pthread_mutex_lock(&s->lock);
+    struct task *list = s->done;
+    s->done = NULL;
+    s->done_last = &s->done;
+    (void)pthread_mutex_unlock(&s->lock);
+    for (struct task *t = list, *next; t != NULL; t = next) {
+        next = t->next;
+        s->out--;
+        t->done(t->user);
+    }
+}
+
+static void end_threads(struct tasks *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    (void)pthread_cond_broadcast(&s->more);
+    (void)pthread_mutex_unlock(&s->lock);
+    for (; s->threads > 0; s->threads--)
+        (void)pthread_join(s->thread[s->threads - 1], NULL);
+}
+
+/* Signals are the control thread's. */
+static int make_threads(struct tasks *s)
+{
+    int status = 0;
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (status == 0 && s->threads < TASK_THREADS) {
+        status = -pthread_create(&s->thread[s->threads], NULL, run, s);
+        s->threads += status == 0;
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+int tasks_start(struct tasks *s, uv_loop_t *loop, struct kedge_errbuf *err)
+{
+    *s = (struct tasks){.last = &s->first, .done_last = &s->done};
+    int status = wake_init(&s->wake, loop, hear, s, err);
+    if (status != 0)
+        return status;
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->more, NULL);
+    (void)pthread_cond_init(&s->over, NULL);
+    status = make_threads(s);
+    if (status != 0)
+        return kedge_err(err, status, "no thread can be made: %s (raise TasksMax?)",
+                         strerror(-status));
+    return 0;
+}
+
+void tasks_submit(struct tasks *s, struct task *t, void (*what)(void *user),
+                  void (*done)(void *user), void *user)
+{
+    *t = (struct task){.run = what, .done = done, .user = user};
+    s->out++;
+    (void)pthread_mutex_lock(&s->lock);
+    *s->last = t;
+    s->last = &t->next;
+    (void)pthread_cond_signal(&s->more);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void tasks_stop(struct tasks *s)
+{
+    while (s->out > 0) {
+        (void)pthread_mutex_lock(&s->lock);
+        while (s->done == NULL)
+            (void)pthread_cond_wait(&s->over, &s->lock);
+        (void)pthread_mutex_unlock(&s->lock);
+        hear(s);
+    }
+    end_threads(s);
+    wake_fini(&s->wake);
+}

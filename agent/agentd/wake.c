@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wake.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    const struct wake *w = poll->data;
+    uint64_t times;
+    (void)status;
+    (void)events;
+    if (read(w->fd, &times, sizeof times) < 0) {
+        /* Somebody has read it. */
+    }
+    w->heard(w->user);
+}
+
+int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *user,
+              struct kedge_errbuf *err)
+{
+    *w = (struct wake){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (w->fd < 0)
+        return kedge_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
+                         strerror(errno));
+    w->heard = heard;
+    w->user = user;
+    w->poll.data = w;
+    (void)uv_poll_init(loop, &w->poll, w->fd);
+    (void)uv_poll_start(&w->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+void wake_fini(struct wake *w)
+{
+    if (w->heard != NULL)
+        close(w->fd);
+    w->heard = NULL;
+}
+
+void wake_up(const struct wake *w)
+{
+    const uint64_t once = 1;
+    if (write(w->fd, &once, sizeof once) < 0) {
+        /* Full, and so readable. */
+    }
+}

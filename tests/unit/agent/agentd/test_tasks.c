@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks beside the control thread, which is the test's own here. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "../../check_main.h"
+#include "tasks.h"
+
+enum { WAIT_US = 1000, WAITS = 60000 };
+
+static uv_loop_t loop;
+static struct tasks tasks;
+
+struct errand {
+    struct task task;
+    pthread_t ran_on, heard_on;
+    uint32_t times;        /* heard of */
+    uint32_t again;        /* is submitted so often when it is done */
+    _Atomic bool *goes_on; /* NULL, or it runs until this is set */
+};
+
+static void run(void *user)
+{
+    struct errand *e = user;
+    e->ran_on = pthread_self();
+    for (int i = 0; e->goes_on != NULL && !atomic_load(e->goes_on) && i < WAITS; i++)
+        (void)usleep(WAIT_US);
+}
+
+static void done(void *user)
+{
+    struct errand *e = user;
+    e->heard_on = pthread_self();
+    e->times++;
+    if (e->again > 0) {
+        e->again--;
+        tasks_submit(&tasks, &e->task, run, done, e);
+    }
+}
+
+static void begin(void)
+{
+    struct kedge_errbuf err = {""};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_msg(tasks_start(&tasks, &loop, &err) == 0, "%s", err.text);
+}
+
+static void close_loop(void)
+{
+    uv_close((uv_handle_t *)&tasks.wake.poll, NULL);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void end(void)
+{
+    tasks_stop(&tasks);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+
+static void run_until(const uint32_t *count, uint32_t value)
+{
+    for (int i = 0; i < WAITS && *count != value; i++) {
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        (void)usleep(WAIT_US);
+    }
+    ck_assert_uint_eq(*count, value);
+}
+
+START_TEST(a_task_runs_on_another_thread_and_is_heard_of_on_this)
+{
+    struct errand e = {.again = 2};
+    begin();
+    tasks_submit(&tasks, &e.task, run, done, &e);
+    run_until(&e.times, 3);
+    ck_assert(!pthread_equal(e.ran_on, pthread_self()));
+    ck_assert(pthread_equal(e.heard_on, pthread_self()));
+    close_loop();
+    end();
+}
+END_TEST
+
+START_TEST(what_is_done_is_heard_of_while_all_other_threads_are_busy)
+{
+    _Atomic bool goes_on = false;
+    struct errand quick = {.times = 0}, slow[TASK_THREADS - 1];
+    begin();
+    for (int i = 0; i < TASK_THREADS - 1; i++) {
+        slow[i] = (struct errand){.goes_on = &goes_on};
+        tasks_submit(&tasks, &slow[i].task, run, done, &slow[i]);
+    }
+    quick.again = 1;
+    tasks_submit(&tasks, &quick.task, run, done, &quick);
+    run_until(&quick.times, 2);
+    ck_assert_uint_eq(slow[0].times, 0);
+    atomic_store(&goes_on, true);
+    run_until(&slow[TASK_THREADS - 2].times, 1);
+    close_loop();
+    end();
+}
+END_TEST
+
+START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
+{
+    struct errand e[2 * TASK_THREADS];
+    begin();
+    close_loop(); /* nobody hears before the end */
+    for (int i = 0; i < 2 * TASK_THREADS; i++) {
+        e[i] = (struct errand){.again = 3};
+        tasks_submit(&tasks, &e[i].task, run, done, &e[i]);
+    }
+    end();
+    for (int i = 0; i < 2 * TASK_THREADS; i++)
+        ck_assert_uint_eq(e[i].times, 4);
+}
+END_TEST
+
+START_TEST(the_end_of_what_never_began_is_nothing)
+{
+    static struct tasks none;
+    const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(dup2(fd, 0), 0); /* what a descriptor is that nobody has set */
+    tasks_stop(&none);
+    ck_assert_int_ge(fcntl(0, F_GETFD), 0);
+    close(fd);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(a_task_runs_on_another_thread_and_is_heard_of_on_this)                                       \
+    T(what_is_done_is_heard_of_while_all_other_threads_are_busy)                                   \
+    T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
+    T(the_end_of_what_never_began_is_nothing)
+KEDGE_CHECK_MAIN("tasks beside the control thread", TESTS)
