@@ -45,6 +45,18 @@ start() { cluster_start || fail "the cluster did not start"; }
 # Workers that are left see their agents end, and are ended then.
 stop() { cluster_stop || fail "the cluster did not stop"; end_workers; trap - EXIT; }
 
+# Waits until what the command prints is the value.
+until_is() { # value sentence command...
+    local value=$1 sentence=$2 now
+    shift 2
+    for _ in $(seq $((1200 * slow))); do
+        now=$("$@" 2>/dev/null) || now=nothing
+        [[ $now != "$value" ]] || { ok "$sentence"; return; }
+        sleep 0.05
+    done
+    fail "$sentence: $now, not $value"
+}
+
 # Starts a worker of an agent that exports a text until it is killed; sets $token.
 export_text() { # agent text [command to run it with...]
     local agent=$1 text=$2; shift 2

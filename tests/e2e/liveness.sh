@@ -3,21 +3,9 @@
 # A node that comes, dies and goes is told by the metaservers' streams, each time once and with its time, under one id at
 # all of them; a watch goes on where it was, and a metaserver that starts again tells what it finds under the same ids.
 source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib-metaservers.sh"
 lease=$((2 * slow))
 declare -A gid_number=([metad]=0 [second]=3)
-metad_conf() { # name address
-    mkdir -p "$work/data-$1"
-    {
-        printf '%s\n' "[metaserver]" "listen = $2" "data_dir = $work/data-$1" "node_lease = ${lease}s" \
-            "admin_socket = $work/$1.metad.sock" "access = open"
-        fabric_settings "${gid_number[$1]}"
-    } >"$work/$1.conf"
-}
-metad_start() { # name
-    daemon_start "$1" kedge-metad || fail "the metaserver $1 did not start"
-    declare -g "port_$1=$(sed -n 's/.*ready, port //p' "$work/$1.out")"
-}
-at() { local port=port_$1; echo "http://127.0.0.1:${!port}"; }
 ctl() { timeout 60 "$bin/rdmactl" --server "$(at "$1")" "${@:2}"; }
 # A watch that stays: what it prints in $work/NAME, its end in $work/NAME.err.
 watch() { # name metaserver arguments...
@@ -28,16 +16,6 @@ watch() { # name metaserver arguments...
 }
 streams() { # metaserver
     curl -sf "$(at "$1")/metrics" | sed -n 's/^kedge_metad_watches //p'
-}
-until_is() { # value sentence command...
-    local value=$1 sentence=$2 now
-    shift 2
-    for _ in $(seq $((1200 * slow))); do
-        now=$("$@" 2>/dev/null) || now=nothing
-        [[ $now != "$value" ]] || { ok "$sentence"; return; }
-        sleep 0.05
-    done
-    fail "$sentence: $now, not $value"
 }
 cluster_directories
 for name in metad second; do

@@ -29,16 +29,6 @@ fabrics() {
         " \(.fabric.failed_by)/\(.fabric.tried_by)" else [.fabric.failing[].node | " " + (. // "table")[5:]] | add // "" end)] |
         join(", ")'
 }
-until_is() { # value sentence command...
-    local value=$1 sentence=$2 now
-    shift 2
-    for _ in $(seq $((1200 * slow))); do
-        now=$("$@" 2>/dev/null) || now=nothing
-        [[ $now != "$value" ]] || { ok "$sentence"; return; }
-        sleep 0.05
-    done
-    fail "$sentence: $now, not $value"
-}
 logged() { grep -c "$2" "$work/$1.log" || true; }
 all_ok="a ok, b ok, c ok, d ok"
 tried() { for name in a b c d; do agent_number "$name" tried; done | paste -sd' '; }
