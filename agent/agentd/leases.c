@@ -4,8 +4,9 @@
  * The lane withdraws them, and their worker lives on. By force registrations of their own go at
  * once; of those that have none the arena that they are in gets another registration first, the
  * lane goes over to it, and the former one is deregistered: then no device carries out what peers
- * still believe. The arena is busy all the while, so that whatever becomes of its worker it is not
- * lent again before that. */
+ * still believe. What its worker registers there in between waits for the other registration, or
+ * hears with FORCE_OVER that there is none. The arena is busy all the while, so that whatever
+ * becomes of its worker it is not lent again before that. */
 #include "leases.h"
 
 #include <errno.h>
@@ -112,10 +113,21 @@ static void forget(struct revocation *r)
     free(r);
 }
 
+/* Its worker's new regions wait for no other registration any more. */
+static void tell_force_is_over(const struct revocation *r)
+{
+    const struct kedge_command command = {.kind = KEDGE_COMMAND_FORCE_OVER,
+                                          .session = number_of(r)};
+    if (r->pool->lane != NULL && live_session(r) != NULL)
+        lane_thread_command(r->pool, &command);
+}
+
 /* Nothing more is begun; who has asked is answered when it is over. */
 static void end(struct revocation *r, int status)
 {
     r->stage = SETTLED;
+    if (r->force)
+        tell_force_is_over(r);
     if (asker_waits(r->by) && status == 0 && r->failed == 0 && !revocation_is_over(r))
         return;
     if (asker_waits(r->by))
@@ -360,7 +372,7 @@ static void renewed(struct revocation *r, const struct kedge_lane_event *e)
         give_up(r);
         return;
     }
-    if (s != NULL) /* its worker may have registered more meanwhile */
+    if (s != NULL) /* what the lane took with the arena; what is registered meanwhile waits there */
         collect(r, s, 1u << r->arena_number, e->answer.last);
     struct kedge_fab_mr *old = r->arena->mr;
     r->arena->mr = r->mr;

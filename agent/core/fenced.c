@@ -109,4 +109,5 @@ void fenced_forget(struct session *s)
     if (s->registering.place != NULL)
         quota_give(&s->quota->mrs);
     s->registering.place = NULL;
+    s->registering.held = false;
 }

@@ -160,8 +160,10 @@ struct session {
         struct region *place; /* NULL: no registration is awaited */
         uint32_t tag;
         struct kedge_sq_desc asked;
-    } registering;      /* REG_MR of a fenced region */
-    uint32_t deregging; /* registrations of fenced regions that are asked to go */
+        bool held;          /* until its arena is not among forced_arenas any more */
+    } registering;          /* REG_MR that is not answered yet: one at a time */
+    uint32_t forced_arenas; /* bit i: arena i is to have another registration (revoke.c) */
+    uint32_t deregging;     /* registrations of fenced regions that are asked to go */
     /* What the operator withdraws (revoke.c). */
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
@@ -464,6 +466,8 @@ void session_tell(struct kedge_lane *l, struct session *s);
 void session_await(struct kedge_lane *l, struct session *s);
 void sessions_publish(struct kedge_lane *l);
 void sessions_due(struct kedge_lane *l);
+/* Registers the region that a REG_MR asks for, and answers, now or later. */
+void session_register(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d);
 void session_wrong_key(struct kedge_lane *l, struct session *s);
 
 /* quota.c. One more of what the tenant has (its vqps or mrs): false when it has all that it may. */

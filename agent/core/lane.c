@@ -397,6 +397,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_ARENA_RENEW:
             arena_renew(l, &c);
             break;
+        case KEDGE_COMMAND_FORCE_OVER:
+            force_over(l, &c);
+            break;
         case KEDGE_COMMAND_METASERVERS:
             take_metaservers(l, &c);
             break;

@@ -34,7 +34,8 @@ struct withdrawal {
     uint64_t due_ns; /* when that is over; 0: not counted yet */
 };
 
-/* regions.c: this node's MR table. -EINPROGRESS: it is a fenced one, and fenced_ready() answers. */
+/* regions.c: this node's MR table. -EINPROGRESS: it gets a registration of its own, and
+ * fenced_ready() answers; or its arena is to have another one, and force_over() does. */
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
                uint32_t *vkey, uint8_t secret[16]);
 /* Peers find it, at its real address and key. d is sound; the quota's is given back on failure. */
@@ -86,6 +87,7 @@ void revocation_fenced(struct session *s, uint32_t tag);
 /* The session ends, and withdraws all by itself. */
 void revocations_forget(struct kedge_lane *l, struct session *s);
 void arena_renew(struct kedge_lane *l, const struct kedge_command *c);
+void force_over(struct kedge_lane *l, const struct kedge_command *c);
 /* A stale request is over. */
 void arena_unused(struct kedge_lane *l, struct wr *w);
 /* A stale request will be posted again: with the present key. */

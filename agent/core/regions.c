@@ -197,6 +197,11 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
         return -EFAULT;
     if ((d->reg_mr.access & KEDGE_RECORD_ATOMIC) != 0 && !s->caps->atomics)
         return -EOPNOTSUPP;
+    if (!has_own(l, d) && (s->forced_arenas >> d->reg_mr.arena & 1) != 0) {
+        s->registering.asked = *d;
+        s->registering.held = true;
+        return -EINPROGRESS;
+    }
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
     if (region != NULL && !has_room(l, s))
         return -ENOSPC;

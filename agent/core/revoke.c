@@ -3,10 +3,11 @@
  *
  * Revoked regions are withdrawn by the rule of the leases, as if their worker had done it. By force
  * nothing of that is waited for: a registration of their own goes at once; else the arena that they
- * are in gets another one, and the
- * control side deregisters the former one as soon as the worker's own requests, whose local memory
- * it is, name it no more. So its worker's requests go on, and so do all others on the same physical
- * queue pairs. */
+ * are in gets another one, and the control side deregisters the former one as soon as the worker's
+ * own requests, whose local memory it is, name it no more. So its worker's requests go on, and so
+ * do all others on the same physical queue pairs. What the worker registers there meanwhile waits
+ * for the other registration, since peers that had READ its record under the former one would be
+ * refused with those that the operator means. */
 #include <errno.h>
 
 #include "internal.h"
@@ -54,6 +55,8 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
         take(l, s, region);
         taken++;
     }
+    if (s != NULL && c->revoke.force)
+        s->forced_arenas |= c->revoke.arenas;
     if (found > 0)
         fenced_go_on(l, s);
     if (found > 0 && (taken > 0 || c->revoke.force)) {
@@ -231,6 +234,24 @@ static void rekey_all(struct kedge_lane *l, struct session *s)
             rekey(s, w);
 }
 
+/* Those arenas have a registration that stays: a region that waited for that is registered. */
+static void release_arenas(struct kedge_lane *l, struct session *s, uint32_t arenas)
+{
+    s->forced_arenas &= ~arenas;
+    if (!s->registering.held || (s->forced_arenas >> s->registering.asked.reg_mr.arena & 1) != 0)
+        return;
+    s->registering.held = false;
+    const struct kedge_sq_desc asked = s->registering.asked; /* which may be written anew */
+    session_register(l, s, &asked);
+}
+
+void force_over(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = live(l, c->session);
+    if (s != NULL)
+        release_arenas(l, s, UINT32_MAX);
+}
+
 void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
 {
     struct session *s = live(l, c->session);
@@ -267,6 +288,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     rekey_all(l, s);
     if (s->renewal.stale == 0)
         renewed(l, s);
+    release_arenas(l, s, 1u << c->renew.number);
 }
 
 void arena_unused(struct kedge_lane *l, struct wr *w)

@@ -367,6 +367,15 @@ static uint32_t reason_of(const struct session *s, int status)
                                    : 0;
 }
 
+void session_register(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
+{
+    uint32_t vkey = 0;
+    uint8_t secret[16] = {0};
+    const int status = region_add(l, s, d, &vkey, secret);
+    if (status != -EINPROGRESS)
+        session_reply(l, s, status, reason_of(s, status), vkey, 0, secret);
+}
+
 /* What the tenant's control operations per second do not refuse. A worker must always be able to
  * withdraw what peers reach, and libkedge does not wait for the answer to an import. Both count all
  * the same, so that what comes after them waits for the longer, and both have a bound of their own:
@@ -390,8 +399,7 @@ static bool may_ask(struct kedge_lane *l, struct session *s, const struct kedge_
 /* Control requests: answered now, or later with nothing more taken until then. */
 static void take_control(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d)
 {
-    uint32_t slot = 0, gen = 0, vkey = 0;
-    uint8_t secret[16] = {0};
+    uint32_t slot = 0, gen = 0;
     int status;
     s->control_op = d->op;
     s->control_tag = d->connect.tag;
@@ -409,9 +417,7 @@ static void take_control(struct kedge_lane *l, struct session *s, const struct k
                           gen, NULL);
         return;
     case KEDGE_OP_REG_MR:
-        status = region_add(l, s, d, &vkey, secret);
-        if (status != -EINPROGRESS)
-            session_reply(l, s, status, reason_of(s, status), vkey, 0, secret);
+        session_register(l, s, d);
         return;
     case KEDGE_OP_DEREG_MR:
         s->control_op = 0; /* what stands behind it goes on */

@@ -219,6 +219,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
+    KEDGE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
+                                * registration any more */
     KEDGE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */
     KEDGE_COMMAND_MR_GONE,     /* answers WANT_DEREG: no device reaches it any more. Neither is said
                                 * of a session whose SESSION_OVER was taken */
@@ -272,7 +274,9 @@ struct kedge_command {
             uint32_t number; /* of a lease; 0: all that are in: */
             uint32_t arenas; /* bit i: number i */
             bool own;   /* and all with registrations of their own, which `arenas` leaves out */
-            bool force; /* of these the registration goes at once */
+            bool force; /* of these the registration goes at once. For each of `arenas` an
+                         * ARENA_RENEW follows, or FORCE_OVER for all; until then REG_MRs there,
+                         * for regions without a registration of their own, wait */
         } revoke;
         struct {
             uint32_t tag; /* of the event */
