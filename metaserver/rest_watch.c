@@ -172,31 +172,29 @@ static void watch_events(struct call *c, const struct kedge_watch_filter *filter
     rest_problem_of(c, REST_GONE, "revision", detail);
 }
 
-/* "12.7.119": after which revision and position, and in which life of the process. A page that
- * goes on in another one has all events of nodes again. Older ones had the revision alone. */
+/* "12.0123456789abcdef-7": after which revision and which position, as watches have it. A page that
+ * goes on in another life of the process has all events of nodes again. Without a position, after
+ * no event of nodes. */
 static bool read_place(const struct call *c, const char *text, struct trail_place *out)
 {
-    char part[3][24] = {"", "0", "0"};
-    uint64_t generation;
-    if (sscanf(text, "%23[0-9].%23[0-9].%23[0-9]", part[0], part[1], part[2]) < 1 ||
-        strlen(text) != strspn(text, "0123456789.") ||
-        kedge_parse_u64(part[0], 0, UINT64_MAX, &out->revision) != 0 ||
-        kedge_parse_u64(part[1], 0, UINT64_MAX, &out->position) != 0 ||
-        kedge_parse_u64(part[2], 0, UINT64_MAX, &generation) != 0)
+    char revision[24];
+    const size_t length = strcspn(text, ".");
+    if (length >= sizeof revision)
         return false;
-    if (c->s->liveness == NULL || generation != kedge_liveness_generation(c->s->liveness))
-        out->position = 0;
-    return true;
+    memcpy(revision, text, length);
+    revision[length] = '\0';
+    out->position = 0;
+    return kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) == 0 &&
+           (text[length] == '\0' || read_position(c, text + length + 1, &out->position));
 }
 
 static void write_next_cursor(struct call *c, const struct trail_place *place)
 {
-    const struct kedge_liveness *l = c->s->liveness;
-    char cursor[72];
-    int used = snprintf(cursor, sizeof cursor, "%" PRIu64, place->revision);
+    char position[TRAIL_POSITION_BYTES] = "", cursor[24 + TRAIL_POSITION_BYTES];
     if (place->position != 0)
-        snprintf(cursor + used, sizeof cursor - (size_t)used, ".%" PRIu64 ".%" PRIu64,
-                 place->position, kedge_liveness_generation(l));
+        trail_write_position(kedge_liveness_generation(c->s->liveness), place->position, position);
+    snprintf(cursor, sizeof cursor, "%" PRIu64 "%s%s", place->revision,
+             position[0] != '\0' ? "." : "", position);
     rest_next_cursor(c, cursor);
 }
 

@@ -571,14 +571,14 @@ bool lookup_may_ask(const struct kedge_lane *l, uint32_t metaserver);
 bool lookup_has_whom_to_ask(const struct kedge_lane *l);
 /* What an answer of that metaserver to another READ of its table says of it. */
 void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer);
-/* readdress.c */
-void lane_readdress(struct kedge_lane *l, const struct kedge_command *c);
-void lane_readdress_go_on(struct kedge_lane *l);
 /* Whether the slot was this endpoint's in that generation too: in this life or an earlier one. */
 bool peer_is_same(struct kedge_lane *l, uint32_t slot, uint32_t gen);
 /* Whether the peer's record may be used now; asks for a new one before it is too old. Else
  * peers[slot].refreshing says whether a new one is under way. */
 bool peer_is_fresh(struct kedge_lane *l, uint32_t slot);
+/* readdress.c */
+void lane_readdress(struct kedge_lane *l, const struct kedge_command *c);
+void lane_readdress_go_on(struct kedge_lane *l);
 
 /* remote.c: peers' regions. */
 enum remote_answer { REMOTE_OK, REMOTE_READING, REMOTE_WAIT, REMOTE_REFUSED };

@@ -7,8 +7,9 @@
 #include "base/assert.h"
 #include "internal.h"
 
-/* A clock that runs too fast ends an owner's wait too early, by a tenth at most (the kernel slews
- * no faster, clock_adjtime(2)). */
+/* Stretched by as much as a clock may be wrong, and while this host's is in doubt by an eighth
+ * more: it may run too fast, by a tenth at most, since the kernel slews no faster
+ * (clock_adjtime(2)). */
 uint64_t region_wait_ns(const struct kedge_lane *l)
 {
     const uint64_t wait_ns = l->config.mr_lease_ns + l->config.mr_lease_ns / 1000 + 1;

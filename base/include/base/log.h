@@ -4,8 +4,8 @@
  * Any thread. A line is one write of at most KEDGE_LOG_LINE bytes; when stderr takes nothing for
  * KEDGE_LOG_WAIT_MS the line is dropped and counted, so that a full pipe never stops a daemon.
  * Control characters become '?' and the values' own quotes apostrophes, so that no value can forge
- * a line, nor a pair if the format has it in quotes. Level and component are the only state; they
- * are set once, by main(). */
+ * a line, nor a pair if the format has it in quotes. Level and component, which main() sets once,
+ * and the count of lines that were dropped are the only state. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -166,6 +166,17 @@ START_TEST(pages_have_changes_and_nodes_in_one_order)
             snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(next + 15, "\""), next + 15);
     }
     ck_assert_str_eq(seen, "n1\"webn2\"n3\"web");
+    query(KEDGE_QUERY_CURSOR,
+          "Mi4wMDAwMDAwMDAwMDAwMDc4LTI"); /* 2.0000000000000078-2: in another life */
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert(says("n1/5/live") && says("n2/5/live") && !says("web"));
+    static const char *const wrong[] = {
+        "Mi43", "Mi54LTE", "LjAwMDAwMDAwMDAwMDAwNzctMQ"}; /* 2.7, 2.x-1, .0000000000000077-1 */
+    for (int i = 0; i < 3; i++) {
+        query(KEDGE_QUERY_CURSOR, wrong[i]);
+        ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
+        ck_assert(says("\"field\":\"cursor\""));
+    }
     end();
 }
 END_TEST
