@@ -510,7 +510,6 @@ uint64_t vqps_due(const struct kedge_lane *l);
 
 /* wire.c: physical queue pairs. */
 bool wire_has_room(const struct phys *p);
-
 void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w);
 void wire_ring(struct kedge_lane *l);
 uint32_t wire_poll(struct kedge_lane *l);

@@ -34,9 +34,7 @@ static uint32_t register_at(uint64_t offset, uint32_t kind)
 
 static struct kedge_cqe read_one(uint32_t vkey, uint64_t at)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, at);
-    world_post(&remote, &d);
-    return world_done(w, &remote, PASSES);
+    return world_do(w, &remote, world_rw(KEDGE_OP_READ, 1, 8192, 8, vkey, at), PASSES);
 }
 
 /* Its lane looks once in a millisecond, and is past that afterwards. */

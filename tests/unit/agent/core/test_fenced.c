@@ -79,11 +79,7 @@ static bool is_answered(void)
 
 static struct kedge_cqe do_one_at(struct world_worker *k, uint8_t op, uint32_t vkey, uint64_t at)
 {
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = world_rw(op, 1, 8192, 8, vkey, at);
-    world_post(k, &d);
-    ck_assert(world_poll(w, k, &e, PASSES));
-    return e;
+    return world_do(w, k, world_rw(op, 1, 8192, 8, vkey, at), PASSES);
 }
 
 static struct kedge_cqe do_one(struct world_worker *k, uint8_t op, uint32_t vkey)

@@ -48,15 +48,6 @@ static int prove(uint32_t target)
     return result();
 }
 
-static struct kedge_cqe try(struct world_worker *k, const struct kedge_sq_desc *d)
-{
-    struct kedge_cqe e;
-    world_post(k, d);
-    kedge_lane_doorbell(w->node[0].lane, 0);
-    ck_assert(world_poll(w, k, &e, LONG));
-    return e;
-}
-
 START_TEST(an_endpoint_is_proven_by_one_read_and_nothing_is_left_of_it)
 {
     world_open(w);
@@ -77,7 +68,7 @@ START_TEST(what_workers_requests_have_shown_is_not_asked)
     struct world_worker owner, k;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     begin_endpoint(1, UINT64_C(1000000000));
     ck_assert_int_eq(result(), 0);
     ck_assert_uint_eq(world_stats(w, 0).proofs, 0);
@@ -99,7 +90,7 @@ START_TEST(a_silent_endpoint_is_asked_twice_and_others_go_on_beside_it)
     begin_endpoint(2, 0);
     int good = 0;
     for (unsigned i = 0; i < LONG && !is_over(); i++) {
-        const struct kedge_cqe e = try(&k, &d);
+        const struct kedge_cqe e = world_do(w, &k, d, LONG);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         good++;
     }
@@ -201,7 +192,7 @@ START_TEST(no_connection_is_made_for_a_proof_where_there_is_no_room_for_others_b
     struct world_worker owner, k;
     const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
     const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     if (w->rc) {
         ck_assert_int_eq(prove(2), -EAGAIN);
         ck_assert_uint_eq(world_stats(w, 0).links, 1);

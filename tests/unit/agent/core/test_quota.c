@@ -237,11 +237,7 @@ END_TEST
 /* The completion of a READ of 8 bytes through VQP 0. */
 static struct kedge_cqe read_one(uint32_t vkey)
 {
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 7, 0, 8, vkey, 0);
-    world_post(&k, &d);
-    ck_assert(world_poll(w, &k, &e, 500));
-    return e;
+    return world_do(w, &k, world_rw(KEDGE_OP_READ, 7, 0, 8, vkey, 0), 500);
 }
 
 START_TEST(a_queue_pair_over_the_budget_is_connected_to_nobody_and_data_goes_on)

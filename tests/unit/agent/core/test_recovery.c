@@ -41,24 +41,16 @@ static void forget(uint32_t node)
     ck_assert_int_ge(kedge_table_remove(&w->table, &r), 0);
 }
 
-static struct kedge_cqe try(struct world_worker *k, const struct kedge_sq_desc *d)
-{
-    struct kedge_cqe e;
-    world_post(k, d);
-    kedge_lane_doorbell(w->node[0].lane, 0);
-    ck_assert(world_poll(w, k, &e, LONG));
-    return e;
-}
-
 START_TEST(a_node_that_fell_silent_is_looked_up_again_and_not_when_its_record_lapses)
 {
     struct world_worker owner, k;
     struct kedge_sq_desc d = pair(&owner, &k);
     uint64_t lapses_ns = w->now_ns + w->node[0].config.node_lease_ns;
     world_restart_node(w, 1);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_RETRY_EXC_ERR); /* it finds out */
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_RETRY_EXC_ERR); /* it finds out */
     ck_assert_int_eq(world_connect(w, &k, 0, 1), 0);
-    ck_assert_uint_eq(try(&k, &d).vendor_err, KEDGE_REASON_VKEY); /* the new one has no regions */
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err,
+                      KEDGE_REASON_VKEY); /* the new one has no regions */
     ck_assert_uint_lt(w->now_ns, lapses_ns);
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -73,11 +65,11 @@ START_TEST(a_node_that_answers_outlives_its_record_in_a_metaserver_that_restarte
     forget(1);
     for (int i = 0; i < 3; i++) {
         world_sleep(w, w->node[0].config.node_lease_ns + 1);
-        ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     }
     world_restart_node(w, 1); /* and is not there any more under its old numbers */
     forget(1);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_int_eq(world_connect(w, &k, 0, 1), -ENOENT);
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -111,10 +103,10 @@ START_TEST(a_node_that_fell_silent_is_looked_up_again_also_when_the_host_has_jus
     w->now_ns = 0;
     struct kedge_sq_desc d = pair_in_world(&owner, &k);
     world_restart_node(w, 1);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_RETRY_EXC_ERR);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_lt(w->now_ns, w->node[0].config.node_lease_ns / 3);
     connect_from_the_table(&k, 0);
-    ck_assert_uint_eq(try(&k, &d).vendor_err, KEDGE_REASON_VKEY);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, KEDGE_REASON_VKEY);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_close(w);
@@ -132,11 +124,11 @@ static void read_after_a_restart(uint64_t asleep_ns)
     uint64_t lookups = world_stats(w, 0).endpoint_reads;
     connect_from_the_table(&k, 1);
     d.vqp = 1;
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 0x5ec0d11fe);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, lookups + 1);
     d.vqp = 0; /* that of before was connected to the other life */
-    struct kedge_cqe e = try(&k, &d);
+    struct kedge_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_STALE_PEER);
     world_detach(w, &k);
@@ -209,7 +201,7 @@ START_TEST(a_key_of_an_earlier_life_is_refused_and_reads_nothing)
     *(uint64_t *)k.arena.addr = 77;
     connect_from_the_table(&k, 1);
     d.vqp = 1;
-    struct kedge_cqe e = try(&k, &d);
+    struct kedge_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_REM_ACCESS_ERR);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_VKEY);
     ck_assert_uint_eq(*(uint64_t *)k.arena.addr, 77);
@@ -236,14 +228,14 @@ START_TEST(a_node_that_stays_away_fails_what_is_posted_and_is_connected_to_when_
     world_sleep(w, 2 * 1000000);
     connect_from_the_table(&k, 1);
     d.vqp = 1;
-    struct kedge_cqe e = try(&k, &d);
+    struct kedge_cqe e = world_do(w, &k, d, LONG);
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);
     ck_assert_int_ge(kedge_table_put(&w->table, &later), 0);
     d.post.vkey = export_anew(&anew);
     world_sleep(w, 200 * 1000000);
     connect_from_the_table(&k, 1);
-    ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     world_detach(w, &k);
     world_detach(w, &owner);
     world_detach(w, &anew);
@@ -266,7 +258,7 @@ START_TEST(a_vqp_follows_nobody_into_the_slot_of_another_endpoint)
         bind.bind.peer_slot = slot;
         bind.bind.peer_gen = gen + (uint32_t)wrong[i];
         world_post(&k, &bind);
-        ck_assert_uint_eq(try(&k, &d).vendor_err, KEDGE_REASON_STALE_PEER);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).vendor_err, KEDGE_REASON_STALE_PEER);
     }
     world_detach(w, &k);
     world_detach(w, &owner);
@@ -293,7 +285,7 @@ START_TEST(initiators_that_are_renewed_come_back_when_nothing_is_out_and_nothing
         world_run(w, 4);
         ck_assert_uint_eq(n->broken, n->res.dcis);
         for (int i = 0; i < 100; i++)
-            ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+            ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(n->broken, n->res.dcis);
     }
     world_detach(w, &k);
@@ -344,14 +336,14 @@ START_TEST(spares_come_and_go_and_one_that_breaks_comes_back_once)
                 ck_assert_ptr_ne(dropped[i], dropped[m]);
         }
         ck_assert_ptr_null(drop_spare());
-        ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
         for (int i = 0; i < WORLD_SPARES; i++) {
             struct kedge_command more = {.kind = KEDGE_COMMAND_QP_READY, .qp = dropped[i]};
             ck_assert_int_eq(kedge_lane_command(n->lane, &more), 0);
         }
         world_run(w, 4);
         ck_assert_ptr_eq(drop_spare(), dropped[WORLD_SPARES - 1]);
-        ck_assert_uint_eq(try(&k, &d).status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
     }
     world_detach(w, &k);
     world_detach(w, &owner);

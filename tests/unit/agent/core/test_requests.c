@@ -29,17 +29,9 @@ static void close_pair(void)
     world_fault = (struct kedge_fault_plan){0};
 }
 
-static struct kedge_cqe next(struct world_worker *worker)
-{
-    struct kedge_cqe e;
-    ck_assert(world_poll(w, worker, &e, PASSES));
-    return e;
-}
-
 static struct kedge_cqe do_one(struct kedge_sq_desc d)
 {
-    world_post(&k, &d);
-    return next(&k);
+    return world_do(w, &k, d, PASSES);
 }
 
 /* ---- alignment ----------------------------------------------------------------------------- */
@@ -142,7 +134,7 @@ static void refuse_the_second(int status)
         world_post(&k, &d);
     }
     for (int i = 0; i < 4; i++) {
-        struct kedge_cqe e = next(&k);
+        struct kedge_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.status, expected[e.wr_id]);
         ck_assert_uint_eq(e.vendor_err, reasons[e.wr_id]);
         seen |= 1u << e.wr_id;
@@ -201,7 +193,7 @@ START_TEST(a_request_without_a_byte_completes_in_its_turn_and_never_reaches_a_qu
     d.flags |= KEDGE_OP_INLINE;
     world_post(&k, &d);
     for (uint64_t i = 1; i <= 4; i++) {
-        struct kedge_cqe e = next(&k);
+        struct kedge_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
         ck_assert_uint_eq(e.byte_len, i == 1 ? 64 : 0);
@@ -231,13 +223,13 @@ START_TEST(pieces_without_a_byte_are_left_away)
     open_pair((struct kedge_fault_plan){.seed = 1, .picky = true});
     memcpy(owner.arena.addr, "abcdefghijklmnop", 16);
     post_pieces(1, some);
-    struct kedge_cqe e = next(&k);
+    struct kedge_cqe e = world_done(w, &k, PASSES);
     ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(e.byte_len, 16);
     ck_assert_mem_eq((uint8_t *)k.arena.addr + 8192 + 64, "abcd", 4);
     ck_assert_mem_eq((uint8_t *)k.arena.addr + 8192 + 192, "efghijklmnop", 12);
     post_pieces(2, none);
-    ck_assert_uint_eq(next(&k).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &k, PASSES).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).qp_broken, 0);
     close_pair();
 }
@@ -248,9 +240,9 @@ START_TEST(more_pieces_than_the_device_takes_are_refused)
     const uint32_t two[] = {8, 0, 8, 0}, three[] = {8, 8, 0, 8};
     open_pair((struct kedge_fault_plan){.seed = 1, .picky = true, .max_sge = 2});
     post_pieces(1, two);
-    ck_assert_uint_eq(next(&k).status, IBV_WC_SUCCESS);
+    ck_assert_uint_eq(world_done(w, &k, PASSES).status, IBV_WC_SUCCESS);
     post_pieces(2, three);
-    struct kedge_cqe e = next(&k);
+    struct kedge_cqe e = world_done(w, &k, PASSES);
     ck_assert_uint_eq(e.status, IBV_WC_LOC_QP_OP_ERR);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_DEVICE);
     ck_assert_uint_eq(world_stats(w, 0).posts_refused, 0);
@@ -284,7 +276,7 @@ START_TEST(where_a_device_has_no_fences_a_fenced_request_waits_for_those_before_
         world_post(&k, &d);
     }
     for (uint64_t i = 1; i <= 8; i++) {
-        struct kedge_cqe e = next(&k);
+        struct kedge_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
     }
@@ -317,7 +309,7 @@ static void write_inline(uint32_t max_inline)
         for (uint32_t i = 0; i < N; i++)
             post_inline(i, KEDGE_MAX_INLINE - 9 * i, (uint8_t)(round + i), i * KEDGE_MAX_INLINE);
         for (uint32_t i = 0; i < N; i++) {
-            struct kedge_cqe e = next(&k);
+            struct kedge_cqe e = world_done(w, &k, PASSES);
             ck_assert_uint_eq(e.wr_id, i);
             ck_assert_uint_eq(e.status, IBV_WC_SUCCESS);
             const uint8_t *at = (const uint8_t *)owner.arena.addr + i * KEDGE_MAX_INLINE;
@@ -353,7 +345,7 @@ START_TEST(small_writes_go_on_after_errors_and_broken_queue_pairs)
             post_inline(n, KEDGE_MAX_INLINE, (uint8_t)n, n * KEDGE_MAX_INLINE);
         bool failed = false;
         for (uint32_t n = 0; n < 8; n++) {
-            const struct kedge_cqe e = next(&k);
+            const struct kedge_cqe e = world_done(w, &k, PASSES);
             failed |= e.status != IBV_WC_SUCCESS;
             good += e.status == IBV_WC_SUCCESS;
             bad += e.status != IBV_WC_SUCCESS;
@@ -414,7 +406,7 @@ static void attack(uint64_t seed, struct kedge_fault_plan plan)
     open_pair(plan);
     for (uint64_t i = 0; i < REQUESTS; i++) {
         post_any(&prng, i);
-        struct kedge_cqe e = next(&k);
+        struct kedge_cqe e = world_done(w, &k, PASSES);
         ck_assert_uint_eq(e.wr_id, i);
         good += e.status == IBV_WC_SUCCESS;
         if (e.status != IBV_WC_SUCCESS)

@@ -75,11 +75,7 @@ static struct kedge_lane_lease lease(uint32_t number)
 
 static struct kedge_cqe read_it(struct world_worker *k, uint32_t key)
 {
-    struct kedge_cqe e;
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 8192, 8, key, 0);
-    world_post(k, &d);
-    ck_assert(world_poll(w, k, &e, 20000));
-    return e;
+    return world_do(w, k, world_rw(KEDGE_OP_READ, 1, 8192, 8, key, 0), 20000);
 }
 
 static int ask_status(uint32_t key)

@@ -90,9 +90,7 @@ static enum kedge_lease_state state_of(uint32_t number)
 
 static uint32_t read_status(uint32_t key)
 {
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, FAR);
-    world_post(&reader, &d);
-    return world_done(w, &reader, 20000).status;
+    return world_do(w, &reader, world_rw(KEDGE_OP_READ, 1, 0, 8, key, FAR), 20000).status;
 }
 
 START_TEST(a_region_that_is_registered_meanwhile_has_the_other_registration)

@@ -162,6 +162,9 @@ int world_ask(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
 bool world_poll(struct world *w, struct world_worker *k, struct kedge_cqe *out, unsigned passes);
 /* The next completion, which comes within so many passes. */
 struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned passes);
+/* Posts a request and takes that. */
+struct kedge_cqe world_do(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
+                          unsigned passes);
 /* The device takes the registration of its arena away, while records of it are still believed. */
 void world_take_away(struct world *w, struct world_worker *k);
 /* Connects VQP 0, generation 0, to the node. The status. */

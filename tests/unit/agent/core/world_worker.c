@@ -97,6 +97,13 @@ struct kedge_cqe world_done(struct world *w, struct world_worker *k, unsigned pa
     return e;
 }
 
+struct kedge_cqe world_do(struct world *w, struct world_worker *k, struct kedge_sq_desc d,
+                          unsigned passes)
+{
+    world_post(k, &d);
+    return world_done(w, k, passes);
+}
+
 void world_take_away(struct world *w, struct world_worker *k)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = k->arena_mr}};
