@@ -264,11 +264,14 @@ follow() {
 # packet is repeated, and is nobody's failure.
 over_loss() { # what
     local said i reached=0 reader=()
-    if said=$(timeout 200 "$bin/kedge-perf" connect --uncached --count $((8 * READS)) --socket "$work/b.sock" --server "$url" 2>&1); then
-        ok "over a $1 wire $((8 * READS)) endpoints were looked up: $(tail -n 1 <<<"$said")"
-    else
-        forgive "over a $1 wire lookups" "$said"
-    fi
+    # In parts: its nodes are not renewed, and all of a part are registered before the first is looked up.
+    for i in 1 2 3 4; do
+        if said=$(timeout 100 "$bin/kedge-perf" connect --uncached --count $((2 * READS)) --socket "$work/b.sock" --server "$url" 2>&1); then
+            ok "over a $1 wire $((2 * READS)) endpoints were looked up: $(tail -n 1 <<<"$said")"
+        else
+            forgive "over a $1 wire lookups" "$said"
+        fi
+    done
     kill -TERM "${pids[b]}"
     wait "${pids[b]}" || fail "agent b did not end over a $1 wire"
     daemon_start b kedge-agentd || fail "agent b did not start over a $1 wire"
