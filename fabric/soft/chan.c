@@ -15,6 +15,8 @@
 #include "base/clock.h"
 #include "soft/soft.h"
 
+static const uint64_t AGAIN_NS = 100000; /* nobody has such a lock for long, if it runs */
+
 /* Named by the context, so that what it leaves behind is known for its own. */
 static void fifo_name(char name[48], soft_owner owner, uint32_t number)
 {
@@ -128,13 +130,38 @@ void soft_wake_all(struct soft_fab *f)
             soft_cq_notify(f, &f->shared->cq[i], true);
 }
 
+/* Its channel becomes readable then, unless another CQ's time comes before. */
+static void set_timer(struct soft_chan *chan, uint64_t due)
+{
+    uint64_t set = atomic_load(&chan->due_ns);
+    if (due == UINT64_MAX || (set != 0 && set <= due))
+        return;
+    atomic_store(&chan->due_ns, due);
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / KEDGE_NS_PER_S),
+                                           .tv_nsec = (long)(due % KEDGE_NS_PER_S)}};
+    (void)timerfd_settime(chan->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool is_armed(struct soft_cq *cq)
+{
+    return cq->chan != NULL && (atomic_load(&cq->shared->armed) & 3) != SOFT_NOT_ARMED;
+}
+
+void soft_cq_look_again(struct soft_cq *cq)
+{
+    if (is_armed(cq))
+        set_timer(cq->chan, kedge_clock_ns() + AGAIN_NS);
+}
+
 void soft_cq_timer(struct soft_cq *cq)
 {
-    struct soft_chan *chan = cq->chan;
     uint64_t due = UINT64_MAX;
-    if (chan == NULL || (atomic_load(&cq->shared->armed) & 3) == SOFT_NOT_ARMED ||
-        atomic_load(&cq->waiting) == 0 || pthread_mutex_trylock(&cq->qps_lock) != 0)
+    if (!is_armed(cq) || atomic_load(&cq->waiting) == 0)
         return;
+    if (pthread_mutex_trylock(&cq->qps_lock) != 0) {
+        soft_cq_look_again(cq);
+        return;
+    }
     struct soft_qp *qp;
     soft_cq_gather(cq);
     TAILQ_FOREACH(qp, &cq->waiters, by_turn) {
@@ -145,13 +172,7 @@ void soft_cq_timer(struct soft_cq *cq)
             due = qp->deadline_ns;
     }
     pthread_mutex_unlock(&cq->qps_lock);
-    uint64_t set = atomic_load(&chan->due_ns);
-    if (due == UINT64_MAX || (set != 0 && set <= due))
-        return; /* another CQ's is earlier */
-    atomic_store(&chan->due_ns, due);
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / KEDGE_NS_PER_S),
-                                           .tv_nsec = (long)(due % KEDGE_NS_PER_S)}};
-    (void)timerfd_settime(chan->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    set_timer(cq->chan, due);
 }
 
 int soft_arm(struct kedge_fab_cq *base, bool solicited_only)

@@ -30,11 +30,11 @@ static void kill_cq(struct soft_cq *cq)
     pthread_mutex_lock(&f->lock); /* the control thread frees none meanwhile */
     for (uint32_t i = 0; i < high; i++) {
         struct soft_qp *qp = atomic_load(&f->qp_of[i]);
-        if (qp != NULL && (qp->base.send_cq == &cq->base || qp->base.recv_cq == &cq->base))
-            (void)soft_qp_to_err(qp->shared, qp->base.qpn, IBV_EVENT_QP_FATAL);
+        if (qp != NULL && (qp->base.send_cq == &cq->base || qp->base.recv_cq == &cq->base) &&
+            soft_qp_to_err(qp->shared, qp->base.qpn, IBV_EVENT_QP_FATAL))
+            soft_qp_attend(f, qp);
     }
     pthread_mutex_unlock(&f->lock);
-    atomic_fetch_add(&f->me->attention, 1);
 }
 
 void soft_cq_push(struct soft_qp *qp, const struct kedge_fab_wr *wr, enum ibv_wc_status status,
@@ -198,8 +198,10 @@ static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
 static void progress(struct soft_cq *cq)
 {
     bool busy = false;
-    if (pthread_mutex_trylock(&cq->qps_lock) != 0)
+    if (pthread_mutex_trylock(&cq->qps_lock) != 0) {
+        soft_cq_look_again(cq);
         return;
+    }
     soft_cq_gather(cq);
     struct soft_qp *last = TAILQ_LAST(&cq->waiters, soft_waiters), *next;
     for (struct soft_qp *qp = TAILQ_FIRST(&cq->waiters); qp != NULL; qp = next) {
@@ -276,8 +278,12 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
     struct soft_cq *cq = (struct soft_cq *)base;
     uint32_t attention =
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
-    if (attention != cq->attention && attend(cq) && attend_receives(cq))
-        cq->attention = attention;
+    if (attention != cq->attention) {
+        if (attend(cq) && attend_receives(cq))
+            cq->attention = attention;
+        if (atomic_load(&soft_of(base->fab)->me->attention) != cq->attention)
+            soft_cq_look_again(cq);
+    }
     if (atomic_load_explicit(&cq->waiting, memory_order_relaxed) != 0)
         go_on(cq);
     if (atomic_load_explicit(&cq->shared->overflow, memory_order_relaxed) != 0) {

@@ -453,10 +453,15 @@ void soft_chan_drain(struct kedge_fab_chan *chan);
 void soft_cq_notify(struct soft_fab *f, struct soft_cq_shared *cq, bool solicited);
 /* The same for our own, on its thread. */
 void soft_cq_wake(struct soft_cq *cq, bool solicited);
+/* A queue pair of ours is in ERR: those who poll its CQs flush it, and are woken for that. */
+void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp);
 /* Wakes everybody who waits: a process died, perhaps just before it would have. */
 void soft_wake_all(struct soft_fab *f);
 /* An armed CQ's channel also becomes readable when something that waits is due. Its own thread. */
 void soft_cq_timer(struct soft_cq *cq);
+/* The same in a moment: somebody held a lock that polls only try, so that this one left something.
+ */
+void soft_cq_look_again(struct soft_cq *cq);
 
 /* create.c */
 int soft_pd_alloc(struct soft_fab *f, struct kedge_fab_ctl *ctl);

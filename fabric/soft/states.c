@@ -116,6 +116,13 @@ bool soft_qp_to_err(struct soft_qp_shared *s, uint32_t qpn, enum ibv_event_type 
     return true;
 }
 
+void soft_qp_attend(struct soft_fab *f, struct soft_qp *qp)
+{
+    atomic_fetch_add(&f->me->attention, 1);
+    soft_cq_notify(f, qp->send_cq->shared, true);
+    soft_cq_notify(f, ((struct soft_cq *)qp->base.recv_cq)->shared, true);
+}
+
 static bool values_are_sound(const struct soft_fab *f, const struct kedge_fab_pd *pd,
                              const struct ibv_qp_attr *attr, int mask)
 {
@@ -148,6 +155,6 @@ int soft_qp_modify(struct soft_fab *f, struct soft_qp *qp, const struct ibv_qp_a
     }
     pthread_mutex_unlock(&qp->send_cq->qps_lock);
     if (to == IBV_QPS_ERR)
-        atomic_fetch_add(&f->me->attention, 1); /* its next poll flushes */
+        soft_qp_attend(f, qp);
     return status;
 }

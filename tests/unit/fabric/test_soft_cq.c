@@ -5,6 +5,7 @@
 
 #include "../check_main.h"
 #include "bed.h"
+#include "soft/soft.h"
 
 struct duo {
     char dir[64];
@@ -225,6 +226,59 @@ START_TEST(a_queue_pair_that_is_broken_by_its_peer_wakes_a_sleeper)
 }
 END_TEST
 
+/* As with its peer: the receive is flushed, whoever is asleep. */
+START_TEST(a_queue_pair_that_its_owner_ends_wakes_a_sleeper)
+{
+    struct duo d;
+    struct ibv_wc wc;
+    duo_open(&d);
+    ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 6, 0, 8), 0);
+    ck_assert_int_eq(kedge_fab_arm(d.b.cq, false), 0);
+    ck_assert_int_eq(kedge_fab_poll(d.b.cq, 1, &wc), 0);
+    bed_modify(d.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+    ck_assert(is_readable(d.b.chan->fd, 0));
+    ck_assert_int_eq(bed_wait(d.b.cq).status, IBV_WC_WR_FLUSH_ERR);
+    duo_close(&d);
+}
+END_TEST
+
+/* The control thread changes something at that moment. Returns when nothing more can wake it. */
+static void fall_asleep_beside_another(const struct bed_node *n)
+{
+    struct soft_cq *cq = (struct soft_cq *)n->cq;
+    struct ibv_wc wc;
+    pthread_mutex_lock(&cq->qps_lock);
+    ck_assert_int_eq(kedge_fab_arm(n->cq, false), 0);
+    ck_assert_int_eq(kedge_fab_poll(n->cq, 1, &wc), 0);
+    pthread_mutex_unlock(&cq->qps_lock);
+}
+
+START_TEST(who_falls_asleep_while_another_has_the_lock_is_woken_for_what_waits)
+{
+    struct duo d;
+    duo_open(&d);
+    send_one(&d, d.rc[0], IBV_SEND_SIGNALED); /* nobody receives yet */
+    fall_asleep_beside_another(&d.a);
+    ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 6, 0, 8), 0);
+    ck_assert(is_readable(d.a.chan->fd, 5000));
+    ck_assert_int_eq(sleep_for_one(&d.a).status, IBV_WC_SUCCESS);
+    duo_close(&d);
+}
+END_TEST
+
+START_TEST(who_falls_asleep_while_another_has_the_lock_is_woken_for_what_broke)
+{
+    struct duo d;
+    duo_open(&d);
+    ck_assert_int_eq(bed_recv(&d.a, d.rc[0], 6, 0, 8), 0);
+    bed_modify(d.rc[0], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+    fall_asleep_beside_another(&d.a);
+    ck_assert(is_readable(d.a.chan->fd, 5000));
+    ck_assert_int_eq(sleep_for_one(&d.a).status, IBV_WC_WR_FLUSH_ERR);
+    duo_close(&d);
+}
+END_TEST
+
 enum { PINGS = 2000 };
 
 /* Echoes PINGS messages, asleep between them. */
@@ -278,6 +332,9 @@ END_TEST
     T(an_own_completion_wakes_too)                                                                 \
     T(time_outs_wake_a_sleeper)                                                                    \
     T(a_queue_pair_that_is_broken_by_its_peer_wakes_a_sleeper)                                     \
+    T(a_queue_pair_that_its_owner_ends_wakes_a_sleeper)                                            \
+    T(who_falls_asleep_while_another_has_the_lock_is_woken_for_what_waits)                         \
+    T(who_falls_asleep_while_another_has_the_lock_is_woken_for_what_broke)                         \
     T(no_wake_is_lost_between_two_sleepers)
 
 KEDGE_CHECK_MAIN("fabric.soft_cq", TESTS)
