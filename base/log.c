@@ -108,6 +108,8 @@ static size_t format_pairs(char *line, size_t bytes, const char *format, va_list
             line[i] = '\'';
         }
     }
+    if (inside && line[used - 1] == '"') /* the one that begins it, and nothing behind */
+        return used - 1;
     if (inside)
         line[used - 1] = '"';
     return used;

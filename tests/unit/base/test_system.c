@@ -117,6 +117,30 @@ START_TEST(no_value_of_a_log_line_makes_a_pair_of_its_own)
 }
 END_TEST
 
+/* Wherever the line is cut: in a value, at its quotes, between two. */
+START_TEST(a_log_line_that_is_cut_has_no_quote_without_its_fellow)
+{
+    enum { AROUND = 100 };
+    char line[2 * KEDGE_LOG_LINE], value[KEDGE_LOG_LINE + 1];
+    int saved, from = capture_stderr(&saved);
+    kedge_log_init("kedge-test", KEDGE_LOG_INFO);
+    for (size_t length = KEDGE_LOG_LINE - AROUND; length <= KEDGE_LOG_LINE; length++) {
+        int quotes = 0;
+        memset(value, 'x', length);
+        value[length] = '\0';
+        kedge_log(KEDGE_LOG_WARN, "refused", "who=\"%s\" why=\"%s\" n=\"%d\"", value, "no", 7);
+        const ssize_t n = read(from, line, sizeof line);
+        ck_assert_int_gt(n, 0);
+        ck_assert_int_le(n, KEDGE_LOG_LINE);
+        for (ssize_t i = 0; i < n; i++)
+            quotes += line[i] == '"';
+        ck_assert_int_eq(quotes % 2, 0);
+    }
+    restore_stderr(saved);
+    close(from);
+}
+END_TEST
+
 START_TEST(a_full_stderr_costs_lines_and_not_the_program)
 {
     char scrap[4096];
@@ -438,6 +462,7 @@ END_TEST
     T(a_log_line_is_one_line_whatever_its_values_hold)                                             \
     T(no_value_of_a_log_line_makes_a_pair_of_its_own)                                              \
     T(a_value_of_a_log_line_ends_where_its_quote_is)                                               \
+    T(a_log_line_that_is_cut_has_no_quote_without_its_fellow)                                      \
     T(a_full_stderr_costs_lines_and_not_the_program)                                               \
     T(a_limit_lets_a_burst_through_and_counts_what_it_held_back)                                   \
     T(log_levels_have_names)                                                                       \
