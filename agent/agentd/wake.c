@@ -26,10 +26,16 @@ int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *
     if (w->fd < 0)
         return kedge_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
                          strerror(errno));
+    const int status = uv_poll_init(loop, &w->poll, w->fd);
+    if (status != 0) {
+        close(w->fd);
+        return kedge_err(err, status,
+                         "no descriptor can be watched: %s (raise fs.epoll.max_user_watches?)",
+                         uv_strerror(status));
+    }
     w->heard = heard;
     w->user = user;
     w->poll.data = w;
-    (void)uv_poll_init(loop, &w->poll, w->fd);
     (void)uv_poll_start(&w->poll, UV_READABLE, on_readable);
     return 0;
 }

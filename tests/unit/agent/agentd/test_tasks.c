@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../check_main.h"
@@ -116,6 +117,20 @@ START_TEST(the_end_waits_for_what_is_out_and_for_what_that_submits)
 }
 END_TEST
 
+/* epoll may refuse one more, and who is not heard of would never be done. */
+START_TEST(a_loop_that_cannot_watch_them_is_said)
+{
+    struct kedge_errbuf err = {""};
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(dup3(null, uv_backend_fd(&loop), O_CLOEXEC), 0); /* no epoll's any more */
+    ck_assert_int_lt(tasks_start(&tasks, &loop, &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.text, "watched"));
+    tasks_stop(&tasks);
+    close(null);
+}
+END_TEST
+
 START_TEST(the_end_of_what_never_began_is_nothing)
 {
     static struct tasks none;
@@ -131,5 +146,6 @@ END_TEST
     T(a_task_runs_on_another_thread_and_is_heard_of_on_this)                                       \
     T(what_is_done_is_heard_of_while_all_other_threads_are_busy)                                   \
     T(the_end_waits_for_what_is_out_and_for_what_that_submits)                                     \
+    T(a_loop_that_cannot_watch_them_is_said)                                                       \
     T(the_end_of_what_never_began_is_nothing)
 KEDGE_CHECK_MAIN("tasks beside the control thread", TESTS)
