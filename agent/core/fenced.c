@@ -50,7 +50,7 @@ void fenced_ready(struct kedge_lane *l, const struct kedge_command *c)
     KEDGE_ASSERT(place != NULL && s->registering.tag == c->mr.tag);
     s->registering.place = NULL;
     if (c->mr.status != 0) {
-        quota_give(&s->quota->mrs);
+        region_give_share(l, s);
         session_reply(l, s, c->mr.status, c->mr.reason, 0, 0, NULL);
         return;
     }
@@ -104,10 +104,10 @@ void fenced_go_on(struct kedge_lane *l, struct session *s)
     }
 }
 
-void fenced_forget(struct session *s)
+void fenced_forget(struct kedge_lane *l, struct session *s)
 {
     if (s->registering.place != NULL)
-        quota_give(&s->quota->mrs);
+        region_give_share(l, s);
     s->registering.place = NULL;
     s->registering.held = false;
 }

@@ -254,10 +254,10 @@ struct overdue_looks {
 
 struct lane_counters {
     _Atomic uint64_t passes, sleeps, posted, completed, failed, refused, doorbells, endpoint_reads,
-        mr_reads, mr_renewals, lookups_failed, lookups_compared, proofs, proofs_failed, wrong_keys,
-        control_pauses, qp_broken, qp_overdue, posts_refused, reposted, retried, sessions, vqps,
-        peers, flows, inflight, mrs, suspects, links, paths_failed, links_evicted, apart,
-        tenants_apart;
+        mr_reads, mr_renewals, lookups_failed, lookups_compared, shares_compared, proofs,
+        proofs_failed, wrong_keys, control_pauses, qp_broken, qp_overdue, posts_refused, reposted,
+        retried, sessions, vqps, peers, flows, inflight, mrs, suspects, links, paths_failed,
+        links_evicted, apart, tenants_apart;
     _Atomic uint64_t window_waits[KEDGE_WINDOW_SCOPES], window_waited_ns[KEDGE_WINDOW_SCOPES];
 };
 #define COUNT(lane, what, n)                                                                       \
@@ -322,8 +322,7 @@ struct kedge_lane {
      * theirs; and their flows, by endpoint. */
     struct culprit *culprits;
     uint32_t tenants_apart, flows_apart;
-    uint64_t
-        apart_wait_ns; /* since when those wait for an initiator of their own; 0: they do not */
+    uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];
     uint32_t links;    /* rc: connections that there are or that are asked for */
@@ -338,7 +337,8 @@ struct kedge_lane {
     struct proof proof;
     /* Commands that are not carried out whole, the next flow of theirs, and what they have lost. */
     uint32_t readdressing, readdress_hand, readdress_lost;
-    uint32_t fences; /* asked for so far */
+    uint32_t fences;         /* asked for so far */
+    struct mr_shares shares; /* of max_mrs */
     struct kedge_spsc *commands, *events;
     int (*random_fill)(void *user, void *bytes, size_t n);
     void *random_user;

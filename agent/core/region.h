@@ -25,6 +25,12 @@ struct region {
     _Atomic uint64_t shown_word[6]; /* (regions.c) */
 };
 
+/* What all tenants' regions take of the MR table, and what is kept for tenants that have less. */
+struct mr_shares {
+    uint64_t used, kept;
+    uint64_t due_ns; /* when all tenants are looked at again */
+};
+
 /* A DEREG_MR that is not answered yet, at the place of its answer. */
 struct withdrawal {
     uint32_t tag;
@@ -59,6 +65,8 @@ uint32_t region_places(const struct session *s);
 /* The record goes; the caller fences. */
 void region_withdraw(struct kedge_lane *l, struct session *s, struct region *region);
 void region_free(struct session *s, struct region *region);
+/* One region less of its tenant's. */
+void region_give_share(struct kedge_lane *l, const struct session *s);
 /* After a change of its lease. */
 void region_show(struct region *region);
 /* How long an owner waits after a withdrawal: the lease, stretched for clocks that drift (1 in
@@ -77,7 +85,7 @@ void fenced_let_go(struct kedge_lane *l, struct session *s, struct region *regio
  * those that the operator has. */
 void fenced_go_on(struct kedge_lane *l, struct session *s);
 /* The session ends: what is awaited is the control side's. */
-void fenced_forget(struct session *s);
+void fenced_forget(struct kedge_lane *l, struct session *s);
 
 /* revoke.c: the operator's hold on regions. */
 void regions_revoke(struct kedge_lane *l, const struct kedge_command *c);

@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "internal.h"
 
+static const uint64_t SHARES_NS = 1000000;
+
 /* Stretched by as much as a clock may be wrong, and while this host's is in doubt by an eighth
  * more: it may run too fast, by a tenth at most, since the kernel slews no faster
  * (clock_adjtime(2)). */
@@ -172,21 +174,61 @@ static bool is_congruent(const struct session *s, const struct kedge_sq_desc *d)
     return ((d->reg_mr.vaddr ^ place) & 7) == 0;
 }
 
-/* Whether the others' reserves leave room in the table for one more of its tenant's. */
-static bool has_room(const struct kedge_lane *l, const struct session *s)
+/* ---- shares of the table
+ *
+ * What tenants have, and what is kept for those that have less than their reserve, is counted along
+ * as regions come and go: there may be hundreds of tenants. Reserves are the control side's, and
+ * change at any time: so all are looked at anew now and then. ---- */
+
+static uint32_t has_mrs(const struct kedge_lane_quota *q)
 {
-    enum { MOST = 256 };
-    const struct kedge_lane_quota *q = l->config.quotas;
-    uint32_t has[MOST], reserved[MOST];
-    const uint32_t count = l->config.max_tenants < MOST ? l->config.max_tenants : MOST;
-    if (q == NULL)
-        return true;
-    KEDGE_ASSERT(s->tenant_slot < count);
-    for (uint32_t i = 0; i < count; i++) {
-        has[i] = atomic_load_explicit(&q[i].mrs, memory_order_relaxed);
-        reserved[i] = atomic_load_explicit(&q[i].reserved_mrs, memory_order_relaxed);
+    return atomic_load_explicit(&q->mrs, memory_order_relaxed);
+}
+
+static uint32_t lacks_mrs(const struct kedge_lane_quota *q)
+{
+    return kedge_reserve_lacks(has_mrs(q),
+                               atomic_load_explicit(&q->reserved_mrs, memory_order_relaxed));
+}
+
+static void look_at_shares(struct kedge_lane *l)
+{
+    l->shares.used = l->shares.kept = 0;
+    l->shares.due_ns = l->now_ns + SHARES_NS;
+    for (uint32_t i = 0; i < l->config.max_tenants; i++) {
+        l->shares.used += has_mrs(&l->config.quotas[i]);
+        l->shares.kept += lacks_mrs(&l->config.quotas[i]);
     }
-    return kedge_reserve_allows(l->config.max_mrs, has, reserved, count, s->tenant_slot);
+    COUNT(l, shares_compared, l->config.max_tenants);
+}
+
+/* Whether the others' reserves leave room for one more of its tenant's (agent/reserve.h). */
+static bool has_room(struct kedge_lane *l, const struct session *s)
+{
+    if (l->config.quotas == NULL)
+        return true;
+    if (l->now_ns >= l->shares.due_ns)
+        look_at_shares(l);
+    return kedge_reserve_leaves(l->config.max_mrs, l->shares.used, l->shares.kept,
+                                lacks_mrs(s->quota));
+}
+
+static bool take_share(struct kedge_lane *l, const struct session *s)
+{
+    struct kedge_lane_quota *q = s->quota;
+    const bool lacked = lacks_mrs(q) > 0;
+    if (!quota_take(q, KEDGE_QUOTA_MRS, &q->mrs, q->max_mrs))
+        return false;
+    l->shares.used++;
+    l->shares.kept -= lacked && l->shares.kept > 0;
+    return true;
+}
+
+void region_give_share(struct kedge_lane *l, const struct session *s)
+{
+    quota_give(&s->quota->mrs);
+    l->shares.used -= l->shares.used > 0;
+    l->shares.kept += lacks_mrs(s->quota) > 0;
 }
 
 int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
@@ -206,7 +248,7 @@ int region_add(struct kedge_lane *l, struct session *s, const struct kedge_sq_de
     struct region *region = s->regions_used < s->max_regions ? free_region(s) : NULL;
     if (region != NULL && !has_room(l, s))
         return -ENOSPC;
-    if (region == NULL || !quota_take(s->quota, KEDGE_QUOTA_MRS, &s->quota->mrs, s->quota->max_mrs))
+    if (region == NULL || !take_share(l, s))
         return -EDQUOT;
     const struct kedge_lane_arena *arena = &s->arena[d->reg_mr.arena];
     const struct kedge_lane_arena at = {.rkey = arena->rkey,
@@ -238,7 +280,7 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
     if (status == 0)
         status = put_under_a_new_key(l, &r);
     if (status != 0) {
-        quota_give(&s->quota->mrs);
+        region_give_share(l, s);
         return status;
     }
     region->vkey = r.vkey;
@@ -270,7 +312,7 @@ void region_withdraw(struct kedge_lane *l, struct session *s, struct region *reg
     struct kedge_mr_record r = {.vkey = region->vkey};
     (void)kedge_table_remove(l->res.mr_table, &r);
     region->lease.state = KEDGE_LEASE_WITHDRAWING;
-    quota_give(&s->quota->mrs);
+    region_give_share(l, s);
     COUNT(l, mrs, -1);
 }
 

@@ -152,7 +152,7 @@ void session_end(struct kedge_lane *l, struct session *s, uint32_t reason, bool 
     for (uint32_t i = 0; i < s->max_vqps; i++)
         vqp_destroy(l, &s->vqps[i]);
     revocations_forget(l, s);
-    fenced_forget(s);
+    fenced_forget(l, s);
     withdrawals_forget(s);
     regions_remove_all(l, s);
     atomic_store_explicit(&s->ro->ended, reason, memory_order_release);

@@ -104,7 +104,7 @@ static void fuzz_fenced(struct session *s, struct kedge_lane *l)
     KEDGE_ASSERT(e.want_mr.offset <= a->bytes && e.want_mr.length <= a->bytes - e.want_mr.offset);
     KEDGE_ASSERT(e.want_mr.access != 0 && (e.want_mr.access & KEDGE_REG_FENCED) == 0);
     KEDGE_ASSERT(s->quota->mrs == 1);
-    fenced_forget(s);
+    fenced_forget(l, s);
     KEDGE_ASSERT(s->quota->mrs == 0);
 }
 

@@ -419,6 +419,7 @@ struct kedge_lane_stats {
     uint64_t mr_renewals;                        /* of those, while requests went on */
     uint64_t lookups_failed;
     uint64_t lookups_compared; /* with an endpoint that was asked for: what finding one costs */
+    uint64_t shares_compared;  /* tenants whose part of the MR table was looked at */
     uint64_t proofs, proofs_failed; /* READs that were to prove a way; ways that were not */
     uint64_t wrong_keys;
     uint64_t control_pauses; /* times that a tenant's control operations waited for its budget */

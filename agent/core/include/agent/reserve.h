@@ -20,4 +20,9 @@ uint32_t kedge_reserve_each(uint64_t capacity, uint32_t tenants);
 bool kedge_reserve_allows(uint64_t capacity, const uint32_t has[], const uint32_t reserved[],
                           uint32_t count, uint32_t which);
 
+/* The same for whoever counts along: what one tenant lacks of what is reserved for it; and whether
+ * one that lacks so much may have one more, where all together have `used` and lack `kept`. */
+uint32_t kedge_reserve_lacks(uint32_t has, uint32_t reserved);
+bool kedge_reserve_leaves(uint64_t capacity, uint64_t used, uint64_t kept, uint32_t lacks);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control operations per second: exact counts, by a clock that the test sets. */
+/* Quotas: control operations per second, exact counts, by a clock that the test sets; and regions,
+ * of which each tenant has a reserve. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -290,7 +291,76 @@ START_TEST(a_tenant_over_its_budget_is_alone_with_it)
 }
 END_TEST
 
+/* ---- shares of the table
+ * --------------------------------------------------------------------------------------- */
+
+enum { CAPACITY = 8, RESERVED = 2 };
+
+static void shares_open(struct world_worker *one, struct world_worker *other)
+{
+    world_capacity = CAPACITY;
+    world_max_mrs = 2 * CAPACITY;
+    world_open(w);
+    for (int t = 0; t < WORLD_TENANTS; t++)
+        w->node[0].quota[t].reserved_mrs = t == TENANT || t == OTHER ? RESERVED : 0;
+    world_attach(w, one, 0, 0, TENANT);
+    world_attach(w, other, 0, 1, OTHER);
+}
+
+static void shares_close(struct world_worker *one, struct world_worker *other)
+{
+    world_detach(w, one);
+    world_detach(w, other);
+    world_close(w);
+    world_capacity = world_max_mrs = 0;
+}
+
+/* As many as it gets. */
+static uint32_t register_all(struct world_worker *of)
+{
+    uint32_t got = 0;
+    while (world_register(w, of, 64 * got, 64, ALL) != 0)
+        got++;
+    return got;
+}
+
+START_TEST(what_is_kept_for_others_is_counted_along_and_not_looked_up_for_each_region)
+{
+    struct world_worker one, other;
+    shares_open(&one, &other);
+    ck_assert_uint_eq(register_all(&one), CAPACITY - RESERVED);
+    ck_assert_uint_eq(register_all(&other), RESERVED);
+    ck_assert_uint_eq(world_register(w, &one, 0, 64, ALL), 0); /* all is taken */
+    const struct kedge_lane_stats s = world_stats(w, 0);
+    ck_assert_uint_eq(s.mrs, CAPACITY);
+    ck_assert_uint_eq(s.shares_compared, WORLD_TENANTS); /* once: this took no millisecond */
+    shares_close(&one, &other);
+}
+END_TEST
+
+START_TEST(what_comes_back_is_there_for_who_lacks_his_reserve_first)
+{
+    struct world_worker one, other, third;
+    shares_open(&one, &other);
+    w->node[0].quota[OTHER].reserved_mrs = 0; /* it was not there when the first took all */
+    ck_assert_uint_eq(register_all(&one), CAPACITY);
+    w->node[0].quota[OTHER].reserved_mrs = RESERVED;
+    world_sleep(w, SECOND / 500); /* it is known by then */
+    ck_assert_uint_eq(register_all(&other), 0);
+    world_attach(w, &third, 0, 2, TENANT);
+    world_detach(w, &one);
+    ck_assert_uint_eq(register_all(&third), CAPACITY - RESERVED);
+    ck_assert_uint_eq(register_all(&other), RESERVED);
+    world_detach(w, &third);
+    world_detach(w, &other);
+    world_close(w);
+    world_capacity = world_max_mrs = 0;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
+    T(what_is_kept_for_others_is_counted_along_and_not_looked_up_for_each_region)                  \
+    T(what_comes_back_is_there_for_who_lacks_his_reserve_first)                                    \
     T(a_seconds_worth_is_there_at_once_and_then_its_rate_exactly)                                  \
     T(what_is_not_asked_for_is_not_saved_up_beyond_a_second)                                       \
     T(a_rate_that_changes_holds_from_then_on)                                                      \

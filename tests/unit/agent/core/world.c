@@ -185,7 +185,7 @@ static void publish(struct world *w, struct world_node *n)
 
 uint64_t world_mr_lease_ns[WORLD_NODES], world_bound_ns, world_path_patience_ns;
 uint8_t world_ack_timeout = 4;
-uint32_t world_max_mrs, world_max_flows, world_max_links;
+uint32_t world_max_mrs, world_max_flows, world_max_links, world_capacity;
 uint64_t world_port_rate, world_most_bytes;
 bool world_own_regions;
 _Atomic uint32_t world_clock_doubted = 0;
@@ -202,6 +202,8 @@ static void configure(struct world *w, struct world_node *n)
                                    .max_peers = 8,
                                    .max_flows = world_max_flows != 0 ? world_max_flows : 16,
                                    .max_tenants = WORLD_TENANTS,
+                                   .max_mrs = world_capacity,
+                                   .quotas = world_capacity != 0 ? n->quota : NULL,
                                    .mr_cache = 16,
                                    .sq_depth = SQ_DEPTH,
                                    .spin_ns = 20000,

@@ -114,6 +114,8 @@ extern bool world_end_overdue;
 /* Of the next world's lanes: the device keeps them, by the real clock, so that the test has to
  * begin its time there. */
 extern bool world_deadlines;
+/* Of the next world's lanes: tenants have reserves of so many regions. */
+extern uint32_t world_capacity;
 /* Of the next world's lanes: ordinary regions have registrations of their own. */
 extern bool world_own_regions;
 /* Whether the host's clock of node 0 cannot be trusted, now. */
