@@ -34,6 +34,10 @@ static const uint64_t EVENT_NS = 100000000;
  * What takes so long besides twice that does not end, and they go on without one. */
 static const uint64_t PATIENCE_NS = 1000000000;
 
+/* Who breaks queue pairs of his own goes on so, and each has to be repaired, or rests and is
+ * missing to strangers (on SoftRoCE for 0.7 s, of 64). So he waits before his next request. */
+static const uint64_t REST_NS = 50000000;
+
 /* ---- who is
  * ------------------------------------------------------------------------------------------- */
 
@@ -105,6 +109,7 @@ static void tell(struct kedge_lane *l, uint32_t tenant_slot)
 static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart)
 {
     l->culprits[tenant_slot].apart = apart;
+    l->culprits[tenant_slot].rests_ns = 0;
     l->tenants_apart += apart ? 1 : UINT32_MAX;
     COUNT(l, apart, apart);
     COUNT(l, tenants_apart, apart ? 1 : -1);
@@ -126,7 +131,9 @@ static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
     c->since_ns = l->now_ns;
     c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
-    if (!c->apart && c->breaks == BREAKS_MOST)
+    if (c->apart)
+        c->rests_ns = l->now_ns + REST_NS;
+    else if (c->breaks == BREAKS_MOST)
         set_apart(l, tenant_slot, true);
 }
 
@@ -163,7 +170,7 @@ void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
     const uint32_t high = kedge_lane_destinations(l);
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false);
-    l->culprits[tenant_slot].breaks = l->culprits[tenant_slot].felt = 0;
+    l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)
             l->flows[i].broken_by = 0;
@@ -216,11 +223,14 @@ static bool may_probe(struct kedge_lane *l, struct flow *f)
     return true;
 }
 
-bool apart_is_ready(struct kedge_lane *l, struct flow *f)
+bool apart_waits(struct kedge_lane *l, struct flow *f)
+{
+    return l->culprits[f->tenant_slot].rests_ns != 0 || !may_probe(l, f);
+}
+
+bool apart_is_ready(struct kedge_lane *l)
 {
     bool repairs = false;
-    if (f != NULL && !may_probe(l, f))
-        return false;
     if (l->config.rc || l->has_apart_dci)
         return true;
     for (uint32_t i = 0; i < l->phys_room; i++)
@@ -247,6 +257,10 @@ void apart_look(struct kedge_lane *l)
             tell(l, i);
         if (!c->apart)
             continue;
+        if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
+            c->rests_ns = 0;
+            flows_rejoin(l, i);
+        }
         forget_some(l, c);
         if (c->breaks == 0)
             set_apart(l, i, false);

@@ -18,6 +18,7 @@ struct culprit {
     uint32_t breaks;    /* that count; one less with time, since: */
     uint64_t since_ns;  /* the last one, or when one was forgotten */
     uint32_t felt;      /* breaks that strangers felt, since so many counted as one */
+    uint64_t rests_ns;  /* apart: until then it waits, since it has broken another one */
     uint8_t apart;      /* its requests go through queue pairs of their own */
     uint8_t told;       /* as the control side knows it */
     struct flow *probe; /* of its own to suspect endpoints the one that had its turn last */
@@ -41,12 +42,12 @@ void apart_look(struct kedge_lane *l);
  * one request is out at a time: so none is flushed with another. */
 void apart_take_dci(struct kedge_lane *l);
 bool apart_has_dci(const struct kedge_lane *l, uint32_t number);
-/* Whether requests of those who are apart can go now on f, a flow of one of them or NULL: else that
- * initiator is awaited, not for ever, or another flow of that tenant asks an endpoint that may
- * be dead. That holds the queue pair of suspect endpoints, which is everybody's, for as long as it
- * is tried.
- */
-bool apart_is_ready(struct kedge_lane *l, struct flow *f);
+/* Whether requests on f, a flow of somebody who is apart, wait for news of it: he rests, since he
+ * has broken a queue pair, or another flow of his asks an endpoint that may be dead. That holds the
+ * queue pair of suspect endpoints, which is everybody's, for as long as it is tried. */
+bool apart_waits(struct kedge_lane *l, struct flow *f);
+/* Whether there is an initiator for those who are apart, or none to be awaited any longer. */
+bool apart_is_ready(struct kedge_lane *l);
 /* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect
  * endpoints. */
 uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f);

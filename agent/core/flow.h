@@ -76,7 +76,8 @@ void flow_release(const struct vqp *q);
 bool flows_leave(struct kedge_lane *l, uint32_t slot);
 /* Something happened to the peer in this slot, whatever flows lead to it. */
 void flows_news(struct kedge_lane *l, uint32_t slot);
-/* The tenant is apart from others, or is so no more: what waits looks for another flow. */
+/* The tenant is apart from others, or is so no more, or its flows of its own need not wait: what
+ * waits there looks again. */
 void flows_rejoin(struct kedge_lane *l, uint32_t tenant_slot);
 /* A few of those that no peer names any more, and that are idle. */
 void flows_sweep(struct kedge_lane *l);

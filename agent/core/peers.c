@@ -230,15 +230,27 @@ static void fell_silent(struct kedge_lane *l, struct flow *f)
         return;
     f->own->proven = 0;
     flow_suspect(l, f);
-    l->changed = 1; /* another may have its turn */
 }
 
 static void is_trusted_again(struct kedge_lane *l, struct flow *f)
 {
     f->suspect = 0;
-    l->changed |= f->apart;
+    if (f->apart)
+        flows_rejoin(l, f->tenant_slot);
     flow_news(l, f);
     COUNT(l, suspects, -1);
+}
+
+/* Of its own, so that those that end well are the shorter. */
+static void completed_badly(struct kedge_lane *l, struct flow *f, enum sign sign)
+{
+    if (sign == SIGN_SILENCE)
+        fell_silent(l, f);
+    if (f->outstanding > 0)
+        return;
+    flow_news(l, f); /* it is not stuck any more */
+    if (f->apart && f->suspect)
+        flows_rejoin(l, f->tenant_slot); /* another one may have its turn */
 }
 
 void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
@@ -246,11 +258,8 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
     f->outstanding--;
     if (f->draining && f->outstanding == 0)
         flow_drop_link(l, f);
-    if (sign == SIGN_SILENCE)
-        fell_silent(l, f);
     if (sign != SIGN_LIFE) {
-        if (f->outstanding == 0) /* it is not stuck any more */
-            flow_news(l, f);
+        completed_badly(l, f, sign);
         return;
     }
     f->proven = 1;

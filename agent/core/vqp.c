@@ -141,7 +141,9 @@ static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow
         windows_desert(l, q);
         reason = take_flow(l, q);
     }
-    if (q->session->apart && !apart_is_ready(l, q->flow))
+    if (q->session->apart && q->flow != NULL && apart_waits(l, q->flow))
+        *tried = TRIED_PARK;
+    else if (q->session->apart && !apart_is_ready(l))
         *tried = wants(l);
     return reason;
 }

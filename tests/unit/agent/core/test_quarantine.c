@@ -16,14 +16,16 @@ enum {
     LATE = 6,    /* polls, so long does a request take */
     BREAKS = 4,  /* that strangers may feel */
     SESSIONS = 5,
-    LONG = 20000, /* passes */
-    AT_ONCE = 4,  /* VQPs of each session of a reader's */
+    LONG = 200000, /* passes */
+    AT_ONCE = 4,   /* VQPs of each session of a reader's */
     ADDS = 6,
     FELT = 16, /* breaks that count as one */
-    MANY_BREAKS = 200
+    MANY_BREAKS = 200,
+    RESTS = 5
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
+static const uint64_t REST_NS = 50000000;   /* so long waits who is apart and breaks one */
 static const uint64_t EVENT_NS = 110000000; /* so long apart, breaks are not of one event */
 
 static uint8_t ack_timeout = 19; /* of the next scene: 2 s, which a busy host does not disturb */
@@ -421,6 +423,25 @@ START_TEST(who_delays_strangers_without_end_is_put_apart)
 }
 END_TEST
 
+/* And goes on: each that he breaks has to be repaired, or rests. */
+START_TEST(who_is_apart_and_breaks_another_one_waits_before_his_next_request)
+{
+    struct scene s;
+    scene_open(&s);
+    harm(&s, 1);
+    const uint64_t since = w->now_ns;
+    for (int i = 0; i < RESTS; i++) {
+        ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+    }
+    ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
+    const uint64_t before = w->now_ns; /* nobody else waits for him */
+    ck_assert_int_eq(one(&s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
+    scene_close(&s);
+}
+END_TEST
+
 /* Nothing of a stranger's is out when a queue pair breaks, but with RC he waits for the next
  * connection each time. With DC another initiator is there at once. */
 START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
@@ -567,6 +588,7 @@ END_TEST
     T(one_region_that_goes_under_many_reads_counts_once)                                           \
     T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
     T(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)                           \
+    T(who_is_apart_and_breaks_another_one_waits_before_his_next_request)                           \
     T(who_delays_strangers_without_end_is_put_apart)                                               \
     T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)                            \
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
