@@ -178,7 +178,14 @@ void quotas_apart(struct pool *p, const struct kedge_lane_event *e)
 {
     const char *tenant = quota_tenant(p->agent, e->apart.tenant + 1)->name;
     p->apart[e->apart.tenant] = e->apart.begins;
-    if (e->apart.begins)
+    if (e->apart.begins && !e->apart.named)
+        kedge_log(
+            KEDGE_LOG_WARN,
+            "a request of one of several tenants was refused by its peer again and again, and "
+            "the device does not say whose: from now on those of each go through queue pairs "
+            "of their own",
+            "tenant=\"%s\" pool=\"%s\"", tenant, p->name);
+    else if (e->apart.begins)
         kedge_log(KEDGE_LOG_WARN,
                   "requests of a tenant's workers were refused by their peers again and again, and "
                   "broke queue pairs under requests of others: from now on they go through some of "

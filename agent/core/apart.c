@@ -10,7 +10,9 @@
  * endpoint, with DC one initiator for all who are apart. Breaks are forgotten with time, also of
  * who is honest and had regions taken away from under him.
  *
- * Nobody is blamed for an error that may be another's (blame.c, "nameless"), for a peer that is
+ * Nobody is blamed for an error that may be another's (blame.c, "nameless"): where there are many
+ * of those, all who had requests out go apart for a while, which with RC costs them nothing but
+ * connections, and who it was shows then. Nor is anybody for a peer that is
  * silent, or where no stranger felt it: a tenant by itself is never apart. Where strangers'
  * requests go again, or wait for another connection, they are late and not lost: of such breaks
  * many count as one. */
@@ -21,7 +23,8 @@
 
 enum {
     BREAKS_MOST = 4,
-    FELT_MOST = 16 /* breaks that count as one, whenever they come and whatever was lost */
+    FELT_MOST = 16, /* breaks that count as one, whenever they come and whatever was lost */
+    UNNAMED_MOST = 6
 };
 static const uint64_t FORGET_NS = 10000000000; /* one of them */
 /* A region that goes once can break many queue pairs: each READ of it goes again when its own was
@@ -102,14 +105,18 @@ static void tell(struct kedge_lane *l, uint32_t tenant_slot)
         return;
     }
     c->told = c->apart;
-    lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_TENANT_APART,
-                                             .apart = {.tenant = tenant_slot, .begins = c->apart}});
+    lane_event(l, &(struct kedge_lane_event){
+                      .kind = KEDGE_EVENT_TENANT_APART,
+                      .apart = {.tenant = tenant_slot, .begins = c->apart, .named = c->named}});
 }
 
-static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart)
+static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart, bool named)
 {
-    l->culprits[tenant_slot].apart = apart;
-    l->culprits[tenant_slot].rests_ns = 0;
+    struct culprit *c = &l->culprits[tenant_slot];
+    c->apart = apart;
+    c->named = named;
+    c->rests_ns = 0;
+    c->unnamed = 0;
     l->tenants_apart += apart ? 1 : UINT32_MAX;
     COUNT(l, apart, apart);
     COUNT(l, tenants_apart, apart ? 1 : -1);
@@ -131,10 +138,14 @@ static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
     c->since_ns = l->now_ns;
     c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
-    if (c->apart)
+    if (c->apart) {
         c->rests_ns = l->now_ns + REST_NS;
-    else if (c->breaks == BREAKS_MOST)
-        set_apart(l, tenant_slot, true);
+        c->told &= c->named; /* it is told once more, by whom */
+        c->named = 1;
+        tell(l, tenant_slot);
+    } else if (c->breaks == BREAKS_MOST) {
+        set_apart(l, tenant_slot, true, true);
+    }
 }
 
 void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
@@ -149,6 +160,48 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
     c->felt += felt;
     if (c->apart || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
         count_break(l, tenant_slot);
+}
+
+static void suspect(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    struct culprit *c = &l->culprits[tenant_slot];
+    const uint64_t some = (l->now_ns - c->unnamed_ns) / FORGET_NS;
+    if (c->last_unnamed == l->unnamed_breaks) /* by another request */
+        return;
+    c->last_unnamed = l->unnamed_breaks;
+    c->unnamed -= some < c->unnamed ? (uint32_t)some : c->unnamed;
+    c->unnamed_ns = l->now_ns;
+    if (c->apart || ++c->unnamed < UNNAMED_MOST)
+        return;
+    c->breaks = BREAKS_MOST; /* for as long as one who is to blame */
+    c->since_ns = l->now_ns;
+    set_apart(l, tenant_slot, true, false);
+}
+
+void apart_suspect(struct kedge_lane *l, const struct phys *p)
+{
+    const struct wr *first = *ring_at(l, p, p->head);
+    uint32_t one = UINT32_MAX;
+    bool several = false;
+    if (!l->config.rc || !may_be_worker((enum ibv_wc_status)first->ended))
+        return;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w->kind != WR_WORKER)
+            continue;
+        several |= one != UINT32_MAX && one != w->session->tenant_slot;
+        one = w->session->tenant_slot;
+    }
+    if (!several && one != UINT32_MAX && l->culprits[one].apart)
+        count_break(l, one);
+    if (!several)
+        return;
+    l->unnamed_breaks++;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        const struct wr *w = *ring_at(l, p, i);
+        if (w->kind == WR_WORKER)
+            suspect(l, w->session->tenant_slot);
+    }
 }
 
 void apart_look_who_waited(struct kedge_lane *l, struct flow *f)
@@ -169,7 +222,7 @@ void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
 {
     const uint32_t high = kedge_lane_destinations(l);
     if (l->culprits[tenant_slot].apart)
-        set_apart(l, tenant_slot, false);
+        set_apart(l, tenant_slot, false, false);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)
@@ -263,7 +316,7 @@ void apart_look(struct kedge_lane *l)
         }
         forget_some(l, c);
         if (c->breaks == 0)
-            set_apart(l, i, false);
+            set_apart(l, i, false, false);
     }
     if (l->has_apart_dci && l->tenants_apart == 0)
         give_dci_back(l);

@@ -15,18 +15,26 @@ struct wr;
 
 /* What is held against a tenant. */
 struct culprit {
-    uint32_t breaks;    /* that count; one less with time, since: */
-    uint64_t since_ns;  /* the last one, or when one was forgotten */
-    uint32_t felt;      /* breaks that strangers felt, since so many counted as one */
-    uint64_t rests_ns;  /* apart: until then it waits, since it has broken another one */
-    uint8_t apart;      /* its requests go through queue pairs of their own */
-    uint8_t told;       /* as the control side knows it */
-    struct flow *probe; /* of its own to suspect endpoints the one that had its turn last */
+    uint32_t breaks;   /* that count; one less with time, since: */
+    uint64_t since_ns; /* the last one, or when one was forgotten */
+    uint32_t felt;     /* breaks that strangers felt, since so many counted as one */
+    uint64_t rests_ns; /* apart: until then it waits, since it has broken another one */
+    uint32_t unnamed;  /* breaks by nobody knows whom, with requests of his and of others; one less
+                        * with time, since: */
+    uint64_t unnamed_ns;
+    uint32_t last_unnamed; /* the number of the last such break */
+    uint8_t apart;         /* its requests go through queue pairs of their own; */
+    uint8_t named;         /* it is known to have broken some, */
+    uint8_t told;          /* as the control side knows it */
+    struct flow *probe;    /* of its own to suspect endpoints the one that had its turn last */
 };
 
 /* p has broken, and w, which is certain to have done it, is still out on it with all others, of
  * which those that end with it are marked as lost. */
 void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w);
+/* p has broken, and nobody knows by whose request. Where that happens again and again to several
+ * tenants at a time, with rc, each of them goes apart, so that the next one has a name. */
+void apart_suspect(struct kedge_lane *l, const struct phys *p);
 /* rc: the flow has a connection again after one that broke: whoever waited for it has felt that. */
 void apart_look_who_waited(struct kedge_lane *l, struct flow *f);
 /* p has broken, and those that end with it are marked as lost: whose they are; or several tenants',

@@ -181,6 +181,7 @@ static void suspect_all(struct kedge_lane *l, struct phys *p)
         p->flow->alone = p->tail - p->head + 1;
         p->flow->alone_hit = apart_who_is_hit(l, p);
     }
+    apart_suspect(l, p);
     for (uint32_t i = p->head; i != p->tail; i++) {
         struct wr *w = *ring_at(l, p, i);
         w->special |= SPECIAL_SUSPECT;

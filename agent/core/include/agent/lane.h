@@ -398,6 +398,7 @@ struct kedge_lane_event {
         struct {
             uint32_t tenant; /* slot */
             bool begins;
+            bool named; /* else it is so with several tenants, of whom one has broken them */
         } apart;
     };
 };

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two accomplices, of whom one READs what the other's node has taken away, with a record that says
- * it is there: each such READ breaks a queue pair, and no wrong key is charged. */
+/* A tenant whose requests break queue pairs under those of others is put apart, and nobody else. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../../check_main.h"
-#include "world.h"
+#include "world_accomplices.h"
 
 enum {
-    GUILTY = 7, /* tenants */
-    HONEST = 8,
-    ROUNDS = 60,
-    VQPS = 8,
-    WRITES = 24, /* of each round */
-    LATE = 6,    /* polls, so long does a request take */
-    BREAKS = 4,  /* that strangers may feel */
-    SESSIONS = 5,
-    LONG = 200000, /* passes */
-    AT_ONCE = 4,   /* VQPs of each session of a reader's */
+    AT_ONCE = 4, /* VQPs of each session of a reader's */
     ADDS = 6,
     FELT = 16, /* breaks that count as one */
     MANY_BREAKS = 200,
@@ -25,131 +15,17 @@ enum {
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
-static const uint64_t REST_NS = 50000000;   /* so long waits who is apart and breaks one */
-static const uint64_t EVENT_NS = 110000000; /* so long apart, breaks are not of one event */
+static const uint64_t REST_NS = 50000000; /* so long waits who is apart and breaks one */
 
 static uint8_t ack_timeout = 19; /* of the next scene: 2 s, which a busy host does not disturb */
 static struct world world;
 static struct world *w = &world;
 
-struct scene {
-    struct world_worker gone, stays, honest, guilty[SESSIONS];
-    uint32_t gone_key, key, guilty_key;
-    bool bound[VQPS];                     /* the honest one's */
-    uint32_t posted, failed, late_failed; /* of the honest one; late: after so many breaks */
-    uint32_t breaks;                      /* by the guilty, as he hears of them */
-};
-
-static void doorbells(void)
+static void harm(struct accomplices *s, uint32_t sessions)
 {
-    for (uint32_t id = 0; id <= SESSIONS; id++)
-        kedge_lane_doorbell(w->node[0].lane, id);
-}
-
-static void scene_open(struct scene *s)
-{
-    *s = (struct scene){.key = 0};
-    world_fault.seed = 1;
-    world_fault.delay_ppm = 1000000;
-    world_fault.delay_polls = LATE;
-    world_ack_timeout = ack_timeout;
-    world_open(w);
-    world_attach(w, &s->gone, 1, 0, GUILTY);
-    world_attach(w, &s->stays, 1, 1, HONEST);
-    for (uint32_t i = 0; i < SESSIONS; i++)
-        world_attach(w, &s->guilty[i], 0, i, GUILTY);
-    world_attach(w, &s->honest, 0, SESSIONS, HONEST);
-    s->gone_key = world_register(w, &s->gone, 0, 4096, ALL);
-    s->key = world_register(w, &s->stays, 0, 4096, ALL);
-}
-
-static void scene_close(struct scene *s)
-{
-    world_detach(w, &s->honest);
-    for (uint32_t i = 0; i < SESSIONS; i++)
-        world_detach(w, &s->guilty[i]);
-    world_detach(w, &s->stays);
-    world_detach(w, &s->gone);
-    world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
-}
-
-static enum ibv_wc_status one(struct world_worker *k, uint8_t op, uint32_t key)
-{
-    struct kedge_sq_desc d = world_rw(op, 1, 0, 8, key, 0);
-    world_post(k, &d);
-    return (enum ibv_wc_status)world_done(w, k, LONG).status;
-}
-
-/* Both find their records, and the peer is known to answer. */
-static void warm(struct scene *s)
-{
-    for (uint32_t i = 0; i < SESSIONS; i++) {
-        ck_assert_int_eq(world_connect(w, &s->guilty[i], 0, 1), 0);
-        ck_assert_int_eq(one(&s->guilty[i], KEDGE_OP_READ, s->gone_key), IBV_WC_SUCCESS);
-    }
-    ck_assert_int_eq(world_connect(w, &s->honest, 0, 1), 0);
-    s->bound[0] = true;
-    ck_assert_int_eq(one(&s->honest, KEDGE_OP_READ, s->key), IBV_WC_SUCCESS);
-    world_take_away(w, &s->gone);
-}
-
-static void bind_all(struct scene *s)
-{
-    for (uint16_t vqp = 0; vqp < VQPS; vqp++)
-        if (!s->bound[vqp])
-            ck_assert_int_eq(world_connect(w, &s->honest, vqp, 1), 0);
-}
-
-/* One in each pass, so that some are on the wire whenever something else is. */
-static void go_on(struct scene *s, uint8_t op)
-{
-    for (uint16_t i = 0; i < WRITES; i++) {
-        struct kedge_sq_desc d = world_rw(op, i, 0, 8, s->key, 64 * (i % VQPS));
-        d.vqp = i % VQPS;
-        world_post(&s->honest, &d);
-        doorbells();
-        world_run(w, 1);
-    }
-    s->posted += WRITES;
-}
-
-static void take_all(struct scene *s)
-{
-    for (int i = 0; i < WRITES; i++) {
-        const struct kedge_cqe e = world_done(w, &s->honest, LONG);
-        s->bound[e.vqp] = e.status == IBV_WC_SUCCESS;
-        s->failed += e.status != IBV_WC_SUCCESS;
-        s->late_failed += e.status != IBV_WC_SUCCESS && s->breaks >= BREAKS;
-    }
-}
-
-/* One of the guilty, beside what the honest one does. */
-static void round_beside(struct scene *s, struct world_worker *k, uint8_t op, uint8_t honest_op)
-{
-    world_sleep(w, EVENT_NS);
-    ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
-    bind_all(s);
-    world_run(w, 3);
-    struct kedge_sq_desc d = world_rw(op, 9, 0, 8, s->gone_key, 0);
-    world_post(k, &d);
-    go_on(s, honest_op);
-    take_all(s);
-    const struct kedge_cqe e = world_done(w, k, LONG);
-    ck_assert_uint_ne(e.status, IBV_WC_SUCCESS);
-    s->breaks += e.status == IBV_WC_REM_ACCESS_ERR;
-}
-
-static void round_of(struct scene *s, struct world_worker *k, uint8_t op)
-{
-    round_beside(s, k, op, KEDGE_OP_WRITE);
-}
-
-static void harm(struct scene *s, uint32_t sessions)
-{
-    warm(s);
+    accomplices_warm(s);
     for (uint32_t i = 0; i < ROUNDS; i++)
-        round_of(s, &s->guilty[i % sessions], KEDGE_OP_READ);
+        accomplices_round(s, &s->guilty[i % sessions], KEDGE_OP_READ);
     ck_assert_uint_ge(s->breaks, ROUNDS / 2); /* who is guilty gets his answers all the same */
     ck_assert_msg(s->late_failed == 0 && s->failed <= BREAKS * WRITES,
                   "%u of %u honest requests failed, %u of them after break %d", s->failed,
@@ -161,19 +37,19 @@ static void harm(struct scene *s, uint32_t sessions)
 
 START_TEST(strangers_lose_a_few_requests_to_accomplices_and_then_none)
 {
-    struct scene s;
-    scene_open(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
     harm(&s, 1);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 START_TEST(it_is_the_same_when_a_tenant_takes_a_session_for_each_break)
 {
-    struct scene s;
-    scene_open(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
     harm(&s, SESSIONS);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
@@ -181,10 +57,10 @@ END_TEST
  * again. */
 START_TEST(who_is_apart_goes_on_and_not_for_ever)
 {
-    struct scene s;
+    struct accomplices s;
     struct world_worker *k = &s.guilty[1], good;
     enum { MANY = 24 };
-    scene_open(&s);
+    accomplices_open(&s, w, ack_timeout);
     world_attach(w, &good, 1, 2, GUILTY);
     s.guilty_key = world_register(w, &good, 0, 4096, ALL);
     harm(&s, 1);
@@ -210,11 +86,11 @@ START_TEST(who_is_apart_goes_on_and_not_for_ever)
         ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 0);
     }
     world_detach(w, &good);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
-static void write_to_dead(struct scene *s, struct world_worker *k)
+static void write_to_dead(struct accomplices *s, struct world_worker *k)
 {
     struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 3, 0, 8, s->key, 0);
     ck_assert_int_eq(world_connect(w, k, 0, 2), 0);
@@ -226,10 +102,10 @@ static void write_to_dead(struct scene *s, struct world_worker *k)
  * that. Nor do both requests to the dead take the queue pair that is there for strangers' too. */
 START_TEST(those_who_are_apart_do_not_wait_for_each_others_dead)
 {
-    struct scene s;
+    struct accomplices s;
     struct world_worker good;
     ack_timeout = 16; /* 0.3 s, and repeated */
-    scene_open(&s);
+    accomplices_open(&s, w, ack_timeout);
     world_attach(w, &good, 1, 2, GUILTY);
     s.guilty_key = world_register(w, &good, 0, 4096, ALL);
     harm(&s, 1);
@@ -237,10 +113,11 @@ START_TEST(those_who_are_apart_do_not_wait_for_each_others_dead)
     write_to_dead(&s, &s.guilty[0]);
     for (int i = 1; i < SESSIONS; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
-        ck_assert_int_eq(one(&s.guilty[i], KEDGE_OP_WRITE, s.guilty_key), IBV_WC_SUCCESS);
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[i], KEDGE_OP_WRITE, s.guilty_key),
+                         IBV_WC_SUCCESS);
     }
     world_detach(w, &good);
-    scene_close(&s);
+    accomplices_close(&s);
     ack_timeout = 19;
 }
 END_TEST
@@ -248,25 +125,25 @@ END_TEST
 /* DC: all spares are used up, and no queue pair can be repaired. */
 START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
 {
-    struct scene s;
+    struct accomplices s;
     struct world_worker good;
-    scene_open(&s);
+    accomplices_open(&s, w, ack_timeout);
     world_attach(w, &good, 1, 2, GUILTY);
     s.guilty_key = world_register(w, &good, 0, 4096, ALL);
-    warm(&s);
+    accomplices_warm(&s);
     for (int i = 0; !w->rc && i < BREAKS; i++) {
         if (i + 1 < BREAKS) {
-            round_of(&s, &s.guilty[i], KEDGE_OP_READ);
+            accomplices_round(&s, &s.guilty[i], KEDGE_OP_READ);
             w->node[0].no_repairs = true;
             continue;
         }
         world_sleep(w, EVENT_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
-        bind_all(&s);
+        accomplices_bind(&s);
         world_run(w, 3);
         struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
         world_post(&s.guilty[i], &d);
-        go_on(&s, KEDGE_OP_WRITE);
+        accomplices_post(&s, KEDGE_OP_WRITE);
         ck_assert_uint_eq(world_done(w, &s.guilty[i], LONG).status, IBV_WC_REM_ACCESS_ERR);
     }
     if (!w->rc) {
@@ -279,42 +156,43 @@ START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
         ck_assert_uint_eq(world_done(w, &s.guilty[4], LONG).status, IBV_WC_SUCCESS);
     }
     world_detach(w, &good);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 /* There is nobody to keep them from. */
 START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+                         IBV_WC_REM_ACCESS_ERR);
     }
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 /* Now and then a region goes under its readers, among honest ones too. */
 START_TEST(who_harms_strangers_seldom_is_not_put_apart)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < 2 * BREAKS; i++) {
-        round_of(&s, &s.guilty[0], KEDGE_OP_READ);
+        accomplices_round(&s, &s.guilty[0], KEDGE_OP_READ);
         world_sleep(w, 11 * SECOND);
     }
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 /* One WRITE of each of his VQPs, of which one goes in a pass. */
-static void keep_busy(struct scene *s, bool out[VQPS], uint32_t pass)
+static void keep_busy(struct accomplices *s, bool out[VQPS], uint32_t pass)
 {
     const uint16_t vqp = (uint16_t)(pass % VQPS);
     struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, vqp, 0, 8, s->key, 64 * vqp);
@@ -337,12 +215,12 @@ static void keep_busy(struct scene *s, bool out[VQPS], uint32_t pass)
 /* One break after the other, as fast as queue pairs are repaired, which takes no time here. */
 START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
 {
-    struct scene s;
+    struct accomplices s;
     struct kedge_cqe e;
     bool out[VQPS] = {false};
     uint32_t pass = 0;
-    scene_open(&s);
-    warm(&s);
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < MANY_BREAKS && world_stats(w, 0).tenants_apart == 0; i++) {
         struct world_worker *k = &s.guilty[i % SESSIONS];
         struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
@@ -350,14 +228,14 @@ START_TEST(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)
         world_post(k, &d);
         do {
             keep_busy(&s, out, pass++);
-            doorbells();
+            accomplices_doorbells(w);
             world_run(w, 1);
         } while (!world_poll(w, k, &e, 0));
         s.breaks += e.status == IBV_WC_REM_ACCESS_ERR;
     }
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
     ck_assert_uint_le(s.breaks, (BREAKS - 1) * FELT + 1);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
@@ -366,12 +244,12 @@ END_TEST
  */
 START_TEST(one_region_that_goes_under_many_reads_counts_once)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint16_t i = 0; i < SESSIONS * AT_ONCE; i++)
         ck_assert_int_eq(world_connect(w, &s.guilty[i / AT_ONCE], i % AT_ONCE, 1), 0);
-    bind_all(&s);
+    accomplices_bind(&s);
     world_run(w, 3);
     for (uint16_t i = 0; i < SESSIONS * AT_ONCE; i++) {
         struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
@@ -379,9 +257,9 @@ START_TEST(one_region_that_goes_under_many_reads_counts_once)
         world_post(&s.guilty[i / AT_ONCE], &d);
     }
     for (int i = 0; i < SESSIONS * AT_ONCE; i++) {
-        bind_all(&s);
-        go_on(&s, KEDGE_OP_WRITE);
-        take_all(&s);
+        accomplices_bind(&s);
+        accomplices_post(&s, KEDGE_OP_WRITE);
+        accomplices_take(&s);
     }
     for (int i = 0; i < SESSIONS * AT_ONCE; i++)
         ck_assert_uint_eq(world_done(w, &s.guilty[i / AT_ONCE], LONG).status,
@@ -389,56 +267,57 @@ START_TEST(one_region_that_goes_under_many_reads_counts_once)
     ck_assert_uint_gt(world_stats(w, 0).qp_broken, 2 * BREAKS);
     ck_assert_uint_gt(s.failed, 0);
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 START_TEST(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < 4 * BREAKS; i++)
-        round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
     ck_assert_uint_gt(s.breaks, 2 * BREAKS);
     ck_assert_uint_gt(world_stats(w, 0).reposted, 0);
     ck_assert_uint_eq(s.failed, 0);
     ck_assert_uint_eq(world_stats(w, 0).apart, 0);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 /* Late again and again is no better than lost now and then. */
 START_TEST(who_delays_strangers_without_end_is_put_apart)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++)
-        round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
+        accomplices_round_beside(&s, &s.guilty[i % SESSIONS], KEDGE_OP_READ, KEDGE_OP_READ);
     ck_assert_uint_eq(s.failed, 0);
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 1);
     ck_assert(w->node[0].apart[GUILTY % WORLD_TENANTS]);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
 /* And goes on: each that he breaks has to be repaired, or rests. */
 START_TEST(who_is_apart_and_breaks_another_one_waits_before_his_next_request)
 {
-    struct scene s;
-    scene_open(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
     harm(&s, 1);
     const uint64_t since = w->now_ns;
     for (int i = 0; i < RESTS; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+                         IBV_WC_REM_ACCESS_ERR);
     }
     ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
     const uint64_t before = w->now_ns; /* nobody else waits for him */
-    ck_assert_int_eq(one(&s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
     ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
@@ -446,76 +325,21 @@ END_TEST
  * connection each time. With DC another initiator is there at once. */
 START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
 {
-    struct scene s;
-    scene_open(&s);
-    warm(&s);
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++) {
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-        ck_assert_int_eq(one(&s.guilty[0], KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
-        ck_assert_int_eq(one(&s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+                         IBV_WC_REM_ACCESS_ERR);
+        ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
     }
     ck_assert_uint_eq(world_stats(w, 0).tenants_apart, w->rc);
-    scene_close(&s);
+    accomplices_close(&s);
 }
 END_TEST
 
-/* On a device that completes errors in another's name: the honest one's. What was out then goes
- * again one by one, and what comes behind it too, so that the guilty one's next error is his own.
- * With RC alone: what has DC names the request. */
-static void harm_without_names(uint8_t op)
-{
-    struct scene s;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
-    scene_open(&s);
-    warm(&s);
-    for (uint32_t i = 0; w->rc && i < ROUNDS; i++)
-        round_of(&s, &s.guilty[i % SESSIONS], op);
-    ck_assert_msg(s.failed <= BREAKS * WRITES, "%u of %u honest requests failed", s.failed,
-                  s.posted);
-    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
-    scene_close(&s);
-}
-
-START_TEST(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)
-{
-    harm_without_names(KEDGE_OP_READ);
-}
-END_TEST
-
-START_TEST(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
-{
-    harm_without_names(KEDGE_OP_WRITE);
-}
-END_TEST
-
-/* There is nobody but him. */
-START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
-{
-    enum { MANY = 3 };
-    struct scene s;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
-    scene_open(&s);
-    warm(&s);
-    for (int round = 0; round < 3 * BREAKS; round++) {
-        world_sleep(w, EVENT_NS);
-        for (int i = 0; i < MANY; i++)
-            ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
-        world_run(w, 3);
-        for (int i = 0; i < MANY; i++) {
-            struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
-            world_post(&s.guilty[i], &d);
-        }
-        doorbells();
-        for (int i = 0; i < MANY; i++)
-            ck_assert_uint_ne(world_done(w, &s.guilty[i], LONG).status, IBV_WC_SUCCESS);
-    }
-    ck_assert_uint_gt(world_stats(w, 0).qp_broken, BREAKS);
-    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
-    scene_close(&s);
-}
-END_TEST
-
-static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
+static struct kedge_sq_desc add_one(const struct accomplices *s, uint64_t wr_id)
 {
     struct kedge_sq_desc d = world_rw(KEDGE_OP_FAA, wr_id, 64, 8, s->key, 0);
     d.post.compare_add = 1;
@@ -527,25 +351,25 @@ static struct kedge_sq_desc add_one(const struct scene *s, uint64_t wr_id)
  * out some. */
 static void adds_are_done_once(uint32_t seed)
 {
-    struct scene s;
+    struct accomplices s;
     uint64_t good = 0, failed = 0;
     char order[32];
     snprintf(order, sizeof order, "late:%u", seed);
     setenv("KEDGE_SOFT_ORDER", order, 1);
     world_one_dci = true;
-    scene_open(&s);
-    warm(&s);
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
     for (int i = 0; !w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart == 0; i++)
-        round_of(&s, &s.guilty[0], KEDGE_OP_READ);
+        accomplices_round(&s, &s.guilty[0], KEDGE_OP_READ);
     ck_assert(w->rc || world_stats(w, 0).tenants_apart == 1);
     ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
-    bind_all(&s);
+    accomplices_bind(&s);
     world_run(w, 3);
     const _Atomic uint64_t *counter = s.stays.arena.addr;
     const uint64_t before = *counter, posted = world_stats(w, 0).posted;
     struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
     world_post(&s.guilty[0], &d);
-    doorbells();
+    accomplices_doorbells(w);
     for (int i = 0; i < LONG && world_stats(w, 0).posted == posted; i++)
         world_run(w, 1); /* its record is READ anew first */
     for (uint64_t i = 0; i < ADDS; i++) {
@@ -553,7 +377,7 @@ static void adds_are_done_once(uint32_t seed)
         d.vqp = (uint16_t)(i % VQPS);
         world_post(&s.honest, &d);
     }
-    doorbells();
+    accomplices_doorbells(w);
     ck_assert_uint_eq(world_done(w, &s.guilty[0], LONG).status, IBV_WC_REM_ACCESS_ERR);
     for (int i = 0; i < ADDS; i++) {
         const uint8_t status = world_done(w, &s.honest, LONG).status;
@@ -564,7 +388,7 @@ static void adds_are_done_once(uint32_t seed)
     ck_assert_msg(done >= good && done <= good + failed,
                   "seed %u: %lu additions for %lu that ended well and %lu that failed", seed,
                   (unsigned long)done, (unsigned long)good, (unsigned long)failed);
-    scene_close(&s);
+    accomplices_close(&s);
     world_one_dci = false;
     unsetenv("KEDGE_SOFT_ORDER");
 }
@@ -590,8 +414,5 @@ END_TEST
     T(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)                           \
     T(who_is_apart_and_breaks_another_one_waits_before_his_next_request)                           \
     T(who_delays_strangers_without_end_is_put_apart)                                               \
-    T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)                            \
-    T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
-    T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
-    T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
+    T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
 KEDGE_CHECK_MAIN("quarantine", TESTS)

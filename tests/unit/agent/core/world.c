@@ -382,7 +382,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
         n->last_reason = e->reason;
         return;
     case KEDGE_EVENT_TENANT_APART:
-        n->apart[e->apart.tenant] = e->apart.begins;
+        world_note_apart(n, e);
         return;
     case KEDGE_EVENT_ARENA_ADDED:
         return;

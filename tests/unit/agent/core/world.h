@@ -59,7 +59,8 @@ struct world_node {
     struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
     struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
     uint32_t wanted_flow;                         /* of the last WANT_PATH */
-    bool apart[WORLD_TENANTS];                    /* which tenants are */
+    bool apart[WORLD_TENANTS];                    /* which tenants are, */
+    bool named[WORLD_TENANTS];                    /* and are to blame, or were */
     bool no_repairs;                              /* its queue pairs stay broken */
     bool no_metaserver;                           /* it was told to forget it */
     uint32_t overs[WORLD_WORKERS];                /* of sessions that were there */
@@ -189,6 +190,9 @@ void world_unpair(struct world *w, struct world_worker *owner, struct world_work
 /* Registers part of a worker's arena on its node, at an address that was never used. */
 struct kedge_fab_mr *world_mr(struct world *w, const struct world_worker *k, uint64_t offset,
                               uint64_t length, unsigned access);
+
+/* Whose requests go apart, as the lane says. */
+void world_note_apart(struct world_node *n, const struct kedge_lane_event *e);
 
 /* world_fenced.c: the control side of fenced regions. */
 void world_fenced_event(struct world *w, struct world_node *n, const struct kedge_lane_event *e);

@@ -118,3 +118,9 @@ void world_break(struct world *w, uint32_t node, struct kedge_fab_qp *qp)
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
     ck_assert_int_eq(kedge_fab_call(w->node[node].fab, &c), 0);
 }
+
+void world_note_apart(struct world_node *n, const struct kedge_lane_event *e)
+{
+    n->apart[e->apart.tenant] = e->apart.begins;
+    n->named[e->apart.tenant] |= e->apart.named;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same where a device does not say whose request has broken a queue pair: with RC alone, since
+ * what has DC names it. */
+#include "../../check_main.h"
+#include "world_accomplices.h"
+
+enum {
+    ACK_TIMEOUT = 19, /* 2 s, which a busy host does not disturb */
+    UNNAMED = 6       /* breaks without a name, until all go apart */
+};
+static const uint64_t SECOND = 1000000000;
+
+static struct world world;
+static struct world *w = &world;
+
+/* On a device that completes errors in another's name: the honest one's. What was out then goes
+ * again one by one, and what comes behind it too, so that the guilty one's next error is his own.
+ * With RC alone: what has DC names the request. */
+static void harm_without_names(uint8_t op)
+{
+    struct accomplices s;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    accomplices_open(&s, w, ACK_TIMEOUT);
+    accomplices_warm(&s);
+    for (uint32_t i = 0; w->rc && i < ROUNDS; i++)
+        accomplices_round(&s, &s.guilty[i % SESSIONS], op);
+    ck_assert_msg(s.failed <= BREAKS * WRITES, "%u of %u honest requests failed", s.failed,
+                  s.posted);
+    ck_assert(!w->node[0].apart[HONEST % WORLD_TENANTS]);
+    accomplices_close(&s);
+}
+
+START_TEST(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)
+{
+    harm_without_names(KEDGE_OP_READ);
+}
+END_TEST
+
+START_TEST(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)
+{
+    harm_without_names(KEDGE_OP_WRITE);
+}
+END_TEST
+
+/* He waits each time until requests go together again. */
+START_TEST(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)
+{
+    struct accomplices s;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    accomplices_open(&s, w, ACK_TIMEOUT);
+    accomplices_warm(&s);
+    for (uint32_t i = 0; w->rc && i < ROUNDS; i++) {
+        accomplices_round(&s, &s.guilty[i % SESSIONS], KEDGE_OP_WRITE);
+        for (int more = 0; more < 4; more++) {
+            accomplices_bind(&s);
+            accomplices_post(&s, KEDGE_OP_WRITE);
+            accomplices_take(&s);
+        }
+    }
+    ck_assert_msg(s.failed <= UNNAMED * WRITES, "%u of %u honest requests failed", s.failed,
+                  s.posted);
+    ck_assert(!w->rc || w->node[0].apart[GUILTY % WORLD_TENANTS]);
+    ck_assert(!w->rc || w->node[0].named[GUILTY % WORLD_TENANTS]);
+    ck_assert(!w->node[0].named[HONEST % WORLD_TENANTS]);
+    world_sleep(w, 60 * SECOND);
+    world_run(w, 2000);
+    ck_assert_uint_eq(world_stats(w, 0).tenants_apart, 0);
+    accomplices_close(&s);
+}
+END_TEST
+
+/* There is nobody but him. */
+START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
+{
+    enum { MANY = 3 };
+    struct accomplices s;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    accomplices_open(&s, w, ACK_TIMEOUT);
+    accomplices_warm(&s);
+    for (int round = 0; round < 3 * BREAKS; round++) {
+        world_sleep(w, EVENT_NS);
+        for (int i = 0; i < MANY; i++)
+            ck_assert_int_eq(world_connect(w, &s.guilty[i], 0, 1), 0);
+        world_run(w, 3);
+        for (int i = 0; i < MANY; i++) {
+            struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 9, 0, 8, s.gone_key, 0);
+            world_post(&s.guilty[i], &d);
+        }
+        accomplices_doorbells(w);
+        for (int i = 0; i < MANY; i++)
+            ck_assert_uint_ne(world_done(w, &s.guilty[i], LONG).status, IBV_WC_SUCCESS);
+    }
+    ck_assert_uint_gt(world_stats(w, 0).qp_broken, BREAKS);
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    accomplices_close(&s);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
+    T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)                       \
+    T(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)                   \
+    T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
+KEDGE_CHECK_MAIN("unnamed", TESTS)
