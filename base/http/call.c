@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 2000,
+    CONNECT_TIMEOUT_MS = 5000, /* a lost SYN is repeated after 1 s, and after 3 s */
     TIMEOUT_MS = 10000,
     RESPONSE_BYTES = 4 << 20,
     KEEPALIVE_S = 15,

@@ -29,7 +29,7 @@ struct kedge_http_call {
     const char *token_file;     /* likewise what is there when the call begins; NULL, "": none */
     const char *body;           /* NULL: none; is application/json if no header says else */
     size_t body_length;
-    uint32_t connect_timeout_ms; /* (2000) */
+    uint32_t connect_timeout_ms; /* (5000) */
     uint32_t timeout_ms;         /* of it all (10000; UINT32_MAX: none, for streams) */
     size_t max_response_bytes;   /* of the body (4 MiB); more is -EMSGSIZE. Not for on_data */
     const char *ca_file;         /* HTTPS: whom to believe (the system's) */
