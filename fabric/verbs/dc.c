@@ -94,7 +94,7 @@ int verbs_dci_modify(struct verbs_fab *f, const struct kedge_fab_pd *pd, struct 
         mask |= IBV_QP_AV;
     } else if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RTR &&
                pd->service.service_level != 0) {
-        return EOPNOTSUPP; /* it would be lost */
+        return EINVAL; /* it would be lost */
     }
     return f->dc.calls.modify_qp(dci, attr, mask);
 }

@@ -174,6 +174,15 @@ START_TEST(an_old_kernel_takes_no_address_of_a_dci_which_has_no_service_level_th
     ck_assert_ptr_nonnull(strstr(fake.trace, "dci RTR mtu=5\n"));
     struct kedge_fab_qp *qp = dc_bed_dci(&b, 4);
     dc_bed_bring_up(&b, qp);
+    b.vpd.base.service.service_level = 3; /* a pool's own: refused as any that a device lacks */
+    ck_assert_int_eq(dc_bed_move(&b, qp, (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET}, 0), 0);
+    ck_assert_int_eq(
+        dc_bed_move(&b, qp, kedge_fab_init_attr(&b.f->base), IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
+    ck_assert_int_eq(
+        dc_bed_move(&b, qp,
+                    (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = b.f->base.caps.mtu},
+                    IBV_QP_PATH_MTU),
+        -EINVAL);
     dc_bed_free_dci(&b, qp);
     dc_bed_close(&b);
     dc_bed_open(&b);
