@@ -267,7 +267,12 @@ int kedge_fds_provide(uint64_t wanted, uint64_t count, const char *things, const
                          (unsigned long long)limit.rlim_max, setting);
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = wanted;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            return kedge_err(err, -EMFILE,
+                             "%llu %s need %llu open files, which the kernel refuses: %s (lower "
+                             "%s, or raise fs.nr_open)",
+                             (unsigned long long)count, things, (unsigned long long)wanted,
+                             strerror(errno), setting);
     }
     grow_table((int)wanted);
     return 0;
