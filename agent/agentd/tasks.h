@@ -25,9 +25,9 @@ struct tasks {
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     struct wake wake;
+    uint32_t out;               /* the control thread's: submitted, and not yet heard of */
     struct task *first, **last; /* under the lock, as are these: to do, in order */
     struct task *done, **done_last;
-    uint32_t out; /* submitted, and not yet heard of */
     bool stop;
 };
 

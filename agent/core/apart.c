@@ -12,10 +12,9 @@
  *
  * Nobody is blamed for an error that may be another's (blame.c, "nameless"): where there are many
  * of those, all who had requests out go apart for a while, which with RC costs them nothing but
- * connections, and who it was shows then. Nor is anybody for a peer that is
- * silent, or where no stranger felt it: a tenant by itself is never apart. Where strangers'
- * requests go again, or wait for another connection, they are late and not lost: of such breaks
- * many count as one. */
+ * connections, and who it was shows then. Nobody is blamed either for a peer that is silent, or
+ * where no stranger felt it: a tenant by itself is never apart. Where strangers' requests go again,
+ * or wait for another connection, they are late and not lost: of such breaks many count as one. */
 #include "apart.h"
 
 #include "internal.h"
