@@ -278,6 +278,17 @@ static uint64_t transfer_ns(const struct kedge_lane *l)
     return l->config.port_rate == 0 ? 0 : bytes * 1000 / l->config.port_rate * 1000;
 }
 
+/* What is out has been silent for longer than it may take to be answered. Apart from its caller,
+ * since with few requests out it is not asked. */
+static __attribute__((noinline)) bool is_silent(struct kedge_lane *l, struct flow *f)
+{
+    const uint64_t silent_ns = l->now_ns - f->since_ns;
+    if (!f->suspect && l->now_ns >= l->trust_ns && silent_ns > l->config.suspect_ns &&
+        silent_ns > l->config.suspect_ns + transfer_ns(l))
+        flow_suspect(l, f);
+    return f->suspect;
+}
+
 /* Whether nothing may be posted to it now: it is silent, and what is out already is enough to find
  * out when it speaks again. Picks the DCI where something may be. With rc its connection is its
  * own, and what waits there is in nobody's way. */
@@ -285,11 +296,8 @@ bool flow_is_stuck(struct kedge_lane *l, struct flow *f)
 {
     if (l->config.rc)
         return false;
-    if (!f->suspect && f->outstanding > 0 && l->now_ns >= l->trust_ns &&
-        l->now_ns - f->since_ns > l->config.suspect_ns &&
-        l->now_ns - f->since_ns > l->config.suspect_ns + transfer_ns(l))
-        flow_suspect(l, f);
-    if (f->outstanding == 0)
-        choose_dci(l, f);
-    return f->suspect && f->outstanding > 0;
+    if (f->outstanding > 0)
+        return is_silent(l, f);
+    choose_dci(l, f);
+    return false;
 }

@@ -82,18 +82,24 @@ void wire_close(struct kedge_lane *l, struct phys *p)
 /* ---- completions
  * ------------------------------------------------------------------------------------ */
 
-/* A request has left the wire: its windows, its flow and its VQP no longer count it. */
+/* A worker's request has left the wire: its windows, its flow and its VQP no longer count it. */
+static inline void unpost_worker(struct kedge_lane *l, struct wr *w, enum sign sign)
+{
+    struct vqp *q = &w->session->vqps[w->vqp];
+    if (w->special & SPECIAL_COPY)
+        small_give(l, w);
+    windows_leave(l, w); /* first: that may be the end of its flow's connection */
+    if (--q->outstanding == 0 && q->waits != NULL)
+        flow_news(l, w->flow);
+    flow_completed(l, w->flow, sign);
+}
+
+/* The same for any request. */
 static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
-    if (w->kind == WR_WORKER) {
-        struct vqp *q = &w->session->vqps[w->vqp];
-        if (w->special & SPECIAL_COPY)
-            small_give(l, w);
-        windows_leave(l, w); /* first: that may be the end of its flow's connection */
-        if (--q->outstanding == 0 && q->waits != NULL)
-            flow_news(l, w->flow);
-    }
-    if (w->flow != NULL)
+    if (w->kind == WR_WORKER)
+        unpost_worker(l, w, sign);
+    else if (w->flow != NULL)
         flow_completed(l, w->flow, sign);
 }
 
@@ -112,6 +118,11 @@ static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status st
 
 static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
+    if (status == IBV_WC_SUCCESS && w->kind == WR_WORKER) {
+        unpost_worker(l, w, SIGN_LIFE);
+        session_complete(l, w, status, 0);
+        return;
+    }
     if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
         remote_doubt(l, w);
     /* A refusal is a sign of life too; a flush says nothing. */
@@ -121,8 +132,6 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
                                            : SIGN_LIFE);
     if (w->kind != WR_WORKER)
         finish_own(l, w, status);
-    else if (status == IBV_WC_SUCCESS)
-        session_complete(l, w, status, 0);
     else
         vqp_fail(l, &w->session->vqps[w->vqp], w, status);
 }
