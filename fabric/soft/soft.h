@@ -350,7 +350,7 @@ enum {
     SOFT_WHOLE = 4096,    /* bytes of a request that is moved at once */
     SOFT_TURN = 1024,     /* that longer ones of all queue pairs move from poll to poll, or as many
                            * as the others did, */
-    SOFT_ALONE = 1 << 18, /* or these, if there was no other one for */
+    SOFT_ALONE = 1 << 19, /* or these, if there was no other one for */
     SOFT_QUIET_NS = 1000000
 };
 enum soft_outcome { SOFT_DONE, SOFT_WAIT_PEER, SOFT_WAIT_RNR, SOFT_WAIT_LOCK, SOFT_WAIT_TURN };

@@ -11,7 +11,7 @@ enum {
     LONG = 2 << 20,
     HALF = 3 << 20,
     MEM = 6 << 20,
-    MOST = 256 * 1024, /* that are moved from poll to poll, when nobody else wants anything */
+    MOST = 512 * 1024, /* that are moved from poll to poll, when nobody else wants anything */
     BESIDE = 1024,     /* the same, beside short requests, each of which waits for it */
     GIVE_UP = 100000   /* polls */
 };
