@@ -14,7 +14,7 @@ enum { WHERE_BYTES = 64 };
 
 /* What `get` and `list` show of a node beside what is set of it. */
 static const char *const of_nodes[] = {"id",        "incarnation", "state", "expires_in_ms",
-                                       "endpoints", "applied"};
+                                       "endpoints", "applied",     "fabric"};
 
 static int check_version(json_t *object, const char *where, struct kedge_errbuf *err)
 {

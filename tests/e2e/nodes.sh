@@ -88,7 +88,8 @@ is false "no longer cordoned" .node_state.cordoned
 attaches "a worker is welcome again"
 says '{"disk":"ssd","zone":"a"}' "and the labels stay" .labels
 
-# What get prints, edited, is applied to what it was made of.
+# What get prints, edited, is applied to what it was made of; with all that it may say of a node.
+says true "the agent has proven its fabric" '.fabric.state != null'
 node >"$work/node.json"
 jq '.labels.disk = "hdd"' "$work/node.json" >"$work/new.json"
 ctl apply -f "$work/new.json"

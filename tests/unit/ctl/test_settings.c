@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/manifest.h"
+#include "ctl/nodes.h"
 #include "ctl/settings.h"
 
 static struct kedge_errbuf err;
@@ -246,6 +247,33 @@ START_TEST(a_manifest_takes_what_get_and_list_print)
 }
 END_TEST
 
+/* Whatever the metaserver says of a node, only what can be set of it goes back. */
+START_TEST(a_manifest_takes_all_that_is_printed_of_a_node)
+{
+    static const char answer[] =
+        "{\"id\":\"n\",\"revision\":9,\"incarnation\":3,\"state\":\"live\",\"expires_in_ms\":5,"
+        "\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,\"transports\":[\"dc\"],\"mtu\":4096}],"
+        "\"labels\":{\"a\":\"b\"},\"cordoned\":true,\"draining\":true,\"grace_ms\":7,"
+        "\"reason\":\"r\",\"applied\":{\"revision\":9,\"seen\":9,\"behind\":false,\"sessions\":2,"
+        "\"why\":\"w\"},\"fabric\":{\"state\":\"failing\",\"for_ms\":4,\"tried\":2,\"failing\":"
+        "[{\"node\":\"m\",\"error\":\"RETRY_EXC_ERR\",\"for_ms\":4}],\"tried_by\":1,"
+        "\"failed_by\":0}}";
+    struct ctl_node node;
+    struct kedge_text printed;
+    char read[512];
+    ck_assert_msg(ctl_decode_node(answer, sizeof answer - 1, &node, &err) == 0, "%s", err.text);
+    node.set_revision = 9; /* which is asked for apart */
+    kedge_text_init(&printed, CTL_BODY_BYTES);
+    ctl_node_json(&printed, &node);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&printed), "\"fabric\":{\"state\":\"failing\""));
+    ck_assert_msg(manifest(kedge_text_str(&printed), read) == 0, "%s: %s", kedge_text_str(&printed),
+                  err.text);
+    ck_assert_str_eq(read, "node/n@9{\"labels\":{\"a\":\"b\"},\"cordoned\":true,\"draining\":true,"
+                           "\"grace_ms\":7,\"reason\":\"r\"} ");
+    kedge_text_fini(&printed);
+}
+END_TEST
+
 START_TEST(what_is_no_manifest_says_where)
 {
     const struct {
@@ -285,5 +313,6 @@ END_TEST
     T(events_say_what_has_changed)                                                                 \
     T(a_manifest_is_objects_with_kind_and_name)                                                    \
     T(a_manifest_takes_what_get_and_list_print)                                                    \
+    T(a_manifest_takes_all_that_is_printed_of_a_node)                                              \
     T(what_is_no_manifest_says_where)
 KEDGE_CHECK_MAIN("ctl.settings", TESTS)
