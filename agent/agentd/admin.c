@@ -9,6 +9,7 @@
 #include "base/metrics.h"
 #include "base/version.h"
 #include "admin_counters.h"
+#include "fd_watch.h"
 #include "leases.h"
 
 enum { ANSWER_MAX = 1 << 20 };
@@ -141,13 +142,16 @@ int admin_listen(struct agent *a, struct kedge_errbuf *err)
                                               .abandon = leases_abandon,
                                               .user = a};
     kedge_text_init(&a->answer, ANSWER_MAX);
-    int made = kedge_http_server_new(&config, &a->admin, err);
-    if (made != 0)
-        return made;
+    int status = kedge_http_server_new(&config, &a->admin, err);
+    if (status != 0)
+        return status;
     a->admin_poll.data = a;
-    (void)uv_poll_init(&a->loop, &a->admin_poll, kedge_http_server_fd(a->admin));
-    (void)uv_poll_start(&a->admin_poll, UV_READABLE, on_admin);
-    return 0;
+    status = fd_watch(&a->loop, &a->admin_poll, kedge_http_server_fd(a->admin), on_admin, err);
+    if (status != 0) {
+        kedge_http_server_free(a->admin);
+        a->admin = NULL;
+    }
+    return status;
 }
 
 void admin_stop(struct agent *a)

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "connection.h"
 #include "daemon.h"
+#include "fd_watch.h"
 
 #define TOO_MANY "too many connections are open: close some, or try again"
 
@@ -430,14 +431,43 @@ static int connection_new(struct listener *at, int fd, struct connection **out,
     return 0;
 }
 
-/* False: the kernel watches as many as it may (fs.epoll.max_user_watches). */
-static bool poll_begin(struct connection *c, uv_poll_t *poll, int fd)
+/* 0; or -errno and a sentence. */
+static int poll_begin(struct connection *c, uv_poll_t *poll, int fd, struct kedge_errbuf *why)
 {
-    if (uv_poll_init(&c->agent->loop, poll, fd) != 0)
-        return false;
+    const int status = uv_poll_init(&c->agent->loop, poll, fd);
+    if (status != 0)
+        return fd_watch_failed(status, why);
     poll->data = c;
     c->handles++;
-    return true;
+    return 0;
+}
+
+/* How its process ends is noticed too. -ESRCH: it has ended. */
+static int watch_worker(struct connection *c, struct kedge_errbuf *why)
+{
+    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
+    if (c->pidfd < 0)
+        return kedge_err(why, c->pidfd, "no descriptor of a process can be had: %s%s",
+                         strerror(-c->pidfd), c->pidfd == -EMFILE ? " (raise LimitNOFILE)" : "");
+    const int status = poll_begin(c, &c->poll, c->fd, why);
+    return status == 0 ? poll_begin(c, &c->process, c->pidfd, why) : status;
+}
+
+/* One that has its session loses it, and hears no more than that. */
+static void turn_away(struct connection *c, const char *why)
+{
+    struct agent *a = c->agent;
+    uint32_t suppressed;
+    if (kedge_log_allow(&a->accept_limit, kedge_clock_ns(), PAUSE_LOGGED_S * KEDGE_NS_PER_S, 1,
+                        &suppressed))
+        kedge_log(KEDGE_LOG_ERROR, "a worker is turned away",
+                  "uid=%u pid=%d why=\"%s\" suppressed=%u", (unsigned)c->peer.uid, (int)c->peer.pid,
+                  why, suppressed);
+    if (c->attached)
+        connection_close(c);
+    else
+        connection_refuse(c, c->queued ? c->queued_tag : 0, -EAGAIN,
+                          "the agent can watch over no more workers: its log says why");
 }
 
 /* From now on what it sends and how it ends is noticed. */
@@ -451,9 +481,13 @@ static void connection_watch(struct connection *c)
         hold(c);
         return;
     }
-    c->pidfd = kedge_fds_peer_pidfd(c->fd, c->peer.pid);
-    if (c->pidfd < 0 || !poll_begin(c, &c->poll, c->fd) || !poll_begin(c, &c->process, c->pidfd)) {
-        connection_close(c);
+    struct kedge_errbuf why;
+    const int status = watch_worker(c, &why);
+    if (status != 0) {
+        if (status == -ESRCH)
+            connection_close(c);
+        else
+            turn_away(c, why.text);
         return;
     }
     (void)uv_poll_start(&c->poll, UV_READABLE | UV_DISCONNECT, on_readable);

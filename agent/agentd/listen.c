@@ -12,6 +12,7 @@
 #include "base/fds.h"
 #include "base/log.h"
 #include "daemon.h"
+#include "fd_watch.h"
 
 enum { ACCEPT_PAUSE_MS = 50, ACCEPT_AT_ONCE = 64 };
 
@@ -123,11 +124,15 @@ static int listen_at(struct agent *a, const char *path, uint32_t tenant, mode_t 
         status = open_socket(l, &at, mode, err);
     if (status != 0)
         return status;
-    a->listeners++;
     l->poll.data = l->again.data = l;
+    status = fd_watch(&a->loop, &l->poll, l->fd, on_connection, err);
+    if (status != 0) {
+        (void)unlink(path);
+        close(l->fd);
+        return status;
+    }
+    a->listeners++;
     (void)uv_timer_init(&a->loop, &l->again);
-    (void)uv_poll_init(&a->loop, &l->poll, l->fd);
-    (void)uv_poll_start(&l->poll, UV_READABLE, on_connection);
     return 0;
 }
 

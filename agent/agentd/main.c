@@ -18,6 +18,7 @@
 #include "base/notify.h"
 #include "base/version.h"
 #include "daemon.h"
+#include "fd_watch.h"
 #include "probe_main.h"
 #include "start_check.h"
 
@@ -108,28 +109,37 @@ static bool is_told_to_stop(void)
            (sigismember(&set, SIGTERM) > 0 || sigismember(&set, SIGINT) > 0);
 }
 
-static void poll_fd(struct agent *a, uv_poll_t *poll, int fd, uv_poll_cb callback)
+static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_cb heard,
+                       struct kedge_errbuf *err)
 {
-    poll->data = a;
-    (void)uv_poll_init(&a->loop, poll, fd);
-    (void)uv_poll_start(poll, UV_READABLE, callback);
+    int status = uv_signal_init(&a->loop, sig);
+    if (status == 0)
+        status = uv_signal_start(sig, heard, number);
+    return status == 0
+               ? 0
+               : kedge_err(err, status, "signals cannot be heard: %s%s", uv_strerror(status),
+                           status == -EMFILE ? " (raise LimitNOFILE)" : "");
 }
 
-static void watch(struct agent *a)
+static int watch(struct agent *a, struct kedge_errbuf *err)
 {
-    poll_fd(a, &a->control_poll, kedge_fab_ctl_fd(a->fab), on_control);
-    poll_fd(a, &a->fabric_events_poll, kedge_fab_event_fd(a->fab), device_events);
+    a->control_poll.data = a->fabric_events_poll.data = a;
     a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
+    int status = fd_watch(&a->loop, &a->control_poll, kedge_fab_ctl_fd(a->fab), on_control, err);
+    if (status == 0)
+        status = fd_watch(&a->loop, &a->fabric_events_poll, kedge_fab_event_fd(a->fab),
+                          device_events, err);
+    if (status == 0)
+        status = hear_signal(a, &a->term, SIGTERM, on_signal, err);
+    if (status == 0)
+        status = hear_signal(a, &a->interrupt, SIGINT, on_signal, err);
+    if (status == 0 && a->config_path != NULL)
+        status = hear_signal(a, &a->hangup, SIGHUP, on_hangup, err);
+    if (status != 0)
+        return status;
     (void)uv_timer_init(&a->loop, &a->tick);
     (void)uv_timer_start(&a->tick, on_tick, TICK_MS, TICK_MS);
-    (void)uv_signal_init(&a->loop, &a->term);
-    (void)uv_signal_start(&a->term, on_signal, SIGTERM);
-    (void)uv_signal_init(&a->loop, &a->interrupt);
-    (void)uv_signal_start(&a->interrupt, on_signal, SIGINT);
-    if (a->config_path == NULL)
-        return;
-    (void)uv_signal_init(&a->loop, &a->hangup);
-    (void)uv_signal_start(&a->hangup, on_hangup, SIGHUP);
+    return 0;
 }
 
 /* ---- starting and stopping
@@ -156,7 +166,9 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         return status;
     address_init(a);
     clock_watch_init(a);
-    watch(a);
+    status = watch(a, err);
+    if (status != 0)
+        return status;
     agentd_tenants_init(&a->tenants, &a->config);
     status = pools_start(a, err);
     if (status == 0)
@@ -228,10 +240,15 @@ static int serve(struct agent *a)
 {
     struct kedge_errbuf err = {""};
     char gid[KEDGE_GID_TEXT];
-    (void)uv_loop_init(&a->loop);
+    int status = uv_loop_init(&a->loop);
+    if (status != 0) {
+        (void)kedge_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
+                        status == -EMFILE ? " (raise LimitNOFILE)" : "");
+        return fail(err.text);
+    }
     a->started_ns = kedge_clock_ns();
     hold_signals(SIG_BLOCK);
-    int status = start(a, &err);
+    status = start(a, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,

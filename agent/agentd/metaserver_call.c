@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "fd_watch.h"
 #include "start_check.h"
 
 static void on_http(uv_poll_t *poll, int status, int events)
@@ -18,9 +19,12 @@ int metaservers_start(struct agent *a, struct kedge_errbuf *err)
     if (status != 0)
         return kedge_err(err, status, "the HTTP client cannot begin: %s", strerror(-status));
     a->http_poll.data = a;
-    (void)uv_poll_init(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client));
-    (void)uv_poll_start(&a->http_poll, UV_READABLE, on_http);
-    return 0;
+    status = fd_watch(&a->loop, &a->http_poll, kedge_http_client_fd(a->http_client), on_http, err);
+    if (status != 0) {
+        kedge_http_client_free(a->http_client);
+        a->http_client = NULL;
+    }
+    return status;
 }
 
 void metaservers_stop(struct agent *a)

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "daemon.h"
+#include "fd_watch.h"
 
 /* One operation under way, and what the lane hears when it is done. */
 struct errand {
@@ -356,16 +357,18 @@ void paths_step(struct pool *p)
                              due > now ? (due - now) / KEDGE_NS_PER_MS + 1 : 1, 0);
 }
 
-void paths_start(struct pool *p)
+int paths_start(struct pool *p, struct kedge_errbuf *err)
 {
     if (p->device.connector == NULL)
-        return;
+        return 0;
     p->handshakes_timer.data = p->handshakes_poll.data = p;
+    int status = fd_watch(&p->agent->loop, &p->handshakes_poll,
+                          kedge_connector_fd(p->device.connector), on_message, err);
+    if (status != 0)
+        return status;
     (void)uv_timer_init(&p->agent->loop, &p->handshakes_timer);
-    (void)uv_poll_init(&p->agent->loop, &p->handshakes_poll,
-                       kedge_connector_fd(p->device.connector));
-    (void)uv_poll_start(&p->handshakes_poll, UV_READABLE, on_message);
     paths_step(p);
+    return 0;
 }
 
 /* ---- either

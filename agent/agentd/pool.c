@@ -19,6 +19,7 @@
 #include "base/fds.h"
 #include "base/random.h"
 #include "daemon.h"
+#include "fd_watch.h"
 #include "schema/peers.h"
 
 enum { MAKE_AGAIN_MS = 5000 /* one that could not be made */, READY_MS = 5000 };
@@ -244,10 +245,10 @@ static int start(struct pool *p, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     p->events_poll.data = p;
-    (void)uv_poll_init(&p->agent->loop, &p->events_poll, p->events_efd);
-    (void)uv_poll_start(&p->events_poll, UV_READABLE, on_lane_events);
-    paths_start(p);
-    return sessions_start(p, err);
+    status = fd_watch(&p->agent->loop, &p->events_poll, p->events_efd, on_lane_events, err);
+    if (status == 0)
+        status = paths_start(p, err);
+    return status == 0 ? sessions_start(p, err) : status;
 }
 
 static struct pool *pool_new(struct agent *a, uint32_t place, const char *name)

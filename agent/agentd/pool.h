@@ -103,7 +103,7 @@ bool queues_dci_step(const struct pool *p, struct kedge_fab_qp *qp, uint32_t ste
 /* ---- paths.c: what the lane asks for to reach other nodes, nothing of which may block.
  * -------------------------------------------------------------------------------------- */
 
-void paths_start(struct pool *p);
+int paths_start(struct pool *p, struct kedge_errbuf *err);
 /* WANT_PATH, DROP_PATH, QP_BROKEN, PROVED. */
 void paths_event(struct pool *p, const struct kedge_lane_event *e);
 /* DC: makes one spare more, or has one less; stock_spare() follows. */

@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "fd_watch.h"
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     const struct wake *w = poll->data;
@@ -26,17 +28,14 @@ int wake_init(struct wake *w, uv_loop_t *loop, void (*heard)(void *user), void *
     if (w->fd < 0)
         return kedge_err(err, -errno, "no descriptor can be had: %s (raise LimitNOFILE?)",
                          strerror(errno));
-    const int status = uv_poll_init(loop, &w->poll, w->fd);
+    w->poll.data = w;
+    const int status = fd_watch(loop, &w->poll, w->fd, on_readable, err);
     if (status != 0) {
         close(w->fd);
-        return kedge_err(err, status,
-                         "no descriptor can be watched: %s (raise fs.epoll.max_user_watches?)",
-                         uv_strerror(status));
+        return status;
     }
     w->heard = heard;
     w->user = user;
-    w->poll.data = w;
-    (void)uv_poll_start(&w->poll, UV_READABLE, on_readable);
     return 0;
 }
 
