@@ -326,9 +326,10 @@ static void refuse_force(struct asker by, const struct revocation *r)
     char text[sizeof why.text + 160];
     (void)device_why(r->failed, &why);
     snprintf(text, sizeof text,
-             "nothing was forced, since the registration could not be replaced (%.300s); the "
-             "leases are being withdrawn instead, and are over within %llu ms",
-             why.text, (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
+             "%s was forced, since the registration could not be replaced (%.300s); the leases are "
+             "being withdrawn instead, and are over within %llu ms",
+             r->freed == 0 ? "nothing" : "not all", why.text,
+             (unsigned long long)(r->pool->mr_lease_ns / KEDGE_NS_PER_MS + 1));
     asker_refuse(by, ENOSPC, text);
 }
 

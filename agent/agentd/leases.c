@@ -6,7 +6,8 @@
  * lane goes over to it, and the former one is deregistered: then no device carries out what peers
  * still believe. What its worker registers there in between waits for the other registration, or
  * hears with FORCE_OVER that there is none. The arena is busy all the while, so that whatever
- * becomes of its worker it is not lent again before that. */
+ * becomes of its worker it is not lent again before that. All arenas of a worker that are to go do
+ * so at once. */
 #include "leases.h"
 
 #include <errno.h>
@@ -71,11 +72,21 @@ static struct agent_session *live_session(const struct revocation *r)
 
 /* ---- one revocation ------------------------------------------------------------------------ */
 
-static struct revocation *find(struct pool *p, uint32_t tag)
+static struct revocation *find_revocation(struct pool *p, uint32_t tag)
+{
+    struct revocation *r = p->leases.list;
+    while (r != NULL && r->tag != tag)
+        r = r->next;
+    return r;
+}
+
+static struct renewal *find_renewal(struct pool *p, uint32_t tag)
 {
     for (struct revocation *r = p->leases.list; r != NULL; r = r->next)
-        if (r->tag == tag)
-            return r;
+        for (uint32_t i = 0; i < KEDGE_SESSION_MAX_ARENAS; i++)
+            if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED &&
+                r->renewal[i].tag == tag)
+                return &r->renewal[i];
     return NULL;
 }
 
@@ -227,11 +238,11 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
 /* ---- by force ------------------------------------------------------------------------------ */
 
 /* What its worker left waits no longer. */
-static void release(struct revocation *r)
+static void release(struct renewal *n)
 {
-    struct arena *arena = r->arena;
-    r->arena = NULL;
-    r->arenas &= ~(1u << r->arena_number);
+    struct arena *arena = n->arena;
+    n->arena = NULL;
+    n->of->under_way--;
     arena->busy = false;
     if (!arena->unwanted)
         return;
@@ -239,113 +250,149 @@ static void release(struct revocation *r)
     arena_retire(arena);
 }
 
-static void submit(struct revocation *r, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit(struct renewal *n, void (*done)(struct kedge_fab_ctl *ctl))
 {
-    r->ctl.done = done;
-    r->ctl.user = r;
-    r->pool->fab_ops++;
-    kedge_fab_submit(r->pool->device.fab, &r->ctl);
+    n->ctl.done = done;
+    n->ctl.user = n;
+    n->of->pool->fab_ops++;
+    kedge_fab_submit(n->of->pool->device.fab, &n->ctl);
 }
 
-static struct revocation *over(struct kedge_fab_ctl *ctl)
+static struct renewal *over(struct kedge_fab_ctl *ctl)
 {
-    struct revocation *r = ctl->user;
-    r->pool->fab_ops--;
-    return r;
+    struct renewal *n = ctl->user;
+    n->of->pool->fab_ops--;
+    return n;
 }
 
-static void next_arena(struct revocation *r);
+static void go_on(struct revocation *r);
 
-static void say_lost(struct revocation *r, int status)
+static void say_lost(struct renewal *n, int status)
 {
     if (status == 0)
         return;
-    r->failed = status;
-    r->arena->lost = true;
+    n->of->failed = status;
+    n->arena->lost = true;
     kedge_log(KEDGE_LOG_ERROR, "a registration cannot be given back: its arena is lent no more",
-              "session=%u arena=%u error=\"%s\"", r->owner.id.session, r->arena_number,
+              "session=%u arena=%u error=\"%s\"", n->of->owner.id.session, n->number,
               strerror(-status));
+}
+
+static void say_freed(const struct renewal *n)
+{
+    const struct revocation *r = n->of;
+    const struct kedge_command command = {
+        .kind = KEDGE_COMMAND_FENCED, .session = number_of(r), .tag = n->fence_tag};
+    kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
+              "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
+              r->owner.tenant, (int)r->owner.pid, n->number,
+              (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
+    if (r->pool->lane != NULL && live_session(r) != NULL)
+        lane_thread_command(r->pool, &command);
 }
 
 static void on_deregistered(struct kedge_fab_ctl *ctl)
 {
-    struct revocation *r = over(ctl);
-    struct pool *p = r->pool;
-    say_lost(r, ctl->status);
+    struct renewal *n = over(ctl);
+    struct revocation *r = n->of;
+    say_lost(n, ctl->status);
     if (ctl->status == 0) {
-        struct kedge_command command = {
-            .kind = KEDGE_COMMAND_FENCED, .session = number_of(r), .tag = r->fence_tag};
-        r->freed |= 1u << r->arena_number;
-        p->leases.forced++;
-        kedge_log(KEDGE_LOG_WARN, "an arena's registration was taken away by the operator",
-                  "session=%u tenant=%s pid=%d arena=%u took_us=%llu", r->owner.id.session,
-                  r->owner.tenant, (int)r->owner.pid, r->arena_number,
-                  (unsigned long long)((kedge_clock_ns() - r->begun_ns) / 1000));
-        if (p->lane != NULL && live_session(r) != NULL)
-            lane_thread_command(p, &command);
+        r->freed |= 1u << n->number;
+        r->pool->leases.forced++;
+        say_freed(n);
     }
-    release(r);
-    next_arena(r);
+    release(n);
+    go_on(r);
 }
 
 /* The new registration is of no use: its worker has ended, and with it goes the former. */
 static void on_given_up(struct kedge_fab_ctl *ctl)
 {
-    struct revocation *r = over(ctl);
-    say_lost(r, ctl->status);
-    release(r);
+    struct renewal *n = over(ctl);
+    struct revocation *r = n->of;
+    say_lost(n, ctl->status);
+    release(n);
     r->arenas = 0;
-    end(r, 0);
+    go_on(r);
 }
 
-static void give_up(struct revocation *r)
+static void give_up(struct renewal *n)
 {
-    r->stage = DEREGISTERING;
-    r->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = r->mr}};
-    submit(r, on_given_up);
+    n->stage = RENEWAL_DEREGISTERING;
+    n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = n->mr}};
+    submit(n, on_given_up);
+}
+
+/* All at once are twice as much locked memory as there was, where one after the other takes one
+ * arena more: that is tried before it is given up. */
+static void on_not_registered(struct renewal *n, int status)
+{
+    struct revocation *r = n->of;
+    release(n);
+    if (n->alone) {
+        r->failed = status;
+        r->arenas = 0;
+    } else {
+        r->in_turn = true;
+        r->arenas |= 1u << n->number;
+    }
+    go_on(r);
 }
 
 static void on_registered(struct kedge_fab_ctl *ctl)
 {
-    struct revocation *r = over(ctl);
+    struct renewal *n = over(ctl);
+    struct revocation *r = n->of;
     struct pool *p = r->pool;
     if (ctl->status != 0) {
-        r->failed = ctl->status;
-        release(r);
-        end(r, 0);
+        on_not_registered(n, ctl->status);
         return;
     }
-    r->mr = ctl->mr.x;
+    n->mr = ctl->mr.x;
     if (p->stopping || live_session(r) == NULL) {
-        give_up(r);
+        give_up(n);
         return;
     }
-    r->stage = RENEWING;
-    r->tag = ++p->leases.tag;
+    n->stage = RENEWAL_ASKED;
+    n->tag = ++p->leases.tag;
     struct kedge_command command = {.kind = KEDGE_COMMAND_ARENA_RENEW,
                                     .session = number_of(r),
-                                    .renew = {.tag = r->tag,
-                                              .number = r->arena_number,
-                                              .lkey = r->mr->lkey,
-                                              .rkey = r->mr->rkey,
-                                              .iova = r->mr->addr}};
+                                    .renew = {.tag = n->tag,
+                                              .number = n->number,
+                                              .lkey = n->mr->lkey,
+                                              .rkey = n->mr->rkey,
+                                              .iova = n->mr->addr}};
     lane_thread_command(p, &command);
 }
 
-static void next_arena(struct revocation *r)
+static void begin(struct revocation *r, struct agent_session *s, uint32_t number)
+{
+    struct renewal *n = &r->renewal[number];
+    KEDGE_ASSERT(number < s->arenas && !s->arena[number]->busy);
+    *n = (struct renewal){.of = r,
+                          .arena = s->arena[number],
+                          .number = number,
+                          .alone = r->in_turn || (r->arenas == 0 && r->under_way == 0),
+                          .ctl = arena_whole(s->arena[number])};
+    n->arena->busy = true;
+    r->under_way++;
+    submit(n, on_registered);
+}
+
+/* All at once: what a worker registers in one arena meanwhile does not wait for another one's
+ * registration, or for a dead peer that its requests from there are out to. */
+static void go_on(struct revocation *r)
 {
     struct agent_session *s = live_session(r);
-    if (r->arenas == 0 || s == NULL || r->pool->stopping) {
-        end(r, 0);
-        return;
+    if (s == NULL || r->pool->stopping)
+        r->arenas = 0;
+    while (r->arenas != 0 && (r->under_way == 0 || !r->in_turn)) {
+        const uint32_t number = (uint32_t)__builtin_ctz(r->arenas);
+        r->arenas &= ~(1u << number);
+        begin(r, s, number);
     }
-    r->arena_number = (uint32_t)__builtin_ctz(r->arenas);
-    r->arena = s->arena[r->arena_number];
-    KEDGE_ASSERT(r->arena_number < s->arenas && !r->arena->busy);
-    r->arena->busy = true;
-    r->stage = REGISTERING;
-    r->ctl = arena_whole(r->arena);
-    submit(r, on_registered);
+    if (r->under_way == 0)
+        end(r, 0);
 }
 
 /* ---- what the lane answers ----------------------------------------------------------------- */
@@ -359,39 +406,45 @@ static void revoked(struct revocation *r, const struct kedge_lane_event *e)
                   "session=%u tenant=%s uid=%u pid=%d leases=%u lease=%u forced=%s",
                   r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
                   e->answer.taken, r->number, r->force ? "true" : "false");
-    if (e->answer.status != 0 || !r->force)
+    if (e->answer.status != 0 || !r->force) {
         end(r, e->answer.status);
-    else
-        next_arena(r);
+        return;
+    }
+    r->stage = FORCING;
+    go_on(r);
 }
 
-static void renewed(struct revocation *r, const struct kedge_lane_event *e)
+static void renewed(struct renewal *n, const struct kedge_lane_event *e)
 {
+    struct revocation *r = n->of;
     struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
     if (e->answer.status != 0) {
-        give_up(r);
+        give_up(n);
         return;
     }
     if (s != NULL) /* what the lane took with the arena; what is registered meanwhile waits there */
-        collect(r, s, 1u << r->arena_number, e->answer.last);
-    struct kedge_fab_mr *old = r->arena->mr;
-    r->arena->mr = r->mr;
-    r->mr = old;
-    r->fence_tag = e->answer.fence_tag;
-    r->stage = DEREGISTERING;
-    r->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = old}};
-    submit(r, on_deregistered);
+        collect(r, s, 1u << n->number, e->answer.last);
+    struct kedge_fab_mr *old = n->arena->mr;
+    n->arena->mr = n->mr;
+    n->mr = old;
+    n->fence_tag = e->answer.fence_tag;
+    n->stage = RENEWAL_DEREGISTERING;
+    n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = old}};
+    submit(n, on_deregistered);
 }
 
 void leases_event(struct pool *p, const struct kedge_lane_event *e)
 {
-    struct revocation *r = find(p, e->answer.tag);
-    KEDGE_ASSERT(r != NULL);
     p->leases.revoked += e->answer.taken;
-    if (e->kind == KEDGE_EVENT_REVOKED)
+    if (e->kind == KEDGE_EVENT_REVOKED) {
+        struct revocation *r = find_revocation(p, e->answer.tag);
+        KEDGE_ASSERT(r != NULL);
         revoked(r, e);
-    else
-        renewed(r, e);
+    } else {
+        struct renewal *n = find_renewal(p, e->answer.tag);
+        KEDGE_ASSERT(n != NULL);
+        renewed(n, e);
+    }
 }
 
 /* By force, a peer that is dead, or a process that stands still inside the memory, makes it take
@@ -432,9 +485,12 @@ void leases_stop(struct pool *p)
 {
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
-        if (r->stage == RENEWING)
-            give_up(r);
-        else if (r->stage == REVOKING || r->stage == SETTLED)
+        if (r->stage != FORCING) {
             forget(r);
+            continue;
+        }
+        for (uint32_t i = 0; i < KEDGE_SESSION_MAX_ARENAS; i++)
+            if (r->renewal[i].arena != NULL && r->renewal[i].stage == RENEWAL_ASKED)
+                give_up(&r->renewal[i]);
     }
 }

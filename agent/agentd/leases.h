@@ -17,25 +17,38 @@ struct lease_owner {
     pid_t pid;
 };
 
+struct revocation;
+
+/* By force: an arena that gets another registration, since the present one is to go. */
+struct renewal {
+    struct revocation *of;
+    struct arena *arena; /* busy meanwhile; NULL: none is under way */
+    uint32_t number;     /* the arena's, of its session */
+    bool alone;          /* no other one was begun beside it */
+    enum { RENEWAL_REGISTERING, RENEWAL_ASKED /* the lane */, RENEWAL_DEREGISTERING } stage;
+    uint32_t tag; /* of the command to the lane */
+    uint32_t fence_tag;
+    struct kedge_fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
+    struct kedge_fab_ctl ctl;
+};
+
 /* One that the operator has asked for. Of each worker one is forced at a time. */
 struct revocation {
     struct pool *pool;
     struct revocation *next;
     struct asker by; /* who waits for it; nobody: answered, or gone */
     struct lease_owner owner;
-    uint32_t tag;    /* of the command that is under way */
+    uint32_t tag;    /* of the command to the lane */
     uint32_t number; /* of the lease; 0: all of the worker's */
     bool force;
-    enum { REVOKING, REGISTERING, RENEWING, DEREGISTERING, SETTLED } stage;
+    enum { REVOKING, FORCING, SETTLED } stage;
     /* By force: arenas, bit i for number i. */
-    uint32_t arenas;     /* whose registration is still to go */
-    uint32_t freed;      /* whose is gone */
-    struct arena *arena; /* the present one; busy from REGISTERING on */
-    uint32_t arena_number;
-    struct kedge_fab_mr *mr; /* the registration to come; DEREGISTERING: the one that goes */
-    uint32_t fence_tag;
-    struct kedge_fab_ctl ctl;
-    int failed; /* why an arena has no other registration */
+    uint32_t arenas; /* whose renewal is still to begin */
+    uint32_t freed;  /* whose registration is gone */
+    uint32_t under_way;
+    struct renewal renewal[KEDGE_SESSION_MAX_ARENAS];
+    bool in_turn; /* there was no room for all the registrations beside the former ones */
+    int failed;   /* why an arena has no other registration */
     uint64_t begun_ns;
     uint32_t count;
     struct kedge_lane_lease lease[2 * MRS_PER_SESSION]; /* that it takes away */

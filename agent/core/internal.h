@@ -52,10 +52,10 @@ struct wr {
     uint64_t length;
     uint32_t vkey;
     uint16_t vqp, vqp_gen;
+    uint16_t stale; /* bit i: posted with the key of arena i's former registration, which goes */
     uint8_t kind, signaled; /* kind: enum wr_kind */
     uint8_t refused; /* enum kedge_reason: completes with an error when all before it are over */
     uint8_t opcode;  /* enum ibv_wc_opcode of its completion */
-    uint8_t stale;   /* posted with the key of a registration that its session gives up */
     uint8_t special; /* of enum special */
     uint8_t ended;   /* enum ibv_wc_status, of an error: its queue pair's others are awaited */
     uint32_t index;  /* own READs: of the lookup or the cached region; SPECIAL_COPY: its place */
@@ -168,13 +168,13 @@ struct session {
     uint32_t revoke_tag; /* of a fence that is under way for it, or 0 */
     uint64_t revoke_ns;  /* when there is something to do; 0: at once */
     struct session *next_revoking;
+    uint32_t renewing; /* bit i: arena i got another registration, which is under way: */
     struct {
-        uint32_t tag; /* the command's; 0: none is under way */
+        uint32_t tag, old_lkey; /* the command's; which is used no more */
         uint64_t old_iova;
-        uint32_t arena, old_lkey;  /* which is used no more */
         uint32_t fence_tag, stale; /* posted requests that still name it */
         uint32_t last, taken;      /* registered before; live until then */
-    } renewal;
+    } renewal[KEDGE_SESSION_MAX_ARENAS];
     uint64_t due_ns; /* when the lease of what was withdrawn first is over; 0: look anew */
     struct session *next_dirty, *next_due;
     LIST_ENTRY(session) by_lookup; /* that its CONNECT waits for; le_prev NULL: for none */

@@ -12,6 +12,8 @@
 
 #include "internal.h"
 
+static_assert(KEDGE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
+
 static struct session *live(struct kedge_lane *l, uint32_t id)
 {
     struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
@@ -188,50 +190,50 @@ static void answer(struct kedge_lane *l, uint32_t session, const struct kedge_co
                                              .answer = {.tag = c->renew.tag, .status = status}});
 }
 
-static void renewed(struct kedge_lane *l, struct session *s)
+static void renewed(struct kedge_lane *l, struct session *s, uint32_t arena)
 {
+    s->renewing &= ~(1u << arena);
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
                                              .session = s->id,
-                                             .answer = {.tag = s->renewal.tag,
-                                                        .taken = s->renewal.taken,
-                                                        .fence_tag = s->renewal.fence_tag,
-                                                        .last = s->renewal.last}});
-    s->renewal.tag = 0;
+                                             .answer = {.tag = s->renewal[arena].tag,
+                                                        .taken = s->renewal[arena].taken,
+                                                        .fence_tag = s->renewal[arena].fence_tag,
+                                                        .last = s->renewal[arena].last}});
 }
 
-static bool names_old(const struct session *s, const struct wr *w)
+static bool names_old(const struct session *s, uint32_t arena, const struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey == s->renewal.old_lkey)
+        if (w->sge[i].lkey == s->renewal[arena].old_lkey)
             return true;
     return false;
 }
 
-static void rekey(struct session *s, struct wr *w)
+static void rekey(const struct session *s, uint32_t arena, struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
-        if (w->sge[i].lkey == s->renewal.old_lkey) {
-            w->sge[i].lkey = s->arena[s->renewal.arena].lkey;
-            w->sge[i].addr += s->arena[s->renewal.arena].iova - s->renewal.old_iova;
+        if (w->sge[i].lkey == s->renewal[arena].old_lkey) {
+            w->sge[i].lkey = s->arena[arena].lkey;
+            w->sge[i].addr += s->arena[arena].iova - s->renewal[arena].old_iova;
         }
 }
 
 /* What the device has is waited for; what is still here gets the new key. */
-static void rekey_all(struct kedge_lane *l, struct session *s)
+static void rekey_all(struct kedge_lane *l, struct session *s, uint32_t arena)
 {
     for (uint32_t i = 0; i < l->phys_room; i++) {
         const struct phys *p = &l->phys[i];
         for (uint32_t n = p->head; n != p->tail; n++) {
             struct wr *w = p->ring[n & (l->config.sq_depth - 1)];
-            if (w == NULL || w->kind != WR_WORKER || w->session != s || !names_old(s, w))
+            if (w == NULL || w->kind != WR_WORKER || w->session != s || !names_old(s, arena, w))
                 continue;
-            w->stale = 1;
-            s->renewal.stale++;
+            w->stale |= (uint16_t)(1u << arena);
+            s->renewal[arena].stale++;
         }
     }
     for (uint32_t i = 0; i < s->max_vqps; i++)
         for (struct wr *w = s->vqps[i].queue.head; w != NULL; w = w->next)
-            rekey(s, w);
+            rekey(s, arena, w);
 }
 
 /* Those arenas have a registration that stays: a region that waited for that is registered. */
@@ -255,52 +257,62 @@ void force_over(struct kedge_lane *l, const struct kedge_command *c)
 void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
 {
     struct session *s = live(l, c->session);
-    if (s == NULL || c->renew.number >= s->arenas || s->renewal.tag != 0) {
-        answer(l, c->session, c, s != NULL && s->renewal.tag != 0 ? -EBUSY : -ENOENT);
+    const uint32_t number = c->renew.number;
+    if (s == NULL || number >= s->arenas || (s->renewing >> number & 1) != 0) {
+        answer(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
         return;
     }
-    struct kedge_lane_arena *arena = &s->arena[c->renew.number];
-    s->renewal.tag = c->renew.tag;
-    s->renewal.arena = c->renew.number;
-    s->renewal.old_lkey = arena->lkey;
-    s->renewal.old_iova = arena->iova;
-    s->renewal.fence_tag = ++l->fences;
-    s->renewal.stale = s->renewal.taken = 0;
-    s->renewal.last = s->registered;
+    struct kedge_lane_arena *arena = &s->arena[number];
+    s->renewing |= 1u << number;
+    s->renewal[number].tag = c->renew.tag;
+    s->renewal[number].old_lkey = arena->lkey;
+    s->renewal[number].old_iova = arena->iova;
+    s->renewal[number].fence_tag = ++l->fences;
+    s->renewal[number].stale = s->renewal[number].taken = 0;
+    s->renewal[number].last = s->registered;
     arena->lkey = c->renew.lkey;
     arena->rkey = c->renew.rkey;
     arena->iova = c->renew.iova;
     for (uint32_t i = 0; i < region_places(s); i++) {
         struct region *region = &s->regions[i];
-        if (region->lease.arena != c->renew.number || region->lease.own)
+        if (region->lease.arena != number || region->lease.own)
             continue;
         if (region->lease.state == KEDGE_LEASE_LIVE) {
             take(l, s, region);
-            s->renewal.taken++;
+            s->renewal[number].taken++;
         }
         if (is_withdrawing(region))
             region->lease.state = KEDGE_LEASE_WAITING;
         if (region->lease.state != KEDGE_LEASE_WAITING)
             continue;
-        region->tag = s->renewal.fence_tag;
+        region->tag = s->renewal[number].fence_tag;
         region_show(region);
     }
-    rekey_all(l, s);
-    if (s->renewal.stale == 0)
-        renewed(l, s);
-    release_arenas(l, s, 1u << c->renew.number);
+    rekey_all(l, s, number);
+    if (s->renewal[number].stale == 0)
+        renewed(l, s, number);
+    release_arenas(l, s, 1u << number);
+}
+
+/* The device has it no more. */
+static void count_out(struct kedge_lane *l, struct wr *w, bool goes_again)
+{
+    struct session *s = w->session;
+    for (; w->stale != 0; w->stale &= (uint16_t)(w->stale - 1)) {
+        const uint32_t arena = (uint32_t)__builtin_ctzll(w->stale);
+        if (goes_again)
+            rekey(s, arena, w);
+        if (--s->renewal[arena].stale == 0)
+            renewed(l, s, arena);
+    }
 }
 
 void arena_unused(struct kedge_lane *l, struct wr *w)
 {
-    struct session *s = w->session;
-    w->stale = 0;
-    if (--s->renewal.stale == 0)
-        renewed(l, s);
+    count_out(l, w, false);
 }
 
 void arena_rekey(struct kedge_lane *l, struct wr *w)
 {
-    rekey(w->session, w);
-    arena_unused(l, w);
+    count_out(l, w, true);
 }

@@ -333,7 +333,7 @@ enum kedge_event_kind {
                                    * with the lease. -ENOENT: there is no such session or lease */
     KEDGE_EVENT_ARENA_RENEWED,    /* nothing here uses the former registration any more: deregister
                                    * it, answer FENCED with fence_tag. -ENOENT: the session is
-                                   * gone; -EBUSY: one renewal at a time */
+                                   * gone; -EBUSY: one of an arena at a time */
     KEDGE_EVENT_WANT_MR,          /* register that part of an arena for remote access, answer
                                    * MR_READY. At SESSION_OVER all that a session has goes, before
                                    * its arenas do: nothing is asked for any more */
