@@ -19,7 +19,7 @@ const char *kedge_need_name(enum kedge_need need)
     return needs[need];
 }
 
-static struct kedge_caller wrong(const char *why)
+static struct kedge_caller wrong_caller(const char *why)
 {
     return (struct kedge_caller){.kind = KEDGE_CALLER_WRONG, .why = why};
 }
@@ -33,21 +33,22 @@ struct kedge_caller kedge_access_caller(const struct kedge_settings *s, const ch
     if (authorization == NULL)
         return (struct kedge_caller){.kind = local ? KEDGE_CALLER_LOCAL : KEDGE_CALLER_UNKNOWN};
     if (strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
-        return wrong("the Authorization header must be: Bearer TOKEN");
+        return wrong_caller("the Authorization header must be: Bearer TOKEN");
     const char *secret = authorization + sizeof scheme - 1;
     secret += strspn(secret, " ");
     if (s == NULL || secret_name(secret, name) != 0)
-        return wrong("that is no token of a Kedge metaserver");
+        return wrong_caller("that is no token of a Kedge metaserver");
     const struct kedge_setting *token = kedge_settings_find(s, KEDGE_TOKEN, name);
     bool matches = secret_matches(secret, token != NULL ? token->token.hash : nobody);
     if (token == NULL || !matches)
-        return wrong("this metaserver does not know that token: it was deleted, or made elsewhere");
+        return wrong_caller(
+            "this metaserver does not know that token: it was deleted, or made elsewhere");
     if (kedge_token_is_over(&token->token, wall_ms))
-        return wrong("the token has expired");
+        return wrong_caller("the token has expired");
     return (struct kedge_caller){.kind = KEDGE_CALLER_TOKEN, .token = token};
 }
 
-static bool suffices(enum kedge_scope scope, enum kedge_need need)
+static bool scope_suffices(enum kedge_scope scope, enum kedge_need need)
 {
     switch (scope) {
     case KEDGE_SCOPE_READER:
@@ -63,8 +64,8 @@ static bool suffices(enum kedge_scope scope, enum kedge_need need)
     return false;
 }
 
-static void explain(const struct kedge_setting *token, enum kedge_need need,
-                    enum kedge_need_agent agent, const char *id, struct kedge_fault *fault)
+static void explain_denial(const struct kedge_setting *token, enum kedge_need need,
+                           enum kedge_need_agent agent, const char *id, struct kedge_fault *fault)
 {
     char also[96] = "";
     if (agent == KEDGE_AGENT_ANY)
@@ -95,12 +96,12 @@ int kedge_access_decide(const struct kedge_caller *caller, bool open, enum kedge
         break;
     }
     const struct kedge_token *t = &caller->token->token;
-    if (suffices(t->scope, need))
+    if (scope_suffices(t->scope, need))
         return 0;
     if (t->scope == KEDGE_SCOPE_AGENT &&
         (agent == KEDGE_AGENT_ANY || (agent == KEDGE_AGENT_OWN && strcmp(t->node, id) == 0)))
         return 0;
-    explain(caller->token, need, agent, id, fault);
+    explain_denial(caller->token, need, agent, id, fault);
     return -EACCES;
 }
 

@@ -129,7 +129,7 @@ struct reading {
     struct kedge_backup_counts counts;
 };
 
-static int wrong(const struct reading *r, struct kedge_errbuf *err)
+static int refuse_line(const struct reading *r, struct kedge_errbuf *err)
 {
     return kedge_err(err, -EBADMSG,
                      "line %" PRIu64
@@ -268,7 +268,7 @@ static int next_item(void *user, struct kedge_store_item *item, struct kedge_err
         good = read_change(r->root, &item->change);
         r->counts.changes++;
     }
-    return good ? 1 : wrong(r, err);
+    return good ? 1 : refuse_line(r, err);
 }
 
 /* Where the last line begins; NULL: there is none. */
@@ -319,7 +319,7 @@ int kedge_backup_restore(struct kedge_store *store, const char *text, size_t len
     json_t *head = take_line(&r);
     if (json_object_get(head, "backup") == NULL || !read_number(head, "format", FORMAT, &format) ||
         !read_number(head, "time_ms", INT64_MAX, &r.counts.time_ms))
-        status = wrong(&r, err);
+        status = refuse_line(&r, err);
     json_decref(head);
     if (status == 0)
         status = kedge_store_replace(store, next_item, &r, err);

@@ -72,8 +72,8 @@ static int write_file(const char *file, const struct kedge_text *text, struct ke
     return 0;
 }
 
-static int dump(struct kedge_store *store, const char *file, struct kedge_backup_counts *counts,
-                struct kedge_errbuf *err)
+static int dump_store(struct kedge_store *store, const char *file,
+                      struct kedge_backup_counts *counts, struct kedge_errbuf *err)
 {
     struct kedge_text text;
     kedge_text_init(&text, KEDGE_BACKUP_BYTES_MAX);
@@ -95,7 +95,7 @@ int metad_backup(const struct kedge_metad_config *config, const char *file,
     name_database(config, database);
     int status = kedge_store_sqlite_reader(database, &store, err);
     if (status == 0)
-        status = dump(store, file, &n, err);
+        status = dump_store(store, file, &n, err);
     kedge_store_close(store);
     if (status == 0)
         fprintf(stderr,
@@ -168,7 +168,7 @@ int metad_restore(const struct kedge_metad_config *config, const char *file,
     if (status == 0)
         status = kedge_store_sqlite(database, &store, err);
     if (status == 0)
-        status = dump(store, kept, &before, err);
+        status = dump_store(store, kept, &before, err);
     if (status == 0)
         status = kedge_backup_restore(store, text, length, &n, err);
     kedge_store_close(store);

@@ -76,7 +76,7 @@ struct reading {
     bool seen[OPTIONS];
 };
 
-static const struct option *find(const char *section, const char *key)
+static const struct option *find_option(const char *section, const char *key)
 {
     for (size_t i = 0; i < OPTIONS; i++)
         if (strcmp(options[i].section, section) == 0 && strcmp(options[i].key, key) == 0)
@@ -101,8 +101,8 @@ static int set_access(struct kedge_metad_config *config, const char *value,
 }
 
 /* 0, or -EINVAL and what the value must be. */
-static int set(struct kedge_metad_config *config, const struct option *o, const char *value,
-               struct kedge_errbuf *must)
+static int set_option(struct kedge_metad_config *config, const struct option *o, const char *value,
+                      struct kedge_errbuf *must)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     void *at = (char *)config + o->offset;
@@ -146,12 +146,12 @@ static int set(struct kedge_metad_config *config, const struct option *o, const 
     return -EINVAL;
 }
 
-static int take(void *user, const char *section, const char *key, const char *value,
-                struct kedge_errbuf *what)
+static int take_option(void *user, const char *section, const char *key, const char *value,
+                       struct kedge_errbuf *what)
 {
     struct reading *r = user;
     struct kedge_errbuf must;
-    const struct option *o = find(section, key);
+    const struct option *o = find_option(section, key);
     if (o == NULL)
         return kedge_err(
             what, -EINVAL,
@@ -160,7 +160,7 @@ static int take(void *user, const char *section, const char *key, const char *va
     if (r->seen[o - options])
         return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
     r->seen[o - options] = true;
-    if (set(r->config, o, value, &must) != 0)
+    if (set_option(r->config, o, value, &must) != 0)
         return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
     return 0;
 }
@@ -172,10 +172,10 @@ int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
     struct kedge_errbuf must;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < OPTIONS; i++) {
-        int status = set(out, &options[i], options[i].initial, &must);
+        int status = set_option(out, &options[i], options[i].initial, &must);
         KEDGE_ASSERT(status == 0);
     }
-    int status = path != NULL ? kedge_ini_read(path, take, &r, err) : 0;
+    int status = path != NULL ? kedge_ini_read(path, take_option, &r, err) : 0;
     if (status == 0 && out->listen[0] == '\0' && out->admin_socket[0] == '\0')
         return kedge_err(err, -EINVAL, "%s: nobody could connect: set listen, admin_socket or both",
                          path);

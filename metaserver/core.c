@@ -126,7 +126,7 @@ static void link_node(struct kedge_meta *m, struct node *n)
 }
 
 /* The only place that changes a node's state; also puts it at the end of its list, as of now. */
-static void move(struct kedge_meta *m, struct node *n, enum kedge_meta_state to, uint64_t now)
+static void move_node(struct kedge_meta *m, struct node *n, enum kedge_meta_state to, uint64_t now)
 {
     static const bool allowed[][KEDGE_META_EXPIRED + 1] = {
         [KEDGE_META_FREE] = {[KEDGE_META_WAITING] = true, /* restored */
@@ -248,7 +248,7 @@ int kedge_meta_restore(struct kedge_meta *m, const struct kedge_store_node *node
     n->process = node->process;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
         add_endpoint(m, n, node->endpoint[i].gid, node->endpoint[i].pool);
-    move(m, n, node->expired ? KEDGE_META_EXPIRED : KEDGE_META_WAITING, now);
+    move_node(m, n, node->expired ? KEDGE_META_EXPIRED : KEDGE_META_WAITING, now);
     return 0;
 }
 
@@ -366,7 +366,7 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
         else
             drop_endpoint(m, link);
     }
-    move(m, n, KEDGE_META_LIVE, now);
+    move_node(m, n, KEDGE_META_LIVE, now);
 }
 
 int meta_check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
@@ -385,7 +385,7 @@ int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation,
     struct node *n = meta_find_node(m, id);
     int status = meta_check_live(n, incarnation, known);
     if (status == 0)
-        move(m, n, KEDGE_META_LIVE, now);
+        move_node(m, n, KEDGE_META_LIVE, now);
     return status;
 }
 
@@ -417,7 +417,7 @@ int kedge_meta_remove(struct kedge_meta *m, const char *id)
     drop_endpoints(m, n);
     uint32_t at = kedge_index_find(&m->by_id, id, &found);
     kedge_index_remove(&m->by_id, at);
-    move(m, n, KEDGE_META_FREE, 0);
+    move_node(m, n, KEDGE_META_FREE, 0);
     n->next = m->free_node;
     m->free_node = (uint32_t)(n - m->nodes);
     return 0;
@@ -436,7 +436,7 @@ uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now,
             each(user, &(struct kedge_meta_lapse){n->id, n->incarnation, n->state, n->since});
         kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
         drop_endpoints(m, n);
-        move(m, n, KEDGE_META_LAPSED, now);
+        move_node(m, n, KEDGE_META_LAPSED, now);
         lapsed++;
     }
     kedge_reach_expire(m->reach, now);
@@ -455,7 +455,7 @@ void kedge_meta_expire(struct kedge_meta *m, uint32_t n, uint64_t now)
 {
     while (n-- > 0) {
         KEDGE_ASSERT(m->lists[UNSAVED].first != NONE);
-        move(m, &m->nodes[m->lists[UNSAVED].first], KEDGE_META_EXPIRED, now);
+        move_node(m, &m->nodes[m->lists[UNSAVED].first], KEDGE_META_EXPIRED, now);
     }
 }
 
@@ -479,8 +479,8 @@ uint64_t kedge_meta_next(const struct kedge_meta *m)
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-static void show(const struct kedge_meta *m, const struct node *n, uint64_t now,
-                 struct kedge_meta_view *out)
+static void show_node(const struct kedge_meta *m, const struct node *n, uint64_t now,
+                      struct kedge_meta_view *out)
 {
     *out = (struct kedge_meta_view){.incarnation = n->incarnation, .state = n->state};
     memcpy(out->id, n->id, sizeof out->id);
@@ -510,7 +510,7 @@ int kedge_meta_show(const struct kedge_meta *m, const char *id, uint64_t now,
     const struct node *n = meta_find_node(m, id);
     if (n == NULL)
         return -ENOENT;
-    show(m, n, now, out);
+    show_node(m, n, now, out);
     return 0;
 }
 
@@ -521,6 +521,6 @@ int kedge_meta_after(const struct kedge_meta *m, const char *after, uint64_t now
     uint32_t at = kedge_index_find(&m->by_id, after, &found) + (found ? 1 : 0);
     if (at >= m->by_id.count)
         return -ENOENT;
-    show(m, &m->nodes[m->by_id.items[at]], now, out);
+    show_node(m, &m->nodes[m->by_id.items[at]], now, out);
     return 0;
 }

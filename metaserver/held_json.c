@@ -42,7 +42,7 @@ void revocation_json_write(struct kedge_text *out, const struct kedge_revocation
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* Puts the node before an id that the agent has. */
-static int prefix(const struct json_at *at, json_t *object, const char *name, const char *node)
+static int prefix_id(const struct json_at *at, json_t *object, const char *name, const char *node)
 {
     const char *id = json_string_value(json_object_get(object, name));
     char text[PREFIXED_BYTES];
@@ -54,7 +54,8 @@ static int prefix(const struct json_at *at, json_t *object, const char *name, co
                : json_bad(at, name, "out of memory");
 }
 
-static int append(const struct json_at *at, json_t *object, size_t most, struct kedge_text *out)
+static int append_object(const struct json_at *at, json_t *object, size_t most,
+                         struct kedge_text *out)
 {
     char *text = json_dumps(object, JSON_COMPACT);
     int status = 0;
@@ -67,13 +68,13 @@ static int append(const struct json_at *at, json_t *object, size_t most, struct 
 }
 
 /* A worker or a lease, as it is shown. */
-static int own(const struct json_at *at, json_t *object, const char *node, bool lease)
+static int name_node(const struct json_at *at, json_t *object, const char *node, bool lease)
 {
     if (!json_is_object(object))
         return json_bad(at, "", "must be an object");
-    int status = prefix(at, object, "id", node);
+    int status = prefix_id(at, object, "id", node);
     if (status == 0 && lease)
-        status = prefix(at, object, "worker", node);
+        status = prefix_id(at, object, "worker", node);
     if (status == 0 && json_object_set_new(object, "node", json_string(node)) != 0)
         status = json_bad(at, "node", "out of memory");
     return status;
@@ -85,8 +86,8 @@ static int append_one(const struct json_at *at, json_t *object, const struct hel
     const char *id = json_string_value(json_object_get(object, "id"));
     if (q->what == HELD_ONE && (id == NULL || strcmp(id, q->id) != 0))
         return json_bad(at, "id", "is not the one that was asked for");
-    int status = own(at, object, q->node, q->leases);
-    return status == 0 ? append(at, object, HELD_ITEM_BYTES, out) : status;
+    int status = name_node(at, object, q->node, q->leases);
+    return status == 0 ? append_object(at, object, HELD_ITEM_BYTES, out) : status;
 }
 
 static int append_items(const struct json_at *at, json_t *array, const struct held_question *q,
@@ -135,7 +136,7 @@ static int read_revoked(const struct json_at *at, json_t *body, const struct hel
         !json_is_boolean(json_object_get(body, "over")) || breaks == NULL ||
         strlen(breaks) > HELD_ITEM_BYTES || !json_is_array(leases))
         return json_bad(at, "body", "must say forced, over, breaks and leases");
-    int status = prefix(at, body, "worker", q->node);
+    int status = prefix_id(at, body, "worker", q->node);
     if (status != 0)
         return status;
     kedge_text_printf(out, "{\"worker\":\"%s\",\"forced\":%s,\"leases\":[",

@@ -18,8 +18,8 @@ bool kedge_json_is_id(const char *id)
 
 /* A number as `digits` hexadecimal digits in a string, since JSON's numbers are not 64 bits wide.
  */
-static int hex(const struct json_at *at, json_t *object, const char *name, bool required,
-               uint64_t *out)
+static int read_hex(const struct json_at *at, json_t *object, const char *name, bool required,
+                    uint64_t *out)
 {
     json_t *value = json_object_get(object, name);
     uint8_t bytes[8];
@@ -79,7 +79,7 @@ static int decode_mr_table(const struct json_at *at, json_t *endpoint,
     snprintf(inner.prefix, sizeof inner.prefix, "%.20smr_table.", at->prefix);
     int status = json_only(&inner, object, names);
     if (status == 0)
-        status = hex(&inner, object, "addr", true, &addr);
+        status = read_hex(&inner, object, "addr", true, &addr);
     if (status == 0)
         status = json_number(&inner, object, "rkey", true, 0, UINT32_MAX, &rkey);
     if (status == 0)
@@ -103,7 +103,7 @@ static int decode_numbers(const struct json_at *at, json_t *object, struct kedge
     if (status == 0)
         status = json_number(at, object, "dct_number", dc, dc ? 1 : 0, 0xffffff, &dct);
     if (status == 0)
-        status = hex(at, object, "dc_key", dc, &dc_key);
+        status = read_hex(at, object, "dc_key", dc, &dc_key);
     if (status == 0)
         status = json_number(at, object, "ud_qpn", rc, rc ? 1 : 0, 0xffffff, &ud_qpn);
     if (status == 0)

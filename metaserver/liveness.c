@@ -108,7 +108,7 @@ static void drop_oldest(struct kedge_liveness *l)
 }
 
 /* Gives up what a new event supersedes. Returns how often it has happened already. */
-static uint32_t supersede(struct kedge_liveness *l, const struct kedge_liveness_event *event)
+static uint32_t supersede_events(struct kedge_liveness *l, const struct kedge_liveness_event *event)
 {
     uint32_t times = 0, others = 0;
     for (uint32_t *link = bucket_of(l, event->node); *link != NONE && *link >= l->first;) {
@@ -130,7 +130,7 @@ static uint32_t supersede(struct kedge_liveness *l, const struct kedge_liveness_
 
 void kedge_liveness_add(struct kedge_liveness *l, const struct kedge_liveness_event *event)
 {
-    uint32_t times = supersede(l, event);
+    uint32_t times = supersede_events(l, event);
     if (l->living == l->most)
         drop_oldest(l);
     if (l->end == l->room)

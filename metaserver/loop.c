@@ -50,15 +50,15 @@ static void stream_over(void *data)
     kedge_watch_free(data);
 }
 
-static void wake(void *token)
+static void wake_stream(void *token)
 {
     kedge_http_stream_wake(token);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static void reply(struct kedge_http_request *request, const struct kedge_service_answer *answer,
-                  const struct kedge_text *body)
+static void send_reply(struct kedge_http_request *request,
+                       const struct kedge_service_answer *answer, const struct kedge_text *body)
 {
     if (body->error != 0) {
         kedge_http_reply_error(request, body->error, NULL);
@@ -87,7 +87,7 @@ static void reply(struct kedge_http_request *request, const struct kedge_service
 static void reply_later(void *token, const struct kedge_service_answer *answer,
                         const struct kedge_text *body)
 {
-    reply(token, answer, body);
+    send_reply(token, answer, body);
 }
 
 static bool is_gone(void *token)
@@ -119,7 +119,7 @@ static bool is_local(const struct kedge_http_request *request)
 }
 
 /* Agents, and who may change something, come first. */
-static struct kedge_http_who identify(void *user, const struct kedge_http_request *request)
+static struct kedge_http_who identify_client(void *user, const struct kedge_http_request *request)
 {
     const struct metad *m = user;
     const struct kedge_caller caller =
@@ -135,7 +135,7 @@ static struct kedge_http_who identify(void *user, const struct kedge_http_reques
                                    .id = caller.token->revision};
 }
 
-static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
+static enum kedge_http_verdict handle_request(void *user, struct kedge_http_request *request)
 {
     struct metad *m = user;
     struct kedge_service_answer answer;
@@ -164,7 +164,7 @@ static enum kedge_http_verdict handle(void *user, struct kedge_http_request *req
     kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
     if (answer.status == KEDGE_SERVICE_LATER)
         return KEDGE_HTTP_DEFER;
-    reply(request, &answer, &m->body);
+    send_reply(request, &answer, &m->body);
     return KEDGE_HTTP_REPLIED;
 }
 
@@ -199,7 +199,7 @@ static void give_up(struct metad *m, const char *why)
     uv_walk(&m->loop, close_handle, NULL);
 }
 
-static void port(struct metad *m, bool down)
+static void note_port(struct metad *m, bool down)
 {
     if (m->port_down == down)
         return;
@@ -224,7 +224,7 @@ static void on_device(uv_poll_t *poll, int status, int events)
             break;
         case IBV_EVENT_PORT_ERR:
         case IBV_EVENT_PORT_ACTIVE:
-            port(m, e.type == IBV_EVENT_PORT_ERR);
+            note_port(m, e.type == IBV_EVENT_PORT_ERR);
             break;
         case IBV_EVENT_GID_CHANGE:
         case IBV_EVENT_LID_CHANGE:
@@ -257,7 +257,7 @@ static void on_signal(uv_signal_t *sig, int number)
 }
 
 /* libuv fails here for want of memory or descriptors alone. */
-static int watch(struct metad *m)
+static int start_watching(struct metad *m)
 {
     m->http.data = m->fabric.data = m->device.data = m->tick.data = m->term.data =
         m->interrupt.data = m;
@@ -365,14 +365,14 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
         .connections_per_id = (unsigned)config->token_connections,
         .strangers_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
         .hosts = hosts,
-        .identify = identify,
+        .identify = identify_client,
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,
         .body_bytes = KEDGE_JSON_MAX_ANSWER_BYTES,
         .bodies_bytes = BODIES_MAX,
         .header_bytes = HEADERS_MAX,
-        .handle = handle,
+        .handle = handle_request,
         .user = m,
     };
     return kedge_http_server_new(&http, &m->server, err);
@@ -388,10 +388,10 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     kedge_text_init(&m.body, ANSWER_MAX);
     service->answer = reply_later;
     service->gone = is_gone;
-    service->wake = wake;
+    service->wake = wake_stream;
     status = listen_http(&m, config, config_path, err);
     if (status == 0) {
-        status = watch(&m);
+        status = start_watching(&m);
         if (status != 0)
             kedge_err(err, status, "the event loop cannot begin: %s", uv_strerror(status));
     }

@@ -20,7 +20,7 @@
 /* Of so many nodes what became of each is kept, if all go at once; and so much more. */
 enum { NODES_TOLD = 1 << 16, OTHERS_TOLD = 1024 };
 
-static void help(void)
+static void print_help(void)
 {
     printf(
         "usage: kedge-metad [--config FILE] [--check-config]\n"
@@ -44,7 +44,7 @@ static void help(void)
 }
 
 /* One sentence on standard error; the program ends with 1. */
-static int fail(const char *sentence)
+static int fail_with(const char *sentence)
 {
     fprintf(stderr, "kedge-metad: %s\n", sentence);
     return EXIT_FAILURE;
@@ -94,7 +94,8 @@ static int make_readers(const struct kedge_metad_config *config,
                              &service->readers, err);
 }
 
-static int run(const struct kedge_metad_config *config, const char *path, struct kedge_errbuf *err)
+static int run_server(const struct kedge_metad_config *config, const char *path,
+                      struct kedge_errbuf *err)
 {
     struct kedge_service service = {.meta = NULL};
     struct kedge_table_endpoint endpoint = {.fab = NULL};
@@ -145,7 +146,7 @@ int main(int argc, char **argv)
             printf("kedge-metad %s\n", kedge_version_text());
             return EXIT_SUCCESS;
         case 'h':
-            help();
+            print_help();
             return EXIT_SUCCESS;
         default:
             fprintf(stderr, "kedge-metad: see --help\n");
@@ -160,16 +161,16 @@ int main(int argc, char **argv)
         return 2;
     }
     if (kedge_metad_configure(path, &config, &err) != 0) {
-        (void)fail(err.text);
+        (void)fail_with(err.text);
         return 2; /* to begin again would change nothing */
     }
     if (backs_up || restores)
         return (backs_up ? metad_backup : metad_restore)(&config, argv[optind + 1], &err) == 0
                    ? EXIT_SUCCESS
-                   : fail(err.text);
+                   : fail_with(err.text);
     int status = metad_start_check(&config, &err);
     if (status != 0) {
-        (void)fail(err.text);
+        (void)fail_with(err.text);
         return status == -EINVAL ? 2 : EXIT_FAILURE;
     }
     if (check) {
@@ -180,5 +181,5 @@ int main(int argc, char **argv)
     kedge_log_init("kedge-metad", level);
     signal(SIGPIPE, SIG_IGN);
     kedge_notify_init();
-    return run(&config, path, &err) == 0 ? EXIT_SUCCESS : fail(err.text);
+    return run_server(&config, path, &err) == 0 ? EXIT_SUCCESS : fail_with(err.text);
 }

@@ -6,7 +6,7 @@
 
 #include "settings_private.h"
 
-static int bad(struct kedge_fault *fault, const char *field, const char *detail)
+static int refuse_field(struct kedge_fault *fault, const char *field, const char *detail)
 {
     snprintf(fault->field, sizeof fault->field, "%s", field);
     snprintf(fault->detail, sizeof fault->detail, "%s", detail);
@@ -17,16 +17,17 @@ int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault
 {
     const struct kedge_node *n = &setting->node;
     if (n->draining && !n->cordoned)
-        return bad(fault, "cordoned", "must be true: a node that is draining takes no workers");
+        return refuse_field(fault, "cordoned",
+                            "must be true: a node that is draining takes no workers");
     if (n->grace_ms != 0 && !n->draining)
-        return bad(fault, "grace_ms", "is for a node that is draining");
+        return refuse_field(fault, "grace_ms", "is for a node that is draining");
     if (n->grace_ms > KEDGE_GRACE_MAX_MS)
-        return bad(fault, "grace_ms", "must be at most 9007199254: 104 days");
+        return refuse_field(fault, "grace_ms", "must be at most 9007199254: 104 days");
     if (n->reason[0] != '\0' && !n->cordoned)
-        return bad(fault, "reason", "is for a node that is cordoned");
+        return refuse_field(fault, "reason", "is for a node that is cordoned");
     for (const char *c = n->reason; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
-            return bad(fault, "reason", "must have no control characters");
+            return refuse_field(fault, "reason", "must have no control characters");
     return 0;
 }
 

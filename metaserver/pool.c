@@ -41,7 +41,8 @@ void kedge_pool_number_bounds(enum kedge_pool_number number, uint32_t *min, uint
     *max = numbers[number].max;
 }
 
-static int bad(struct kedge_fault *fault, int status, const char *field, const char *detail)
+static int refuse_field(struct kedge_fault *fault, int status, const char *field,
+                        const char *detail)
 {
     snprintf(fault->field, sizeof fault->field, "%s", field);
     snprintf(fault->detail, sizeof fault->detail, "%s", detail);
@@ -62,10 +63,10 @@ static int validate_tenants(struct kedge_pool *p, struct kedge_fault *fault)
     for (uint32_t i = 0; i < p->tenant_count; i++) {
         snprintf(field, sizeof field, "tenants[%" PRIu32 "]", i);
         if (!kedge_setting_is_name(p->tenants[i], KEDGE_TENANT_NAME_MAX))
-            return bad(fault, -EINVAL, field, "is no tenant's name");
+            return refuse_field(fault, -EINVAL, field, "is no tenant's name");
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(p->tenants[i], p->tenants[k]) == 0)
-                return bad(fault, -EINVAL, field, "is there twice");
+                return refuse_field(fault, -EINVAL, field, "is there twice");
     }
     qsort(p->tenants, p->tenant_count, sizeof p->tenants[0], compare_names);
     return 0;
@@ -82,24 +83,24 @@ int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault
             continue;
         snprintf(detail, sizeof detail, "must be a number from %" PRIu32 " to %" PRIu32,
                  numbers[i].min, numbers[i].max);
-        return bad(fault, -EINVAL, numbers[i].name, detail);
+        return refuse_field(fault, -EINVAL, numbers[i].name, detail);
     }
     if (number[KEDGE_POOL_MTU] != KEDGE_POOL_UNSAID &&
         (number[KEDGE_POOL_MTU] & (number[KEDGE_POOL_MTU] - 1)) != 0)
-        return bad(fault, -EINVAL, "mtu", "must be 256, 512, 1024, 2048 or 4096");
+        return refuse_field(fault, -EINVAL, "mtu", "must be 256, 512, 1024, 2048 or 4096");
     if (number[KEDGE_POOL_FLOW_LABEL] != KEDGE_POOL_UNSAID &&
         number[KEDGE_POOL_UDP_SOURCE_PORT] != KEDGE_POOL_UNSAID)
-        return bad(fault, -EINVAL, "udp_source_port",
-                   "must not be set beside flow_label: they say the same");
+        return refuse_field(fault, -EINVAL, "udp_source_port",
+                            "must not be set beside flow_label: they say the same");
     for (int i = KEDGE_POOL_SESSIONS_AHEAD; i <= KEDGE_POOL_ARENAS_AHEAD; i++)
         if (number[i] != KEDGE_POOL_UNSAID && most < number[i])
-            return bad(fault, -EINVAL, "ahead_max",
-                       "must not be less than sessions_ahead or arenas_ahead");
+            return refuse_field(fault, -EINVAL, "ahead_max",
+                                "must not be less than sessions_ahead or arenas_ahead");
     if (p->lease_ms != 0 &&
         (p->lease_ms < KEDGE_POOL_LEASE_MIN_MS || p->lease_ms > KEDGE_POOL_LEASE_MAX_MS))
-        return bad(fault, -EINVAL, "mr_lease_ms", "must be a number from 10 to 3600000");
+        return refuse_field(fault, -EINVAL, "mr_lease_ms", "must be a number from 10 to 3600000");
     if (p->grace_ms != KEDGE_POOL_NEVER && p->grace_ms > KEDGE_GRACE_MAX_MS)
-        return bad(fault, -EINVAL, "grace_ms", "must be at most 9007199254: 104 days");
+        return refuse_field(fault, -EINVAL, "grace_ms", "must be at most 9007199254: 104 days");
     return validate_tenants(p, fault);
 }
 
@@ -167,7 +168,7 @@ static int choose_id(const struct kedge_settings *s, const struct kedge_setting 
     snprintf(detail, sizeof detail,
              "is %" PRIu16 " as long as the pool is there: delete it, and create it anew",
              there->pool.id);
-    return bad(fault, -EPERM, "number", detail);
+    return refuse_field(fault, -EPERM, "number", detail);
 }
 
 static int check_pair(const struct kedge_setting *to, uint16_t id,
@@ -177,7 +178,7 @@ static int check_pair(const struct kedge_setting *to, uint16_t id,
     if (id == other->pool.id) {
         snprintf(detail, sizeof detail,
                  "%" PRIu16 " is that of pool %.31s: choose another `number`", id, other->name);
-        return bad(fault, -EEXIST, "number", detail);
+        return refuse_field(fault, -EEXIST, "number", detail);
     }
     for (uint32_t i = 0; i < to->pool.tenant_count; i++) {
         if (!has_tenant(&other->pool, to->pool.tenants[i]))
@@ -186,7 +187,7 @@ static int check_pair(const struct kedge_setting *to, uint16_t id,
         snprintf(detail, sizeof detail,
                  "tenant %.31s is in pool %.31s: take it from that one first", to->pool.tenants[i],
                  other->name);
-        return bad(fault, -EEXIST, field, detail);
+        return refuse_field(fault, -EEXIST, field, detail);
     }
     return 0;
 }

@@ -66,8 +66,9 @@ static void write_registered(struct call *c, uint32_t incarnation,
                       table->generation, (unsigned)table->version);
 }
 
-static void refuse(struct call *c, int status, const struct kedge_meta_verdict *verdict,
-                   const struct kedge_errbuf *err)
+static void refuse_registration(struct call *c, int status,
+                                const struct kedge_meta_verdict *verdict,
+                                const struct kedge_errbuf *err)
 {
     char detail[160], field[32] = "";
     if (verdict->endpoint != UINT32_MAX)
@@ -98,7 +99,7 @@ static int register_node(struct call *c, const struct kedge_meta_registration *r
     struct kedge_errbuf err;
     int status = kedge_service_register(c->s, r, c->now, &verdict, &err);
     if (status != 0) {
-        refuse(c, status, &verdict, &err);
+        refuse_registration(c, status, &verdict, &err);
         return status;
     }
     c->answer->status = verdict.created ? 201 : 200;
@@ -120,7 +121,7 @@ static void register_later(struct call *c, const struct kedge_meta_registration 
     struct kedge_meta_verdict verdict;
     int status = kedge_service_check(c->s, r, &verdict);
     if (status != 0) { /* before a queue pair is spent on it */
-        refuse(c, status, &verdict, NULL);
+        refuse_registration(c, status, &verdict, NULL);
         return;
     }
     struct pending *p = calloc(1, sizeof *p);
@@ -142,7 +143,7 @@ static void register_later(struct call *c, const struct kedge_meta_registration 
     c->answer->status = KEDGE_SERVICE_LATER;
 }
 
-static void conclude(struct call *c, struct pending *p)
+static void conclude_registration(struct call *c, struct pending *p)
 {
     struct kedge_reader_ask *ask = &p->ask;
     uint32_t suppressed;
@@ -172,7 +173,7 @@ void kedge_service_advance(struct kedge_service *s, uint64_t now)
         memcpy(c.id, ask->id, sizeof c.id);
         kedge_text_init(&body, ANSWER_MAX);
         kedge_service_lapse(s, now);
-        conclude(&c, p);
+        conclude_registration(&c, p);
         s->count.http[answer.status]++;
         s->answer(p->token, &answer, &body);
         kedge_text_fini(&body);

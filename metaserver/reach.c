@@ -74,7 +74,7 @@ void kedge_reach_free(struct kedge_reach *r)
 
 /* ---- whom to blame -------------------------------------------------------------------------- */
 
-static void judge(struct kedge_reach *r, struct votes *v, uint64_t now)
+static void judge_votes(struct kedge_reach *r, struct votes *v, uint64_t now)
 {
     const bool blamed = v->failed >= LEAST_VOICES && 2 * (uint64_t)v->failed > v->tried;
     if (blamed == v->blamed)
@@ -85,12 +85,12 @@ static void judge(struct kedge_reach *r, struct votes *v, uint64_t now)
         r->blamed += blamed ? 1 : (uint32_t)-1;
 }
 
-static void vote(struct kedge_reach *r, struct votes *v, const struct entry *e, int one,
-                 uint64_t now)
+static void count_vote(struct kedge_reach *r, struct votes *v, const struct entry *e, int one,
+                       uint64_t now)
 {
     v->tried += (uint32_t)one;
     v->failed += e->error != KEDGE_REACH_OK ? (uint32_t)one : 0;
-    judge(r, v, now);
+    judge_votes(r, v, now);
 }
 
 static bool is_void(const struct kedge_reach *r, const struct entry *e)
@@ -99,15 +99,15 @@ static bool is_void(const struct kedge_reach *r, const struct entry *e)
 }
 
 /* Adds (1) or takes away (-1) what the node has to say of others. */
-static void speak(struct kedge_reach *r, const struct place *p, int one, uint64_t now)
+static void count_report(struct kedge_reach *r, const struct place *p, int one, uint64_t now)
 {
     if (!p->has_voice)
         return;
     for (uint32_t i = 0; i < p->count; i++)
         if (!is_void(r, &p->tried[i]))
-            vote(r, &r->places[p->tried[i].node].votes, &p->tried[i], one, now);
+            count_vote(r, &r->places[p->tried[i].node].votes, &p->tried[i], one, now);
     if (p->has_table)
-        vote(r, &r->table, &p->table, one, now);
+        count_vote(r, &r->table, &p->table, one, now);
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -127,11 +127,11 @@ static void link_last(struct kedge_reach *r, struct place *p)
     r->last = node;
 }
 
-static void forget(struct kedge_reach *r, struct place *p, uint64_t now)
+static void forget_report(struct kedge_reach *r, struct place *p, uint64_t now)
 {
     if (!p->heard)
         return;
-    speak(r, p, -1, now);
+    count_report(r, p, -1, now);
     unlink_place(r, p);
     p->heard = p->has_voice = p->has_table = false;
     p->count = 0;
@@ -161,7 +161,7 @@ void kedge_reach_put(struct kedge_reach *r, uint32_t node, const struct kedge_re
 {
     struct place *p = &r->places[node];
     KEDGE_ASSERT(node < r->nodes && report->count <= KEDGE_REACH_TARGETS);
-    forget(r, p, now);
+    forget_report(r, p, now);
     for (uint32_t i = 0; i < report->count; i++) {
         const struct kedge_reach_tried *t = &report->tried[i];
         KEDGE_ASSERT(t->node < r->nodes);
@@ -178,13 +178,13 @@ void kedge_reach_put(struct kedge_reach *r, uint32_t node, const struct kedge_re
     p->heard = true;
     p->at = now;
     link_last(r, p);
-    speak(r, p, 1, now);
+    count_report(r, p, 1, now);
 }
 
 void kedge_reach_drop(struct kedge_reach *r, uint32_t node)
 {
     struct place *p = &r->places[node];
-    forget(r, p, p->at);
+    forget_report(r, p, p->at);
     r->blamed -= p->votes.blamed;
     p->votes = (struct votes){.tried = 0};
     p->life++;
@@ -193,7 +193,7 @@ void kedge_reach_drop(struct kedge_reach *r, uint32_t node)
 void kedge_reach_expire(struct kedge_reach *r, uint64_t now)
 {
     while (r->first != NONE && now - r->places[r->first].at >= KEDGE_REACH_KEEP_NS)
-        forget(r, &r->places[r->first], now);
+        forget_report(r, &r->places[r->first], now);
 }
 
 /* ---- shown ---------------------------------------------------------------------------------- */

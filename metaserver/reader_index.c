@@ -10,7 +10,7 @@ struct key {
     uint16_t pool;
 };
 
-static int compare(const void *user, uint32_t item, const void *key)
+static int compare_owners(const void *user, uint32_t item, const void *key)
 {
     const struct reader_owner *owner = (const struct reader_owner *)user + item;
     const struct key *k = key;
@@ -21,8 +21,9 @@ static int compare(const void *user, uint32_t item, const void *key)
 int reader_index_init(struct reader_index *x, uint32_t capacity)
 {
     x->owner = calloc(capacity, sizeof *x->owner);
-    x->index = (struct kedge_index){
-        .items = calloc(capacity, sizeof *x->index.items), .compare = compare, .user = x->owner};
+    x->index = (struct kedge_index){.items = calloc(capacity, sizeof *x->index.items),
+                                    .compare = compare_owners,
+                                    .user = x->owner};
     return x->owner != NULL && x->index.items != NULL ? 0 : -ENOMEM;
 }
 

@@ -64,7 +64,7 @@ struct kedge_readers {
     struct kedge_readers_counts count;
 };
 
-static void pump(struct kedge_readers *r);
+static void serve_waiting(struct kedge_readers *r);
 
 static uint32_t number_of(const struct responder *p)
 {
@@ -78,7 +78,7 @@ static uint32_t in_use(const struct kedge_readers *r)
 
 /* ---- states --------------------------------------------------------------------------------- */
 
-static void move(struct responder *p, enum state to)
+static void move_responder(struct responder *p, enum state to)
 {
     static const bool allowed[STATES][STATES] = {
         [FREE] = {[MAKING] = true},
@@ -96,7 +96,7 @@ static void move(struct responder *p, enum state to)
     r->in_state[to]++;
 }
 
-static struct responder *pop(struct kedge_readers *r, uint32_t *list)
+static struct responder *pop_responder(struct kedge_readers *r, uint32_t *list)
 {
     struct responder *p = &r->responders[*list];
     KEDGE_ASSERT(*list != NONE);
@@ -104,31 +104,31 @@ static struct responder *pop(struct kedge_readers *r, uint32_t *list)
     return p;
 }
 
-static void push(struct responder *p, uint32_t *list)
+static void push_responder(struct responder *p, uint32_t *list)
 {
     p->next = *list;
     *list = number_of(p);
 }
 
-static void submit(struct responder *p, struct kedge_fab_ctl ctl);
+static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl);
 
-static void end(struct responder *p)
+static void end_responder(struct responder *p)
 {
-    move(p, ENDING);
-    submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = p->qp});
+    move_responder(p, ENDING);
+    submit_ctl(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = p->qp});
 }
 
-static void release(struct responder *p)
+static void release_responder(struct responder *p)
 {
-    move(p, FREE);
+    move_responder(p, FREE);
     p->qp = NULL;
     p->sound = false;
-    push(p, &p->owner->free);
+    push_responder(p, &p->owner->free);
 }
 
 /* ---- asks ----------------------------------------------------------------------------------- */
 
-static void conclude(struct kedge_readers *r, struct kedge_reader_ask *ask, int status)
+static void conclude_request(struct kedge_readers *r, struct kedge_reader_ask *ask, int status)
 {
     ask->status = status;
     r->fresh -= ask->fresh && status != 0;
@@ -138,65 +138,68 @@ static void conclude(struct kedge_readers *r, struct kedge_reader_ask *ask, int 
 static void give_up(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     r->count.given_up++;
-    conclude(r, ask,
-             kedge_err(&ask->err, -ECANCELED, "%s",
-                       r->stopping ? STOPS : "nobody waited for it any more"));
+    conclude_request(r, ask,
+                     kedge_err(&ask->err, -ECANCELED, "%s",
+                               r->stopping ? STOPS : "nobody waited for it any more"));
 }
 
 static void refuse_unmade(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     int error = r->make_error;
     r->count.failed++;
-    conclude(r, ask,
-             kedge_err(&ask->err, error,
-                       "this metaserver's device makes no more queue pairs (%s): free some on its "
-                       "host, or raise LimitMEMLOCK",
-                       strerror(-error)));
+    conclude_request(
+        r, ask,
+        kedge_err(&ask->err, error,
+                  "this metaserver's device makes no more queue pairs (%s): free some on its "
+                  "host, or raise LimitMEMLOCK",
+                  strerror(-error)));
 }
 
 static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     r->count.refused++;
-    conclude(r, ask,
-             kedge_err(&ask->err, -ENOSPC,
-                       "all %u queue pairs that this metaserver has for readers are in use: remove "
-                       "nodes that are gone, or raise max_endpoints if the device has more",
-                       r->limit));
+    conclude_request(
+        r, ask,
+        kedge_err(&ask->err, -ENOSPC,
+                  "all %u queue pairs that this metaserver has for readers are in use: remove "
+                  "nodes that are gone, or raise max_endpoints if the device has more",
+                  r->limit));
 }
 
 /* ---- what the device did -------------------------------------------------------------------- */
 
-static void made(struct responder *p)
+static void on_made(struct responder *p)
 {
     struct kedge_readers *r = p->owner;
     int status = p->ctl.status;
     if (p->ctl.kind == KEDGE_FAB_CREATE_QP) {
         if (status != 0) {
             r->make_error = status;
-            release(p);
+            release_responder(p);
             return;
         }
         p->qp = p->ctl.qp.x;
         struct ibv_qp_attr init = kedge_fab_init_attr(r->pd->fab);
         init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
-        submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                         .modify = {.x = p->qp,
-                                                    .attr = init,
-                                                    .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-                                                            IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
+        submit_ctl(p,
+                   (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                          .modify = {.x = p->qp,
+                                                     .attr = init,
+                                                     .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                                             IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
         return;
     }
     r->make_error = status;
     if (status != 0 || r->stopping) {
-        end(p);
+        end_responder(p);
         return;
     }
     p->sound = true;
-    move(p, SPARE);
-    push(p, &r->spare);
+    move_responder(p, SPARE);
+    push_responder(p, &r->spare);
 }
 
-static void connected(struct responder *p)
+static void on_connected(struct responder *p)
 {
     struct kedge_readers *r = p->owner;
     struct kedge_reader_ask *ask = p->ask;
@@ -204,27 +207,27 @@ static void connected(struct responder *p)
     int status = p->ctl.status;
     TAILQ_REMOVE(&r->connecting, ask, link);
     if (status == 0 && !r->stopping) {
-        move(p, READY);
+        move_responder(p, READY);
         ask->qpn = p->qp->qpn;
-        conclude(r, ask, 0);
+        conclude_request(r, ask, 0);
         return;
     }
     p->ask = NULL;
     ask->responder = NONE;
-    end(p);
+    end_responder(p);
     if (status == 0) {
         give_up(r, ask);
         return;
     }
     r->count.failed++;
-    conclude(r, ask,
-             kedge_err(&ask->err, status,
-                       "a queue pair towards %s cannot be made ready (%s): see that this "
-                       "metaserver's device reaches the reader's gid",
-                       kedge_gid_format(ask->peer.gid, gid), strerror(-status)));
+    conclude_request(r, ask,
+                     kedge_err(&ask->err, status,
+                               "a queue pair towards %s cannot be made ready (%s): see that this "
+                               "metaserver's device reaches the reader's gid",
+                               kedge_gid_format(ask->peer.gid, gid), strerror(-status)));
 }
 
-static void ended(struct responder *p)
+static void on_ended(struct responder *p)
 {
     int status = p->ctl.status;
     if (status != 0) /* nothing can be done about it; the device's number is lost */
@@ -232,48 +235,49 @@ static void ended(struct responder *p)
                   "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
     if (p->sound) /* else the next one would fail likewise, and so on for ever */
         p->owner->make_error = 0;
-    release(p);
+    release_responder(p);
 }
 
-static void done(struct kedge_fab_ctl *ctl)
+static void on_done(struct kedge_fab_ctl *ctl)
 {
     struct responder *p = ctl->user;
     switch (p->state) {
     case MAKING:
-        made(p);
+        on_made(p);
         break;
     case CONNECTING:
-        connected(p);
+        on_connected(p);
         break;
     default:
         KEDGE_ASSERT(p->state == ENDING);
-        ended(p);
+        on_ended(p);
     }
-    pump(p->owner);
+    serve_waiting(p->owner);
 }
 
 /* ---- what it is to do ----------------------------------------------------------------------- */
 
-static void submit(struct responder *p, struct kedge_fab_ctl ctl)
+static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl)
 {
     p->ctl = ctl;
-    p->ctl.done = done;
+    p->ctl.done = on_done;
     p->ctl.user = p;
     kedge_fab_submit(p->owner->pd->fab, &p->ctl);
 }
 
-static void make(struct kedge_readers *r)
+static void make_responder(struct kedge_readers *r)
 {
-    struct responder *p = r->free != NONE ? pop(r, &r->free) : &r->responders[r->touched++];
+    struct responder *p =
+        r->free != NONE ? pop_responder(r, &r->free) : &r->responders[r->touched++];
     p->owner = r;
-    move(p, MAKING);
-    submit(p, (struct kedge_fab_ctl){
-                  .kind = KEDGE_FAB_CREATE_QP,
-                  .qp = {.pd = r->pd,
-                         .type = KEDGE_FAB_QP_RC,
-                         .send_cq = r->cq,
-                         .recv_cq = r->cq,
-                         .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
+    move_responder(p, MAKING);
+    submit_ctl(p, (struct kedge_fab_ctl){
+                      .kind = KEDGE_FAB_CREATE_QP,
+                      .qp = {.pd = r->pd,
+                             .type = KEDGE_FAB_QP_RC,
+                             .send_cq = r->cq,
+                             .recv_cq = r->cq,
+                             .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
 }
 
 static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
@@ -291,22 +295,22 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = kedge_fab_address(r->pd->fab, peer->gid, peer->lid),
     };
-    struct responder *p = pop(r, &r->spare);
+    struct responder *p = pop_responder(r, &r->spare);
     ask->responder = number_of(p);
     p->ask = ask;
     TAILQ_INSERT_TAIL(&r->connecting, ask, link);
-    move(p, CONNECTING);
-    submit(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
-                                     .modify = {.x = p->qp,
-                                                .attr = attr,
-                                                .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                                        IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                        IBV_QP_MAX_DEST_RD_ATOMIC |
-                                                        IBV_QP_MIN_RNR_TIMER}});
+    move_responder(p, CONNECTING);
+    submit_ctl(p, (struct kedge_fab_ctl){
+                      .kind = KEDGE_FAB_MODIFY_QP,
+                      .modify = {.x = p->qp,
+                                 .attr = attr,
+                                 .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER}});
 }
 
 /* The first that waits: connected, or told why not. False: it has to wait on. */
-static bool serve(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static bool serve_request(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     bool fresh = !reader_index_has(&r->kept, ask->id, ask->peer.pool);
     bool wanted = ask->wanted == NULL || ask->wanted(ask);
@@ -326,16 +330,16 @@ static bool serve(struct kedge_readers *r, struct kedge_reader_ask *ask)
     return true;
 }
 
-static void pump(struct kedge_readers *r)
+static void serve_waiting(struct kedge_readers *r)
 {
     struct kedge_reader_ask *ask;
     if (r->stopping)
         return;
-    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL && serve(r, ask))
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, ask))
         ;
     while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
            r->in_state[MAKING] + r->in_state[SPARE] < KEDGE_READERS_SPARES)
-        make(r);
+        make_responder(r);
     /* Whatever is under way may yet leave a queue pair for those who wait. */
     if (in_use(r) > r->in_state[KEPT])
         return;
@@ -398,7 +402,7 @@ int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
     r->cq = cq.cq.x;
     r->stocking = ahead;
     kedge_fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
-    pump(r);
+    serve_waiting(r);
     *out = r;
     return 0;
 fail:
@@ -426,7 +430,7 @@ void kedge_readers_stop(struct kedge_readers *r)
             p->ask = NULL;
         }
         if (p->state == SPARE || p->state == READY || p->state == KEPT)
-            end(p);
+            end_responder(p);
     }
     while (in_use(r) > 0 || r->port.asking) {
         struct pollfd fd = {.fd = kedge_fab_ctl_fd(r->pd->fab), .events = POLLIN};
@@ -481,7 +485,7 @@ int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
     r->asked++;
     r->stocking = true;
     r->make_error = 0;
-    pump(r);
+    serve_waiting(r);
     return 0;
 }
 
@@ -512,7 +516,7 @@ struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r)
 }
 
 /* Its responder, which belongs to no ask any more. */
-static struct responder *take(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static struct responder *take_responder(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
     KEDGE_ASSERT(ask->status == 0 && ask->responder != NONE);
     struct responder *p = &r->responders[ask->responder];
@@ -525,18 +529,18 @@ static struct responder *take(struct kedge_readers *r, struct kedge_reader_ask *
 
 void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
-    struct responder *p = take(r, ask);
+    struct responder *p = take_responder(r, ask);
     uint32_t former = reader_index_put(&r->kept, ask->id, ask->peer.pool, number_of(p));
-    move(p, KEPT);
+    move_responder(p, KEPT);
     if (former != NONE)
-        end(&r->responders[former]);
-    pump(r);
+        end_responder(&r->responders[former]);
+    serve_waiting(r);
 }
 
 void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask)
 {
-    end(take(r, ask));
-    pump(r);
+    end_responder(take_responder(r, ask));
+    serve_waiting(r);
 }
 
 static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
@@ -561,7 +565,7 @@ void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t 
         if (is_among(but, count, owner->pool))
             at++;
         else
-            end(&r->responders[reader_index_take(&r->kept, at)]);
+            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
 }
 
 void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
@@ -573,7 +577,7 @@ void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const
         if (live(user, owner->id))
             at++;
         else
-            end(&r->responders[reader_index_take(&r->kept, at)]);
+            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
 }
 
 struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)

@@ -260,7 +260,7 @@ void rest_get_worker(struct call *c)
     get_one(c, false);
 }
 
-static void revoke(struct call *c, const char *node, const char *lease, const char *worker)
+static void revoke_leases(struct call *c, const char *node, const char *lease, const char *worker)
 {
     const char *force = c->request->query[KEDGE_QUERY_FORCE];
     if (force != NULL && strcmp(force, "1") != 0 && strcmp(force, "0") != 0) {
@@ -280,7 +280,7 @@ static void revoke(struct call *c, const char *node, const char *lease, const ch
 
 void rest_delete_lease(struct call *c)
 {
-    revoke(c, c->id, c->of_node, "");
+    revoke_leases(c, c->id, c->of_node, "");
 }
 
 void rest_delete_leases(struct call *c)
@@ -291,7 +291,7 @@ void rest_delete_leases(struct call *c)
         rest_malformed(c, "worker",
                        "must say whose, as NODE:ID, as rdmactl worker list --all-nodes shows it");
     else
-        revoke(c, node, "", id);
+        revoke_leases(c, node, "", id);
 }
 
 /* ---- agents' answers ------------------------------------------------------------------------ */
@@ -324,7 +324,7 @@ static void write_one(struct call *c, const struct kedge_held *h)
 }
 
 /* Answers its client. False: it goes on. */
-static bool conclude(struct call *c, struct kedge_held *h)
+static bool conclude_proxy(struct call *c, struct kedge_held *h)
 {
     const bool wanted = h->s->gone == NULL || !h->s->gone(h->token);
     if (h->ask.state == KEDGE_ASK_OPEN && wanted)
@@ -354,7 +354,7 @@ void rest_held_advance(struct kedge_service *s, uint64_t now)
         struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
         next = LIST_NEXT(h, link);
         kedge_text_init(&body, HELD_PAGE_BYTES * 2);
-        if (conclude(&c, h)) {
+        if (conclude_proxy(&c, h)) {
             LIST_REMOVE(h, link);
             s->count.http[answer.status]++;
             s->answer(h->token, &answer, &body);

@@ -59,7 +59,7 @@ static bool has_next(const struct kedge_held *h, uint64_t now)
     return kedge_meta_after(h->s->meta, h->ask.node, now, &view) == 0;
 }
 
-static int ask(struct kedge_held *h, uint64_t now)
+static int ask_page(struct kedge_held *h, uint64_t now)
 {
     const uint64_t left = h->list.limit - h->list.count;
     h->q.limit = left < ASK_ITEMS ? left : ASK_ITEMS;
@@ -68,11 +68,11 @@ static int ask(struct kedge_held *h, uint64_t now)
     return status == 0 ? -EINPROGRESS : status;
 }
 
-/* The present node is at its end, or was passed over. 0, or as ask(). */
+/* The present node is at its end, or was passed over. 0, or as ask_page(). */
 static int ask_next(struct kedge_held *h, uint64_t now)
 {
     while (!is_full(h, now) && go_to_next(h, now)) {
-        const int status = ask(h, now);
+        const int status = ask_page(h, now);
         if (status != -ENOTCONN)
             return status;
         pass_over(h, status);
@@ -84,7 +84,7 @@ static int ask_next(struct kedge_held *h, uint64_t now)
 
 static int ask_present(struct kedge_held *h, uint64_t now)
 {
-    const int status = ask(h, now);
+    const int status = ask_page(h, now);
     if (status != -ENOTCONN || !h->list.all)
         return status;
     pass_over(h, status);
@@ -187,7 +187,7 @@ static bool read_list(struct call *c, struct kedge_held *h)
     return true;
 }
 
-static void list(struct call *c, bool leases)
+static void list_items(struct call *c, bool leases)
 {
     struct kedge_held *h = held_new(c, leases);
     if (h == NULL)
@@ -209,10 +209,10 @@ static void list(struct call *c, bool leases)
 
 void rest_list_leases(struct call *c)
 {
-    list(c, true);
+    list_items(c, true);
 }
 
 void rest_list_workers(struct call *c)
 {
-    list(c, false);
+    list_items(c, false);
 }

@@ -64,7 +64,7 @@ static bool read_match(struct call *c, struct kedge_setting_match *out)
 
 /* ---- one ------------------------------------------------------------------------------------ */
 
-static void refuse(struct call *c, int status, const struct kedge_fault *fault)
+static void refuse_change(struct call *c, int status, const struct kedge_fault *fault)
 {
     const struct {
         int status;
@@ -81,7 +81,7 @@ static void refuse(struct call *c, int status, const struct kedge_fault *fault)
             rest_problem_of(c, problems[i].problem, fault->field, fault->detail);
 }
 
-static void missing(struct call *c)
+static void answer_missing(struct call *c)
 {
     static const enum rest_problem problems[] = {[KEDGE_TENANT] = REST_NO_TENANT,
                                                  [KEDGE_WINDOW] = REST_NO_WINDOW,
@@ -91,7 +91,7 @@ static void missing(struct call *c)
     rest_problem(c, problems[c->kind], NULL);
 }
 
-static void show(struct call *c, const struct kedge_setting *setting)
+static void show_resource(struct call *c, const struct kedge_setting *setting)
 {
     c->answer->revision = setting->revision;
     kedge_json_write_setting(c->body, setting, c->request->wall_ms);
@@ -110,9 +110,9 @@ void rest_get_setting(struct call *c)
 {
     const struct kedge_setting *found = kedge_settings_find(c->s->settings, c->kind, c->id);
     if (found == NULL)
-        missing(c);
+        answer_missing(c);
     else
-        show(c, found);
+        show_resource(c, found);
 }
 
 /* Says who and when, and carries it out. 0, or the answer has been given. */
@@ -175,13 +175,13 @@ void rest_put_setting(struct call *c)
     if (status == 0)
         status = kedge_settings_plan_put(c->s->settings, &to, &match, &change, &fault);
     if (status != 0) {
-        refuse(c, status, &fault);
+        refuse_change(c, status, &fault);
     } else if (carry_out(c, &change) == 0) {
         c->answer->status = change.had ? 200 : 201;
         if (secret[0] != '\0')
             show_secret(c, &change.to, secret);
         else
-            show(c, &change.to);
+            show_resource(c, &change.to);
     }
 }
 
@@ -195,9 +195,9 @@ void rest_delete_setting(struct call *c)
     int status =
         kedge_settings_plan_remove(c->s->settings, c->kind, c->id, &match, &change, &fault);
     if (status == -ENOENT)
-        missing(c);
+        answer_missing(c);
     else if (status != 0)
-        refuse(c, status, &fault);
+        refuse_change(c, status, &fault);
     else if (carry_out(c, &change) == 0)
         c->answer->status = 204;
 }
@@ -220,7 +220,7 @@ static bool has_uid(const struct kedge_tenant *t, uint64_t uid)
     return false;
 }
 
-static bool wants(const struct filter *f, const struct kedge_setting *s)
+static bool filter_wants(const struct filter *f, const struct kedge_setting *s)
 {
     if (s->kind == KEDGE_TENANT)
         return !f->of_uid || has_uid(&s->tenant, f->uid);
@@ -258,11 +258,11 @@ static bool read_filter(struct call *c, struct filter *out)
 }
 
 /* The next one that is wanted. */
-static const struct kedge_setting *next(const struct call *c, const struct filter *filter,
-                                        const char *after)
+static const struct kedge_setting *next_wanted(const struct call *c, const struct filter *filter,
+                                               const char *after)
 {
     const struct kedge_setting *s = kedge_settings_after(c->s->settings, c->kind, after);
-    while (s != NULL && !wants(filter, s))
+    while (s != NULL && !filter_wants(filter, s))
         s = kedge_settings_after(c->s->settings, c->kind, s->name);
     return s;
 }
@@ -277,13 +277,13 @@ void rest_list_settings(struct call *c)
         return;
     kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"%ss\":[",
                       kedge_settings_revision(c->s->settings), kedge_setting_kind_name(c->kind));
-    while (n < page.limit && (s = next(c, &filter, page.after)) != NULL) {
+    while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
         kedge_json_write_setting(c->body, s, c->request->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
     kedge_text_printf(c->body, "]");
-    if (n == page.limit && next(c, &filter, page.after) != NULL)
+    if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
         rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }

@@ -100,7 +100,7 @@ struct ids {
 
 /* Whether a request's path is of this form. An id has no '/', and nothing of what comes after it
  * there. */
-static bool matches(const char *form, const char *path, struct ids *out)
+static bool path_matches(const char *form, const char *path, struct ids *out)
 {
     *out = (struct ids){.count = 0};
     while (*form != '\0') {
@@ -123,14 +123,14 @@ static bool matches(const char *form, const char *path, struct ids *out)
 }
 
 /* The route of a request; else the answer has been given. */
-static const struct route *find(struct call *c, struct ids *ids)
+static const struct route *find_route(struct call *c, struct ids *ids)
 {
     const char *method = strcmp(c->request->method, "HEAD") == 0 ? "GET" : c->request->method;
     char *allow = c->answer->allow, detail[sizeof c->answer->allow + 16];
     size_t used = 0, size = sizeof c->answer->allow;
     for (size_t i = 0; i < ROUTES; i++) {
         const struct route *r = &routes[i];
-        if (!matches(r->path, c->request->path, ids))
+        if (!path_matches(r->path, c->request->path, ids))
             continue;
         if (strcmp(r->method, method) == 0) {
             allow[0] = '\0';
@@ -248,7 +248,7 @@ static void refuse_unknown(struct call *c, const struct route *route)
 }
 
 /* Whether the caller may; else the answer has been given. */
-static bool may(struct call *c, const struct route *route)
+static bool caller_may(struct call *c, const struct route *route)
 {
     struct kedge_fault fault;
     switch (kedge_access_decide(&c->caller, !c->s->tokens_needed, route->need, route->agent, c->id,
@@ -264,7 +264,7 @@ static bool may(struct call *c, const struct route *route)
     }
 }
 
-static void identify(struct call *c)
+static void identify_caller(struct call *c)
 {
     const struct kedge_service_request *r = c->request;
     c->caller = kedge_access_caller(c->s->settings, r->authorization, r->local, r->wall_ms);
@@ -315,13 +315,13 @@ static bool id_is_sound(struct call *c, const struct route *route, int which)
 void rest_route(struct call *c)
 {
     struct ids ids;
-    const struct route *route = find(c, &ids);
+    const struct route *route = find_route(c, &ids);
     if (route == NULL)
         return;
     copy_id(&ids, 0, c->id, sizeof c->id);
     copy_id(&ids, 1, c->of_node, sizeof c->of_node);
-    identify(c);
-    if (!may(c, route))
+    identify_caller(c);
+    if (!caller_may(c, route))
         return;
     for (int i = 0; i < ids.count; i++)
         if (!id_is_sound(c, route, i))

@@ -71,8 +71,8 @@ static uint64_t wall_of(const struct kedge_service *s, uint64_t at)
 }
 
 /* Tells those who watch, at the next tick. */
-static void announce(struct kedge_service *s, const char *node, const char *who, uint64_t now,
-                     struct kedge_liveness_event *event)
+static void announce_event(struct kedge_service *s, const char *node, const char *who, uint64_t now,
+                           struct kedge_liveness_event *event)
 {
     if (s->liveness == NULL)
         return;
@@ -89,11 +89,11 @@ static void announce_live(struct kedge_service *s, const struct kedge_meta_view 
 {
     if (before->state == KEDGE_META_LIVE && before->incarnation == r->incarnation)
         return;
-    announce(s, r->id, "", now,
-             &(struct kedge_liveness_event){.incarnation = r->incarnation,
-                                            .state = KEDGE_LIVENESS_LIVE,
-                                            .from = before->state,
-                                            .from_incarnation = before->incarnation});
+    announce_event(s, r->id, "", now,
+                   &(struct kedge_liveness_event){.incarnation = r->incarnation,
+                                                  .state = KEDGE_LIVENESS_LIVE,
+                                                  .from = before->state,
+                                                  .from_incarnation = before->incarnation});
 }
 
 struct lapsing {
@@ -105,12 +105,13 @@ static void announce_lapse(void *user, const struct kedge_meta_lapse *lapse)
 {
     const struct lapsing *l = user;
     const bool heard = lapse->from == KEDGE_META_LIVE;
-    announce(l->s, lapse->id, "", l->now,
-             &(struct kedge_liveness_event){.incarnation = lapse->incarnation,
-                                            .state = KEDGE_LIVENESS_EXPIRED,
-                                            .from = lapse->from,
-                                            .from_incarnation = lapse->incarnation,
-                                            .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
+    announce_event(
+        l->s, lapse->id, "", l->now,
+        &(struct kedge_liveness_event){.incarnation = lapse->incarnation,
+                                       .state = KEDGE_LIVENESS_EXPIRED,
+                                       .from = lapse->from,
+                                       .from_incarnation = lapse->incarnation,
+                                       .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
 }
 
 void kedge_service_lapse(struct kedge_service *s, uint64_t now)
@@ -167,7 +168,8 @@ int kedge_service_store_failed(struct kedge_service *s, const char *what, const 
 }
 
 /* Makes room for one more node: an expired one that is known for longest is forgotten now. */
-static int evict(struct kedge_service *s, const char *id, uint64_t now, struct kedge_errbuf *err)
+static int evict_node(struct kedge_service *s, const char *id, uint64_t now,
+                      struct kedge_errbuf *err)
 {
     int status = kedge_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
@@ -206,7 +208,7 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
     int status = kedge_service_check(s, r, verdict);
     if (status != 0)
         return status;
-    if (verdict->evict[0] != '\0' && (status = evict(s, verdict->evict, now, err)) != 0)
+    if (verdict->evict[0] != '\0' && (status = evict_node(s, verdict->evict, now, err)) != 0)
         return status;
     if (verdict->write) {
         kedge_meta_durable(r, &durable);
@@ -237,11 +239,11 @@ int kedge_service_remove(struct kedge_service *s, const char *id, const char *wh
     if (status != 0 && status != -ENOENT)
         return kedge_service_store_failed(s, "removing", id, now, err);
     kedge_meta_remove(s->meta, id);
-    announce(s, id, who, now,
-             &(struct kedge_liveness_event){.incarnation = view.incarnation,
-                                            .state = KEDGE_LIVENESS_REMOVED,
-                                            .from = view.state,
-                                            .from_incarnation = view.incarnation});
+    announce_event(s, id, who, now,
+                   &(struct kedge_liveness_event){.incarnation = view.incarnation,
+                                                  .state = KEDGE_LIVENESS_REMOVED,
+                                                  .from = view.state,
+                                                  .from_incarnation = view.incarnation});
     if (s->readers != NULL)
         kedge_readers_drop(s->readers, id, NULL, 0);
     s->count.removals++;
@@ -251,8 +253,8 @@ int kedge_service_remove(struct kedge_service *s, const char *id, const char *wh
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-static void labelled(struct kedge_text *out, const char *name, const char *label, const char *value,
-                     uint64_t number)
+static void write_labelled(struct kedge_text *out, const char *name, const char *label,
+                           const char *value, uint64_t number)
 {
     struct kedge_metric_label labels[] = {{label, value}};
     kedge_metric_u64(out, name, labels, 1, number);
@@ -266,18 +268,18 @@ static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out
                      "Queue pairs that are ready for the next reader.", c.spare);
     kedge_metric_head(out, "kedge_metad_reader_failures_total", KEDGE_METRIC_COUNTER,
                       "Registrations that got no queue pair for their reader.");
-    labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
-    labelled(out, "kedge_metad_reader_failures_total", "why", "device", c.failed);
-    labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
+    write_labelled(out, "kedge_metad_reader_failures_total", "why", "full", c.refused);
+    write_labelled(out, "kedge_metad_reader_failures_total", "why", "device", c.failed);
+    write_labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
 }
 
 static void setting_metrics(const struct kedge_service *s, struct kedge_text *out)
 {
     kedge_metric_head(out, "kedge_metad_settings", KEDGE_METRIC_GAUGE, "What operators have set.");
     for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
-        labelled(out, "kedge_metad_settings", "kind",
-                 kedge_setting_kind_name((enum kedge_setting_kind)kind),
-                 kedge_settings_count(s->settings, (enum kedge_setting_kind)kind));
+        write_labelled(out, "kedge_metad_settings", "kind",
+                       kedge_setting_kind_name((enum kedge_setting_kind)kind),
+                       kedge_settings_count(s->settings, (enum kedge_setting_kind)kind));
     kedge_metric_one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE,
                      "Of the last change.", kedge_settings_revision(s->settings));
     kedge_metric_one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER,
@@ -298,14 +300,15 @@ static void ask_metrics(const struct kedge_service *s, struct kedge_text *out)
                      "Questions that agents were asked.", n->asked);
     kedge_metric_head(out, "kedge_metad_answers_total", KEDGE_METRIC_COUNTER,
                       "What agents answered.");
-    labelled(out, "kedge_metad_answers_total", "what", "sensible", n->answered - n->senseless);
-    labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
-    labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
+    write_labelled(out, "kedge_metad_answers_total", "what", "sensible",
+                   n->answered - n->senseless);
+    write_labelled(out, "kedge_metad_answers_total", "what", "senseless", n->senseless);
+    write_labelled(out, "kedge_metad_answers_total", "what", "unwanted", n->unwanted);
     kedge_metric_head(out, "kedge_metad_questions_failed_total", KEDGE_METRIC_COUNTER,
                       "Questions that got no answer, or could not be asked.");
-    labelled(out, "kedge_metad_questions_failed_total", "why", "unreachable", n->unreachable);
-    labelled(out, "kedge_metad_questions_failed_total", "why", "late", n->late);
-    labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
+    write_labelled(out, "kedge_metad_questions_failed_total", "why", "unreachable", n->unreachable);
+    write_labelled(out, "kedge_metad_questions_failed_total", "why", "late", n->late);
+    write_labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
 }
 
 void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
@@ -317,9 +320,9 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     kedge_metric_one(out, "kedge_metad_log_dropped_total", KEDGE_METRIC_COUNTER,
                      "Lines of the log that nobody took in time.", kedge_log_dropped());
     kedge_metric_head(out, "kedge_metad_nodes", KEDGE_METRIC_GAUGE, "Nodes that are known.");
-    labelled(out, "kedge_metad_nodes", "state", "live", now.live);
-    labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
-    labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
+    write_labelled(out, "kedge_metad_nodes", "state", "live", now.live);
+    write_labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
+    write_labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
     const struct kedge_reach_counts reach = kedge_meta_reach_count(s->meta);
     kedge_metric_one(out, "kedge_metad_nodes_unreachable", KEDGE_METRIC_GAUGE,
                      "Live nodes that most of those that tried do not reach over the fabric.",
@@ -345,10 +348,10 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
                      "Nodes whose lease ended.", c->expiries);
     kedge_metric_head(out, "kedge_metad_refused_total", KEDGE_METRIC_COUNTER,
                       "Registrations and renewals refused.");
-    labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
-    labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
-    labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
-    labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
+    write_labelled(out, "kedge_metad_refused_total", "why", "stale", c->stale);
+    write_labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
+    write_labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
+    write_labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
     if (s->readers != NULL)
         reader_metrics(kedge_readers_count(s->readers), out);
     if (s->settings != NULL)
@@ -369,13 +372,14 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
                       "Open connections, by what their last request has shown.");
     static const char *const shown[] = {"nothing", "reader", "more"};
     for (int i = 0; i < 3; i++)
-        labelled(out, "kedge_metad_http_connections", "shown", shown[i], c->http_connections[i]);
+        write_labelled(out, "kedge_metad_http_connections", "shown", shown[i],
+                       c->http_connections[i]);
     kedge_metric_head(out, "kedge_metad_http_requests_total", KEDGE_METRIC_COUNTER,
                       "Requests answered, by status.");
     for (int status = 0; status < 600; status++) {
         char code[] = {(char)('0' + status / 100), (char)('0' + status / 10 % 10),
                        (char)('0' + status % 10), '\0'};
         if (c->http[status] > 0)
-            labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
+            write_labelled(out, "kedge_metad_http_requests_total", "code", code, c->http[status]);
     }
 }

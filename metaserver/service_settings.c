@@ -25,8 +25,8 @@ struct loading {
 };
 
 /* Like what kedge_json_write_stored() has made, or kedge_json_write_body() for the trail. */
-static int decode(const char *kind, const char *name, const char *body, struct kedge_setting *out,
-                  struct kedge_fault *fault)
+static int decode_resource(const char *kind, const char *name, const char *body,
+                           struct kedge_setting *out, struct kedge_fault *fault)
 {
     enum kedge_setting_kind k;
     int status = kedge_setting_kind_parse(kind, &k);
@@ -51,7 +51,7 @@ static int load_setting(void *user, const struct kedge_store_setting *stored)
 {
     struct loading *l = user;
     struct kedge_setting setting;
-    int status = decode(stored->kind, stored->name, stored->body, &setting, &l->fault);
+    int status = decode_resource(stored->kind, stored->name, stored->body, &setting, &l->fault);
     if (status != 0)
         return status;
     if (setting.kind >= KEDGE_SETTING_KINDS) {
@@ -74,7 +74,7 @@ static int load_side(const struct kedge_store_change *stored, const char *body, 
                      struct kedge_setting *out, struct kedge_fault *fault)
 {
     *there = body != NULL;
-    return body == NULL ? 0 : decode(stored->kind, stored->name, body, out, fault);
+    return body == NULL ? 0 : decode_resource(stored->kind, stored->name, body, out, fault);
 }
 
 static int load_change(void *user, const struct kedge_store_change *stored)

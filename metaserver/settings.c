@@ -136,8 +136,8 @@ void kedge_setting_copy(struct kedge_setting *to, const struct kedge_setting *fr
     memcpy(to, from, kinds[from->kind].bytes);
 }
 
-static struct kedge_setting *item(const struct kedge_settings *s, enum kedge_setting_kind kind,
-                                  uint32_t at)
+static struct kedge_setting *item_at(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                                     uint32_t at)
 {
     return (struct kedge_setting *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
 }
@@ -146,17 +146,17 @@ const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
                                               enum kedge_setting_kind kind, uint32_t i)
 {
     KEDGE_ASSERT(i < s->of[kind].count);
-    return item(s, kind, i);
+    return item_at(s, kind, i);
 }
 
 /* How many names are below this one: its place, or where it belongs. */
-static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind kind,
-                      const char *name)
+static uint32_t place_of(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                         const char *name)
 {
     uint32_t at = 0, end = s->of[kind].count;
     while (at < end) {
         uint32_t middle = at + (end - at) / 2;
-        if (strcmp(item(s, kind, middle)->name, name) < 0)
+        if (strcmp(item_at(s, kind, middle)->name, name) < 0)
             at = middle + 1;
         else
             end = middle;
@@ -167,23 +167,25 @@ static uint32_t place(const struct kedge_settings *s, enum kedge_setting_kind ki
 const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
                                                 enum kedge_setting_kind kind, const char *name)
 {
-    uint32_t at = place(s, kind, name);
-    return at < s->of[kind].count && strcmp(item(s, kind, at)->name, name) == 0 ? item(s, kind, at)
-                                                                                : NULL;
+    uint32_t at = place_of(s, kind, name);
+    return at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, name) == 0
+               ? item_at(s, kind, at)
+               : NULL;
 }
 
 const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
                                                  enum kedge_setting_kind kind, const char *after)
 {
-    uint32_t at = place(s, kind, after);
-    if (at < s->of[kind].count && strcmp(item(s, kind, at)->name, after) == 0)
+    uint32_t at = place_of(s, kind, after);
+    if (at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, after) == 0)
         at++;
-    return at < s->of[kind].count ? item(s, kind, at) : NULL;
+    return at < s->of[kind].count ? item_at(s, kind, at) : NULL;
 }
 
 /* ---- what is right by itself ---------------------------------------------------------------- */
 
-static int bad(struct kedge_fault *fault, int status, const char *field, const char *detail)
+static int refuse_field(struct kedge_fault *fault, int status, const char *field,
+                        const char *detail)
 {
     snprintf(fault->field, sizeof fault->field, "%s", field);
     snprintf(fault->detail, sizeof fault->detail, "%s", detail);
@@ -210,16 +212,16 @@ static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fa
         snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
         /* (uid_t)-1 means nobody in particular in every system call. */
         if (t->uids[i].first > t->uids[i].last || t->uids[i].last == UINT32_MAX)
-            return bad(fault, -EINVAL, field,
-                       "must be a uid below 4294967295, or a range of them such as "
-                       "\"1000-1999\"");
+            return refuse_field(fault, -EINVAL, field,
+                                "must be a uid below 4294967295, or a range of them such as "
+                                "\"1000-1999\"");
         for (uint32_t k = 0; k < i; k++)
             if (t->uids[i].first <= t->uids[k].last && t->uids[k].first <= t->uids[i].last)
-                return bad(fault, -EINVAL, field, "has a uid that an earlier one has");
+                return refuse_field(fault, -EINVAL, field, "has a uid that an earlier one has");
     }
     qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
     if (t->memory_bytes != 0 && t->memory_bytes < KEDGE_TENANT_MEMORY_MIN)
-        return bad(fault, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
+        return refuse_field(fault, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
     const struct {
         const char *name;
         uint64_t value;
@@ -232,7 +234,8 @@ static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fa
                    {"control_ops_per_s", t->control_ops_per_s}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (numbers[i].value > KEDGE_SETTING_NUMBER_MAX)
-            return bad(fault, -EINVAL, numbers[i].name, "must be at most 9007199254740992");
+            return refuse_field(fault, -EINVAL, numbers[i].name,
+                                "must be at most 9007199254740992");
     return 0;
 }
 
@@ -247,19 +250,20 @@ static int validate_destination(const struct kedge_window *w, struct kedge_fault
 {
     const bool node = w->node[0] != '\0', gid = kedge_window_has_gid(w), pool = w->pool[0] != '\0';
     if (w->scope != KEDGE_WINDOW_DESTINATION && (node || gid || pool))
-        return bad(fault, -EINVAL,
-                   node  ? "node"
-                   : gid ? "gid"
-                         : "pool",
-                   "is for the scope destination alone");
+        return refuse_field(fault, -EINVAL,
+                            node  ? "node"
+                            : gid ? "gid"
+                                  : "pool",
+                            "is for the scope destination alone");
     if (node && gid)
-        return bad(fault, -EINVAL, "gid", "names the destination, as node does: say one of them");
+        return refuse_field(fault, -EINVAL, "gid",
+                            "names the destination, as node does: say one of them");
     if (pool && !node && !gid)
-        return bad(fault, -EINVAL, "pool", "is for a window that names a node or a gid");
+        return refuse_field(fault, -EINVAL, "pool", "is for a window that names a node or a gid");
     if (node && !kedge_setting_is_name(w->node, sizeof w->node - 1))
-        return bad(fault, -EINVAL, "node", "is no node's id");
+        return refuse_field(fault, -EINVAL, "node", "is no node's id");
     if (pool && !kedge_setting_is_name(w->pool, KEDGE_POOL_NAME_MAX))
-        return bad(fault, -EINVAL, "pool", "is no pool's name");
+        return refuse_field(fault, -EINVAL, "pool", "is no pool's name");
     return 0;
 }
 
@@ -267,18 +271,18 @@ static int validate_window(struct kedge_setting *setting, struct kedge_fault *fa
 {
     const struct kedge_window *w = &setting->window;
     if (w->scope == KEDGE_WINDOW_TENANT && w->tenant[0] == '\0')
-        return bad(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
+        return refuse_field(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
     if (w->scope != KEDGE_WINDOW_TENANT && w->tenant[0] != '\0')
-        return bad(fault, -EINVAL, "tenant", "is for the scope tenant alone");
+        return refuse_field(fault, -EINVAL, "tenant", "is for the scope tenant alone");
     if (w->tenant[0] != '\0' && !kedge_setting_is_name(w->tenant, KEDGE_TENANT_NAME_MAX))
-        return bad(fault, -EINVAL, "tenant", "is no tenant's name");
+        return refuse_field(fault, -EINVAL, "tenant", "is no tenant's name");
     int status = validate_destination(w, fault);
     if (status != 0)
         return status;
     if (w->bytes > KEDGE_SETTING_NUMBER_MAX)
-        return bad(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
+        return refuse_field(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
     if (w->ops > KEDGE_SETTING_NUMBER_MAX)
-        return bad(fault, -EINVAL, "ops", "must be at most 9007199254740992");
+        return refuse_field(fault, -EINVAL, "ops", "must be at most 9007199254740992");
     return 0;
 }
 
@@ -292,7 +296,7 @@ static int validate_revocation(struct kedge_setting *setting, struct kedge_fault
 {
     return kedge_held_is_id(setting->revocation.id)
                ? 0
-               : bad(fault, -EINVAL, "", "names neither a lease nor a worker");
+               : refuse_field(fault, -EINVAL, "", "names neither a lease nor a worker");
 }
 
 int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
@@ -305,7 +309,7 @@ int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fa
              "a %s's name is 1 to %" PRIu32
              " of a-z, 0-9, '.' and '-', and begins with a letter or digit",
              kind->name, kind->name_max);
-    return bad(fault, -EINVAL, "name", detail);
+    return refuse_field(fault, -EINVAL, "name", detail);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
@@ -336,11 +340,11 @@ static int check_match(const struct kedge_setting *there, const struct kedge_set
     char detail[128];
     bool found = false;
     if (match->absent && there != NULL)
-        return bad(fault, -EREMCHG, "If-None-Match", "there is one of that name already");
+        return refuse_field(fault, -EREMCHG, "If-None-Match", "there is one of that name already");
     if (!match->any && !match->listed)
         return 0;
     if (there == NULL)
-        return bad(fault, -EREMCHG, "If-Match", "there is none of that name");
+        return refuse_field(fault, -EREMCHG, "If-Match", "there is none of that name");
     for (uint32_t i = 0; i < match->count; i++)
         found |= match->revision[i] == there->revision;
     if (match->any || found)
@@ -348,7 +352,7 @@ static int check_match(const struct kedge_setting *there, const struct kedge_set
     snprintf(detail, sizeof detail,
              "it has been changed: its revision is %" PRIu64 "; get it, and change that one",
              there->revision);
-    return bad(fault, -EREMCHG, "If-Match", detail);
+    return refuse_field(fault, -EREMCHG, "If-Match", detail);
 }
 
 /* Whose is a uid of t: a tenant other than `name`. */
@@ -357,7 +361,7 @@ static int check_uids(const struct kedge_settings *s, const struct kedge_setting
 {
     char field[64], detail[128];
     for (uint32_t n = 0; n < s->of[KEDGE_TENANT].count; n++) {
-        const struct kedge_setting *other = item(s, KEDGE_TENANT, n);
+        const struct kedge_setting *other = item_at(s, KEDGE_TENANT, n);
         if (strcmp(other->name, to->name) == 0)
             continue;
         for (uint32_t i = 0; i < to->tenant.uid_count; i++)
@@ -369,7 +373,7 @@ static int check_uids(const struct kedge_settings *s, const struct kedge_setting
                 snprintf(detail, sizeof detail,
                          "uid %" PRIu32 " belongs to tenant %.31s: take it from that one first",
                          a->first > b->first ? a->first : b->first, other->name);
-                return bad(fault, -EEXIST, field, detail);
+                return refuse_field(fault, -EEXIST, field, detail);
             }
     }
     return 0;
@@ -384,7 +388,7 @@ static int check_references(const struct kedge_settings *s, const struct kedge_s
         return kedge_token_check(s, to, fault);
     if (to->kind == KEDGE_WINDOW && to->window.scope == KEDGE_WINDOW_TENANT &&
         kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
-        return bad(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
+        return refuse_field(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
     return 0;
 }
 
@@ -416,7 +420,7 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
         char detail[64];
         snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
                  kinds[to->kind].room);
-        status = bad(fault, -ENOSPC, "", detail);
+        status = refuse_field(fault, -ENOSPC, "", detail);
     }
     if (status != 0)
         return status;
@@ -439,20 +443,20 @@ int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_settin
     if (status != 0)
         return status;
     if (there == NULL)
-        return bad(fault, -ENOENT, "", "");
+        return refuse_field(fault, -ENOENT, "", "");
     for (uint32_t i = 0; kind == KEDGE_TENANT && i < s->of[KEDGE_WINDOW].count; i++) {
-        const struct kedge_setting *w = item(s, KEDGE_WINDOW, i);
+        const struct kedge_setting *w = item_at(s, KEDGE_WINDOW, i);
         if (strcmp(w->window.tenant, name) != 0)
             continue;
         snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
                  w->name);
-        return bad(fault, -EBUSY, "", detail);
+        return refuse_field(fault, -EBUSY, "", detail);
     }
     const struct kedge_setting *token = kind == KEDGE_TENANT ? kedge_token_of(s, name) : NULL;
     if (token != NULL) {
         snprintf(detail, sizeof detail, "token %.63s refers to it: delete that one first",
                  token->name);
-        return bad(fault, -EBUSY, "", detail);
+        return refuse_field(fault, -EBUSY, "", detail);
     }
     begin_change(s, kind, name, there, out);
     return 0;
@@ -469,24 +473,24 @@ void kedge_settings_plan_revocation(const struct kedge_settings *s, const char *
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
-static void set(struct kedge_settings *s, const struct kedge_setting *to)
+static void set_item(struct kedge_settings *s, const struct kedge_setting *to)
 {
-    uint32_t at = place(s, to->kind, to->name), *count = &s->of[to->kind].count;
-    if (at == *count || strcmp(item(s, to->kind, at)->name, to->name) != 0) {
+    uint32_t at = place_of(s, to->kind, to->name), *count = &s->of[to->kind].count;
+    if (at == *count || strcmp(item_at(s, to->kind, at)->name, to->name) != 0) {
         KEDGE_ASSERT(*count < kinds[to->kind].room);
-        memmove(item(s, to->kind, at + 1), item(s, to->kind, at),
+        memmove(item_at(s, to->kind, at + 1), item_at(s, to->kind, at),
                 (*count - at) * kinds[to->kind].bytes);
         ++*count;
     }
-    kedge_setting_copy(item(s, to->kind, at), to);
+    kedge_setting_copy(item_at(s, to->kind, at), to);
 }
 
-static void unset(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
+static void unset_item(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
 {
-    uint32_t at = place(s, kind, name), *count = &s->of[kind].count;
-    KEDGE_ASSERT(at < *count && strcmp(item(s, kind, at)->name, name) == 0);
+    uint32_t at = place_of(s, kind, name), *count = &s->of[kind].count;
+    KEDGE_ASSERT(at < *count && strcmp(item_at(s, kind, at)->name, name) == 0);
     --*count;
-    memmove(item(s, kind, at), item(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
+    memmove(item_at(s, kind, at), item_at(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
 }
 
 static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_change *change)
@@ -511,9 +515,9 @@ void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_c
         return;
     KEDGE_ASSERT(change->revision == s->revision + 1);
     if (change->has)
-        set(s, &change->to);
+        set_item(s, &change->to);
     else if (change->kind != KEDGE_LEASE)
-        unset(s, change->kind, change->name);
+        unset_item(s, change->kind, change->name);
     add_to_trail(s, change);
 }
 
@@ -532,7 +536,7 @@ int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting 
     if (status != 0)
         return status;
     change.to.revision = setting->revision;
-    set(s, &change.to);
+    set_item(s, &change.to);
     if (setting->revision > s->revision)
         s->revision = setting->revision;
     return 0;

@@ -54,7 +54,7 @@ static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tena
     return 0;
 }
 
-static int bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
+static int read_bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
 {
     return json_number(at, root, name, false, 0, KEDGE_SETTING_NUMBER_MAX, out);
 }
@@ -68,18 +68,18 @@ static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_te
     if (status == 0)
         status = decode_uids(at, root, t);
     if (status == 0)
-        status = bound(at, root, "sessions", &t->sessions);
+        status = read_bound(at, root, "sessions", &t->sessions);
     if (status == 0)
-        status = bound(at, root, "vqps", &t->vqps);
+        status = read_bound(at, root, "vqps", &t->vqps);
     if (status == 0)
-        status = bound(at, root, "mrs", &t->mrs);
+        status = read_bound(at, root, "mrs", &t->mrs);
     if (status == 0)
-        status = bound(at, root, "memory_bytes", &t->memory_bytes);
+        status = read_bound(at, root, "memory_bytes", &t->memory_bytes);
     if (status == 0)
-        status = bound(at, root, "window_bytes", &t->window_bytes);
+        status = read_bound(at, root, "window_bytes", &t->window_bytes);
     if (status == 0)
-        status = bound(at, root, "window_ops", &t->window_ops);
-    return status == 0 ? bound(at, root, "control_ops_per_s", &t->control_ops_per_s) : status;
+        status = read_bound(at, root, "window_ops", &t->window_ops);
+    return status == 0 ? read_bound(at, root, "control_ops_per_s", &t->control_ops_per_s) : status;
 }
 
 /* A name, if it is there, of up to max characters; out has room for the NUL too. */
@@ -114,8 +114,8 @@ static int decode_window(const struct json_at *at, json_t *root, struct kedge_wi
     if (status == 0)
         status = name_of(at, root, "pool", KEDGE_POOL_NAME_MAX, "must be a pool's name", w->pool);
     if (status == 0)
-        status = bound(at, root, "bytes", &w->bytes);
-    return status == 0 ? bound(at, root, "ops", &w->ops) : status;
+        status = read_bound(at, root, "bytes", &w->bytes);
+    return status == 0 ? read_bound(at, root, "ops", &w->ops) : status;
 }
 
 static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct kedge_setting *s)
@@ -139,8 +139,9 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
     return json_bad(at, "", "unknown kind");
 }
 
-static int decode(enum kedge_setting_kind kind, const char *name, const void *body, size_t bytes,
-                  bool stored, struct kedge_setting *out, struct kedge_fault *fault)
+static int decode_body(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, bool stored, struct kedge_setting *out,
+                       struct kedge_fault *fault)
 {
     struct kedge_setting s = {.kind = kind};
     struct json_at at = {.fault = fault};
@@ -165,13 +166,13 @@ static int decode(enum kedge_setting_kind kind, const char *name, const void *bo
 int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
                        size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
 {
-    return decode(kind, name, body, bytes, false, out, fault);
+    return decode_body(kind, name, body, bytes, false, out, fault);
 }
 
 int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, const char *body,
                               struct kedge_setting *out, struct kedge_fault *fault)
 {
-    return decode(kind, name, body, strlen(body), true, out, fault);
+    return decode_body(kind, name, body, strlen(body), true, out, fault);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

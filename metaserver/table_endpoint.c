@@ -22,8 +22,8 @@ static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_
 }
 
 /* One control operation; what it is, for the sentence. */
-static int call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
-                struct kedge_errbuf *err)
+static int call_fabric(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
+                       struct kedge_errbuf *err)
 {
     int status = kedge_fab_call(e->fab, ctl);
     if (status == 0)
@@ -42,13 +42,13 @@ static int call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const
 static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
 {
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 4}};
-    int status = call(e, &cq, "creating a completion queue", err);
+    int status = call_fabric(e, &cq, "creating a completion queue", err);
     if (status != 0)
         return status;
     e->cq = cq.cq.x;
     struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
                                 .srq = {.pd = e->pd, .max_wr = 1, .max_sge = 1}};
-    status = call(e, &srq, "creating a shared receive queue", err);
+    status = call_fabric(e, &srq, "creating a shared receive queue", err);
     if (status != 0)
         return status;
     e->srq = srq.srq.x;
@@ -58,7 +58,7 @@ static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
     status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status != 0)
         return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
-    status = call(e, &dct, "creating a DC target", err);
+    status = call_fabric(e, &dct, "creating a DC target", err);
     e->dct = dct.dct.x;
     return status;
 }
@@ -93,7 +93,7 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
                          "no memory for a table of %zu bytes (%s): lower max_endpoints", bytes,
                          strerror(-status));
     struct kedge_fab_ctl pd = {.kind = KEDGE_FAB_ALLOC_PD};
-    status = call(e, &pd, "allocating a protection domain", err);
+    status = call_fabric(e, &pd, "allocating a protection domain", err);
     if (status != 0)
         return status;
     e->pd = pd.pd.x;
@@ -103,14 +103,14 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
     status = choose_address(&e->mem, bytes, &mr.mr.iova, err);
     if (status != 0)
         return status;
-    status = call(e, &mr, "registering the table", err);
+    status = call_fabric(e, &mr, "registering the table", err);
     if (status != 0)
         return status;
     e->mr = mr.mr.x;
     return e->fab->caps.transports & KEDGE_FAB_DC ? make_target(e, err) : 0;
 }
 
-static void undo(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
+static void undo_call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
 {
     int status = kedge_fab_call(e->fab, ctl);
     if (status != 0)
@@ -121,19 +121,19 @@ static void undo(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, cons
 void kedge_table_endpoint_fini(struct kedge_table_endpoint *e)
 {
     if (e->dct != NULL)
-        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
-             "DC target");
+        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
+                  "DC target");
     if (e->srq != NULL)
-        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_SRQ, .srq.x = e->srq},
-             "shared receive queue");
+        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_SRQ, .srq.x = e->srq},
+                  "shared receive queue");
     if (e->cq != NULL)
-        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = e->cq},
-             "completion queue");
+        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = e->cq},
+                  "completion queue");
     if (e->mr != NULL)
-        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = e->mr}, "table");
+        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = e->mr}, "table");
     if (e->pd != NULL)
-        undo(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = e->pd},
-             "protection domain");
+        undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = e->pd},
+                  "protection domain");
     if (e->mem.addr != NULL)
         kedge_fab_mem_free(&e->mem);
     if (e->fab != NULL)

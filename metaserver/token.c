@@ -30,7 +30,7 @@ int kedge_scope_parse(const char *name, enum kedge_scope *out)
     return -EINVAL;
 }
 
-static int bad(struct kedge_fault *fault, const char *field, const char *detail)
+static int refuse_field(struct kedge_fault *fault, const char *field, const char *detail)
 {
     snprintf(fault->field, sizeof fault->field, "%s", field);
     snprintf(fault->detail, sizeof fault->detail, "%s", detail);
@@ -46,14 +46,15 @@ static int validate_agent(struct kedge_token *t, struct kedge_fault *fault)
 {
     char field[32];
     if (!kedge_setting_is_name(t->node, KEDGE_SETTING_NAME_BYTES - 1))
-        return bad(fault, "node", "must be a node's id: the scope is agent");
+        return refuse_field(fault, "node", "must be a node's id: the scope is agent");
     if (t->gid_count == 0)
-        return bad(fault, "gids", "must list the GIDs of the node's endpoints: the scope is agent");
+        return refuse_field(fault, "gids",
+                            "must list the GIDs of the node's endpoints: the scope is agent");
     for (uint32_t i = 0; i < t->gid_count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (memcmp(t->gids[i], t->gids[k], 16) == 0) {
                 snprintf(field, sizeof field, "gids[%" PRIu32 "]", i);
-                return bad(fault, field, "is there twice");
+                return refuse_field(fault, field, "is there twice");
             }
     qsort(t->gids, t->gid_count, sizeof t->gids[0], compare_gids);
     return 0;
@@ -64,15 +65,15 @@ int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *faul
     struct kedge_token *t = &setting->token;
     KEDGE_ASSERT(t->gid_count <= KEDGE_TOKEN_GIDS);
     if (t->scope != KEDGE_SCOPE_WORKER && t->tenant[0] != '\0')
-        return bad(fault, "tenant", "is for the scope worker alone");
+        return refuse_field(fault, "tenant", "is for the scope worker alone");
     if (t->scope == KEDGE_SCOPE_AGENT)
         return validate_agent(t, fault);
     if (t->scope == KEDGE_SCOPE_WORKER && !kedge_setting_is_name(t->tenant, KEDGE_TENANT_NAME_MAX))
-        return bad(fault, "tenant", "must be a tenant's name: the scope is worker");
+        return refuse_field(fault, "tenant", "must be a tenant's name: the scope is worker");
     if (t->node[0] != '\0')
-        return bad(fault, "node", "is for the scope agent alone");
+        return refuse_field(fault, "node", "is for the scope agent alone");
     if (t->gid_count != 0)
-        return bad(fault, "gids", "are for the scope agent alone");
+        return refuse_field(fault, "gids", "are for the scope agent alone");
     return 0;
 }
 
@@ -110,7 +111,7 @@ int kedge_token_check(const struct kedge_settings *s, const struct kedge_setting
     if (to->token.scope != KEDGE_SCOPE_WORKER)
         return 0;
     if (kedge_settings_find(s, KEDGE_TENANT, to->token.tenant) == NULL) {
-        (void)bad(fault, "tenant", "there is no such tenant: create it first");
+        (void)refuse_field(fault, "tenant", "there is no such tenant: create it first");
         return -ENOENT;
     }
     for (uint32_t i = 0; i < count; i++)
@@ -118,7 +119,7 @@ int kedge_token_check(const struct kedge_settings *s, const struct kedge_setting
                   strcmp(all[i]->name, to->name) != 0;
     if (others < KEDGE_TENANT_TOKENS)
         return 0;
-    (void)bad(fault, "tenant", "has 16 tokens for workers already: delete one");
+    (void)refuse_field(fault, "tenant", "has 16 tokens for workers already: delete one");
     return -ENOSPC;
 }
 

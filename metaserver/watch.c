@@ -48,8 +48,8 @@ struct kedge_watch {
     LIST_ENTRY(kedge_watch) link;
 };
 
-static int add(struct kedge_service *s, bool answers, void *token, uint64_t now,
-               struct kedge_watch **out)
+static int add_watch(struct kedge_service *s, bool answers, void *token, uint64_t now,
+                     struct kedge_watch **out)
 {
     if (s->watch_count >= s->max_watches ||
         (!answers && s->reader_watches != 0 &&
@@ -71,7 +71,7 @@ static int add(struct kedge_service *s, bool answers, void *token, uint64_t now,
 }
 
 /* An agent begins anew before its former stream is known to be dead, but not again and again. */
-static void supersede(struct kedge_service *s, const char *node)
+static void supersede_watches(struct kedge_service *s, const char *node)
 {
     struct kedge_watch *w;
     int newer = 0;
@@ -88,14 +88,14 @@ int kedge_watch_configuration(struct kedge_service *s, const char *node, bool an
                               struct kedge_watch **out)
 {
     struct kedge_watch *w;
-    int status = add(s, answers, token, now, &w);
+    int status = add_watch(s, answers, token, now, &w);
     if (status != 0)
         return status;
     w->known = known;
     w->revision = revision;
     snprintf(w->node, sizeof w->node, "%s", node);
     if (answers)
-        supersede(s, node);
+        supersede_watches(s, node);
     *out = w;
     return 0;
 }
@@ -116,7 +116,7 @@ int kedge_watch_events(struct kedge_service *s, const struct kedge_watch_filter 
                        struct kedge_watch **out)
 {
     struct kedge_watch *w;
-    int status = add(s, false, token, now, &w);
+    int status = add_watch(s, false, token, now, &w);
     if (status != 0)
         return status;
     w->trail = true;
@@ -158,7 +158,7 @@ static void release_document(struct kedge_watch *w)
     free(d);
 }
 
-static void release(struct kedge_watch *w)
+static void release_piece(struct kedge_watch *w)
 {
     release_document(w);
     kedge_text_fini(&w->piece);
@@ -168,7 +168,7 @@ static void release(struct kedge_watch *w)
 
 void kedge_watch_free(struct kedge_watch *w)
 {
-    release(w);
+    release_piece(w);
     kedge_asks_lose(w->s, w);
     LIST_REMOVE(w, link);
     w->s->watch_count--;
@@ -177,7 +177,7 @@ void kedge_watch_free(struct kedge_watch *w)
 }
 
 /* The document as of now, with one more user; NULL: no memory. */
-static struct kedge_watch_document *present(struct kedge_service *s)
+static struct kedge_watch_document *present_document(struct kedge_service *s)
 {
     struct kedge_watch_document *d = s->document;
     if (d != NULL && d->revision == kedge_settings_revision(s->settings) &&
@@ -209,7 +209,7 @@ static int next_configuration(struct kedge_watch *w, const char **bytes, size_t 
     if (w->known && w->revision == kedge_settings_revision(w->s->settings) &&
         w->places == w->s->places)
         return 0;
-    w->document = present(w->s);
+    w->document = present_document(w->s);
     if (w->document == NULL)
         return -ENOMEM;
     /* Of the same revision, whatever happens until it is taken. */
@@ -260,7 +260,7 @@ int kedge_watch_next(struct kedge_watch *w, uint64_t now, const char **bytes, si
         next_end(w, bytes, length);
         return 0;
     }
-    release(w);
+    release_piece(w);
     if (w->answers && kedge_asks_next(w->s, w, &w->piece)) {
         *bytes = w->piece.data;
         *length = w->piece.length;

@@ -14,7 +14,7 @@ int memory_failing(const struct memory *s, struct kedge_errbuf *err)
 }
 
 /* The place of id, or where it belongs. */
-static uint32_t place(const struct memory *s, const char *id, bool *found)
+static uint32_t place_of(const struct memory *s, const char *id, bool *found)
 {
     uint32_t at = 0;
     while (at < s->count && strcmp(s->nodes[at].id, id) < 0)
@@ -67,7 +67,7 @@ static int memory_put(struct kedge_store *store, const struct kedge_store_node *
 {
     struct memory *s = (struct memory *)store;
     bool found;
-    uint32_t at = place(s, node->id, &found);
+    uint32_t at = place_of(s, node->id, &found);
     int status = memory_failing(s, err);
     if (status != 0)
         return status;
@@ -97,7 +97,7 @@ static int memory_expire(struct kedge_store *store, const char *const *ids, uint
     int status = memory_failing(s, err);
     for (uint32_t i = 0; i < n && status == 0; i++) {
         bool found;
-        uint32_t at = place(s, ids[i], &found);
+        uint32_t at = place_of(s, ids[i], &found);
         if (!found)
             continue;
         s->nodes[at].expired = true;
@@ -110,7 +110,7 @@ static int memory_remove(struct kedge_store *store, const char *id, struct kedge
 {
     struct memory *s = (struct memory *)store;
     bool found;
-    uint32_t at = place(s, id, &found);
+    uint32_t at = place_of(s, id, &found);
     int status = memory_failing(s, err);
     if (status != 0)
         return status;

@@ -7,7 +7,7 @@
 #include "memory_private.h"
 
 /* A store for tests: it need not outlive a lack of memory. */
-static char *copy(const char *text)
+static char *copy_text(const char *text)
 {
     char *own = text == NULL ? NULL : strdup(text);
     KEDGE_ASSERT(text == NULL || own != NULL);
@@ -17,12 +17,12 @@ static char *copy(const char *text)
 static struct kedge_store_change copy_change(const struct kedge_store_change *c)
 {
     struct kedge_store_change own = *c;
-    own.who = copy(c->who);
-    own.kind = copy(c->kind);
-    own.name = copy(c->name);
-    own.before = copy(c->before);
-    own.after = copy(c->after);
-    own.setting = copy(c->setting);
+    own.who = copy_text(c->who);
+    own.kind = copy_text(c->kind);
+    own.name = copy_text(c->name);
+    own.before = copy_text(c->before);
+    own.after = copy_text(c->after);
+    own.setting = copy_text(c->setting);
     return own;
 }
 
@@ -34,7 +34,7 @@ static void free_change(struct kedge_store_change *c)
 }
 
 /* An array with room for one more. */
-static struct kedge_store_change *grow(struct kedge_store_change *array, uint32_t count)
+static struct kedge_store_change *grow_array(struct kedge_store_change *array, uint32_t count)
 {
     array = realloc(array, (count + 1) * sizeof *array);
     KEDGE_ASSERT(array != NULL);
@@ -62,7 +62,7 @@ static void set_or_drop(struct memory *s, const struct kedge_store_change *c)
     if (c->after == NULL)
         return;
     if (!found) {
-        s->settings = grow(s->settings, s->setting_count);
+        s->settings = grow_array(s->settings, s->setting_count);
         memmove(&s->settings[at + 1], &s->settings[at],
                 (s->setting_count - at) * sizeof s->settings[0]);
         s->setting_count++;
@@ -79,7 +79,7 @@ int memory_change(struct kedge_store *store, const struct kedge_store_change *ch
     if (status != 0)
         return status;
     set_or_drop(s, change);
-    s->trail = grow(s->trail, s->trail_count);
+    s->trail = grow_array(s->trail, s->trail_count);
     s->trail[s->trail_count++] = copy_change(change);
     while (s->trail[gone].revision <= change->forget)
         free_change(&s->trail[gone++]);
@@ -92,7 +92,7 @@ void memory_keep(struct memory *s, const struct kedge_store_item *item)
 {
     const struct kedge_store_setting *own = &item->setting;
     if (item->kind == KEDGE_STORE_CHANGE) {
-        s->trail = grow(s->trail, s->trail_count);
+        s->trail = grow_array(s->trail, s->trail_count);
         s->trail[s->trail_count++] = copy_change(&item->change);
         return;
     }

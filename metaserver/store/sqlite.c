@@ -408,7 +408,7 @@ static int read_pragma(sqlite3 *db, const char *query, int *out)
 }
 
 /* One transaction for each step, so that an interrupted upgrade goes on where it was. */
-static int migrate(struct sqlite *s, struct kedge_errbuf *err)
+static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
 {
     int version = 0, application = 0;
     int rc = read_pragma(s->db, "PRAGMA user_version", &version);
@@ -462,7 +462,7 @@ static int open_database(struct sqlite *s, struct kedge_errbuf *err)
                       NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return sqlite_failed(s, rc, err);
-    int status = migrate(s, err);
+    int status = migrate_schema(s, err);
     return status != 0 ? status : prepare_all(s, err);
 }
 

@@ -82,12 +82,12 @@ int sqlite_change(struct kedge_store *store, const struct kedge_store_change *ch
     return status;
 }
 
-static const char *text(sqlite3_stmt *row, int column)
+static const char *column_text(sqlite3_stmt *row, int column)
 {
     return (const char *)sqlite3_column_text(row, column);
 }
 
-static uint64_t number(sqlite3_stmt *row, int column)
+static uint64_t column_number(sqlite3_stmt *row, int column)
 {
     sqlite3_int64 value = sqlite3_column_int64(row, column);
     return value < 0 ? 0 : (uint64_t)value;
@@ -95,10 +95,10 @@ static uint64_t number(sqlite3_stmt *row, int column)
 
 static int give_setting(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
 {
-    struct kedge_store_setting setting = {.kind = text(row, 0),
-                                          .name = text(row, 1),
-                                          .revision = number(row, 2),
-                                          .body = text(row, 3)};
+    struct kedge_store_setting setting = {.kind = column_text(row, 0),
+                                          .name = column_text(row, 1),
+                                          .revision = column_number(row, 2),
+                                          .body = column_text(row, 3)};
     if (setting.kind == NULL || setting.name == NULL || setting.body == NULL)
         return -ENOMEM; /* the schema has no NULL there */
     return visitor->setting(visitor->user, &setting);
@@ -106,13 +106,13 @@ static int give_setting(sqlite3_stmt *row, const struct kedge_store_visitor *vis
 
 static int give_change(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
 {
-    struct kedge_store_change change = {.revision = number(row, 0),
-                                        .time_ms = number(row, 1),
-                                        .who = text(row, 2),
-                                        .kind = text(row, 3),
-                                        .name = text(row, 4),
-                                        .before = text(row, 5),
-                                        .after = text(row, 6)};
+    struct kedge_store_change change = {.revision = column_number(row, 0),
+                                        .time_ms = column_number(row, 1),
+                                        .who = column_text(row, 2),
+                                        .kind = column_text(row, 3),
+                                        .name = column_text(row, 4),
+                                        .before = column_text(row, 5),
+                                        .after = column_text(row, 6)};
     if (change.who == NULL || change.kind == NULL || change.name == NULL)
         return -ENOMEM;
     return visitor->change(visitor->user, &change);
