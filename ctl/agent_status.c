@@ -25,7 +25,7 @@ struct part {
 };
 
 /* "pools[0].lane.posted" is of pools, number 0, and its lane.posted. */
-static bool split(const char *path, char list[NAME_BYTES], size_t *index, const char **field)
+static bool split_path(const char *path, char list[NAME_BYTES], size_t *index, const char **field)
 {
     const char *open = strchr(path, '['), *close = open != NULL ? strchr(open, ']') : NULL;
     if (close == NULL || (size_t)(open - path) >= NAME_BYTES)
@@ -79,8 +79,8 @@ static int print_part(const struct ctl_pairs *pairs, const struct part *part)
         char list[NAME_BYTES];
         const char *field;
         size_t index;
-        if (!split(pairs->pair[n].path, list, &index, &field) || strcmp(list, part->list) != 0 ||
-            index != part->first)
+        if (!split_path(pairs->pair[n].path, list, &index, &field) ||
+            strcmp(list, part->list) != 0 || index != part->first)
             continue;
         bool nothing = true;
         cells[0] = field;
@@ -113,7 +113,7 @@ static int print_list(const struct ctl_pairs *pairs, const char *list)
         char of[NAME_BYTES];
         const char *field;
         size_t index;
-        if (split(pairs->pair[n].path, of, &index, &field) && strcmp(of, list) == 0 &&
+        if (split_path(pairs->pair[n].path, of, &index, &field) && strcmp(of, list) == 0 &&
             index >= count)
             count = index + 1;
     }
@@ -150,7 +150,7 @@ static int print_all(const struct ctl_pairs *pairs)
         char list[NAME_BYTES];
         const char *field;
         size_t index;
-        if (!split(pairs->pair[n].path, list, &index, &field) || strcmp(list, before) == 0)
+        if (!split_path(pairs->pair[n].path, list, &index, &field) || strcmp(list, before) == 0)
             continue;
         snprintf(before, sizeof before, "%s", list);
         status = print_list(pairs, list);

@@ -55,8 +55,8 @@ static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struc
 }
 
 /* Without a revision it is set whatever is there. */
-static int put(const struct ctl_options *o, const struct ctl_manifest_item *item,
-               struct kedge_http_result *out, struct kedge_errbuf *err)
+static int put_item(const struct ctl_options *o, const struct ctl_manifest_item *item,
+                    struct kedge_http_result *out, struct kedge_errbuf *err)
 {
     char path[CTL_SETTING_PATH_BYTES], header[HEADER_BYTES] = "";
     struct ctl_request request = {.method = "PUT", .path = path, .body = item->body};
@@ -99,7 +99,7 @@ static int apply_all(const struct ctl_options *o, const struct ctl_manifest *m,
         const struct ctl_manifest_item *item = &m->item[i];
         struct kedge_http_result result;
         struct kedge_errbuf why;
-        int status = put(o, item, &result, &why);
+        int status = put_item(o, item, &result, &why);
         if (status != 0)
             return kedge_err(err, status, "%s %.64s: %.300s (%zu before it %s applied)",
                              item->kind->name, item->name, why.text, i, i == 1 ? "is" : "are");

@@ -28,11 +28,11 @@ enum {
     FILES_WANTED = 1024,
 };
 
-static void set(struct ctl_check *c, enum ctl_level level, const char *advice, const char *found,
-                ...) __attribute__((format(printf, 4, 5)));
+static void set_result(struct ctl_check *c, enum ctl_level level, const char *advice,
+                       const char *found, ...) __attribute__((format(printf, 4, 5)));
 
-static void set(struct ctl_check *c, enum ctl_level level, const char *advice, const char *found,
-                ...)
+static void set_result(struct ctl_check *c, enum ctl_level level, const char *advice,
+                       const char *found, ...)
 {
     va_list args;
     va_start(args, found);
@@ -42,20 +42,21 @@ static void set(struct ctl_check *c, enum ctl_level level, const char *advice, c
     c->level = level;
 }
 
-static void kernel(struct ctl_check *c)
+static void check_kernel(struct ctl_check *c)
 {
     struct utsname u;
     if (uname(&u) == 0)
-        set(c, CTL_OK, "", "%s %s, %s", u.sysname, u.release, u.machine);
+        set_result(c, CTL_OK, "", "%s %s, %s", u.sysname, u.release, u.machine);
 }
 
-static void cores(struct ctl_check *c)
+static void check_cores(struct ctl_check *c)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     if (n >= 2)
-        set(c, CTL_OK, "", "%ld", n);
+        set_result(c, CTL_OK, "", "%ld", n);
     else
-        set(c, CTL_WARN,
+        set_result(
+            c, CTL_WARN,
             "give it a second one: an agent's lane and a worker that poll on one core take turns, "
             "and latencies become milliseconds",
             "%ld", n);
@@ -69,13 +70,13 @@ static void shared_memory(struct ctl_check *seals, struct ctl_check *proc)
     void *map;
     int status = kedge_memfd_new("rdmactl-doctor", 4096, true, &fd, &map);
     if (status != 0) {
-        set(seals, CTL_FAIL,
-            "run a kernel of 5.1 or newer, outside of a sandbox that forbids memfd", "%s",
-            strerror(-status));
-        set(proc, CTL_FAIL, "see memfd seals", "not tried");
+        set_result(seals, CTL_FAIL,
+                   "run a kernel of 5.1 or newer, outside of a sandbox that forbids memfd", "%s",
+                   strerror(-status));
+        set_result(proc, CTL_FAIL, "see memfd seals", "not tried");
         return;
     }
-    set(seals, CTL_OK, "", "sealed memory can be shared");
+    set_result(seals, CTL_OK, "", "sealed memory can be shared");
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
     pid_t child = fork();
     if (child == 0)
@@ -83,9 +84,10 @@ static void shared_memory(struct ctl_check *seals, struct ctl_check *proc)
     if (child > 0)
         (void)waitpid(child, &how, 0);
     if (child > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0)
-        set(proc, CTL_OK, "", "processes of one user reach each other's memory files");
+        set_result(proc, CTL_OK, "", "processes of one user reach each other's memory files");
     else
-        set(proc, CTL_FAIL,
+        set_result(
+            proc, CTL_FAIL,
             "mount /proc where the agents run, without hidepid for their user; they must share one "
             "uid and one PID namespace",
             "/proc/PID/fd cannot be opened: %s",
@@ -94,30 +96,30 @@ static void shared_memory(struct ctl_check *seals, struct ctl_check *proc)
     close(fd);
 }
 
-static void pidfd(struct ctl_check *c)
+static void check_pidfd(struct ctl_check *c)
 {
     int fd = kedge_pidfd_open(getpid());
     if (fd < 0) {
-        set(c, CTL_FAIL,
-            "run a kernel of 5.3 or newer, outside of a sandbox that forbids pidfd_open", "%s",
-            strerror(-fd));
+        set_result(c, CTL_FAIL,
+                   "run a kernel of 5.3 or newer, outside of a sandbox that forbids pidfd_open",
+                   "%s", strerror(-fd));
         return;
     }
     close(fd);
-    set(c, CTL_OK, "", "the end of a process is noticed at once");
+    set_result(c, CTL_OK, "", "the end of a process is noticed at once");
 }
 
-static void shm(struct ctl_check *c)
+static void check_shm(struct ctl_check *c)
 {
     struct statvfs v;
     char dir[] = "/dev/shm/rdmactl-doctor-XXXXXX";
     if (statvfs("/dev/shm", &v) != 0) {
-        set(c, CTL_FAIL, "mount -t tmpfs tmpfs /dev/shm", "/dev/shm: %s", strerror(errno));
+        set_result(c, CTL_FAIL, "mount -t tmpfs tmpfs /dev/shm", "/dev/shm: %s", strerror(errno));
         return;
     }
     if (mkdtemp(dir) == NULL) {
-        set(c, CTL_FAIL, "give it mode 1777 (chmod 1777 /dev/shm)", "cannot write in /dev/shm: %s",
-            strerror(errno));
+        set_result(c, CTL_FAIL, "give it mode 1777 (chmod 1777 /dev/shm)",
+                   "cannot write in /dev/shm: %s", strerror(errno));
         return;
     }
     (void)rmdir(dir);
@@ -125,9 +127,10 @@ static void shm(struct ctl_check *c)
     enum ctl_level level = free_mib < SHM_NEEDED_MIB   ? CTL_FAIL
                            : free_mib < SHM_WANTED_MIB ? CTL_WARN
                                                        : CTL_OK;
-    set(c, level,
-        level == CTL_OK ? "" : "remove what is in /dev/shm, or mount -o remount,size=1G /dev/shm",
-        "%llu MiB free", free_mib);
+    set_result(c, level,
+               level == CTL_OK ? ""
+                               : "remove what is in /dev/shm, or mount -o remount,size=1G /dev/shm",
+               "%llu MiB free", free_mib);
 }
 
 static void soft_device(struct ctl_check *c)
@@ -136,11 +139,11 @@ static void soft_device(struct ctl_check *c)
     char dir[64], advice[256];
     snprintf(dir, sizeof dir, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
     if (lstat(dir, &st) != 0) {
-        set(c, CTL_OK, "", "%s will be made by the first agent", dir);
+        set_result(c, CTL_OK, "", "%s will be made by the first agent", dir);
         return;
     }
     if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0) {
-        set(c, CTL_OK, "", "%s", dir);
+        set_result(c, CTL_OK, "", "%s", dir);
         return;
     }
     snprintf(
@@ -148,19 +151,19 @@ static void soft_device(struct ctl_check *c)
         "rm -r %s, or name another `device` in [fabric]; it must be a directory of the agents' "
         "user with mode 0700",
         dir);
-    set(c, CTL_FAIL, advice, "%s: uid %u, mode %04o", dir, (unsigned)st.st_uid,
-        (unsigned)st.st_mode & 07777);
+    set_result(c, CTL_FAIL, advice, "%s: uid %u, mode %04o", dir, (unsigned)st.st_uid,
+               (unsigned)st.st_mode & 07777);
 }
 
-static void files(struct ctl_check *c)
+static void check_files(struct ctl_check *c)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     bool enough = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= FILES_WANTED;
-    set(c, enough ? CTL_OK : CTL_WARN,
-        enough ? "" : "raise LimitNOFILE of the agent: a session takes several descriptors",
-        "at most %llu open files", (unsigned long long)limit.rlim_max);
+    set_result(c, enough ? CTL_OK : CTL_WARN,
+               enough ? "" : "raise LimitNOFILE of the agent: a session takes several descriptors",
+               "at most %llu open files", (unsigned long long)limit.rlim_max);
 }
 
 /* Whether there is a device file of verbs; how many. */
@@ -176,28 +179,29 @@ static int verbs_devices(void)
     return n;
 }
 
-static void rdma(struct ctl_check *device, struct ctl_check *memlock)
+static void check_rdma(struct ctl_check *device, struct ctl_check *memlock)
 {
     struct rlimit limit;
     int devices = verbs_devices();
     if (devices > 0)
-        set(device, CTL_OK, "", "%d in /dev/infiniband", devices);
+        set_result(device, CTL_OK, "", "%d in /dev/infiniband", devices);
     else
-        set(device, CTL_WARN,
+        set_result(
+            device, CTL_WARN,
             "nothing for one host: provider = soft needs none. For several: an RDMA NIC and its "
             "driver, or SoftRoCE (modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0)",
             "no /dev/infiniband/uverbs*");
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
         return;
     if (limit.rlim_cur == RLIM_INFINITY) {
-        set(memlock, CTL_OK, "", "unlimited");
+        set_result(memlock, CTL_OK, "", "unlimited");
         return;
     }
     bool enough = devices == 0 || limit.rlim_cur / MIB >= MEMLOCK_WANTED_MIB;
-    set(memlock, enough ? CTL_OK : CTL_WARN,
-        enough ? "" : "raise LimitMEMLOCK of the agent: a NIC pins what is registered",
-        "%llu MiB may be locked%s", (unsigned long long)limit.rlim_cur / MIB,
-        devices == 0 ? " (soft locks none)" : "");
+    set_result(memlock, enough ? CTL_OK : CTL_WARN,
+               enough ? "" : "raise LimitMEMLOCK of the agent: a NIC pins what is registered",
+               "%llu MiB may be locked%s", (unsigned long long)limit.rlim_cur / MIB,
+               devices == 0 ? " (soft locks none)" : "");
 }
 
 size_t ctl_checks_host(struct ctl_check *out, size_t max)
@@ -211,16 +215,16 @@ size_t ctl_checks_host(struct ctl_check *out, size_t max)
     for (size_t i = 0; i < count; i++) {
         out[i] = (struct ctl_check){.level = CTL_WARN};
         snprintf(out[i].name, sizeof out[i].name, "%s", names[i]);
-        set(&out[i], CTL_WARN, "", "unknown");
+        set_result(&out[i], CTL_WARN, "", "unknown");
     }
-    kernel(&out[0]);
-    cores(&out[1]);
+    check_kernel(&out[0]);
+    check_cores(&out[1]);
     shared_memory(&out[2], &out[3]);
-    pidfd(&out[4]);
-    shm(&out[5]);
+    check_pidfd(&out[4]);
+    check_shm(&out[5]);
     soft_device(&out[6]);
-    files(&out[7]);
-    rdma(&out[8], &out[9]);
+    check_files(&out[7]);
+    check_rdma(&out[8], &out[9]);
     return count;
 }
 

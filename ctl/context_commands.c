@@ -94,7 +94,8 @@ int ctl_context_list(const struct ctl_options *o, struct kedge_errbuf *err)
     return ctl_json_finish(&t, err);
 }
 
-static int show(const struct ctl_options *o, const struct ctl_context *c, struct kedge_errbuf *err)
+static int show_context(const struct ctl_options *o, const struct ctl_context *c,
+                        struct kedge_errbuf *err)
 {
     struct kedge_text t;
     if (o->json) {
@@ -118,7 +119,7 @@ int ctl_context_get(const struct ctl_options *o, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     const struct ctl_context *c = ctl_contexts_find(&contexts, o->id);
-    return c != NULL ? show(o, c, err) : no_such(o->id, &contexts, err);
+    return c != NULL ? show_context(o, c, err) : no_such(o->id, &contexts, err);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */
@@ -185,7 +186,7 @@ int ctl_context_change(const struct ctl_options *o, struct kedge_errbuf *err)
         return status;
     if (!o->json)
         printf("context %s is set:\n", o->id);
-    return show(o, &e.result, err);
+    return show_context(o, &e.result, err);
 }
 
 static int edit_use(void *user, struct ctl_contexts *contexts, struct kedge_errbuf *err)

@@ -141,8 +141,8 @@ static int take_current(struct ctl_contexts *all, const char *key, const char *v
     return status;
 }
 
-static int take(void *user, const char *section, const char *key, const char *value,
-                struct kedge_errbuf *what)
+static int take_line(void *user, const char *section, const char *key, const char *value,
+                     struct kedge_errbuf *what)
 {
     struct ctl_contexts *all = user;
     if (strcmp(section, "rdmactl") == 0)
@@ -164,7 +164,7 @@ int ctl_contexts_parse(FILE *file, const char *path, struct ctl_contexts *out,
     out->current[0] = '\0';
     out->count = 0;
     snprintf(out->path, sizeof out->path, "%s", path);
-    return kedge_ini_read_file(file, path, take, out, err);
+    return kedge_ini_read_file(file, path, take_line, out, err);
 }
 
 int ctl_contexts_print(const struct ctl_contexts *contexts, FILE *file)

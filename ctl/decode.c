@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+static int load_object(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -21,7 +21,7 @@ static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbu
 }
 
 /* Texts go to terminals: what is not printable becomes '?'. */
-static void copy(char *out, size_t size, const char *text)
+static void copy_printable(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%s", text);
     for (char *c = out; *c != '\0'; c++)
@@ -29,13 +29,13 @@ static void copy(char *out, size_t size, const char *text)
             *c = '?';
 }
 
-static void word(json_t *object, const char *name, char *out, size_t size)
+static void read_word(json_t *object, const char *name, char *out, size_t size)
 {
     const char *text = json_string_value(json_object_get(object, name));
-    copy(out, size, text != NULL ? text : "");
+    copy_printable(out, size, text != NULL ? text : "");
 }
 
-static uint64_t number(json_t *object, const char *name)
+static uint64_t read_number(json_t *object, const char *name)
 {
     json_int_t value = json_integer_value(json_object_get(object, name));
     return value > 0 ? (uint64_t)value : 0;
@@ -46,16 +46,16 @@ static void endpoint_from(json_t *object, struct ctl_endpoint *e)
     size_t i, used = 0;
     json_t *name;
     memset(e, 0, sizeof *e);
-    word(object, "gid", e->gid, sizeof e->gid);
-    e->pool = number(object, "pool");
-    e->mtu = number(object, "mtu");
+    read_word(object, "gid", e->gid, sizeof e->gid);
+    e->pool = read_number(object, "pool");
+    e->mtu = read_number(object, "mtu");
     json_array_foreach(json_object_get(object, "transports"), i, name)
     {
         if (!json_is_string(name) || used >= sizeof e->transports - 1)
             continue;
-        copy(e->transports + used, sizeof e->transports - used, used > 0 ? "," : "");
+        copy_printable(e->transports + used, sizeof e->transports - used, used > 0 ? "," : "");
         used = strlen(e->transports);
-        copy(e->transports + used, sizeof e->transports - used, json_string_value(name));
+        copy_printable(e->transports + used, sizeof e->transports - used, json_string_value(name));
         used = strlen(e->transports);
     }
 }
@@ -76,7 +76,7 @@ static void labels_from(json_t *object, char *out, size_t size)
         snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key, text);
         if (used + strlen(one) >= size)
             return;
-        copy(out + used, size - used, one);
+        copy_printable(out + used, size - used, one);
         used += strlen(out + used);
     }
 }
@@ -87,35 +87,35 @@ static void settings_from(json_t *object, struct ctl_node *n)
     labels_from(json_object_get(object, "labels"), n->labels, sizeof n->labels);
     n->cordoned = json_is_true(json_object_get(object, "cordoned"));
     n->draining = json_is_true(json_object_get(object, "draining"));
-    n->grace_ms = number(object, "grace_ms");
-    word(object, "reason", n->reason, sizeof n->reason);
+    n->grace_ms = read_number(object, "grace_ms");
+    read_word(object, "reason", n->reason, sizeof n->reason);
     n->reported = json_is_object(applied);
     n->behind = json_is_true(json_object_get(applied, "behind"));
-    n->revision = number(applied, "revision");
-    n->seen = number(applied, "seen");
+    n->revision = read_number(applied, "revision");
+    n->seen = read_number(applied, "seen");
     n->says_sessions = json_is_integer(json_object_get(applied, "sessions"));
-    n->sessions = number(applied, "sessions");
-    word(applied, "why", n->why, sizeof n->why);
+    n->sessions = read_number(applied, "sessions");
+    read_word(applied, "why", n->why, sizeof n->why);
 }
 
 static void fabric_from(json_t *object, struct ctl_fabric *f)
 {
     size_t i;
     json_t *one;
-    word(object, "state", f->state, sizeof f->state);
+    read_word(object, "state", f->state, sizeof f->state);
     f->says_for = json_is_integer(json_object_get(object, "for_ms"));
-    f->for_ms = number(object, "for_ms");
-    f->tried = number(object, "tried");
-    f->tried_by = number(object, "tried_by");
-    f->failed_by = number(object, "failed_by");
+    f->for_ms = read_number(object, "for_ms");
+    f->tried = read_number(object, "tried");
+    f->tried_by = read_number(object, "tried_by");
+    f->failed_by = read_number(object, "failed_by");
     json_array_foreach(json_object_get(object, "failing"), i, one)
     {
         if (f->failing == CTL_MAX_TOWARDS)
             continue;
         f->towards[f->failing].table = json_is_true(json_object_get(one, "table"));
-        word(one, "node", f->towards[f->failing].node, CTL_ID_BYTES);
-        word(one, "error", f->towards[f->failing].error, CTL_ERROR_BYTES);
-        f->towards[f->failing++].for_ms = number(one, "for_ms");
+        read_word(one, "node", f->towards[f->failing].node, CTL_ID_BYTES);
+        read_word(one, "error", f->towards[f->failing].error, CTL_ERROR_BYTES);
+        f->towards[f->failing++].for_ms = read_number(one, "for_ms");
     }
 }
 
@@ -127,10 +127,10 @@ static int node_from(json_t *object, struct ctl_node *n, struct kedge_errbuf *er
     if (!json_is_string(json_object_get(object, "id")) ||
         !json_is_string(json_object_get(object, "state")))
         return kedge_err(err, -EBADMSG, "the answer holds a node without id or state");
-    word(object, "id", n->id, sizeof n->id);
-    word(object, "state", n->state, sizeof n->state);
-    n->incarnation = number(object, "incarnation");
-    n->expires_in_ms = number(object, "expires_in_ms");
+    read_word(object, "id", n->id, sizeof n->id);
+    read_word(object, "state", n->state, sizeof n->state);
+    n->incarnation = read_number(object, "incarnation");
+    n->expires_in_ms = read_number(object, "expires_in_ms");
     settings_from(object, n);
     fabric_from(json_object_get(object, "fabric"), &n->fabric);
     json_array_foreach(json_object_get(object, "endpoints"), i, endpoint)
@@ -145,7 +145,7 @@ int ctl_decode_nodes(const char *body, size_t bytes, struct ctl_nodes *nodes, ch
                      size_t size, struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status != 0)
         return status;
     json_t *array = json_object_get(root, "nodes");
@@ -180,7 +180,7 @@ int ctl_decode_node(const char *body, size_t bytes, struct ctl_node *out, struct
 {
     struct ctl_node node;
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = node_from(root, &node, err);
@@ -194,7 +194,7 @@ static void pair_value(json_t *value, char *out, size_t size)
 {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        copy(out, size, json_string_value(value));
+        copy_printable(out, size, json_string_value(value));
         break;
     case JSON_INTEGER:
         snprintf(out, size, "%lld", (long long)json_integer_value(value));
@@ -241,7 +241,7 @@ static int pairs_add(struct ctl_pairs *pairs, const char *path, json_t *value, i
         return status;
     }
     struct ctl_pair *pair = &pairs->pair[pairs->count++];
-    copy(pair->path, sizeof pair->path, path);
+    copy_printable(pair->path, sizeof pair->path, path);
     pair_value(value, pair->value, sizeof pair->value);
     return 0;
 }
@@ -253,7 +253,7 @@ int ctl_decode_pairs(const char *body, size_t bytes, struct ctl_pairs *out,
     json_t *root;
     if (pairs.pair == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status == 0) {
         status = pairs_add(&pairs, "", root, 0);
         if (status != 0)
@@ -291,6 +291,6 @@ void ctl_decode_problem(const char *body, size_t bytes, char *out, size_t size)
         text = json_string_value(json_object_get(root, "title"));
     snprintf(line, sizeof line, "%.60s%s%s", text != NULL && field != NULL ? field : "",
              text != NULL && field != NULL ? ": " : "", text != NULL ? text : "");
-    copy(out, size, line);
+    copy_printable(out, size, line);
     json_decref(root);
 }

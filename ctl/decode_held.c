@@ -53,7 +53,7 @@ const struct ctl_held_kind *ctl_held_kind_find(const char *name)
 /* ---- showing ------------------------------------------------------------------------------- */
 
 /* Texts go to terminals: what is not printable becomes '?'. Returns the length. */
-static size_t copy(char *out, size_t size, const char *text)
+static size_t copy_printable(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%s", text);
     for (char *c = out; *c != '\0'; c++)
@@ -78,13 +78,13 @@ static void show_number(json_int_t n, enum ctl_unit unit, char *out, size_t size
 }
 
 /* An array is a list with commas. */
-static void show(json_t *value, enum ctl_unit unit, char *out, size_t size)
+static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size)
 {
     size_t i, used = 0;
     json_t *one;
     snprintf(out, size, "-");
     if (json_is_string(value))
-        (void)copy(out, size, json_string_value(value));
+        (void)copy_printable(out, size, json_string_value(value));
     else if (json_is_integer(value))
         show_number(json_integer_value(value), unit, out, size);
     json_array_foreach(value, i, one)
@@ -94,7 +94,7 @@ static void show(json_t *value, enum ctl_unit unit, char *out, size_t size)
             continue;
         if (used > 0)
             out[used++] = ',';
-        used += copy(out + used, size - used, text);
+        used += copy_printable(out + used, size - used, text);
     }
 }
 
@@ -105,15 +105,15 @@ static int one_from(const struct ctl_held_kind *kind, json_t *object, struct ctl
         return kedge_err(err, -EBADMSG, "the answer holds a %s without an id: is this an agent?",
                          kind->name);
     for (size_t i = 0; i < kind->columns; i++)
-        show(json_object_get(object, kind->column[i].field), kind->column[i].unit, out->cell[i],
-             sizeof out->cell[i]);
+        show_value(json_object_get(object, kind->column[i].field), kind->column[i].unit,
+                   out->cell[i], sizeof out->cell[i]);
     out->json = json_dumps(object, JSON_COMPACT);
     return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
+static int load_object(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err)
 {
     json_error_t error;
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
@@ -129,8 +129,8 @@ static int gap_from(json_t *object, struct ctl_held_gap *out, struct kedge_errbu
     const char *why = json_string_value(json_object_get(object, "why"));
     if (node == NULL || why == NULL)
         return kedge_err(err, -EBADMSG, "the answer does not say which nodes were not asked");
-    (void)copy(out->node, sizeof out->node, node);
-    (void)copy(out->why, sizeof out->why, why);
+    (void)copy_printable(out->node, sizeof out->node, node);
+    (void)copy_printable(out->why, sizeof out->why, why);
     out->json = json_dumps(object, JSON_COMPACT);
     return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
 }
@@ -165,7 +165,7 @@ int ctl_decode_held(const struct ctl_held_kind *kind, const char *body, size_t b
                     struct ctl_held_page *out, struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = page_from(kind, root, out, err);
@@ -177,7 +177,7 @@ int ctl_decode_held_one(const struct ctl_held_kind *kind, const char *body, size
                         struct ctl_held *out, struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = one_from(kind, root, out, err);
@@ -189,7 +189,7 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
                        struct kedge_errbuf *err)
 {
     json_t *root;
-    int status = load(body, bytes, &root, err);
+    int status = load_object(body, bytes, &root, err);
     if (status != 0)
         return status;
     status = page_from(&kinds[0], root, &out->leases, err);
@@ -197,7 +197,7 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
         const char *breaks = json_string_value(json_object_get(root, "breaks"));
         out->forced = json_is_true(json_object_get(root, "forced"));
         out->over = json_is_true(json_object_get(root, "over"));
-        (void)copy(out->breaks, sizeof out->breaks, breaks != NULL ? breaks : "");
+        (void)copy_printable(out->breaks, sizeof out->breaks, breaks != NULL ? breaks : "");
     }
     json_decref(root);
     return status;

@@ -77,8 +77,8 @@ static int read_body(json_t *object, struct ctl_manifest_item *item, const char 
 }
 
 /* -EINVAL: it is there already; two would be set one after the other, and the first be lost. */
-static int note(struct ctl_manifest *m, const struct ctl_manifest_item *item, const char *where,
-                struct kedge_errbuf *err)
+static int note_item(struct ctl_manifest *m, const struct ctl_manifest_item *item,
+                     const char *where, struct kedge_errbuf *err)
 {
     char key[CTL_ID_BYTES + 32];
     if (snprintf(key, sizeof key, "%s %s", item->kind->name, item->name) >= (int)sizeof key)
@@ -103,7 +103,7 @@ static int take_object(struct ctl_manifest *m, json_t *object, const struct ctl_
     if (status == 0)
         status = read_identity(object, kind, where, &item, err);
     if (status == 0)
-        status = note(m, &item, where, err);
+        status = note_item(m, &item, where, err);
     if (status == 0)
         status = read_body(object, &item, where, err);
     struct ctl_manifest_item *grown =

@@ -8,7 +8,7 @@
 
 #include "ctl/probe.h"
 
-static void word(json_t *object, const char *name, char *out, size_t size)
+static void read_word(json_t *object, const char *name, char *out, size_t size)
 {
     const char *text = json_string_value(json_object_get(object, name));
     snprintf(out, size, "%s", text != NULL ? text : "");
@@ -23,10 +23,10 @@ static int check_from(json_t *object, struct ctl_check *c, struct kedge_errbuf *
     char result[16];
     size_t level = 0;
     *c = (struct ctl_check){.name = ""};
-    word(object, "check", c->name, sizeof c->name);
-    word(object, "result", result, sizeof result);
-    word(object, "found", c->found, sizeof c->found);
-    word(object, "advice", c->advice, sizeof c->advice);
+    read_word(object, "check", c->name, sizeof c->name);
+    read_word(object, "result", result, sizeof result);
+    read_word(object, "found", c->found, sizeof c->found);
+    read_word(object, "advice", c->advice, sizeof c->advice);
     while (level < sizeof results / sizeof results[0] && strcmp(results[level], result) != 0)
         level++;
     if (c->name[0] == '\0' || level == sizeof results / sizeof results[0])
@@ -41,25 +41,25 @@ static void candidate_from(json_t *object, struct ctl_candidate *c)
 {
     json_int_t port = json_integer_value(json_object_get(object, "port"));
     *c = (struct ctl_candidate){.chosen = json_is_true(json_object_get(object, "chosen"))};
-    word(object, "device", c->device, sizeof c->device);
-    word(object, "driver", c->driver, sizeof c->driver);
-    word(object, "firmware", c->firmware, sizeof c->firmware);
-    word(object, "state", c->state, sizeof c->state);
-    word(object, "gid", c->gid, sizeof c->gid);
-    word(object, "gid_kind", c->kind, sizeof c->kind);
-    word(object, "why", c->why, sizeof c->why);
+    read_word(object, "device", c->device, sizeof c->device);
+    read_word(object, "driver", c->driver, sizeof c->driver);
+    read_word(object, "firmware", c->firmware, sizeof c->firmware);
+    read_word(object, "state", c->state, sizeof c->state);
+    read_word(object, "gid", c->gid, sizeof c->gid);
+    read_word(object, "gid_kind", c->kind, sizeof c->kind);
+    read_word(object, "why", c->why, sizeof c->why);
     if (port > 0)
         snprintf(c->port, sizeof c->port, "%u", (unsigned)port & 0xff);
 }
 
-static int fill(json_t *root, struct ctl_probe *p, struct kedge_errbuf *err)
+static int fill_probe(json_t *root, struct ctl_probe *p, struct kedge_errbuf *err)
 {
     json_t *verdict = json_object_get(root, "verdict"), *each;
     json_t *checks = json_object_get(root, "checks"), *candidates;
     size_t i;
-    word(root, "provider", p->provider, sizeof p->provider);
-    word(root, "device", p->device, sizeof p->device);
-    word(root, "gid", p->gid, sizeof p->gid);
+    read_word(root, "provider", p->provider, sizeof p->provider);
+    read_word(root, "device", p->device, sizeof p->device);
+    read_word(root, "gid", p->gid, sizeof p->gid);
     json_array_foreach(checks, i, each)
     {
         if (p->checks == CTL_PROBE_CHECKS)
@@ -79,7 +79,7 @@ static int fill(json_t *root, struct ctl_probe *p, struct kedge_errbuf *err)
     p->usable = json_is_true(json_object_get(verdict, "usable"));
     p->rc = json_is_true(json_object_get(verdict, "rc"));
     p->dc = json_is_true(json_object_get(verdict, "dc"));
-    word(verdict, "sentence", p->sentence, sizeof p->sentence);
+    read_word(verdict, "sentence", p->sentence, sizeof p->sentence);
     if (!json_is_object(verdict) || !json_is_array(checks) || p->sentence[0] == '\0')
         return kedge_err(err, -EBADMSG, "the report has no checks or no verdict");
     (void)json_object_del(root, "checks");
@@ -97,7 +97,7 @@ int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out,
     memset(out, 0, sizeof *out);
     if (root == NULL)
         return kedge_err(err, -EBADMSG, "the report is not JSON (%.100s)", error.text);
-    word(root, "report", report, sizeof report);
+    read_word(root, "report", report, sizeof report);
     json_int_t version = json_integer_value(json_object_get(root, "version"));
     int status;
     if (strcmp(report, "kedge-probe") != 0 || version != CTL_PROBE_VERSION)
@@ -105,7 +105,7 @@ int ctl_probe_decode(const char *body, size_t bytes, struct ctl_probe *out,
                            "the report is of another kind or version than this rdmactl knows: "
                            "install both programs from one release");
     else
-        status = fill(root, out, err);
+        status = fill_probe(root, out, err);
     json_decref(root);
     if (status != 0)
         ctl_probe_fini(out);

@@ -16,7 +16,7 @@
 /* ---- showing -------------------------------------------------------------------------------- */
 
 /* Texts go to terminals: what is not printable becomes '?'. */
-static void copy(char *out, size_t size, const char *text)
+static void copy_printable(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%s", text != NULL ? text : "");
     for (char *c = out; *c != '\0'; c++)
@@ -46,18 +46,18 @@ static void show_labels(json_t *object, enum ctl_type type, char *out, size_t si
         snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key,
                  json_is_string(value) ? json_string_value(value) : "");
         if (used < size)
-            copy(out + used, size - used, one);
+            copy_printable(out + used, size - used, one);
         used += strlen(one);
     }
 }
 
 /* A value as it is shown; an array is a list with commas. */
-static void show(json_t *value, enum ctl_type type, char *out, size_t size)
+static void show_value(json_t *value, enum ctl_type type, char *out, size_t size)
 {
     size_t i, used = 0;
     json_t *one;
     if (json_is_string(value)) {
-        copy(out, size, json_string_value(value));
+        copy_printable(out, size, json_string_value(value));
     } else if (json_is_object(value)) {
         show_labels(value, type, out, size);
     } else if (json_is_true(value)) {
@@ -76,7 +76,7 @@ static void show(json_t *value, enum ctl_type type, char *out, size_t size)
                 return;
             used += (size_t)snprintf(out + used, size - used, "%s", i > 0 ? "," : "");
             if (used < size - 1)
-                show(one, CTL_UIDS, out + used, size - used);
+                show_value(one, CTL_UIDS, out + used, size - used);
             used = strlen(out);
         }
     } else {
@@ -105,18 +105,19 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
     if (name == NULL || revision < 1)
         return kedge_err(err, -EBADMSG, "the answer holds a %s without name or revision",
                          kind->name);
-    copy(s.name, sizeof s.name, name);
+    copy_printable(s.name, sizeof s.name, name);
     s.revision = (uint64_t)revision;
     bool whole = true;
     for (size_t i = 0; i < kind->keys; i++) {
         char value[CTL_VALUE_BYTES];
-        show(json_object_get(object, kind->key[i].name), kind->key[i].type, value, sizeof value);
+        show_value(json_object_get(object, kind->key[i].name), kind->key[i].type, value,
+                   sizeof value);
         if (kind->key[i].type == CTL_TIME && json_is_true(json_object_get(object, "expired")))
-            copy(value, sizeof value, "expired");
+            copy_printable(value, sizeof value, "expired");
         s.value[i] = strdup(value);
         whole &= s.value[i] != NULL;
     }
-    copy(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
+    copy_printable(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL || !whole) {
         ctl_setting_fini(&s);
@@ -319,8 +320,8 @@ static int no_such_value(const struct ctl_key *key, const char *text, struct ked
                      text);
 }
 
-static int edit(const struct ctl_kind *kind, json_t *root, const char *word,
-                struct kedge_errbuf *err)
+static int edit_key(const struct ctl_kind *kind, json_t *root, const char *word,
+                    struct kedge_errbuf *err)
 {
     size_t length = strcspn(word, "=");
     for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
@@ -415,7 +416,7 @@ int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes
     if (body == NULL && kind->key[0].type == CTL_UIDS)
         json_object_set_new(root, kind->key[0].name, json_array()); /* nobody, until it is said */
     for (size_t i = 0; i < count && status == 0; i++)
-        status = edit(kind, root, words[i], err);
+        status = edit_key(kind, root, words[i], err);
     if (status == 0)
         status = check_selector(kind, root, err);
     if (status == 0)
@@ -440,12 +441,12 @@ static size_t describe_gone(const char *kind, const char *key, json_t *value, co
                             char *out, size_t size)
 {
     char old[96];
-    show(value, type_of(kind, key), old, sizeof old);
+    show_value(value, type_of(kind, key), old, sizeof old);
     return (size_t)snprintf(out, size, "%s%.40s: %s -> -", comma, key, old);
 }
 
 /* Appends "key: old -> new" for each that differs; from may be NULL. */
-static void describe(const char *kind, json_t *from, json_t *to, char *out, size_t size)
+static void describe_change(const char *kind, json_t *from, json_t *to, char *out, size_t size)
 {
     const char *key;
     json_t *value;
@@ -456,8 +457,8 @@ static void describe(const char *kind, json_t *from, json_t *to, char *out, size
         json_t *before = json_object_get(from, key);
         if (used >= size || (before != NULL && json_equal(before, value)))
             continue;
-        show(before, type_of(kind, key), old, sizeof old);
-        show(value, type_of(kind, key), new, sizeof new);
+        show_value(before, type_of(kind, key), old, sizeof old);
+        show_value(value, type_of(kind, key), new, sizeof new);
         if (strcmp(old, new) == 0)
             continue;
         used += (size_t)snprintf(out + used, size - used, "%s%.40s: ", used > 0 ? ", " : "", key);
@@ -478,7 +479,7 @@ static void describe_revocation(json_t *from, char *out, size_t size)
     const char *lease = json_string_value(json_object_get(from, "lease"));
     const char *worker = json_string_value(json_object_get(from, "worker"));
     char of[96];
-    copy(of, sizeof of, lease != NULL ? lease : worker);
+    copy_printable(of, sizeof of, lease != NULL ? lease : worker);
     snprintf(out, size, "revocation of %s%s%s", lease != NULL ? "" : "all of worker ", of,
              json_is_true(json_object_get(from, "force")) ? ", by force" : "");
 }
@@ -491,9 +492,9 @@ static void describe_liveness(json_t *object, json_t *from, json_t *to, char *ou
     const json_int_t incarnation = json_integer_value(json_object_get(to, "incarnation"));
     const json_int_t before = json_integer_value(json_object_get(from, "incarnation"));
     const json_int_t times = json_integer_value(json_object_get(object, "times"));
-    copy(state, sizeof state, json_string_value(json_object_get(to, "state")));
-    copy(was, sizeof was, json_string_value(json_object_get(from, "state")));
-    copy(heard, sizeof heard, text);
+    copy_printable(state, sizeof state, json_string_value(json_object_get(to, "state")));
+    copy_printable(was, sizeof was, json_string_value(json_object_get(from, "state")));
+    copy_printable(heard, sizeof heard, text);
     size_t used = (size_t)snprintf(out, size, "node %s, incarnation %" JSON_INTEGER_FORMAT, state,
                                    incarnation);
     if (was[0] != '\0' && before != incarnation)
@@ -517,15 +518,16 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     if (revision < !liveness) /* nobody need have changed anything */
         return kedge_err(err, -EBADMSG, "the answer holds an event without a revision");
     e.revision = (uint64_t)revision;
-    copy(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
-    copy(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
-    copy(e.position, sizeof e.position, json_string_value(json_object_get(object, "position")));
-    copy(e.kind, sizeof e.kind, kind);
-    copy(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
+    copy_printable(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
+    copy_printable(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
+    copy_printable(e.position, sizeof e.position,
+                   json_string_value(json_object_get(object, "position")));
+    copy_printable(e.kind, sizeof e.kind, kind);
+    copy_printable(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
     if (liveness)
         describe_liveness(object, from, to, e.what, sizeof e.what);
     else if (json_is_object(to))
-        describe(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
+        describe_change(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
     else if (strcmp(e.kind, "lease") == 0)
         describe_revocation(from, e.what, sizeof e.what);
     else
@@ -549,7 +551,7 @@ int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
         *out = (uint64_t)json_integer_value(revision);
     else
         status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
-    copy(position, CTL_WORD_BYTES, json_string_value(json_object_get(root, "position")));
+    copy_printable(position, CTL_WORD_BYTES, json_string_value(json_object_get(root, "position")));
     json_decref(root);
     return status;
 }

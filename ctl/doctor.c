@@ -41,8 +41,8 @@ static void tell_amiss(struct ctl_check *c, const struct kedge_http_result *resu
 }
 
 /* Servers that do not run yet are no fault of the host. */
-static void reach(struct ctl_check *c, const char *name, const char *where, int status,
-                  struct kedge_http_result *result, const struct kedge_errbuf *err)
+static void report_server(struct ctl_check *c, const char *name, const char *where, int status,
+                          struct kedge_http_result *result, const struct kedge_errbuf *err)
 {
     *c = (struct ctl_check){.level = status == 0 ? CTL_OK : CTL_WARN};
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -79,7 +79,7 @@ static void add_probe(struct findings *f, const struct ctl_options *o, struct ct
 }
 
 /* A check of the host that failed; the probe's own are in its verdict. */
-static const struct ctl_check *obstacle(const struct findings *f)
+static const struct ctl_check *find_obstacle(const struct findings *f)
 {
     for (size_t i = 0; i < f->count; i++)
         if (f->check[i].level == CTL_FAIL && (i < f->first_probed || i >= f->end_probed))
@@ -87,9 +87,9 @@ static const struct ctl_check *obstacle(const struct findings *f)
     return NULL;
 }
 
-static void judge(struct findings *f, const struct ctl_probe *probe)
+static void judge_host(struct findings *f, const struct ctl_probe *probe)
 {
-    const struct ctl_check *bad = obstacle(f);
+    const struct ctl_check *bad = find_obstacle(f);
     bool device_is_bad = f->probed && !probe->usable;
     f->usable = bad == NULL && !device_is_bad;
     if (bad != NULL && !device_is_bad)
@@ -196,10 +196,10 @@ int ctl_doctor(const struct ctl_options *o, struct kedge_errbuf *err)
     f.count = ctl_checks_host(f.check, HOST_CHECKS);
     add_probe(&f, o, &probe);
     int status = ctl_fetch_agent(o, "/readyz", &result, &why);
-    reach(&f.check[f.count++], "agent", o->agent_socket, status, &result, &why);
+    report_server(&f.check[f.count++], "agent", o->agent_socket, status, &result, &why);
     status = ctl_fetch_server(o, "/readyz", &result, &why);
-    reach(&f.check[f.count++], "metaserver", o->server, status, &result, &why);
-    judge(&f, &probe);
+    report_server(&f.check[f.count++], "metaserver", o->server, status, &result, &why);
+    judge_host(&f, &probe);
     status = o->json ? print_json(&f, &probe) : print_text(&f, &probe);
     ctl_probe_fini(&probe); /* and the numbers of its checks, which f has borrowed */
     if (status != 0)

@@ -63,7 +63,7 @@ int ctl_judge(const char *who, int http, const char *body, size_t bytes, struct 
 }
 
 /* Turns an HTTP error into a sentence. */
-static int judge(const char *who, struct kedge_http_result *result, struct kedge_errbuf *err)
+static int judge_result(const char *who, struct kedge_http_result *result, struct kedge_errbuf *err)
 {
     int status = ctl_judge(who, result->status, result->body, result->body_length, err);
     if (status != 0)
@@ -152,7 +152,7 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
     if (status != 0)
         return kedge_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
                          why.text);
-    return judge("the metaserver", out, err);
+    return judge_result("the metaserver", out, err);
 }
 
 int ctl_fetch_server(const struct ctl_options *o, const char *path, struct kedge_http_result *out,
@@ -187,7 +187,7 @@ static int call_agent(const struct ctl_options *o, const char *method, const cha
     if (status != 0)
         return kedge_err(err, status, "the agent at %.150s does not answer: %.200s",
                          o->agent_socket, why.text);
-    return judge("the agent", out, err);
+    return judge_result("the agent", out, err);
 }
 
 int ctl_fetch_agent(const struct ctl_options *o, const char *path, struct kedge_http_result *out,

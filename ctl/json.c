@@ -8,7 +8,7 @@
 enum { LINE_BYTES = 4096 };
 
 /* With a member before its own. */
-static int print(const char *first, const char *object, struct kedge_errbuf *err)
+static int print_with(const char *first, const char *object, struct kedge_errbuf *err)
 {
     size_t length = strlen(object);
     while (length > 0 && strchr(" \t\r\n", object[length - 1]) != NULL)
@@ -22,14 +22,14 @@ static int print(const char *first, const char *object, struct kedge_errbuf *err
 
 int ctl_json_print(const char *object, struct kedge_errbuf *err)
 {
-    return print("", object, err);
+    return print_with("", object, err);
 }
 
 int ctl_json_print_of(const char *kind, const char *object, struct kedge_errbuf *err)
 {
     char member[64];
     snprintf(member, sizeof member, ",\"kind\":\"%.40s\"", kind);
-    return print(member, object, err);
+    return print_with(member, object, err);
 }
 
 int ctl_json_finish(struct kedge_text *t, struct kedge_errbuf *err)

@@ -14,7 +14,7 @@ static bool asks_nobody(enum ctl_command command)
            command == CTL_CONTEXT_DELETE;
 }
 
-static int run(const struct ctl_options *o, struct kedge_errbuf *err)
+static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     switch (o->command) {
     case CTL_STATUS:
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     if (status == 0 && !asks_nobody(options.command))
         status = ctl_options_resolve(&options, &contexts, &err);
     if (status == 0)
-        status = run(&options, &err);
+        status = run_command(&options, &err);
     if (status == 0 && (fflush(stdout) != 0 || ferror(stdout)))
         status = kedge_err(&err, -EIO, "standard output cannot be written");
     if (status == 0)

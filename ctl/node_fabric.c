@@ -5,7 +5,7 @@
 
 #include "ctl/nodes.h"
 
-static void duration(uint64_t ms, char out[32])
+static void format_duration(uint64_t ms, char out[32])
 {
     if (ms < 120000)
         snprintf(out, 32, "%llu s", (unsigned long long)ms / 1000);
@@ -16,7 +16,7 @@ static void duration(uint64_t ms, char out[32])
 }
 
 /* "node-b, node-c" */
-static void towards(const struct ctl_fabric *f, char *out, size_t size)
+static void list_targets(const struct ctl_fabric *f, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
@@ -28,8 +28,8 @@ static void towards(const struct ctl_fabric *f, char *out, size_t size)
 const char *ctl_fabric_text(const struct ctl_fabric *f, bool all, char out[CTL_FABRIC_TEXT])
 {
     char names[CTL_FABRIC_TEXT / 2], time[32];
-    duration(f->for_ms, time);
-    towards(f, names, sizeof names);
+    format_duration(f->for_ms, time);
+    list_targets(f, names, sizeof names);
     if (f->state[0] == '\0')
         snprintf(out, CTL_FABRIC_TEXT, "-");
     else if (strcmp(f->state, "unreachable") == 0 && all)

@@ -55,8 +55,8 @@ static int fetch_settings(const struct ctl_options *o, const char *node_path, co
                : status;
 }
 
-static int change(const struct ctl_options *o, const char *node_path, uint64_t *revision,
-                  struct kedge_errbuf *err)
+static int change_node(const struct ctl_options *o, const char *node_path, uint64_t *revision,
+                       struct kedge_errbuf *err)
 {
     struct kedge_http_result there, result;
     struct kedge_text body;
@@ -128,7 +128,7 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
     uint64_t revision;
     int status = ctl_node_path(o->id, path, err);
     if (status == 0)
-        status = change(o, path, &revision, err);
+        status = change_node(o, path, &revision, err);
     if (status == 0)
         status = say_changed(o, path, revision, err);
     return status == 0 && o->wait ? ctl_node_wait_until_empty(o, path, revision, err) : status;

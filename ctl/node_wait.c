@@ -27,8 +27,8 @@ static void pause_between(void)
 }
 
 /* -ENOENT: it is not registered. */
-static int look(const struct ctl_options *o, const char *path, struct ctl_node *out,
-                struct kedge_errbuf *err)
+static int fetch_node(const struct ctl_options *o, const char *path, struct ctl_node *out,
+                      struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     int status = ctl_fetch_server(o, path, &result, err);
@@ -80,7 +80,7 @@ int ctl_node_settle(const struct ctl_options *o, const char *path, uint64_t revi
     struct ctl_node node = {.id = ""};
     enum ctl_force force = CTL_NOT_YET;
     for (unsigned left = SHORTLY_MS / LOOK_MS; force == CTL_NOT_YET && left > 0; left--) {
-        int status = look(o, path, &node, err);
+        int status = fetch_node(o, path, &node, err);
         if (status != 0 && status != -ENOENT)
             return status;
         force = status == -ENOENT ? CTL_ABSENT : ctl_node_force(&node, revision);
@@ -124,7 +124,7 @@ int ctl_node_wait_until_empty(const struct ctl_options *o, const char *path, uin
     uint64_t said = UINT64_MAX;
     for (;; pause_between()) {
         struct ctl_node node;
-        int status = look(o, path, &node, err);
+        int status = fetch_node(o, path, &node, err);
         if (status == -ENOENT)
             return kedge_err(err, -ECONNRESET,
                              "node %.70s is gone: its agent has ended, or was removed", o->id);

@@ -143,7 +143,7 @@ static int list_json(const struct ctl_nodes *nodes, struct kedge_errbuf *err)
     return ctl_json_finish(&t, err);
 }
 
-static const char *expires(const struct ctl_node *n, char out[CELL_BYTES])
+static const char *expires_cell(const struct ctl_node *n, char out[CELL_BYTES])
 {
     if (n->expires_in_ms == 0)
         return "-";
@@ -152,7 +152,7 @@ static const char *expires(const struct ctl_node *n, char out[CELL_BYTES])
 }
 
 /* Whether it takes workers. */
-static const char *workers(const struct ctl_node *n, char out[CELL_BYTES])
+static const char *workers_cell(const struct ctl_node *n, char out[CELL_BYTES])
 {
     const char *state = n->draining ? "draining" : "cordoned";
     if (!n->cordoned)
@@ -165,7 +165,7 @@ static const char *workers(const struct ctl_node *n, char out[CELL_BYTES])
 }
 
 /* What is in force of the settings, and why no more. */
-static const char *settings(const struct ctl_node *n, char out[CTL_TEXT_BYTES + CELL_BYTES])
+static const char *settings_cell(const struct ctl_node *n, char out[CTL_TEXT_BYTES + CELL_BYTES])
 {
     if (!n->reported)
         return "-";
@@ -186,10 +186,11 @@ static void add_row(struct ctl_table *table, const struct ctl_node *n, bool wide
         snprintf(gids, sizeof gids, "%s", n->endpoint[0].gid);
     else if (n->endpoints > 1)
         snprintf(gids, sizeof gids, "%s and %zu more", n->endpoint[0].gid, n->endpoints - 1);
-    ctl_table_row(table, (const char *const[]){
-                             n->id, n->state, incarnation, expires(n, left), gids, workers(n, has),
-                             ctl_fabric_text(&n->fabric, false, fabric),
-                             wide ? labels : settings(n, set), wide ? settings(n, set) : NULL});
+    ctl_table_row(table, (const char *const[]){n->id, n->state, incarnation, expires_cell(n, left),
+                                               gids, workers_cell(n, has),
+                                               ctl_fabric_text(&n->fabric, false, fabric),
+                                               wide ? labels : settings_cell(n, set),
+                                               wide ? settings_cell(n, set) : NULL});
 }
 
 static int list_table(const struct ctl_nodes *nodes, bool wide, struct kedge_errbuf *err)
@@ -233,15 +234,15 @@ static int node_table(const struct ctl_node *n, struct kedge_errbuf *err)
     printf("id           %s\nstate        %s\n", n->id, n->state);
     if (n->incarnation != 0)
         printf("incarnation  %llu\n", (unsigned long long)n->incarnation);
-    printf("expires in   %s\n", expires(n, left));
+    printf("expires in   %s\n", expires_cell(n, left));
     printf("labels       %s\n", n->labels[0] != '\0' ? n->labels : "-");
-    printf("workers      %s\n", workers(n, left));
+    printf("workers      %s\n", workers_cell(n, left));
     if (n->grace_ms != 0)
         printf("grace        %llums\n", (unsigned long long)n->grace_ms);
     if (n->reason[0] != '\0')
         printf("reason       %s\n", n->reason);
     printf("fabric       %s\n", ctl_fabric_text(&n->fabric, true, fabric));
-    printf("settings     %s\n\n", settings(n, set));
+    printf("settings     %s\n\n", settings_cell(n, set));
     int status = ctl_table_new(headings, 4, &table);
     for (size_t i = 0; i < n->endpoints && status == 0; i++) {
         const struct ctl_endpoint *e = &n->endpoint[i];

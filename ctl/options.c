@@ -266,7 +266,7 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct k
     return wrong_verb(word[0], err);
 }
 
-static bool lists(const struct ctl_options *o, const char *kind)
+static bool lists_kind(const struct ctl_options *o, const char *kind)
 {
     return o->command == CTL_SETTING_LIST && strcmp(o->kind, kind) == 0;
 }
@@ -275,9 +275,9 @@ static bool lists(const struct ctl_options *o, const char *kind)
 static int check_filters(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const bool events = o->command == CTL_EVENT_LIST || o->command == CTL_EVENT_WATCH;
-    if (o->scope != NULL && !lists(o, "window") && !lists(o, "token"))
+    if (o->scope != NULL && !lists_kind(o, "window") && !lists_kind(o, "token"))
         return kedge_err(err, -EINVAL, "--scope is for window list and token list alone");
-    if (o->uid != NULL && !lists(o, "tenant"))
+    if (o->uid != NULL && !lists_kind(o, "tenant"))
         return kedge_err(err, -EINVAL, "--uid is for tenant list alone");
     if (o->of_kind != NULL && (!events || o->kind != NULL))
         return kedge_err(err, -EINVAL, "--kind is for event list and event watch alone");
@@ -303,7 +303,7 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
     const bool pool = ctl_pool_edited(o);
     if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
-        (o->worker != NULL || (o->tenant != NULL && !pool && !lists(o, "window"))))
+        (o->worker != NULL || (o->tenant != NULL && !pool && !lists_kind(o, "window"))))
         return kedge_err(err, -EINVAL,
                          "--worker is for workers and leases alone, --tenant for those, window "
                          "list, pool create and pool set");

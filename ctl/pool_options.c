@@ -21,7 +21,7 @@ bool ctl_pool_said(const struct ctl_options *o)
 }
 
 /* The next word's place. */
-static char *add(struct ctl_pool_words *out)
+static char *add_word(struct ctl_pool_words *out)
 {
     char *text = out->text[out->count];
     out->word[out->count++] = text;
@@ -31,7 +31,7 @@ static char *add(struct ctl_pool_words *out)
 static int add_tenants(const struct ctl_pool_options *p, struct ctl_pool_words *out,
                        struct kedge_errbuf *err)
 {
-    char *text = add(out);
+    char *text = add_word(out);
     size_t used = 0;
     if (p->tenants > CTL_POOL_TENANTS)
         return kedge_err(err, -EINVAL, "--tenant is there %zu times: a pool has at most %d tenants",
@@ -56,10 +56,10 @@ int ctl_pool_words(const struct ctl_options *o, struct ctl_pool_words *out,
     if (p->tenants > 0 && add_tenants(p, out, err) != 0)
         return -EINVAL;
     if (p->number != NULL)
-        snprintf(add(out), CTL_POOL_WORD_BYTES, "number=%s", p->number);
+        snprintf(add_word(out), CTL_POOL_WORD_BYTES, "number=%s", p->number);
     if (p->lease_ms != 0)
-        snprintf(add(out), CTL_POOL_WORD_BYTES, "mr_lease_ms=%" PRIu64, p->lease_ms);
+        snprintf(add_word(out), CTL_POOL_WORD_BYTES, "mr_lease_ms=%" PRIu64, p->lease_ms);
     if (o->grace_said)
-        snprintf(add(out), CTL_POOL_WORD_BYTES, "grace_ms=%" PRIu64, o->grace_ms);
+        snprintf(add_word(out), CTL_POOL_WORD_BYTES, "grace_ms=%" PRIu64, o->grace_ms);
     return 0;
 }

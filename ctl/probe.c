@@ -119,7 +119,7 @@ static int wait_for_end(pid_t pid, bool kill_it)
     return -ETIMEDOUT;
 }
 
-static int arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
+static int fill_arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
 {
     static char words[][16] = {PROGRAM,      "--probe",  "--output", "json",   "--config",
                                "--provider", "--device", "--peer",   "--serve"};
@@ -136,8 +136,8 @@ static int arguments(const struct ctl_options *o, char *argv[ARGUMENTS])
     return n;
 }
 
-static int run(char *const argv[], struct kedge_text *report, struct kedge_text *errors,
-               int *exit_code, struct kedge_errbuf *err)
+static int run_probe(char *const argv[], struct kedge_text *report, struct kedge_text *errors,
+                     int *exit_code, struct kedge_errbuf *err)
 {
     int out[2], words[2];
     pid_t pid;
@@ -182,7 +182,7 @@ int ctl_probe_serve(const struct ctl_options *o, struct kedge_errbuf *err)
     char *argv[ARGUMENTS], path[PATHS][512];
     int paths = list_paths(path);
     choose_config(&with);
-    (void)arguments(&with, argv);
+    (void)fill_arguments(&with, argv);
     for (int i = 0; i < paths; i++)
         (void)execv(path[i], argv);
     (void)execvp(PROGRAM, argv);
@@ -198,10 +198,10 @@ int ctl_probe_run(const struct ctl_options *o, struct ctl_probe *out, struct ked
     char *argv[ARGUMENTS];
     int exit_code = 0;
     choose_config(&with);
-    (void)arguments(&with, argv);
+    (void)fill_arguments(&with, argv);
     kedge_text_init(&report, REPORT_BYTES);
     kedge_text_init(&errors, WORDS_BYTES);
-    int status = run(argv, &report, &errors, &exit_code, err);
+    int status = run_probe(argv, &report, &errors, &exit_code, err);
     if (status == 0 && report.length == 0) {
         char first[400];
         snprintf(first, sizeof first, "%s", kedge_text_str(&errors));

@@ -9,13 +9,13 @@
 
 #include "ctl/options.h"
 
-static const char *environment(const char *variable)
+static const char *read_environment(const char *variable)
 {
     const char *value = getenv(variable);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static const char *said(const char *value)
+static const char *not_empty(const char *value)
 {
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
@@ -46,20 +46,20 @@ void ctl_options_output(struct ctl_options *o, const char *output)
 
 const char *ctl_context_chosen(const struct ctl_options *o, const struct ctl_contexts *contexts)
 {
-    const char *name = o->context != NULL ? o->context : environment("KEDGE_CONTEXT");
+    const char *name = o->context != NULL ? o->context : read_environment("KEDGE_CONTEXT");
     if (name == NULL)
-        name = said(contexts->current);
+        name = not_empty(contexts->current);
     return name != NULL && strcmp(name, CTL_NO_CONTEXT) != 0 ? name : NULL;
 }
 
 bool ctl_context_none(const struct ctl_options *o)
 {
-    const char *name = o->context != NULL ? o->context : environment("KEDGE_CONTEXT");
+    const char *name = o->context != NULL ? o->context : read_environment("KEDGE_CONTEXT");
     return name != NULL && strcmp(name, CTL_NO_CONTEXT) == 0;
 }
 
-static int find(const struct ctl_options *o, struct ctl_contexts *contexts,
-                const struct ctl_context **out, struct kedge_errbuf *err)
+static int find_context(const struct ctl_options *o, struct ctl_contexts *contexts,
+                        const struct ctl_context **out, struct kedge_errbuf *err)
 {
     const char *name = ctl_context_chosen(o, contexts);
     *out = name != NULL ? ctl_contexts_find(contexts, name) : NULL;
@@ -74,9 +74,9 @@ static int find(const struct ctl_options *o, struct ctl_contexts *contexts,
                      "there is no context \"%.60s\", which %s names, in %.200s: see rdmactl "
                      "context list, or make it with rdmactl context set",
                      name,
-                     o->context != NULL                     ? "--context"
-                     : environment("KEDGE_CONTEXT") != NULL ? "KEDGE_CONTEXT"
-                                                            : "its \"current\"",
+                     o->context != NULL                          ? "--context"
+                     : read_environment("KEDGE_CONTEXT") != NULL ? "KEDGE_CONTEXT"
+                                                                 : "its \"current\"",
                      contexts->path);
 }
 
@@ -87,12 +87,12 @@ static void resolve_token(struct ctl_options *o, const struct ctl_context *with)
     if (o->token_file != NULL)
         return;
     if (o->context == NULL) {
-        o->token = environment("KEDGE_TOKEN");
+        o->token = read_environment("KEDGE_TOKEN");
         if (o->token == NULL)
-            o->token_file = environment("KEDGE_TOKEN_FILE");
+            o->token_file = read_environment("KEDGE_TOKEN_FILE");
     }
     if (o->token == NULL && o->token_file == NULL && with != NULL)
-        o->token_file = said(with->token_file);
+        o->token_file = not_empty(with->token_file);
 }
 
 int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
@@ -100,25 +100,26 @@ int ctl_options_resolve(struct ctl_options *o, struct ctl_contexts *contexts,
 {
     const struct ctl_context *c;
     const bool asks_environment = o->context == NULL;
-    int status = find(o, contexts, &c, err);
+    int status = find_context(o, contexts, &c, err);
     if (status != 0)
         return status;
-    if (o->server == NULL && asks_environment && (o->server = environment("KEDGE_SERVER")) != NULL)
+    if (o->server == NULL && asks_environment &&
+        (o->server = read_environment("KEDGE_SERVER")) != NULL)
         status = ctl_server_check("KEDGE_SERVER", o->server, err);
     if (status != 0)
         return status;
     resolve_token(o, o->server == NULL ? c : NULL);
     if (o->server == NULL && c != NULL)
-        o->server = said(c->server);
+        o->server = not_empty(c->server);
     if (o->server == NULL)
         o->server = CTL_DEFAULT_SERVER;
     if (o->agent_socket == NULL && asks_environment)
-        o->agent_socket = environment("KEDGE_AGENT_ADMIN");
+        o->agent_socket = read_environment("KEDGE_AGENT_ADMIN");
     if (o->agent_socket == NULL && c != NULL)
-        o->agent_socket = said(c->agent_socket);
+        o->agent_socket = not_empty(c->agent_socket);
     if (o->agent_socket == NULL)
         o->agent_socket = CTL_DEFAULT_AGENT_SOCKET;
     if (o->output == NULL && c != NULL)
-        ctl_options_output(o, said(c->output));
+        ctl_options_output(o, not_empty(c->output));
     return 0;
 }

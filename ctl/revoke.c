@@ -52,8 +52,8 @@ static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind
 
 /* 0, also when they are not over yet: *body is the answer's object, the caller's to fini as *out.
  */
-static int revoke(const struct ctl_options *o, struct kedge_http_result *body,
-                  struct ctl_revoked *out, struct kedge_errbuf *err)
+static int revoke_leases(const struct ctl_options *o, struct kedge_http_result *body,
+                         struct ctl_revoked *out, struct kedge_errbuf *err)
 {
     char path[CTL_HELD_PATH_BYTES];
     int status = revoke_path(o, ctl_held_kind_find("lease"), path, err);
@@ -79,7 +79,7 @@ static int revoke_one(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
     struct ctl_revoked r;
-    int status = revoke(o, &result, &r, err);
+    int status = revoke_leases(o, &result, &r, err);
     if (status != 0)
         return status;
     if (o->json)
@@ -186,7 +186,7 @@ static void revoke_of(const struct ctl_options *o, const char *worker, struct re
     struct kedge_errbuf why;
     struct ctl_revoked revoked;
     of.worker = worker;
-    int status = revoke(&of, &result, &revoked, &why);
+    int status = revoke_leases(&of, &result, &revoked, &why);
     if (status == -ENOENT) /* it has ended meanwhile, and its leases with it */
         return;
     if (status == 0) {

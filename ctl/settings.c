@@ -183,8 +183,8 @@ int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
 /* ---- changing ------------------------------------------------------------------------------- */
 
 /* What is there now: 0 and *out, or -ENOENT. */
-static int put(const struct ctl_options *o, const char *path, uint64_t revision, const char *body,
-               struct kedge_http_result *out, struct kedge_errbuf *err)
+static int put_setting(const struct ctl_options *o, const char *path, uint64_t revision,
+                       const char *body, struct kedge_http_result *out, struct kedge_errbuf *err)
 {
     char header[HEADER_BYTES] = "If-None-Match: *";
     const struct ctl_request request = {
@@ -242,7 +242,7 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
     kedge_text_init(&body, CTL_BODY_BYTES);
     status = make_body(o, kind, status == 0 ? &there : NULL, &body, &revision, err);
     if (status == 0)
-        status = put(o, path, revision, kedge_text_str(&body), &result, err);
+        status = put_setting(o, path, revision, kedge_text_str(&body), &result, err);
     kedge_text_fini(&body);
     kedge_http_result_fini(&there);
     if (status != 0)
