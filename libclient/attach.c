@@ -69,7 +69,7 @@ static void close_all(const int *fds, unsigned count)
 }
 
 /* One message that is well formed, and its descriptors. */
-static int receive(const struct kedge_session *s, void *message, int *fds, unsigned *count)
+static int receive_message(const struct kedge_session *s, void *message, int *fds, unsigned *count)
 {
     size_t bytes;
     int status;
@@ -98,9 +98,9 @@ static int receive(const struct kedge_session *s, void *message, int *fds, unsig
 /* After begin_message(). Sends and receives the answer; fds has room for KEDGE_CONTROL_MAX_FDS, and
  * exactly want_fds come.
  */
-static int converse(struct kedge_session *s, struct kedge_control_header *m, size_t bytes,
-                    void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
-                    unsigned want_fds)
+static int exchange_messages(struct kedge_session *s, struct kedge_control_header *m, size_t bytes,
+                             void *answer, size_t answer_bytes, uint16_t answer_type, int *fds,
+                             unsigned want_fds)
 {
     union {
         struct kedge_control_header h;
@@ -119,7 +119,7 @@ static int converse(struct kedge_session *s, struct kedge_control_header *m, siz
         return client_fail(status == -EAGAIN ? -ETIMEDOUT : status,
                            "sending to the agent failed: %s", strerror(-status));
     for (;;) {
-        status = receive(s, &got, fds, &count);
+        status = receive_message(s, &got, fds, &count);
         if (status != 0)
             return status;
         if (got.h.tag == m->tag || (got.h.tag == 0 && got.h.type == KEDGE_CONTROL_ERROR))
@@ -144,7 +144,8 @@ int client_message(struct kedge_session *s, struct kedge_control_header *message
     int fds[KEDGE_CONTROL_MAX_FDS];
     message->type = type;
     begin_message(s);
-    int status = converse(s, message, bytes, answer, answer_bytes, answer_type, fds, fd != NULL);
+    int status =
+        exchange_messages(s, message, bytes, answer, answer_bytes, answer_type, fds, fd != NULL);
     if (status == 0 && fd != NULL)
         *fd = fds[0];
     return status;
@@ -223,7 +224,8 @@ static int take_geometry(struct kedge_session *s)
 }
 
 /* Maps all that came. Takes the descriptors; what is mapped stays for client_detach(). */
-static int take(struct kedge_session *s, const struct kedge_control_attached *a, const int *fds)
+static int map_session(struct kedge_session *s, const struct kedge_control_attached *a,
+                       const int *fds)
 {
     void *map;
     int arena_fd = fds[KEDGE_FD_ARENA];
@@ -264,7 +266,8 @@ static int take(struct kedge_session *s, const struct kedge_control_attached *a,
 }
 
 /* attr's string, else the environment's, else the last resort, copied with its NUL. */
-static int fill(char *to, size_t size, const char *given, const char *variable, const char *what)
+static int copy_option(char *to, size_t size, const char *given, const char *variable,
+                       const char *what)
 {
     const char *text = given;
     if (text == NULL && variable != NULL)
@@ -314,26 +317,27 @@ int client_attach(struct kedge_session *s, const struct kedge_open_attr *attr)
         memset(path, 0, sizeof path);
     int status = choose_patience(s, attr->agent_timeout_ms);
     if (status == 0)
-        status = fill(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
+        status = copy_option(path, sizeof path, socket_path, "KEDGE_SOCKET", "socket's path");
     if (status == 0)
-        status = fill(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
+        status = copy_option(ask.pool, sizeof ask.pool, attr->pool, NULL, "pool's name");
     if (status == 0)
-        status = fill(ask.token, sizeof ask.token, attr->token, "KEDGE_WORKER_TOKEN", "token");
+        status =
+            copy_option(ask.token, sizeof ask.token, attr->token, "KEDGE_WORKER_TOKEN", "token");
     begin_message(s);
     if (status == 0)
         status = connect_socket(s, path);
     if (status == 0)
-        status = converse(s, &ask.h, sizeof ask, &answer, sizeof answer, KEDGE_CONTROL_ATTACHED,
-                          fds, KEDGE_FD_COUNT);
+        status = exchange_messages(s, &ask.h, sizeof ask, &answer, sizeof answer,
+                                   KEDGE_CONTROL_ATTACHED, fds, KEDGE_FD_COUNT);
     explicit_bzero(ask.token, sizeof ask.token);
     if (status != 0)
         return status;
     s->session = answer.session;
     s->tenant = answer.tenant;
-    return take(s, &answer, fds);
+    return map_session(s, &answer, fds);
 }
 
-static void unmap(const void *map, uint64_t bytes)
+static void unmap_memory(const void *map, uint64_t bytes)
 {
     if (map != NULL)
         munmap((void *)(uintptr_t)map, bytes);
@@ -349,11 +353,11 @@ void client_detach(struct kedge_session *s)
         close(s->socket);
     if (s->doorbell >= 0)
         close(s->doorbell);
-    unmap(s->rw, s->rw_bytes);
-    unmap(s->ro, s->ro_bytes);
-    unmap(s->peers, s->peers_bytes);
+    unmap_memory(s->rw, s->rw_bytes);
+    unmap_memory(s->ro, s->ro_bytes);
+    unmap_memory(s->peers, s->peers_bytes);
     for (uint32_t i = 0; i < CLIENT_MAX_ARENAS; i++) {
-        unmap(s->arenas[i].addr, s->arenas[i].bytes);
+        unmap_memory(s->arenas[i].addr, s->arenas[i].bytes);
         client_heap_fini(&s->arenas[i].heap);
     }
 }

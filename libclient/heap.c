@@ -25,13 +25,13 @@ static void mark_end(struct client_heap *h, uint32_t at, uint32_t size, uint32_t
         h->granules[at + size - 1].tag = tag;
 }
 
-static void mark(struct client_heap *h, uint32_t at, uint32_t size, uint32_t used)
+static void mark_block(struct client_heap *h, uint32_t at, uint32_t size, uint32_t used)
 {
     mark_end(h, at, size, size | used);
     h->granules[at].tag = size | used | HEAD;
 }
 
-static void unmark(struct client_heap *h, uint32_t at)
+static void unmark_block(struct client_heap *h, uint32_t at)
 {
     mark_end(h, at, h->granules[at].tag & SIZE_MASK, 0);
     h->granules[at].tag = 0;
@@ -40,7 +40,7 @@ static void unmark(struct client_heap *h, uint32_t at)
 static void push_free(struct client_heap *h, uint32_t at, uint32_t size)
 {
     struct client_heap_granule *g = &h->granules[at];
-    mark(h, at, size, 0);
+    mark_block(h, at, size, 0);
     g->previous = 0;
     g->next = h->first_free;
     if (g->next != 0)
@@ -59,7 +59,7 @@ static uint32_t take_free(struct client_heap *h, uint32_t at)
         h->first_free = g->next;
     if (g->next != 0)
         h->granules[g->next - 1].previous = g->previous;
-    unmark(h, at);
+    unmark_block(h, at);
     return size;
 }
 
@@ -94,7 +94,7 @@ int64_t client_heap_alloc(struct client_heap *h, uint64_t size)
         uint32_t rest = take_free(h, at) - wanted;
         if (rest > 0)
             push_free(h, at + wanted, rest);
-        mark(h, at, wanted, USED);
+        mark_block(h, at, wanted, USED);
         return (int64_t)at * CLIENT_HEAP_GRANULE;
     }
     return -ENOMEM;
@@ -108,7 +108,7 @@ int client_heap_free(struct client_heap *h, uint64_t offset)
     uint32_t at = (uint32_t)granule, size = h->granules[at].tag & SIZE_MASK;
     if ((h->granules[at].tag & (HEAD | USED)) != (HEAD | USED))
         return -EINVAL;
-    unmark(h, at);
+    unmark_block(h, at);
     if (at + size < h->count && (h->granules[at + size].tag & USED) == 0)
         size += take_free(h, at + size);
     if (at > 0 && (h->granules[at - 1].tag & USED) == 0) {

@@ -16,7 +16,7 @@ enum {
 };
 static_assert(KEDGE_TOKEN_MAX == KEDGE_TOKEN_TEXT, "the same");
 
-static int more(struct kedge_session *s, size_t size, uint32_t *index)
+static int get_arena(struct kedge_session *s, size_t size, uint32_t *index)
 {
     struct kedge_control_arena ask = {.bytes = size};
     struct kedge_control_arena_ok answer;
@@ -31,7 +31,8 @@ static int more(struct kedge_session *s, size_t size, uint32_t *index)
     return status;
 }
 
-static int take(struct client_arena *a, uint32_t index, size_t size, void **addr, uint32_t *lkey)
+static int take_block(struct client_arena *a, uint32_t index, size_t size, void **addr,
+                      uint32_t *lkey)
 {
     int64_t offset = client_heap_alloc(&a->heap, size);
     if (offset < 0)
@@ -52,12 +53,14 @@ int kedge_alloc(struct kedge_session *s, size_t size, void **addr, uint32_t *lke
     if (size > (1ull << 40))
         return client_fail(-ENOMEM, "%zu bytes are more than an arena can have", size);
     for (index = 0; index < CLIENT_MAX_ARENAS; index++)
-        if (s->arenas[index].addr != NULL && take(&s->arenas[index], index, size, addr, lkey) == 0)
+        if (s->arenas[index].addr != NULL &&
+            take_block(&s->arenas[index], index, size, addr, lkey) == 0)
             return 0;
-    status = more(s, (size + CLIENT_HEAP_GRANULE - 1) & ~(size_t)(CLIENT_HEAP_GRANULE - 1), &index);
+    status =
+        get_arena(s, (size + CLIENT_HEAP_GRANULE - 1) & ~(size_t)(CLIENT_HEAP_GRANULE - 1), &index);
     if (status != 0)
         return status;
-    if (take(&s->arenas[index], index, size, addr, lkey) != 0)
+    if (take_block(&s->arenas[index], index, size, addr, lkey) != 0)
         return client_fail(-ENOMEM, "the agent's new arena has no room for %zu bytes", size);
     return 0;
 }
@@ -102,7 +105,7 @@ static int access_of(uint32_t flags)
 }
 
 /* The part of registering that the lane does. */
-static int publish(struct kedge_mr *mr)
+static int register_region(struct kedge_mr *mr)
 {
     struct client_reply reply;
     struct kedge_sq_desc d = {
@@ -175,7 +178,7 @@ int kedge_reg_mr(struct kedge_session *s, void *addr, size_t length, int access,
                                     (access & KEDGE_MR_LEASE_ONLY ? KEDGE_REG_LEASE_ONLY : 0),
                             .arena = (uint32_t)arena};
     if (mr->access != 0)
-        status = publish(mr);
+        status = register_region(mr);
     if (status != 0) {
         free(mr);
         return status;
@@ -389,12 +392,12 @@ uint32_t kedge_mr_rkey(const struct kedge_mr *mr)
     return mr->vkey;
 }
 
-static int revoked(void)
+static int fail_revoked(void)
 {
     return client_fail(-EACCES, "%s", kedge_reason_str(KEDGE_REASON_REVOKED));
 }
 
-static int withdrawing(void)
+static int fail_withdrawing(void)
 {
     return client_fail_text(-EINVAL, "the region is being deregistered");
 }
@@ -408,9 +411,9 @@ int kedge_mr_status(struct kedge_mr *mr)
     if (status != 0)
         return status;
     if (mr->withdrawing)
-        return withdrawing();
+        return fail_withdrawing();
     if (mr->revoked)
-        return revoked();
+        return fail_revoked();
     /* The agent counts what it revokes of the session: nothing new, nothing to ask. */
     uint32_t seen = atomic_load_explicit(&s->ro->revoked, memory_order_acquire);
     if (mr->access == 0 || seen == mr->revoked_seen)
@@ -425,9 +428,9 @@ int kedge_mr_status(struct kedge_mr *mr)
 int kedge_mr_export(const struct kedge_mr *mr, char *text, size_t size)
 {
     if (mr->withdrawing)
-        return withdrawing();
+        return fail_withdrawing();
     if (mr->revoked)
-        return revoked();
+        return fail_revoked();
     if (size < KEDGE_TOKEN_MAX)
         return client_fail(-ENOSPC, "a token takes %d bytes", KEDGE_TOKEN_MAX);
     if (mr->access == 0)

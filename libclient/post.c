@@ -23,7 +23,7 @@ union post {
     uint8_t slot[MAX_POST_SLOTS][KEDGE_LINE];
 };
 
-static int operation(enum ibv_wr_opcode opcode)
+static int operation_of(enum ibv_wr_opcode opcode)
 {
     switch (opcode) {
     case IBV_WR_RDMA_READ:
@@ -40,8 +40,8 @@ static int operation(enum ibv_wr_opcode opcode)
 }
 
 /* The user's (address, lkey) as the arena's (offset, index). */
-static int translate(const struct kedge_session *s, const struct ibv_sge *from,
-                     struct kedge_sge *to)
+static int translate_sge(const struct kedge_session *s, const struct ibv_sge *from,
+                         struct kedge_sge *to)
 {
     uint32_t arena = from->lkey - 1;
     if (arena >= CLIENT_MAX_ARENAS || s->arenas[arena].addr == NULL)
@@ -74,13 +74,13 @@ static int gather_inline(const struct ibv_send_wr *wr, union post *p)
     return 0;
 }
 
-static int gather(const struct kedge_session *s, const struct ibv_send_wr *wr, union post *p)
+static int gather_sges(const struct kedge_session *s, const struct ibv_send_wr *wr, union post *p)
 {
     struct kedge_sge sge = {0};
     int status = 0;
     p->d.num_sge = (uint8_t)wr->num_sge;
     if (wr->num_sge == 1) {
-        status = translate(s, &wr->sg_list[0], &sge);
+        status = translate_sge(s, &wr->sg_list[0], &sge);
         if (status != 0)
             return status;
         p->d.post.offset = sge.offset;
@@ -89,7 +89,7 @@ static int gather(const struct kedge_session *s, const struct ibv_send_wr *wr, u
     } else if (wr->num_sge > 1) {
         memset(&p->sges, 0, sizeof p->sges);
         for (int i = 0; i < wr->num_sge && status == 0; i++)
-            status = translate(s, &wr->sg_list[i], &p->sges.sge[i]);
+            status = translate_sge(s, &wr->sg_list[i], &p->sges.sge[i]);
         p->d.slots = 2;
     }
     return status;
@@ -105,10 +105,10 @@ static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsi
     return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, KEDGE_MAX_SGE);
 }
 
-static int build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
+static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union post *p)
 {
     const unsigned known = IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE;
-    int op = operation(wr->opcode);
+    int op = operation_of(wr->opcode);
     if (op < 0)
         return op;
     if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE)
@@ -134,10 +134,10 @@ static int build(const struct kedge_vqp *q, const struct ibv_send_wr *wr, union 
     }
     if ((wr->send_flags & IBV_SEND_INLINE) != 0)
         return gather_inline(wr, p);
-    return gather(q->session, wr, p);
+    return gather_sges(q->session, wr, p);
 }
 
-static void bind(struct kedge_vqp *q)
+static void post_bind(struct kedge_vqp *q)
 {
     struct kedge_sq_desc d = {.op = KEDGE_OP_BIND,
                               .slots = 1,
@@ -152,7 +152,7 @@ static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
 {
     struct kedge_session *s = q->session;
     union post p;
-    int status = build(q, wr, &p);
+    int status = build_descriptor(q, wr, &p);
     if (status != 0)
         return status;
     if (!client_ring_room(s, p.d.slots + (q->bound ? 0u : 1u))) {
@@ -161,7 +161,7 @@ static int post_one(struct kedge_vqp *q, const struct ibv_send_wr *wr)
                            : client_fail_text(-ENOMEM, "the submission ring is full: poll first");
     }
     if (!q->bound)
-        bind(q);
+        post_bind(q);
     for (uint32_t i = 0; i < p.d.slots; i++)
         client_ring_put(s, p.slot[i]);
     return 0;
@@ -202,7 +202,7 @@ static bool has_cqe(struct kedge_session *s)
 }
 
 /* Of a VQP that still exists. */
-static struct kedge_vqp *owner(struct kedge_session *s, const struct kedge_cqe *c)
+static struct kedge_vqp *owner_of(struct kedge_session *s, const struct kedge_cqe *c)
 {
     return kedge_vqp_find(s, c->vqp | (uint32_t)c->vqp_gen << 16);
 }
@@ -214,7 +214,7 @@ static int poll_some(struct kedge_session *s, int n, struct ibv_wc *wc)
     while (count < n && has_cqe(s)) {
         struct kedge_cqe c = s->cq[s->cq_head & s->cq_mask];
         s->cq_head++;
-        const struct kedge_vqp *q = owner(s, &c);
+        const struct kedge_vqp *q = owner_of(s, &c);
         if (q == NULL)
             continue;
         wc[count++] = (struct ibv_wc){.wr_id = c.wr_id,
@@ -255,7 +255,7 @@ static bool has_completion(struct kedge_session *s, uint32_t unused)
     uint32_t before = s->cq_head;
     bool found = false;
     while (!found && has_cqe(s)) {
-        found = owner(s, &s->cq[s->cq_head & s->cq_mask]) != NULL;
+        found = owner_of(s, &s->cq[s->cq_head & s->cq_mask]) != NULL;
         s->cq_head += !found;
     }
     if (s->cq_head != before)

@@ -19,7 +19,7 @@ enum {
                               little, and a worker that polls now and then looks soon enough */
 };
 
-static void relax(void)
+static void relax_cpu(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -196,7 +196,7 @@ static int spin_and_sleep(struct kedge_session *s, bool (*ready)(struct kedge_se
         for (int i = 0; i < 64; i++) {
             if (ready(s, argument))
                 return 0;
-            relax();
+            relax_cpu();
         }
     } while (kedge_clock_ns() - begin < SPIN_NS);
     for (;;) {

@@ -77,7 +77,7 @@ struct kedge_vqp *kedge_vqp_find(const struct kedge_session *s, uint32_t qp_num)
     return mine && q->gen == qp_num >> 16 ? q : NULL;
 }
 
-static void point(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
+static void point_at(struct kedge_vqp *q, uint32_t slot, uint32_t gen)
 {
     q->peer_slot = slot;
     q->peer_gen = gen;
@@ -109,7 +109,7 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
     struct client_reply reply;
     uint32_t slot, gen;
     if (kedge_peers_find(s->peers, gid, pool, &slot, &gen) == 0) {
-        point(q, slot, gen);
+        point_at(q, slot, gen);
         return 0;
     }
     struct kedge_sq_desc d = {
@@ -118,7 +118,7 @@ static int connect_to(struct kedge_vqp *q, const uint8_t gid[16], uint16_t pool)
     int status = client_request(s, &d, &reply);
     if (status != 0)
         return refuse_gid(gid, status);
-    point(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
+    point_at(q, (uint32_t)reply.value[0], (uint32_t)reply.value[1]);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 enum { BYTES = 4096 };
 
-static int serve(struct kedge_session *s, const char *text)
+static int serve_region(struct kedge_session *s, const char *text)
 {
     char token[KEDGE_TOKEN_MAX], ignored[256];
     struct kedge_mr *mr;
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     struct kedge_session *s = NULL;
     int status = kedge_open(NULL, &s);
     if (status == 0)
-        status = serve(s, argc > 1 ? argv[1] : "hello from the other side");
+        status = serve_region(s, argc > 1 ? argv[1] : "hello from the other side");
     if (status != 0)
         fprintf(stderr, "export_region: %s\n", kedge_last_error());
     kedge_close(s);

@@ -46,7 +46,7 @@ static int read_once(struct kedge_session *s, struct kedge_vqp *q, const struct 
     return 0;
 }
 
-static int run(struct kedge_session *s, const char *token)
+static int read_remote(struct kedge_session *s, const char *token)
 {
     struct kedge_remote from;
     struct kedge_vqp *q;
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     }
     int status = kedge_open(NULL, &s);
     if (status == 0)
-        status = run(s, argv[1]);
+        status = read_remote(s, argv[1]);
     if (status < 0)
         fprintf(stderr, "read_region: %s\n", kedge_last_error());
     kedge_close(s);
