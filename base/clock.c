@@ -42,7 +42,7 @@ static void read_both(uint64_t *ticks, uint64_t *ns)
 }
 
 /* Nanoseconds in 2^32 ticks, or 0 when the counter did not move. */
-static uint64_t calibrate(void)
+static uint64_t calibrate_counter(void)
 {
     uint64_t t0 = 0, t1 = 0, n0 = 0, n1 = 0;
     read_both(&t0, &n0);
@@ -62,7 +62,7 @@ void kedge_clock_fast_init(struct kedge_clock_fast *clock)
     if (!counter_is_invariant())
         return;
     for (int i = 0; i < TRIES; i++) {
-        uint64_t first = calibrate(), second = calibrate();
+        uint64_t first = calibrate_counter(), second = calibrate_counter();
         uint64_t apart = first > second ? first - second : second - first;
         if (first != 0 && second != 0 && apart <= first / 1000) {
             clock->ns_per_2_32 = first / 2 + second / 2;

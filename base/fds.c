@@ -53,7 +53,7 @@ int kedge_fds_send(int socket, const void *message, size_t bytes, const int *fds
 }
 
 /* Collects what came; there is at most one SCM_RIGHTS header, but nothing here relies on it. */
-static unsigned collect(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
+static unsigned collect_fds(struct msghdr *msg, int fds[KEDGE_FDS_MAX])
 {
     unsigned count = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
@@ -88,7 +88,7 @@ int kedge_fds_recv(int socket, void *message, size_t capacity, size_t *bytes, in
     ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
-    unsigned got = collect(&msg, came);
+    unsigned got = collect_fds(&msg, came);
     int status = 0;
     if ((msg.msg_flags & MSG_CTRUNC) != 0 || got > max_fds)
         status = -EPROTO;

@@ -56,7 +56,7 @@ void kedge_spsc_free(struct kedge_spsc *ring)
     free(ring);
 }
 
-static uint8_t *slot(const struct kedge_spsc *ring, uint32_t index)
+static uint8_t *slot_at(const struct kedge_spsc *ring, uint32_t index)
 {
     return ring->elements + (size_t)(index & ring->mask) * ring->element_bytes;
 }
@@ -69,7 +69,7 @@ int kedge_spsc_push(struct kedge_spsc *ring, const void *element)
         if (tail - ring->known_head > ring->mask)
             return -EAGAIN;
     }
-    memcpy(slot(ring, tail), element, ring->element_bytes);
+    memcpy(slot_at(ring, tail), element, ring->element_bytes);
     atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
     return 0;
 }
@@ -82,7 +82,7 @@ int kedge_spsc_pop(struct kedge_spsc *ring, void *element)
         if (head == ring->known_tail)
             return -EAGAIN;
     }
-    memcpy(element, slot(ring, head), ring->element_bytes);
+    memcpy(element, slot_at(ring, head), ring->element_bytes);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
     return 0;
 }

@@ -42,7 +42,7 @@ const char *kedge_text_str(const struct kedge_text *t)
 }
 
 /* Room for `more` bytes and the NUL. Fails without changing the text. */
-static int reserve(struct kedge_text *t, size_t more)
+static int reserve_bytes(struct kedge_text *t, size_t more)
 {
     if (t->error != 0)
         return t->error;
@@ -66,7 +66,7 @@ static int reserve(struct kedge_text *t, size_t more)
 
 int kedge_text_append(struct kedge_text *t, const void *bytes, size_t length)
 {
-    if (reserve(t, length) != 0)
+    if (reserve_bytes(t, length) != 0)
         return t->error;
     if (length > 0)
         memcpy(t->data + t->length, bytes, length);
@@ -83,7 +83,7 @@ int kedge_text_printf(struct kedge_text *t, const char *format, ...)
     va_end(args);
     if (n < 0)
         return t->error = t->error != 0 ? t->error : -EINVAL;
-    if (reserve(t, (size_t)n) != 0)
+    if (reserve_bytes(t, (size_t)n) != 0)
         return t->error;
     va_start(args, format);
     vsnprintf(t->data + t->length, (size_t)n + 1, format, args);

@@ -60,7 +60,7 @@ static uint64_t align_up(uint64_t bytes)
     return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
-static void layout(uint32_t max_peers, struct kedge_peers_header *h)
+static void compute_layout(uint32_t max_peers, struct kedge_peers_header *h)
 {
     KEDGE_ASSERT(max_peers >= 1 && max_peers <= MAX_PEERS);
     h->max_peers = max_peers;
@@ -73,14 +73,14 @@ static void layout(uint32_t max_peers, struct kedge_peers_header *h)
 uint64_t kedge_peers_bytes(uint32_t max_peers)
 {
     struct kedge_peers_header h;
-    layout(max_peers, &h);
+    compute_layout(max_peers, &h);
     return h.bytes;
 }
 
 void kedge_peers_format(void *memory, uint32_t max_peers, uint64_t seed)
 {
     struct kedge_peers_header *h = memory;
-    layout(max_peers, h);
+    compute_layout(max_peers, h);
     h->seed = seed;
     h->version = KEDGE_PEERS_VERSION;
     h->magic = KEDGE_PEERS_MAGIC;
@@ -134,8 +134,8 @@ static const uint32_t *entry_of(const struct kedge_peers_header *h, const uint8_
 }
 
 /* Entries are cleared by removal, so an empty one does not end the search. */
-static int64_t search(const struct kedge_peers_header *h, const uint8_t gid[16], uint16_t pool,
-                      union body *out)
+static int64_t search_index(const struct kedge_peers_header *h, const uint8_t gid[16],
+                            uint16_t pool, union body *out)
 {
     for (uint32_t probe = 0; probe < KEDGE_PEERS_PROBES; probe++) {
         uint32_t entry = __atomic_load_n(entry_of(h, gid, pool, probe), __ATOMIC_ACQUIRE);
@@ -151,7 +151,7 @@ int kedge_peers_find(const void *memory, const uint8_t gid[16], uint16_t pool, u
                      uint32_t *gen)
 {
     union body b;
-    int64_t found = search(memory, gid, pool, &b);
+    int64_t found = search_index(memory, gid, pool, &b);
     if (found < 0)
         return (int)found;
     *slot = (uint32_t)found;
@@ -206,7 +206,7 @@ int64_t kedge_peers_put(void *memory, uint32_t slot_hint, const uint8_t gid[16],
     const struct kedge_peers_header *h = memory;
     uint32_t *entry = NULL;
     union body b;
-    int64_t slot = search(h, gid, pool, &b);
+    int64_t slot = search_index(h, gid, pool, &b);
     if (slot >= 0) {
         if (incarnation > b.incarnation) {
             b.incarnation = incarnation;

@@ -75,8 +75,8 @@ static bool same_key(enum kedge_table_kind kind, const void *a, const void *b)
 /* Looks for wanted's key among the window's records. An odd sequence or a wrong CRC hides which key
  * a slot has, so a window without a hit but with such a slot means "READ again", not "not there".
  */
-static int find(const struct kedge_table_desc *d, enum kedge_table_kind kind, const void *window,
-                const void *wanted, void *out)
+static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind kind,
+                       const void *window, const void *wanted, void *out)
 {
     bool torn = false;
     for (unsigned i = 0; i < KEDGE_TABLE_WINDOW; i++) {
@@ -110,14 +110,14 @@ int kedge_endpoint_find(const struct kedge_table_desc *d, const void *window, co
 {
     struct kedge_endpoint_record wanted = {.pool = pool};
     memcpy(wanted.gid, gid, sizeof wanted.gid);
-    return find(d, KEDGE_TABLE_ENDPOINTS, window, &wanted, out);
+    return find_record(d, KEDGE_TABLE_ENDPOINTS, window, &wanted, out);
 }
 
 int kedge_mr_find(const struct kedge_table_desc *d, const void *window, uint32_t vkey,
                   struct kedge_mr_record *out)
 {
     struct kedge_mr_record wanted = {.vkey = vkey};
-    return find(d, KEDGE_TABLE_MRS, window, &wanted, out);
+    return find_record(d, KEDGE_TABLE_MRS, window, &wanted, out);
 }
 
 struct kedge_table_desc kedge_mr_table_desc(const struct kedge_endpoint_record *r)

@@ -28,7 +28,7 @@ static_assert(sizeof(struct packed_token) == 60, "layout");
 static_assert(PREFIX_BYTES + KEDGE_BASE64_TEXT(sizeof(struct packed_token)) <= KEDGE_TOKEN_TEXT,
               "a token fits");
 
-static uint32_t checksum(const struct packed_token *p)
+static uint32_t checksum_of(const struct packed_token *p)
 {
     return kedge_crc32c(0, p, sizeof *p - sizeof p->crc);
 }
@@ -42,7 +42,7 @@ void kedge_token_format(const struct kedge_token *t, char text[KEDGE_TOKEN_TEXT]
                              .length = t->length};
     memcpy(p.gid, t->gid, sizeof p.gid);
     memcpy(p.secret, t->secret, sizeof p.secret);
-    p.crc = checksum(&p);
+    p.crc = checksum_of(&p);
     memcpy(text, PREFIX, PREFIX_BYTES);
     kedge_base64_encode(KEDGE_BASE64URL, &p, sizeof p, text + PREFIX_BYTES);
 }
@@ -57,7 +57,7 @@ int kedge_token_parse(const char *text, struct kedge_token *out)
     if (kedge_base64_decode(KEDGE_BASE64URL, text + PREFIX_BYTES, length - PREFIX_BYTES, &p,
                             sizeof p, &got) != 0)
         return -EINVAL;
-    if (got != sizeof p || p.crc != checksum(&p))
+    if (got != sizeof p || p.crc != checksum_of(&p))
         return -EINVAL;
     *out = (struct kedge_token){
         .pool = p.pool, .access = p.access, .vkey = p.vkey, .addr = p.addr, .length = p.length};

@@ -68,7 +68,7 @@ static bool can_go(const struct http_connection *c)
     return c->wait == HTTP_WAIT_IDLE || c->wait == HTTP_WAIT_REQUEST;
 }
 
-static bool drop(struct http_connection *c)
+static bool drop_connection(struct http_connection *c)
 {
     if (c == NULL)
         return false;
@@ -82,7 +82,7 @@ static bool drop_stranger(struct kedge_http_server *s)
     struct http_connection *c = TAILQ_FIRST(&s->strangers);
     while (c != NULL && !can_go(c))
         c = TAILQ_NEXT(c, of_rank);
-    return drop(c);
+    return drop_connection(c);
 }
 
 static bool drop_one_of(struct http_client_entry *client)
@@ -90,7 +90,7 @@ static bool drop_one_of(struct http_client_entry *client)
     struct http_connection *c = TAILQ_FIRST(&client->own);
     while (c != NULL && !can_go(c))
         c = TAILQ_NEXT(c, of_owner);
-    return drop(c);
+    return drop_connection(c);
 }
 
 static unsigned count_connections(const struct kedge_http_server *s)
@@ -124,7 +124,7 @@ int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from,
 /* ---- requests ---------------------------------------------------------------------------------
  */
 
-static void reject(struct http_request *r, int status, const char *why, unsigned retry_s)
+static void reject_request(struct http_request *r, int status, const char *why, unsigned retry_s)
 {
     struct http_connection *c = r->connection;
     r->reject = status;
@@ -140,14 +140,14 @@ static void look_at_room(struct http_request *r)
     struct http_connection *c = r->connection;
     const struct kedge_http_server *s = c->server;
     if (c->owner != NULL && c->owner->connections > s->config.connections_per_id)
-        reject(r, 429, "too many connections with this token; close some", 1);
+        reject_request(r, 429, "too many connections with this token; close some", 1);
     else if (c->rank == KEDGE_HTTP_KNOWN &&
              s->ranked[KEDGE_HTTP_KNOWN] > (s->config.connections + 1) / 2)
-        reject(r, 503, "too many connections with tokens of this scope; try again soon", 1);
+        reject_request(r, 503, "too many connections with tokens of this scope; try again soon", 1);
     r->closes |= r->reject != 0;
 }
 
-static void own(struct http_connection *c, struct kedge_http_who who)
+static void assign_owner(struct http_connection *c, struct kedge_http_who who)
 {
     uint8_t key[16] = {0};
     const bool stranger = who.rank == KEDGE_HTTP_STRANGER;
@@ -168,7 +168,7 @@ void http_admission_look(struct http_request *r)
     const uint64_t now = kedge_clock_ns();
     if (s->config.identify != NULL)
         who = s->config.identify(s->config.user, &r->public);
-    own(c, who);
+    assign_owner(c, who);
     unsigned retry_s = http_clients_request(table_of(s, c->rank), c->owner, now);
     if (retry_s == 0 && c->rank == KEDGE_HTTP_STRANGER && c->has_key)
         retry_s = http_allow(&s->strangers_whole_ns, s->config.strangers_per_second,
@@ -176,7 +176,7 @@ void http_admission_look(struct http_request *r)
     if (r->reject != 0)
         return;
     if (retry_s > 0) {
-        reject(r, 429, NULL, retry_s);
+        reject_request(r, 429, NULL, retry_s);
         return;
     }
     c->limited = 0;

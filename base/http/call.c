@@ -229,7 +229,7 @@ static int errno_of(const struct http_call *c, CURLcode code)
     }
 }
 
-static const char *reason(const struct http_call *c, CURLcode code, int status)
+static const char *reason_of(const struct http_call *c, CURLcode code, int status)
 {
     if (status == -EMSGSIZE)
         return "the answer is larger than expected";
@@ -247,7 +247,7 @@ struct kedge_http_answer http_call_answer(struct http_call *c, CURLcode code)
     if (code != CURLE_OK) {
         int error = errno_of(c, code);
         return (struct kedge_http_answer){
-            .status = error, .why = reason(c, code, error), .body = "", .content_type = ""};
+            .status = error, .why = reason_of(c, code, error), .body = "", .content_type = ""};
     }
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(c->easy, CURLINFO_CONTENT_TYPE, &type);

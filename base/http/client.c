@@ -129,7 +129,7 @@ free_client:
 }
 
 /* Takes a call out; the caller then owns it. */
-static void detach(struct kedge_http_client *c, struct http_call *call)
+static void detach_call(struct kedge_http_client *c, struct http_call *call)
 {
     if (call->added)
         curl_multi_remove_handle(c->multi, call->easy);
@@ -138,9 +138,9 @@ static void detach(struct kedge_http_client *c, struct http_call *call)
     c->silences -= call->silence_ns != 0;
 }
 
-static void finish(struct kedge_http_client *c, struct http_call *call, CURLcode code)
+static void finish_call(struct kedge_http_client *c, struct http_call *call, CURLcode code)
 {
-    detach(c, call);
+    detach_call(c, call);
     if (!call->cancelled) {
         struct kedge_http_answer answer = http_call_answer(call, code);
         call->done(call->user, &answer);
@@ -156,7 +156,7 @@ void kedge_http_client_free(struct kedge_http_client *c)
     c->freeing = true;
     while ((call = TAILQ_FIRST(&c->calls)) != NULL) {
         call->error = -ECANCELED;
-        finish(c, call, CURLE_ABORTED_BY_CALLBACK);
+        finish_call(c, call, CURLE_ABORTED_BY_CALLBACK);
     }
     curl_multi_cleanup(c->multi);
     curl_global_cleanup();
@@ -216,11 +216,11 @@ static void start_and_remove(struct kedge_http_client *c)
         for (; call != NULL; call = next) {
             next = TAILQ_NEXT(call, link);
             if (call->cancelled) {
-                finish(c, call, CURLE_ABORTED_BY_CALLBACK);
+                finish_call(c, call, CURLE_ABORTED_BY_CALLBACK);
             } else if (!call->added) {
                 call->added = curl_multi_add_handle(c->multi, call->easy) == CURLM_OK;
                 if (!call->added) {
-                    finish(c, call, CURLE_OUT_OF_MEMORY);
+                    finish_call(c, call, CURLE_OUT_OF_MEMORY);
                     c->kick = true; /* `next` may be gone: begin again */
                     break;
                 }
@@ -241,7 +241,7 @@ static void end_silent(struct kedge_http_client *c)
         if (call == NULL)
             return;
         call->error = -ETIMEDOUT;
-        finish(c, call, CURLE_OPERATION_TIMEDOUT);
+        finish_call(c, call, CURLE_OPERATION_TIMEDOUT);
     }
 }
 
@@ -255,7 +255,7 @@ static void finish_ended(struct kedge_http_client *c)
             continue;
         CURLcode code = m->data.result; /* m is void once the handle is removed */
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&call);
-        finish(c, call, code);
+        finish_call(c, call, code);
     }
 }
 

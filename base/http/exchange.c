@@ -356,7 +356,7 @@ static enum MHD_Result send_answer(struct http_request *r)
     return queued;
 }
 
-static enum MHD_Result reject(struct http_request *r)
+static enum MHD_Result send_rejection(struct http_request *r)
 {
     char detail[160];
     struct kedge_http_server *s = r->connection->server;
@@ -452,7 +452,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
         r->public.path = url;
         http_head_look(r, method, version);
         http_admission_look(r);
-        return rejected_early(r) ? reject(r) : MHD_YES;
+        return rejected_early(r) ? send_rejection(r) : MHD_YES;
     }
     if (*upload_bytes > 0) {
         take_body(r, upload, *upload_bytes);
@@ -465,7 +465,7 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *mhd, const cha
         return MHD_NO;
     if (r->stage == HTTP_ANSWERED)
         return send_answer(r);
-    return r->reject != 0 ? reject(r) : give_to_handler(r);
+    return r->reject != 0 ? send_rejection(r) : give_to_handler(r);
 }
 
 const char *kedge_http_query(const struct kedge_http_request *request, const char *name)

@@ -196,7 +196,7 @@ static bool take_absolute(struct http_request *r, const char *host)
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-static void refuse(struct http_request *r, int status, const char *why)
+static void refuse_head(struct http_request *r, int status, const char *why)
 {
     r->closes = true;
     if (r->reject != 0)
@@ -209,13 +209,13 @@ static void look_at_body(struct http_request *r, const struct head *h)
 {
     const char *coding = h->once[CODING];
     if (coding != NULL && h->once[LENGTH] != NULL)
-        refuse(r, 400, "Content-Length and Transfer-Encoding exclude each other");
+        refuse_head(r, 400, "Content-Length and Transfer-Encoding exclude each other");
     else if (coding != NULL && strcasecmp(coding, "chunked") == 0)
-        refuse(r, 411, "a body in chunks is not taken: say its Content-Length");
+        refuse_head(r, 411, "a body in chunks is not taken: say its Content-Length");
     else if (coding != NULL)
-        refuse(r, 501, "no transfer coding is known here: say a body's Content-Length");
+        refuse_head(r, 501, "no transfer coding is known here: say a body's Content-Length");
     else if (h->once[EXPECT] != NULL && strcasecmp(h->once[EXPECT], "100-continue") != 0)
-        refuse(r, 417, "the one expectation that is known is 100-continue");
+        refuse_head(r, 417, "the one expectation that is known is 100-continue");
 }
 
 static void look_at_host(struct http_request *r, const struct head *h, const char *version)
@@ -226,18 +226,19 @@ static void look_at_host(struct http_request *r, const struct head *h, const cha
         host = "localhost"; /* which had no Host */
     const size_t length = host == NULL ? 0 : host_length(host);
     if (length == 0) {
-        refuse(r, 400, "a request needs one Host, and that must be HOST or HOST:PORT");
+        refuse_head(r, 400, "a request needs one Host, and that must be HOST or HOST:PORT");
     } else if (!take_absolute(r, host)) {
-        refuse(r, 400, "the URI is neither a path nor one of the host that Host names");
+        refuse_head(r, 400, "the URI is neither a path nor one of the host that Host names");
     } else if (s->hosts != NULL && r->connection->on_loopback) {
         if (!is_ours(s, host, length))
-            refuse(r, 403,
-                   "on loopback the Host must be localhost, an address, or one of `hosts` in the "
-                   "configuration");
+            refuse_head(
+                r, 403,
+                "on loopback the Host must be localhost, an address, or one of `hosts` in the "
+                "configuration");
         else if (h->once[ORIGIN] != NULL && !is_our_origin(s, h->once[ORIGIN], host))
-            refuse(r, 403,
-                   "on loopback the Origin must be the Host, or one of `hosts` in the "
-                   "configuration");
+            refuse_head(r, 403,
+                        "on loopback the Origin must be the Host, or one of `hosts` in the "
+                        "configuration");
     }
 }
 
@@ -246,11 +247,11 @@ void http_head_look(struct http_request *r, const char *method, const char *vers
     struct head h;
     read_headers(r, method, version, &h);
     if (h.wrong != NULL)
-        refuse(r, 400, h.wrong);
+        refuse_head(r, 400, h.wrong);
     else if (!is_name(method))
-        refuse(r, 400, "the method has characters that may not be in one");
+        refuse_head(r, 400, "the method has characters that may not be in one");
     else if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
-        refuse(r, 505, "HTTP/1.1 and HTTP/1.0 are known");
+        refuse_head(r, 505, "HTTP/1.1 and HTTP/1.0 are known");
     look_at_body(r, &h);
     look_at_host(r, &h, version);
 }

@@ -55,8 +55,8 @@ static int parse_address(const char *text, union address *address, socklen_t *le
 }
 
 /* "cannot listen on 127.0.0.1:7480: address in use (another kedge-metad? change `listen`)" */
-static int explain(const struct kedge_http_server_config *config, const char *where, int error,
-                   struct kedge_errbuf *err)
+static int explain_error(const struct kedge_http_server_config *config, const char *where,
+                         int error, struct kedge_errbuf *err)
 {
     const char *program = config->program != NULL ? config->program : "program";
     const char *setting = config->setting != NULL ? config->setting : "the address";
@@ -102,8 +102,9 @@ int kedge_http_listen_check(const char *listen, const char *setting, struct kedg
     const struct kedge_http_server_config config = {.setting = setting};
     union address address;
     socklen_t length;
-    return parse_address(listen, &address, &length) == 0 ? 0
-                                                         : explain(&config, listen, EINVAL, err);
+    return parse_address(listen, &address, &length) == 0
+               ? 0
+               : explain_error(&config, listen, EINVAL, err);
 }
 
 int http_listen_tcp(const struct kedge_http_server_config *config, int *fd, uint16_t *port,
@@ -113,17 +114,17 @@ int http_listen_tcp(const struct kedge_http_server_config *config, int *fd, uint
     socklen_t length;
     int on = 1, sock = -1, error = 0;
     if (parse_address(config->listen, &address, &length) != 0)
-        return explain(config, config->listen, EINVAL, err);
+        return explain_error(config, config->listen, EINVAL, err);
     sock = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sock < 0)
-        return explain(config, config->listen, errno, err);
+        return explain_error(config, config->listen, errno, err);
     if (setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         bind(sock, &address.any, length) != 0 || listen(sock, BACKLOG) != 0 ||
         getsockname(sock, &address.any, &length) != 0)
         error = errno;
     if (error != 0) {
         close(sock);
-        return explain(config, config->listen, error, err);
+        return explain_error(config, config->listen, error, err);
     }
     *fd = sock;
     *port = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
@@ -154,14 +155,14 @@ int http_listen_unix(const struct kedge_http_server_config *config, int *fd,
     const char *path = config->unix_path;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
-        return explain(config, path, ENAMETOOLONG, err);
+        return explain_error(config, path, ENAMETOOLONG, err);
     memcpy(address.sun_path, path, strlen(path) + 1);
     int error = clear_stale(&address);
     if (error != 0)
-        return explain(config, path, error, err);
+        return explain_error(config, path, error, err);
     int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sock < 0)
-        return explain(config, path, errno, err);
+        return explain_error(config, path, errno, err);
     if (bind(sock, (struct sockaddr *)&address, sizeof address) != 0) {
         error = errno;
         goto close_socket;
@@ -179,5 +180,5 @@ remove_file:
     unlink(path);
 close_socket:
     close(sock);
-    return explain(config, path, error, err);
+    return explain_error(config, path, error, err);
 }

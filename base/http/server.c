@@ -193,7 +193,7 @@ static void accept_some(struct kedge_http_server *s, int listener)
 }
 
 /* A request that came in part has been promised nothing yet, so its 408 goes straight out. */
-static void expire(struct kedge_http_server *s)
+static void expire_waits(struct kedge_http_server *s)
 {
     uint64_t now = kedge_clock_ns();
     for (int wait = 0; wait < HTTP_WAITS_TIMED; wait++) {
@@ -249,7 +249,7 @@ void kedge_http_server_run(struct kedge_http_server *s)
         if (events[i].data.fd == s->tcp || events[i].data.fd == s->local)
             accept_some(s, events[i].data.fd);
     }
-    expire(s);
+    expire_waits(s);
     MHD_UNSIGNED_LONG_LONG ms;
     for (int i = 0; i < ROUNDS_PER_RUN; i++) {
         s->resumed = false; /* a handler may answer an earlier request */
@@ -277,7 +277,7 @@ static void set_defaults(struct kedge_http_server_config *c)
         NULL; /* borrowed for new() alone */
 }
 
-static int watch(int epoll, int fd)
+static int watch_fd(int epoll, int fd)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
@@ -296,7 +296,7 @@ static int start_daemon(struct kedge_http_server *s)
     if (s->daemon == NULL)
         return -ENOMEM;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    return info == NULL ? -EIO : watch(s->epoll, info->epoll_fd);
+    return info == NULL ? -EIO : watch_fd(s->epoll, info->epoll_fd);
 }
 
 static int make_descriptors(struct kedge_http_server *s)
@@ -306,7 +306,7 @@ static int make_descriptors(struct kedge_http_server *s)
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (s->epoll < 0 || s->timer < 0 || s->spare < 0)
         return -errno;
-    return watch(s->epoll, s->timer);
+    return watch_fd(s->epoll, s->timer);
 }
 
 static int start_listening(struct kedge_http_server *s,
@@ -316,7 +316,7 @@ static int start_listening(struct kedge_http_server *s,
     struct stat st;
     if (config->listen != NULL) {
         status = http_listen_tcp(config, &s->tcp, &s->port, err);
-        if (status == 0 && (status = watch(s->epoll, s->tcp)) != 0)
+        if (status == 0 && (status = watch_fd(s->epoll, s->tcp)) != 0)
             kedge_err(err, status, "cannot listen on %s: %s", config->listen, strerror(-status));
     }
     if (status != 0 || config->unix_path == NULL)
@@ -331,7 +331,7 @@ static int start_listening(struct kedge_http_server *s,
         s->unix_inode = st.st_ino;
         s->unix_device = st.st_dev;
     }
-    status = watch(s->epoll, s->local);
+    status = watch_fd(s->epoll, s->local);
     if (status != 0)
         kedge_err(err, status, "cannot listen on %s: %s", config->unix_path, strerror(-status));
     return status;

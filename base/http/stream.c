@@ -13,7 +13,7 @@
 
 enum { BLOCK_BYTES = 16 << 10 };
 
-static void fetch(struct http_stream *s)
+static void fetch_piece(struct http_stream *s)
 {
     s->length = 0;
     if (s->ending)
@@ -30,7 +30,7 @@ static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
     struct http_stream *s = &r->stream;
     (void)position;
     if (s->length == 0)
-        fetch(s);
+        fetch_piece(s);
     if (s->length > 0) {
         size_t n = s->length < max ? s->length : max;
         memcpy(out, s->bytes, n);
@@ -47,7 +47,7 @@ static ssize_t on_read(void *cls, uint64_t position, char *out, size_t max)
     return 0;
 }
 
-static void wake(struct http_request *r)
+static void wake_stream(struct http_request *r)
 {
     if (!r->stream.asleep)
         return;
@@ -59,13 +59,13 @@ static void wake(struct http_request *r)
 
 void kedge_http_stream_wake(struct kedge_http_request *request)
 {
-    wake((struct http_request *)request);
+    wake_stream((struct http_request *)request);
 }
 
 void http_stream_end(struct http_request *r)
 {
     r->stream.ending = true;
-    wake(r);
+    wake_stream(r);
 }
 
 void http_stream_forget(struct http_request *r)

@@ -10,7 +10,7 @@
 #include "base/http/client.h"
 
 /* 0; -EINVAL: what cannot be in a header, or is none. */
-static int check(const char *token, size_t length)
+static int check_token(const char *token, size_t length)
 {
     if (length == 0 || length >= KEDGE_HTTP_TOKEN_BYTES)
         return -EINVAL;
@@ -37,7 +37,7 @@ int kedge_http_token_read(const char *path, char out[KEDGE_HTTP_TOKEN_BYTES],
                          error == EINVAL ? "it is no regular file" : strerror(error));
     while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL)
         length--;
-    if (check(text, (size_t)length) != 0)
+    if (check_token(text, (size_t)length) != 0)
         return kedge_err(err, -EINVAL,
                          "%.200s holds no token: put there what `rdmactl token create` shows, and "
                          "nothing else",
@@ -60,5 +60,5 @@ int kedge_http_token_private(const char *path, struct kedge_errbuf *err)
 
 int kedge_http_token_check(const char *token)
 {
-    return check(token, strlen(token));
+    return check_token(token, strlen(token));
 }

@@ -17,7 +17,7 @@ struct reading {
     int status; /* the first error of a setting, which is in wrong_line */
 };
 
-static int wrong(struct reading *r, const char *what)
+static int refuse_line(struct reading *r, const char *what)
 {
     if (r->status == 0) {
         r->status = kedge_err(r->err, -EINVAL, "%s:%u: %s", r->path, r->line, what);
@@ -26,12 +26,12 @@ static int wrong(struct reading *r, const char *what)
     return 0;
 }
 
-static int handle(void *user, const char *section, const char *key, const char *value)
+static int handle_entry(void *user, const char *section, const char *key, const char *value)
 {
     struct reading *r = user;
     struct kedge_errbuf what = {.text = ""};
     if (r->set(r->user, section, key, value != NULL ? value : "", &what) != 0)
-        return wrong(r, what.text);
+        return refuse_line(r, what.text);
     return 1;
 }
 
@@ -45,7 +45,7 @@ static char *read_line(char *line, int bytes, void *user)
     if (strlen(line) == (size_t)bytes - 1 && line[bytes - 2] != '\n' && !feof(r->file)) {
         struct kedge_errbuf what;
         kedge_err(&what, 0, "a line has at most %d bytes", KEDGE_INI_LINE);
-        wrong(r, what.text);
+        refuse_line(r, what.text);
         return NULL;
     }
     return line;
@@ -58,7 +58,7 @@ int kedge_ini_read_file(FILE *file, const char *path, kedge_ini_set set, void *u
     /* Lists of metaservers and of users are longer than the 200 bytes that are usual. */
     ini_use_stack = false;
     ini_max_line = ini_initial_alloc = KEDGE_INI_LINE + 3; /* newline, NUL, and one to tell */
-    int line = ini_parse_stream(read_line, &r, handle, &r);
+    int line = ini_parse_stream(read_line, &r, handle_entry, &r);
     if (r.status == 0 && ferror(file))
         return kedge_err(err, -EIO,
                          "the configuration %s cannot be read: is it a file, and its disk whole?",
