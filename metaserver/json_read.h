@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading JSON objects strictly, and saying where they are wrong: what json.c and settings_json.c
+/* Reading JSON objects strictly, and saying where they are wrong: what json.c and resources_json.c
  * share. */
 #ifndef METASERVER_JSON_READ_H
 #define METASERVER_JSON_READ_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "metaserver/fault.h"
+#include "metaserver/violation.h"
 
 /* Where the decoder is: what is written before a field's name. */
 struct json_at {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "settings_private.h"
+#include "resources_private.h"
 
 static int refuse_field(struct kedge_fault *fault, const char *field, const char *detail)
 {

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "json_read.h"
-#include "metaserver/core.h"
-#include "metaserver/settings.h"
+#include "metaserver/directory.h"
+#include "metaserver/resources.h"
 
 /* 0, or -EINVAL and the fault. */
 int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *out);

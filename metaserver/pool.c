@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
-#include "settings_private.h"
+#include "resources_private.h"
 
 static const struct {
     const char *name;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "base/text.h"
-#include "metaserver/core.h"
-#include "metaserver/fault.h"
+#include "metaserver/directory.h"
+#include "metaserver/violation.h"
 
 /* PUT /v1/nodes/{id}/reach. pool: of the endpoints that the agent tries. 0; -EINVAL and *fault. */
 int reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,

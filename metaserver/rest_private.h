@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between routes.c (what there is, and who may), rest.c (what is said; nodes), put.c (registering,
- * which may be answered later), rest_settings.c (what operators set) and rest_watch.c (what agents
- * are told of it, and the trail). */
+/* Between routes.c (what there is, and who may), rest.c (what is said; nodes), node_register.c
+ * (registering, which may be answered later), rest_resources.c (what operators set) and
+ * rest_watch.c (what agents are told of it, and the trail). */
 #ifndef METASERVER_REST_PRIVATE_H
 #define METASERVER_REST_PRIVATE_H
 

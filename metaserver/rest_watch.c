@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metaserver/settings_json.h"
+#include "metaserver/resources_json.h"
 #include "rest_private.h"
 #include "trail.h"
 

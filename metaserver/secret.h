@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "metaserver/settings.h"
+#include "metaserver/resources.h"
 
 enum { SECRET_TEXT = 6 + KEDGE_SETTING_NAME_BYTES + 1 + 43 }; /* with the NUL */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "settings_private.h"
+#include "resources_private.h"
 
 static const char *const scopes[] = {[KEDGE_SCOPE_READER] = "reader",
                                      [KEDGE_SCOPE_OPERATOR] = "operator",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens as JSON: settings_json.c's part about them. Any thread. */
+/* Tokens as JSON: resources_json.c's part about them. Any thread. */
 #ifndef METASERVER_TOKEN_JSON_H
 #define METASERVER_TOKEN_JSON_H
 
 #include "base/text.h"
 #include "json_read.h"
-#include "metaserver/settings.h"
+#include "metaserver/resources.h"
 
 /* Of a token of that name. A client may say its secret, of which the hash is kept; stored: the hash
  * itself may be there instead, as only the store has it. 0, or as json_bad(). */

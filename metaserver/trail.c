@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "metaserver/settings_json.h"
+#include "metaserver/resources_json.h"
 
 static bool wants_kind(const struct kedge_watch_filter *filter, uint32_t kind)
 {

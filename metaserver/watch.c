@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "metaserver/service.h"
-#include "metaserver/settings_json.h"
+#include "metaserver/resources_json.h"
 #include "trail.h"
 
 enum {

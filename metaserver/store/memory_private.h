@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between memory.c (nodes) and memory_settings.c. */
+/* Between memory.c (nodes) and memory_resources.c. */
 #ifndef METASERVER_STORE_MEMORY_PRIVATE_H
 #define METASERVER_STORE_MEMORY_PRIVATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between sqlite.c (opening, nodes) and sqlite_settings.c (settings and the trail). */
+/* Between sqlite.c (opening, nodes) and sqlite_resources.c (settings and the trail). */
 #ifndef METASERVER_STORE_SQLITE_PRIVATE_H
 #define METASERVER_STORE_SQLITE_PRIVATE_H
 

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "metaserver/json.h"
-#include "metaserver/settings_json.h"
+#include "metaserver/resources_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

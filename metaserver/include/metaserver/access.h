@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "metaserver/settings.h"
+#include "metaserver/resources.h"
 
 /* The least scope that a route needs. */
 enum kedge_need {

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "metaserver/core.h"
-#include "metaserver/fault.h"
-#include "metaserver/readers.h"
+#include "metaserver/directory.h"
+#include "metaserver/violation.h"
+#include "metaserver/table_responders.h"
 
 #define KEDGE_JSON_MAX_BYTES        65536       /* of a body */
 #define KEDGE_JSON_MAX_ANSWER_BYTES (256 << 10) /* of an agent's: a worker's leases fit */

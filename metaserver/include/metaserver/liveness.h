@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "metaserver/core.h"
-#include "metaserver/settings.h"
+#include "metaserver/directory.h"
+#include "metaserver/resources.h"
 
 enum { KEDGE_LIVENESS_OF_NODE = 8 };
 

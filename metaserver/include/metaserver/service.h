@@ -3,7 +3,7 @@
  * REST interface answered. What a client was told is in the store first; what the store refuses has
  * not happened.
  *
- * One thread. Times are given, as in core.h. Blocks only in the store. */
+ * One thread. Times are given, as in directory.h. Blocks only in the store. */
 #ifndef METASERVER_SERVICE_H
 #define METASERVER_SERVICE_H
 
@@ -11,10 +11,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "metaserver/asks.h"
-#include "metaserver/core.h"
+#include "metaserver/agent_query.h"
+#include "metaserver/directory.h"
 #include "metaserver/liveness.h"
-#include "metaserver/readers.h"
+#include "metaserver/table_responders.h"
 #include "metaserver/watch.h"
 
 /* How agents reach the table: given to them when they register. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metaserver's place on the fabric: the endpoint table's memory, which agents READ through a DC
- * target, or, where the device has none, each through a queue pair of its own (readers.h). Once it
- * stands, no CPU of this process takes part in a lookup. One thread (the control
- * loop's). */
+ * target, or, where the device has none, each through a queue pair of its own (table_responders.h).
+ * Once it stands, no CPU of this process takes part in a lookup. One thread (the control loop's).
+ */
 #ifndef METASERVER_TABLE_ENDPOINT_H
 #define METASERVER_TABLE_ENDPOINT_H
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "metaserver/settings.h"
+#include "metaserver/resources.h"
 
 #define KEDGE_WATCH_BEAT_NS                                                                        \
     UINT64_C(3000000000) /* what is silent for so long gets an empty line                          \
@@ -29,10 +29,10 @@ struct kedge_watch_filter {
 
 /* The configuration of a node: at once unless `known` and its revision is this one and no window
  * names a node, then whenever it changes, or the GIDs of such a node. answers: the client is the
- * node's agent, and answers questions (asks.h): it gets them too, each as a line with a member
- * "ask", and of more than two such streams of a node the oldest ends. token: what s->wake() is
- * called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches, or, if it is
- * no agent's, s->reader_watches of those; -ENOMEM. */
+ * node's agent, and answers questions (agent_query.h): it gets them too, each as a line with a
+ * member "ask", and of more than two such streams of a node the oldest ends. token: what s->wake()
+ * is called with when there may be more. 0 and *out; -EAGAIN: there are s->max_watches, or, if it
+ * is no agent's, s->reader_watches of those; -ENOMEM. */
 int kedge_watch_configuration(struct kedge_service *s, const char *node, bool answers, bool known,
                               uint64_t revision, void *token, uint64_t now,
                               struct kedge_watch **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may: the decision by itself, and tokens over REST, without sockets. */
 #include "metaserver/access.h"
-#include "settings_world.h"
+#include "resources_world.h"
 
 #define WALL UINT64_C(1763739808123) /* what ask() says of the time: 2025-11-21T15:43:28Z */
 #define NODE_1                                                                                     \

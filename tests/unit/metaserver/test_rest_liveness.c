@@ -2,9 +2,9 @@
 /* Nodes that come, expire and go, as those are told who watch the trail. */
 #include <stdlib.h>
 
-#include "settings_world.h"
+#include "resources_world.h"
 
-#define LEASE (1000 * KEDGE_NS_PER_S) /* of settings_world.h */
+#define LEASE (1000 * KEDGE_NS_PER_S) /* of resources_world.h */
 
 static void begin(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators say of nodes and pools, and what agents say of it, without sockets. */
-#include "settings_world.h"
+#include "resources_world.h"
 
 static void register_node(const char *id, const char *gid, uint32_t incarnation)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools side by side: their numbers, periods and tenants, without sockets. */
-#include "settings_world.h"
+#include "resources_world.h"
 
 static void shows(const char *path, const char *text)
 {

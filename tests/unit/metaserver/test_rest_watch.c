@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trail of changes, and the streams of it and of the configuration, without sockets. */
-#include "settings_world.h"
+#include "resources_world.h"
 
 /* Of a node of which nothing is set. */
 #define END   ",\"node\":{\"labels\":{},\"cordoned\":false,\"draining\":false},\"pools\":[]}\n"

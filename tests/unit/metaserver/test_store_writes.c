@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "settings_world.h"
+#include "resources_world.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

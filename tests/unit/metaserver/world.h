@@ -10,7 +10,7 @@
 #include "../check_main.h"
 #include "base/clock.h"
 #include "fabric/fault.h"
-#include "metaserver/readers.h"
+#include "metaserver/table_responders.h"
 #include "metaserver/service.h"
 
 #define WORLD_LEASE (2 * KEDGE_NS_PER_S)

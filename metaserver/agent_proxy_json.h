@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What agents answer of their workers and leases, and revocations in the trail, as JSON. Agents are
+ * not believed: what they say is of their own node, and within bounds. Any thread. */
+#ifndef METASERVER_AGENT_PROXY_JSON_H
+#define METASERVER_AGENT_PROXY_JSON_H
+
+#include "base/text.h"
+#include "json_read.h"
+#include "metaserver/resources.h"
+
+enum {
+    HELD_ITEM_BYTES = 1024, /* of one worker or lease, as it is shown */
+    HELD_CURSOR_BYTES = 64, /* of an agent's own cursor */
+    HELD_DETAIL_BYTES = 400,
+};
+
+/* What was asked, and of whom. */
+struct held_question {
+    const char *node;
+    bool leases; /* else workers */
+    enum { HELD_LIST, HELD_ONE, HELD_REVOKE } what;
+    uint64_t limit; /* of a list */
+    const char *id; /* of one, as the agent has it */
+};
+
+struct held_answer {
+    int status;                     /* 200, 202; or what an error has */
+    char detail[HELD_DETAIL_BYTES]; /* of an error; "": it says nothing */
+    uint32_t count;                 /* of a list: how many were appended */
+    char next[HELD_CURSOR_BYTES];   /* likewise: the agent's cursor; "": there are no more */
+};
+
+/* PUT /v1/nodes/{id}/answers/{question}: {"status": ..., "body": {...}}. Appends what it says to
+ * out: of a list its items, with commas between them and before the first one if `more`; else the
+ * object. Ids begin with the node's then ("n1:3-9f01ab34"), and the node is the one that was asked.
+ * 0, or -EINVAL and the fault, and nothing is appended. */
+int held_json_answer(const void *body, size_t bytes, const struct held_question *question,
+                     bool more, struct kedge_text *out, struct held_answer *answer,
+                     struct kedge_fault *fault);
+
+/* 0, or -EINVAL and the fault. */
+int revocation_json_decode(const struct json_at *at, json_t *root, struct kedge_revocation *out);
+/* Appends members, without braces. */
+void revocation_json_write(struct kedge_text *out, const struct kedge_revocation *r);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between directory.c and directory_reach.c: the core's own structs. */
+#ifndef METASERVER_DIRECTORY_PRIVATE_H
+#define METASERVER_DIRECTORY_PRIVATE_H
+
+#include "index.h"
+#include "metaserver/directory.h"
+
+#define NONE UINT32_MAX
+
+/* Nodes are linked in the order in which they fall due, since each list has one period. */
+enum list { LEASED, UNSAVED, SAVED, LISTS };
+
+struct node {
+    char id[KEDGE_STORE_ID_BYTES];
+    uint32_t incarnation;
+    struct kedge_store_process process;
+    enum kedge_meta_state state;
+    uint32_t endpoints;  /* first of its chain */
+    uint32_t prev, next; /* of its list; free nodes: next alone */
+    uint64_t since;      /* registered, renewed, restored or expired at */
+    struct kedge_meta_report report;
+};
+
+struct endpoint {
+    uint8_t gid[16];
+    uint16_t pool;
+    uint32_t node;
+    uint32_t next; /* of the node's chain, or of the free ones */
+    int64_t slot;  /* in the table; -1: not published */
+};
+
+struct kedge_meta {
+    struct kedge_meta_limits limits;
+    struct kedge_table table;
+    struct node *nodes;
+    struct endpoint *endpoints;
+    struct kedge_index by_id, by_key;
+    struct kedge_reach *reach;
+    uint32_t free_node, free_endpoint;
+    struct {
+        uint32_t first, last;
+    } lists[LISTS];
+    uint32_t in_state[KEDGE_META_EXPIRED + 1];
+};
+
+/* NULL: there is none. */
+struct node *meta_find_node(const struct kedge_meta *m, const char *id);
+struct endpoint *meta_find_endpoint(const struct kedge_meta *m, const uint8_t gid[16],
+                                    uint16_t pool);
+/* 0: it is live, and this one; else as kedge_meta_renew(). */
+int meta_check_live(const struct node *n, uint32_t incarnation, uint32_t *known);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fingerprint.h"
+
+#include <stddef.h>
+
+#include "base/crc32c.h"
+#include "base/hash.h"
+
+void process_of(const struct kedge_meta_registration *r, struct kedge_store_process *out)
+{
+    *out = (struct kedge_store_process){.count = r->endpoint_count};
+    for (uint32_t i = 0; i < r->endpoint_count; i++) {
+        const struct kedge_endpoint_record *e = &r->endpoint[i];
+        size_t from = offsetof(struct kedge_endpoint_record, gid);
+        uint32_t crc = kedge_crc32c(0, (const uint8_t *)e + from, KEDGE_RECORD_BYTES - from);
+        /* Mixed before they are added: a CRC is linear, the same change in two would cancel out. */
+        out->print[i].body = (uint32_t)kedge_hash_u64(crc, 1);
+        out->print[i].key = (uint32_t)kedge_hash_gid(e->gid, e->pool, 1);
+        out->identity += out->print[i].body;
+    }
+}
+
+bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed)
+{
+    if (known->identity == claimed->identity)
+        return true;
+    for (uint32_t i = 0; i < known->count; i++)
+        for (uint32_t k = 0; k < claimed->count; k++)
+            if (known->print[i].key == claimed->print[k].key &&
+                known->print[i].body == claimed->print[k].body)
+                return true;
+    return false;
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/resources.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/text.h"
+#include "resources_private.h"
+
+struct kedge_settings {
+    uint64_t revision;
+    struct {
+        char *items; /* by name; each of its kind's bytes */
+        uint32_t count;
+    } of[KEDGE_SETTING_KINDS];
+    struct kedge_setting_change *trail; /* a ring */
+    uint32_t trail_size, trail_first, trail_count;
+};
+
+static bool same_tenant(const struct kedge_setting *a, const struct kedge_setting *b);
+static bool same_window(const struct kedge_setting *a, const struct kedge_setting *b);
+static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault);
+static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault);
+static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault);
+
+static const struct kind {
+    const char *name;
+    size_t bytes; /* that one takes */
+    uint32_t room;
+    uint32_t name_max; /* characters */
+    int (*validate)(struct kedge_setting *setting, struct kedge_fault *fault);
+    bool (*same)(const struct kedge_setting *a, const struct kedge_setting *b); /* but revisions */
+} kinds[] = {
+#define UP_TO(member)                                                                              \
+    (offsetof(struct kedge_setting, member) + sizeof((struct kedge_setting *)0)->member)
+    [KEDGE_TENANT] = {"tenant", UP_TO(tenant), KEDGE_TENANTS_MAX, KEDGE_TENANT_NAME_MAX,
+                      validate_tenant, same_tenant},
+    [KEDGE_WINDOW] = {"window", UP_TO(window), KEDGE_WINDOWS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                      validate_window, same_window},
+    [KEDGE_TOKEN] = {"token", UP_TO(token), KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                     kedge_token_validate, kedge_token_same},
+    [KEDGE_NODE] = {"node", UP_TO(node), KEDGE_NODE_SETTINGS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
+                    kedge_node_validate, kedge_node_same},
+    [KEDGE_POOL] = {"pool", UP_TO(pool), KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
+                    kedge_pool_same},
+    [KEDGE_LEASE] = {"lease", UP_TO(revocation), 0, KEDGE_SETTING_NAME_BYTES - 1,
+                     validate_revocation, NULL},
+#undef UP_TO
+};
+static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
+                                     [KEDGE_WINDOW_DESTINATION] = "destination",
+                                     [KEDGE_WINDOW_TENANT] = "tenant"};
+
+const char *kedge_setting_kind_name(enum kedge_setting_kind kind)
+{
+    return kinds[kind].name;
+}
+
+uint32_t kedge_setting_name_max(enum kedge_setting_kind kind)
+{
+    return kinds[kind].name_max;
+}
+
+const char *kedge_window_scope_name(enum kedge_window_scope scope)
+{
+    return scopes[scope];
+}
+
+int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out)
+{
+    for (int i = 0; i < KEDGE_TRAIL_KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0) {
+            *out = (enum kedge_setting_kind)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out)
+{
+    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
+        if (strcmp(scopes[i], name) == 0) {
+            *out = (enum kedge_window_scope)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+struct kedge_settings *kedge_settings_new(uint32_t trail)
+{
+    struct kedge_settings *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    KEDGE_ASSERT(trail >= 1);
+    s->trail_size = trail;
+    s->trail = calloc(trail, sizeof *s->trail);
+    bool all = s->trail != NULL;
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
+        KEDGE_ASSERT(kinds[kind].bytes % _Alignof(struct kedge_setting) == 0);
+        s->of[kind].items = calloc(kinds[kind].room, kinds[kind].bytes);
+        all &= s->of[kind].items != NULL;
+    }
+    if (all)
+        return s;
+    kedge_settings_free(s);
+    return NULL;
+}
+
+void kedge_settings_free(struct kedge_settings *s)
+{
+    if (s == NULL)
+        return;
+    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+        free(s->of[kind].items);
+    free(s->trail);
+    free(s);
+}
+
+uint64_t kedge_settings_revision(const struct kedge_settings *s)
+{
+    return s->revision;
+}
+
+uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting_kind kind)
+{
+    return s->of[kind].count;
+}
+
+void kedge_setting_copy(struct kedge_setting *to, const struct kedge_setting *from)
+{
+    memcpy(to, from, kinds[from->kind].bytes);
+}
+
+static struct kedge_setting *item_at(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                                     uint32_t at)
+{
+    return (struct kedge_setting *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
+}
+
+const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
+                                              enum kedge_setting_kind kind, uint32_t i)
+{
+    KEDGE_ASSERT(i < s->of[kind].count);
+    return item_at(s, kind, i);
+}
+
+/* How many names are below this one: its place, or where it belongs. */
+static uint32_t place_of(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                         const char *name)
+{
+    uint32_t at = 0, end = s->of[kind].count;
+    while (at < end) {
+        uint32_t middle = at + (end - at) / 2;
+        if (strcmp(item_at(s, kind, middle)->name, name) < 0)
+            at = middle + 1;
+        else
+            end = middle;
+    }
+    return at;
+}
+
+const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
+                                                enum kedge_setting_kind kind, const char *name)
+{
+    uint32_t at = place_of(s, kind, name);
+    return at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, name) == 0
+               ? item_at(s, kind, at)
+               : NULL;
+}
+
+const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
+                                                 enum kedge_setting_kind kind, const char *after)
+{
+    uint32_t at = place_of(s, kind, after);
+    if (at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, after) == 0)
+        at++;
+    return at < s->of[kind].count ? item_at(s, kind, at) : NULL;
+}
+
+/* ---- what is right by itself ---------------------------------------------------------------- */
+
+static int refuse_field(struct kedge_fault *fault, int status, const char *field,
+                        const char *detail)
+{
+    snprintf(fault->field, sizeof fault->field, "%s", field);
+    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    return status;
+}
+
+bool kedge_setting_is_name(const char *name, uint32_t max)
+{
+    return kedge_parse_name(name, max) == 0;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct kedge_uid_range *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    struct kedge_tenant *t = &setting->tenant;
+    char field[64];
+    KEDGE_ASSERT(t->uid_count <= KEDGE_TENANT_UIDS);
+    for (uint32_t i = 0; i < t->uid_count; i++) {
+        snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
+        /* (uid_t)-1 means nobody in particular in every system call. */
+        if (t->uids[i].first > t->uids[i].last || t->uids[i].last == UINT32_MAX)
+            return refuse_field(fault, -EINVAL, field,
+                                "must be a uid below 4294967295, or a range of them such as "
+                                "\"1000-1999\"");
+        for (uint32_t k = 0; k < i; k++)
+            if (t->uids[i].first <= t->uids[k].last && t->uids[k].first <= t->uids[i].last)
+                return refuse_field(fault, -EINVAL, field, "has a uid that an earlier one has");
+    }
+    qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
+    if (t->memory_bytes != 0 && t->memory_bytes < KEDGE_TENANT_MEMORY_MIN)
+        return refuse_field(fault, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {{"sessions", t->sessions},
+                   {"vqps", t->vqps},
+                   {"mrs", t->mrs},
+                   {"memory_bytes", t->memory_bytes},
+                   {"window_bytes", t->window_bytes},
+                   {"window_ops", t->window_ops},
+                   {"control_ops_per_s", t->control_ops_per_s}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i].value > KEDGE_SETTING_NUMBER_MAX)
+            return refuse_field(fault, -EINVAL, numbers[i].name,
+                                "must be at most 9007199254740992");
+    return 0;
+}
+
+bool kedge_window_has_gid(const struct kedge_window *w)
+{
+    static const uint8_t none[sizeof w->gid];
+    return memcmp(w->gid, none, sizeof none) != 0;
+}
+
+/* Which one, of windows that are for one destination alone. */
+static int validate_destination(const struct kedge_window *w, struct kedge_fault *fault)
+{
+    const bool node = w->node[0] != '\0', gid = kedge_window_has_gid(w), pool = w->pool[0] != '\0';
+    if (w->scope != KEDGE_WINDOW_DESTINATION && (node || gid || pool))
+        return refuse_field(fault, -EINVAL,
+                            node  ? "node"
+                            : gid ? "gid"
+                                  : "pool",
+                            "is for the scope destination alone");
+    if (node && gid)
+        return refuse_field(fault, -EINVAL, "gid",
+                            "names the destination, as node does: say one of them");
+    if (pool && !node && !gid)
+        return refuse_field(fault, -EINVAL, "pool", "is for a window that names a node or a gid");
+    if (node && !kedge_setting_is_name(w->node, sizeof w->node - 1))
+        return refuse_field(fault, -EINVAL, "node", "is no node's id");
+    if (pool && !kedge_setting_is_name(w->pool, KEDGE_POOL_NAME_MAX))
+        return refuse_field(fault, -EINVAL, "pool", "is no pool's name");
+    return 0;
+}
+
+static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    const struct kedge_window *w = &setting->window;
+    if (w->scope == KEDGE_WINDOW_TENANT && w->tenant[0] == '\0')
+        return refuse_field(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
+    if (w->scope != KEDGE_WINDOW_TENANT && w->tenant[0] != '\0')
+        return refuse_field(fault, -EINVAL, "tenant", "is for the scope tenant alone");
+    if (w->tenant[0] != '\0' && !kedge_setting_is_name(w->tenant, KEDGE_TENANT_NAME_MAX))
+        return refuse_field(fault, -EINVAL, "tenant", "is no tenant's name");
+    int status = validate_destination(w, fault);
+    if (status != 0)
+        return status;
+    if (w->bytes > KEDGE_SETTING_NUMBER_MAX)
+        return refuse_field(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
+    if (w->ops > KEDGE_SETTING_NUMBER_MAX)
+        return refuse_field(fault, -EINVAL, "ops", "must be at most 9007199254740992");
+    return 0;
+}
+
+bool kedge_held_is_id(const char *id)
+{
+    size_t length = strlen(id);
+    return length >= 1 && length < KEDGE_HELD_ID_BYTES && strspn(id, "0123456789abcdef-") == length;
+}
+
+static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    return kedge_held_is_id(setting->revocation.id)
+               ? 0
+               : refuse_field(fault, -EINVAL, "", "names neither a lease nor a worker");
+}
+
+int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+{
+    const struct kind *kind = &kinds[setting->kind];
+    char detail[160];
+    if (kedge_setting_is_name(setting->name, kind->name_max))
+        return kind->validate(setting, fault);
+    snprintf(detail, sizeof detail,
+             "a %s's name is 1 to %" PRIu32
+             " of a-z, 0-9, '.' and '-', and begins with a letter or digit",
+             kind->name, kind->name_max);
+    return refuse_field(fault, -EINVAL, "name", detail);
+}
+
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+static bool same_tenant(const struct kedge_setting *one, const struct kedge_setting *other)
+{
+    const struct kedge_tenant *a = &one->tenant, *b = &other->tenant;
+    bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
+                a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
+                a->window_bytes == b->window_bytes && a->window_ops == b->window_ops &&
+                a->control_ops_per_s == b->control_ops_per_s;
+    for (uint32_t i = 0; same && i < a->uid_count; i++)
+        same = a->uids[i].first == b->uids[i].first && a->uids[i].last == b->uids[i].last;
+    return same;
+}
+
+static bool same_window(const struct kedge_setting *one, const struct kedge_setting *other)
+{
+    const struct kedge_window *a = &one->window, *b = &other->window;
+    return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 &&
+           strcmp(a->node, b->node) == 0 && memcmp(a->gid, b->gid, sizeof a->gid) == 0 &&
+           strcmp(a->pool, b->pool) == 0 && a->bytes == b->bytes && a->ops == b->ops;
+}
+
+static int check_match(const struct kedge_setting *there, const struct kedge_setting_match *match,
+                       struct kedge_fault *fault)
+{
+    char detail[128];
+    bool found = false;
+    if (match->absent && there != NULL)
+        return refuse_field(fault, -EREMCHG, "If-None-Match", "there is one of that name already");
+    if (!match->any && !match->listed)
+        return 0;
+    if (there == NULL)
+        return refuse_field(fault, -EREMCHG, "If-Match", "there is none of that name");
+    for (uint32_t i = 0; i < match->count; i++)
+        found |= match->revision[i] == there->revision;
+    if (match->any || found)
+        return 0;
+    snprintf(detail, sizeof detail,
+             "it has been changed: its revision is %" PRIu64 "; get it, and change that one",
+             there->revision);
+    return refuse_field(fault, -EREMCHG, "If-Match", detail);
+}
+
+/* Whose is a uid of t: a tenant other than `name`. */
+static int check_uids(const struct kedge_settings *s, const struct kedge_setting *to,
+                      struct kedge_fault *fault)
+{
+    char field[64], detail[128];
+    for (uint32_t n = 0; n < s->of[KEDGE_TENANT].count; n++) {
+        const struct kedge_setting *other = item_at(s, KEDGE_TENANT, n);
+        if (strcmp(other->name, to->name) == 0)
+            continue;
+        for (uint32_t i = 0; i < to->tenant.uid_count; i++)
+            for (uint32_t k = 0; k < other->tenant.uid_count; k++) {
+                const struct kedge_uid_range *a = &to->tenant.uids[i], *b = &other->tenant.uids[k];
+                if (a->first > b->last || b->first > a->last)
+                    continue;
+                snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
+                snprintf(detail, sizeof detail,
+                         "uid %" PRIu32 " belongs to tenant %.31s: take it from that one first",
+                         a->first > b->first ? a->first : b->first, other->name);
+                return refuse_field(fault, -EEXIST, field, detail);
+            }
+    }
+    return 0;
+}
+
+static int check_references(const struct kedge_settings *s, const struct kedge_setting *to,
+                            struct kedge_fault *fault)
+{
+    if (to->kind == KEDGE_TENANT)
+        return check_uids(s, to, fault);
+    if (to->kind == KEDGE_TOKEN)
+        return kedge_token_check(s, to, fault);
+    if (to->kind == KEDGE_WINDOW && to->window.scope == KEDGE_WINDOW_TENANT &&
+        kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
+        return refuse_field(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
+    return 0;
+}
+
+static void begin_change(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                         const char *name, const struct kedge_setting *there,
+                         struct kedge_setting_change *out)
+{
+    *out = (struct kedge_setting_change){.revision = s->revision + 1, .kind = kind};
+    snprintf(out->name, sizeof out->name, "%s", name);
+    out->had = there != NULL;
+    if (there != NULL)
+        kedge_setting_copy(&out->from, there);
+}
+
+int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
+                            const struct kedge_setting_match *match,
+                            struct kedge_setting_change *out, struct kedge_fault *fault)
+{
+    struct kedge_setting wanted = *to;
+    int status = kedge_setting_validate(&wanted, fault);
+    if (status != 0)
+        return status;
+    const struct kedge_setting *there = kedge_settings_find(s, to->kind, to->name);
+    status = check_match(there, match, fault);
+    if (status == 0) /* in the order that the client knows */
+        status = to->kind == KEDGE_POOL ? kedge_pool_check(s, to, &wanted.pool.id, fault)
+                                        : check_references(s, to, fault);
+    if (status == 0 && there == NULL && s->of[to->kind].count == kinds[to->kind].room) {
+        char detail[64];
+        snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
+                 kinds[to->kind].room);
+        status = refuse_field(fault, -ENOSPC, "", detail);
+    }
+    if (status != 0)
+        return status;
+    begin_change(s, to->kind, to->name, there, out);
+    out->has = true;
+    out->to = wanted;
+    if (there != NULL && kinds[to->kind].same(there, &wanted))
+        out->revision = 0;
+    out->to.revision = out->revision != 0 ? out->revision : there->revision;
+    return 0;
+}
+
+int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
+                               const char *name, const struct kedge_setting_match *match,
+                               struct kedge_setting_change *out, struct kedge_fault *fault)
+{
+    char detail[160];
+    const struct kedge_setting *there = kedge_settings_find(s, kind, name);
+    int status = check_match(there, match, fault);
+    if (status != 0)
+        return status;
+    if (there == NULL)
+        return refuse_field(fault, -ENOENT, "", "");
+    for (uint32_t i = 0; kind == KEDGE_TENANT && i < s->of[KEDGE_WINDOW].count; i++) {
+        const struct kedge_setting *w = item_at(s, KEDGE_WINDOW, i);
+        if (strcmp(w->window.tenant, name) != 0)
+            continue;
+        snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
+                 w->name);
+        return refuse_field(fault, -EBUSY, "", detail);
+    }
+    const struct kedge_setting *token = kind == KEDGE_TENANT ? kedge_token_of(s, name) : NULL;
+    if (token != NULL) {
+        snprintf(detail, sizeof detail, "token %.63s refers to it: delete that one first",
+                 token->name);
+        return refuse_field(fault, -EBUSY, "", detail);
+    }
+    begin_change(s, kind, name, there, out);
+    return 0;
+}
+
+void kedge_settings_plan_revocation(const struct kedge_settings *s, const char *node,
+                                    const struct kedge_revocation *revocation,
+                                    struct kedge_setting_change *out)
+{
+    const struct kedge_setting from = {.kind = KEDGE_LEASE, .revocation = *revocation};
+    begin_change(s, KEDGE_LEASE, node, &from, out);
+    snprintf(out->from.name, sizeof out->from.name, "%s", node);
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+static void set_item(struct kedge_settings *s, const struct kedge_setting *to)
+{
+    uint32_t at = place_of(s, to->kind, to->name), *count = &s->of[to->kind].count;
+    if (at == *count || strcmp(item_at(s, to->kind, at)->name, to->name) != 0) {
+        KEDGE_ASSERT(*count < kinds[to->kind].room);
+        memmove(item_at(s, to->kind, at + 1), item_at(s, to->kind, at),
+                (*count - at) * kinds[to->kind].bytes);
+        ++*count;
+    }
+    kedge_setting_copy(item_at(s, to->kind, at), to);
+}
+
+static void unset_item(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
+{
+    uint32_t at = place_of(s, kind, name), *count = &s->of[kind].count;
+    KEDGE_ASSERT(at < *count && strcmp(item_at(s, kind, at)->name, name) == 0);
+    --*count;
+    memmove(item_at(s, kind, at), item_at(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
+}
+
+static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_change *change)
+{
+    if (s->trail_count == s->trail_size) {
+        s->trail_first = (s->trail_first + 1) % s->trail_size;
+        s->trail_count--;
+    }
+    struct kedge_setting_change *entry =
+        &s->trail[(s->trail_first + s->trail_count++) % s->trail_size];
+    *entry = *change;
+    if (change->kind == KEDGE_TOKEN) {
+        memset(entry->from.token.hash, 0, sizeof entry->from.token.hash);
+        memset(entry->to.token.hash, 0, sizeof entry->to.token.hash);
+    }
+    s->revision = change->revision;
+}
+
+void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change)
+{
+    if (change->revision == 0)
+        return;
+    KEDGE_ASSERT(change->revision == s->revision + 1);
+    if (change->has)
+        set_item(s, &change->to);
+    else if (change->kind != KEDGE_LEASE)
+        unset_item(s, change->kind, change->name);
+    add_to_trail(s, change);
+}
+
+uint64_t kedge_settings_forgets(const struct kedge_settings *s,
+                                const struct kedge_setting_change *change)
+{
+    return change->revision > s->trail_size ? change->revision - s->trail_size : 0;
+}
+
+int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting *setting,
+                           struct kedge_fault *fault)
+{
+    const struct kedge_setting_match match = {.absent = true};
+    struct kedge_setting_change change;
+    int status = kedge_settings_plan_put(s, setting, &match, &change, fault);
+    if (status != 0)
+        return status;
+    change.to.revision = setting->revision;
+    set_item(s, &change.to);
+    if (setting->revision > s->revision)
+        s->revision = setting->revision;
+    return 0;
+}
+
+int kedge_settings_restore_change(struct kedge_settings *s,
+                                  const struct kedge_setting_change *change)
+{
+    uint64_t last = s->trail_count == 0
+                        ? change->revision - 1
+                        : s->trail[(s->trail_first + s->trail_count - 1) % s->trail_size].revision;
+    uint64_t revision = s->revision;
+    if (change->revision == 0 || change->revision != last + 1)
+        return -EINVAL;
+    add_to_trail(s, change);
+    s->revision = revision > change->revision ? revision : change->revision;
+    return 0;
+}
+
+/* ---- the trail ------------------------------------------------------------------------------ */
+
+const struct kedge_setting_change *kedge_settings_change_after(const struct kedge_settings *s,
+                                                               uint64_t revision)
+{
+    if (s->trail_count == 0)
+        return NULL;
+    uint64_t oldest = s->trail[s->trail_first].revision;
+    uint64_t at = revision < oldest ? 0 : revision - oldest + 1;
+    return at < s->trail_count ? &s->trail[(s->trail_first + at) % s->trail_size] : NULL;
+}
+
+bool kedge_settings_trail_has(const struct kedge_settings *s, uint64_t revision)
+{
+    if (revision >= s->revision)
+        return revision == s->revision;
+    return s->trail_count > 0 && revision + 1 >= s->trail[s->trail_first].revision;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/resources_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "window_targets.h"
+#include "agent_proxy_json.h"
+#include "json_read.h"
+#include "node_json.h"
+#include "token_json.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* "1000-1999" */
+static int decode_uid(const struct json_at *at, json_t *value, size_t i,
+                      struct kedge_uid_range *out)
+{
+    char field[16];
+    json_int_t uid = json_integer_value(value);
+    uint64_t first, last;
+    snprintf(field, sizeof field, "uids[%zu]", i);
+    if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
+        *out = (struct kedge_uid_range){(uint32_t)uid, (uint32_t)uid};
+        return 0;
+    }
+    if (json_is_string(value) &&
+        kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
+        *out = (struct kedge_uid_range){(uint32_t)first, (uint32_t)last};
+        return 0;
+    }
+    return json_bad(at, field,
+                    "must be a uid, which is a number without quotes, or a range of them in "
+                    "quotes, such as \"1000-1999\"; below 4294967295");
+}
+
+static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+{
+    json_t *array = json_object_get(root, "uids");
+    size_t count = json_array_size(array); /* 0 of what is no array */
+    if (array == NULL)
+        return json_bad(at, "uids", "is missing");
+    if (!json_is_array(array) || count > KEDGE_TENANT_UIDS)
+        return json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
+    for (size_t i = 0; i < count; i++) {
+        int status = decode_uid(at, json_array_get(array, i), i, &t->uids[i]);
+        if (status != 0)
+            return status;
+    }
+    t->uid_count = (uint32_t)count;
+    return 0;
+}
+
+static int read_bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
+{
+    return json_number(at, root, name, false, 0, KEDGE_SETTING_NUMBER_MAX, out);
+}
+
+static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+{
+    static const char *const names[] = {"uids",       "sessions",          "vqps",
+                                        "mrs",        "memory_bytes",      "window_bytes",
+                                        "window_ops", "control_ops_per_s", NULL};
+    int status = json_only(at, root, names);
+    if (status == 0)
+        status = decode_uids(at, root, t);
+    if (status == 0)
+        status = read_bound(at, root, "sessions", &t->sessions);
+    if (status == 0)
+        status = read_bound(at, root, "vqps", &t->vqps);
+    if (status == 0)
+        status = read_bound(at, root, "mrs", &t->mrs);
+    if (status == 0)
+        status = read_bound(at, root, "memory_bytes", &t->memory_bytes);
+    if (status == 0)
+        status = read_bound(at, root, "window_bytes", &t->window_bytes);
+    if (status == 0)
+        status = read_bound(at, root, "window_ops", &t->window_ops);
+    return status == 0 ? read_bound(at, root, "control_ops_per_s", &t->control_ops_per_s) : status;
+}
+
+/* A name, if it is there, of up to max characters; out has room for the NUL too. */
+static int name_of(const struct json_at *at, json_t *root, const char *field, uint32_t max,
+                   const char *must, char *out)
+{
+    json_t *value = json_object_get(root, field);
+    const char *name = json_string_value(value);
+    if (value == NULL)
+        return 0;
+    if (name == NULL || !kedge_setting_is_name(name, max))
+        return json_bad(at, field, must);
+    memcpy(out, name, strlen(name) + 1);
+    return 0;
+}
+
+static int decode_window(const struct json_at *at, json_t *root, struct kedge_window *w)
+{
+    static const char *const names[] = {"scope", "tenant", "node", "gid",
+                                        "pool",  "bytes",  "ops",  NULL};
+    const char *scope = json_string_value(json_object_get(root, "scope"));
+    int status = json_only(at, root, names);
+    if (status == 0 && (scope == NULL || kedge_window_scope_parse(scope, &w->scope) != 0))
+        status = json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
+    if (status == 0)
+        status = name_of(at, root, "tenant", KEDGE_TENANT_NAME_MAX, "must be a tenant's name",
+                         w->tenant);
+    if (status == 0)
+        status = name_of(at, root, "node", sizeof w->node - 1, "must be a node's id", w->node);
+    if (status == 0)
+        status = json_gid(at, root, "gid", false, w->gid);
+    if (status == 0)
+        status = name_of(at, root, "pool", KEDGE_POOL_NAME_MAX, "must be a pool's name", w->pool);
+    if (status == 0)
+        status = read_bound(at, root, "bytes", &w->bytes);
+    return status == 0 ? read_bound(at, root, "ops", &w->ops) : status;
+}
+
+static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct kedge_setting *s)
+{
+    switch (s->kind) {
+    case KEDGE_TENANT:
+        return decode_tenant(at, root, &s->tenant);
+    case KEDGE_WINDOW:
+        return decode_window(at, root, &s->window);
+    case KEDGE_TOKEN:
+        return token_json_decode(at, root, s->name, stored, &s->token);
+    case KEDGE_NODE:
+        return node_json_decode(at, root, &s->node);
+    case KEDGE_POOL:
+        return pool_json_decode(at, root, &s->pool);
+    case KEDGE_LEASE:
+        return revocation_json_decode(at, root, &s->revocation);
+    case KEDGE_TRAIL_KINDS:
+        break;
+    }
+    return json_bad(at, "", "unknown kind");
+}
+
+static int decode_body(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, bool stored, struct kedge_setting *out,
+                       struct kedge_fault *fault)
+{
+    struct kedge_setting s = {.kind = kind};
+    struct json_at at = {.fault = fault};
+    json_t *root;
+    int status = json_parse(body, bytes, &at, &root);
+    if (status != 0)
+        return status;
+    if ((size_t)snprintf(s.name, sizeof s.name, "%s", name) >= sizeof s.name)
+        status = json_bad(&at, "name", "has at most 63 characters");
+    if (status == 0)
+        status = decode_kind(&at, root, stored, &s);
+    json_decref(root);
+    if (status == 0) {
+        struct kedge_setting checked = s; /* which puts uids in order */
+        status = kedge_setting_validate(&checked, fault);
+    }
+    if (status == 0)
+        *out = s;
+    return status;
+}
+
+int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
+                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
+{
+    return decode_body(kind, name, body, bytes, false, out, fault);
+}
+
+int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, const char *body,
+                              struct kedge_setting *out, struct kedge_fault *fault)
+{
+    return decode_body(kind, name, body, strlen(body), true, out, fault);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void write_window(struct kedge_text *out, const struct kedge_window *w)
+{
+    char gid[KEDGE_GID_TEXT];
+    kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
+    if (w->tenant[0] != '\0')
+        kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
+    if (w->node[0] != '\0')
+        kedge_text_printf(out, ",\"node\":\"%s\"", w->node);
+    if (kedge_window_has_gid(w))
+        kedge_text_printf(out, ",\"gid\":\"%s\"", kedge_gid_format(w->gid, gid));
+    if (w->pool[0] != '\0')
+        kedge_text_printf(out, ",\"pool\":\"%s\"", w->pool);
+    kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
+}
+
+static void write_tenant(struct kedge_text *out, const struct kedge_tenant *t)
+{
+    kedge_text_printf(out, "\"uids\":[");
+    for (uint32_t i = 0; i < t->uid_count; i++) {
+        const char *comma = i == 0 ? "" : ",";
+        if (t->uids[i].first == t->uids[i].last)
+            kedge_text_printf(out, "%s%" PRIu32, comma, t->uids[i].first);
+        else
+            kedge_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
+                              t->uids[i].last);
+    }
+    kedge_text_printf(out, "],\"sessions\":%" PRIu64 ",\"vqps\":%" PRIu64 ",\"mrs\":%" PRIu64,
+                      t->sessions, t->vqps, t->mrs);
+    kedge_text_printf(out,
+                      ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64
+                      ",\"window_ops\":%" PRIu64 ",\"control_ops_per_s\":%" PRIu64,
+                      t->memory_bytes, t->window_bytes, t->window_ops, t->control_ops_per_s);
+}
+
+static void write_members(struct kedge_text *out, const struct kedge_setting *s)
+{
+    switch (s->kind) {
+    case KEDGE_TENANT:
+        write_tenant(out, &s->tenant);
+        return;
+    case KEDGE_WINDOW:
+        write_window(out, &s->window);
+        return;
+    case KEDGE_TOKEN:
+        token_json_write(out, &s->token, false);
+        return;
+    case KEDGE_NODE:
+        node_json_write(out, &s->node);
+        return;
+    case KEDGE_POOL:
+        pool_json_write(out, &s->pool);
+        return;
+    case KEDGE_LEASE:
+        revocation_json_write(out, &s->revocation);
+        return;
+    case KEDGE_TRAIL_KINDS:
+        return;
+    }
+}
+
+void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, "{");
+    write_members(out, setting);
+    kedge_text_printf(out, "}");
+}
+
+void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    if (setting->kind != KEDGE_TOKEN) {
+        kedge_json_write_body(out, setting);
+        return;
+    }
+    kedge_text_printf(out, "{");
+    token_json_write(out, &setting->token, true);
+    kedge_text_printf(out, "}");
+}
+
+/* All but the last brace. */
+static void write_open(struct kedge_text *out, const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", setting->name,
+                      setting->revision);
+    write_members(out, setting);
+}
+
+void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting,
+                              uint64_t wall_ms)
+{
+    write_open(out, setting);
+    if (setting->kind == KEDGE_TOKEN && kedge_token_is_over(&setting->token, wall_ms))
+        kedge_text_printf(out, ",\"expired\":true");
+    kedge_text_printf(out, "}");
+}
+
+void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
+                                const char *secret)
+{
+    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
+                      token->name, token->revision, secret);
+    write_members(out, token);
+    kedge_text_printf(out, "}");
+}
+
+static void write_side(struct kedge_text *out, const char *name, bool there,
+                       const struct kedge_setting *setting)
+{
+    kedge_text_printf(out, ",\"%s\":", name);
+    if (there)
+        kedge_json_write_body(out, setting);
+    else
+        kedge_text_printf(out, "null");
+}
+
+const char *kedge_json_time(uint64_t ms, char out[KEDGE_JSON_TIME_BYTES])
+{
+    char when[32] = "";
+    struct tm tm;
+    time_t seconds = (time_t)(ms / 1000);
+    if (gmtime_r(&seconds, &tm) != NULL)
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out, KEDGE_JSON_TIME_BYTES, "%s.%03uZ", when, (unsigned)(ms % 1000));
+    return out;
+}
+
+void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change)
+{
+    char when[KEDGE_JSON_TIME_BYTES];
+    kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
+                      kedge_json_time(change->time_ms, when));
+    kedge_text_json(out, change->who);
+    kedge_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"",
+                      kedge_setting_kind_name(change->kind), change->name);
+    write_side(out, "from", change->had, &change->from);
+    write_side(out, "to", change->has, &change->to);
+    kedge_text_printf(out, "}");
+}
+
+static void write_gids(struct kedge_text *out, const struct kedge_meta *m, const char *node)
+{
+    uint8_t gids[KEDGE_STORE_NODE_ENDPOINTS][16];
+    char gid[KEDGE_GID_TEXT];
+    uint32_t count = destinations_of(m, node, gids);
+    kedge_text_printf(out, ",\"gids\":[");
+    for (uint32_t i = 0; i < count; i++)
+        kedge_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(gids[i], gid));
+    kedge_text_printf(out, "]");
+}
+
+/* As it is shown, with what an agent needs of others; but for its end. */
+static void write_told(struct kedge_text *out, const struct kedge_settings *s,
+                       const struct kedge_meta *m, const struct kedge_setting *item)
+{
+    const struct kedge_setting *pool =
+        item->kind == KEDGE_TENANT ? kedge_settings_pool_of(s, item->name) : NULL;
+    write_open(out, item);
+    if (pool != NULL)
+        kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
+    if (item->kind == KEDGE_WINDOW && item->window.node[0] != '\0')
+        write_gids(out, m, item->window.node);
+}
+
+/* node: of pools alone. */
+static void write_array(struct kedge_text *out, const struct kedge_settings *s,
+                        const struct kedge_meta *m, enum kedge_setting_kind kind,
+                        const struct kedge_node *node)
+{
+    const struct kedge_setting *tokens[KEDGE_WORKER_TOKENS_MAX];
+    const struct kedge_setting *item = NULL;
+    uint32_t token_count = kind == KEDGE_TENANT ? kedge_settings_worker_tokens(s, tokens) : 0;
+    const char *after = "", *comma = "";
+    kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
+    while ((item = kedge_settings_after(s, kind, after)) != NULL) {
+        after = item->name;
+        if (kind == KEDGE_POOL && !kedge_labels_match(&node->labels, &item->pool.nodes))
+            continue;
+        kedge_text_printf(out, "%s", comma);
+        write_told(out, s, m, item);
+        if (kind == KEDGE_TENANT)
+            token_json_write_for_agents(out, tokens, token_count, item->name);
+        kedge_text_printf(out, "}");
+        comma = ",";
+    }
+    kedge_text_printf(out, "]");
+}
+
+/* Pools that the node may have had: how long those workers have that it still has of one. */
+static void write_other_pools(struct kedge_text *out, const struct kedge_settings *s,
+                              const struct kedge_node *node)
+{
+    const struct kedge_setting *item = NULL;
+    const char *after = "", *before = ",\"other_pools\":[";
+    while ((item = kedge_settings_after(s, KEDGE_POOL, after)) != NULL) {
+        after = item->name;
+        if (kedge_labels_match(&node->labels, &item->pool.nodes))
+            continue;
+        kedge_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
+        if (item->pool.id != 0)
+            kedge_text_printf(out, ",\"number\":%" PRIu16, item->pool.id);
+        if (item->pool.grace_ms != KEDGE_POOL_NEVER)
+            kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.grace_ms);
+        kedge_text_printf(out, "}");
+        before = ",";
+    }
+    if (before[1] == '\0')
+        kedge_text_printf(out, "]");
+}
+
+void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s,
+                               const struct kedge_meta *m)
+{
+    kedge_text_printf(out, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
+    write_array(out, s, m, KEDGE_TENANT, NULL);
+    write_array(out, s, m, KEDGE_WINDOW, NULL);
+}
+
+void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
+                                   const char *node)
+{
+    const struct kedge_node *n = kedge_settings_node(s, node);
+    kedge_text_printf(out, ",\"node\":{");
+    node_json_write(out, n);
+    kedge_text_printf(out, "}");
+    write_array(out, s, NULL, KEDGE_POOL, n);
+    write_other_pools(out, s, n);
+    kedge_text_printf(out, "}");
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "metaserver/table_responders.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "fabric/port.h"
+#include "responder_index.h"
+
+#define NONE      READER_NONE
+#define RD_ATOMIC 16 /* READs of one agent at a time */
+#define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
+#define CQ_ROOM   4  /* nothing is posted, so nothing completes */
+#define STOPS     "this metaserver stops: ask another one"
+
+enum state {
+    FREE,
+    MAKING,     /* being created and brought to INIT */
+    SPARE,      /* in INIT */
+    CONNECTING, /* on its way to RTR for an ask */
+    READY,      /* in RTR; its ask is over */
+    KEPT,       /* a pool's of a node */
+    ENDING,     /* being destroyed */
+    STATES,
+};
+
+struct responder {
+    struct kedge_fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
+    struct kedge_readers *owner;
+    struct kedge_fab_qp *qp;
+    struct kedge_reader_ask *ask; /* CONNECTING, READY */
+    enum state state;
+    uint32_t next; /* FREE, SPARE: of the list */
+    bool sound;    /* reached INIT */
+};
+
+TAILQ_HEAD(asks, kedge_reader_ask);
+
+struct kedge_readers {
+    struct kedge_fab_pd *pd;
+    struct kedge_fab_cq *cq;
+    struct responder *responders; /* capacity of them */
+    struct reader_index kept;
+    uint32_t capacity;    /* queue pairs at a time */
+    uint32_t limit;       /* of them for pools; the rest lets a pool replace its own */
+    uint32_t free, spare; /* first of each list */
+    uint32_t touched;     /* responders that were ever used */
+    uint32_t in_state[STATES];
+    uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
+    struct asks waiting, connecting, over;
+    uint32_t asked;   /* in one of them */
+    uint64_t numbers; /* of asks so far */
+    int make_error;   /* of the last one that was to be made; until there is room again, or somebody
+                       * asks */
+    bool stocking;    /* spare ones are made */
+    bool stopping;
+    struct kedge_fab_port_watch port;
+    struct kedge_readers_counts count;
+};
+
+static void serve_waiting(struct kedge_readers *r);
+
+static uint32_t number_of(const struct responder *p)
+{
+    return (uint32_t)(p - p->owner->responders);
+}
+
+static uint32_t in_use(const struct kedge_readers *r)
+{
+    return r->capacity - r->in_state[FREE];
+}
+
+/* ---- states --------------------------------------------------------------------------------- */
+
+static void move_responder(struct responder *p, enum state to)
+{
+    static const bool allowed[STATES][STATES] = {
+        [FREE] = {[MAKING] = true},
+        [MAKING] = {[SPARE] = true, [ENDING] = true /* no INIT */, [FREE] = true /* not created */},
+        [SPARE] = {[CONNECTING] = true, [ENDING] = true /* stopping */},
+        [CONNECTING] = {[READY] = true, [ENDING] = true /* no RTR */},
+        [READY] = {[KEPT] = true, [ENDING] = true /* discarded */},
+        [KEPT] = {[ENDING] = true /* replaced, dropped */},
+        [ENDING] = {[FREE] = true},
+    };
+    struct kedge_readers *r = p->owner;
+    KEDGE_ASSERT(allowed[p->state][to]);
+    r->in_state[p->state]--;
+    p->state = to;
+    r->in_state[to]++;
+}
+
+static struct responder *pop_responder(struct kedge_readers *r, uint32_t *list)
+{
+    struct responder *p = &r->responders[*list];
+    KEDGE_ASSERT(*list != NONE);
+    *list = p->next;
+    return p;
+}
+
+static void push_responder(struct responder *p, uint32_t *list)
+{
+    p->next = *list;
+    *list = number_of(p);
+}
+
+static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl);
+
+static void end_responder(struct responder *p)
+{
+    move_responder(p, ENDING);
+    submit_ctl(p, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp.x = p->qp});
+}
+
+static void release_responder(struct responder *p)
+{
+    move_responder(p, FREE);
+    p->qp = NULL;
+    p->sound = false;
+    push_responder(p, &p->owner->free);
+}
+
+/* ---- asks ----------------------------------------------------------------------------------- */
+
+static void conclude_request(struct kedge_readers *r, struct kedge_reader_ask *ask, int status)
+{
+    ask->status = status;
+    r->fresh -= ask->fresh && status != 0;
+    TAILQ_INSERT_TAIL(&r->over, ask, link);
+}
+
+static void give_up(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    r->count.given_up++;
+    conclude_request(r, ask,
+                     kedge_err(&ask->err, -ECANCELED, "%s",
+                               r->stopping ? STOPS : "nobody waited for it any more"));
+}
+
+static void refuse_unmade(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    int error = r->make_error;
+    r->count.failed++;
+    conclude_request(
+        r, ask,
+        kedge_err(&ask->err, error,
+                  "this metaserver's device makes no more queue pairs (%s): free some on its "
+                  "host, or raise LimitMEMLOCK",
+                  strerror(-error)));
+}
+
+static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    r->count.refused++;
+    conclude_request(
+        r, ask,
+        kedge_err(&ask->err, -ENOSPC,
+                  "all %u queue pairs that this metaserver has for readers are in use: remove "
+                  "nodes that are gone, or raise max_endpoints if the device has more",
+                  r->limit));
+}
+
+/* ---- what the device did -------------------------------------------------------------------- */
+
+static void on_made(struct responder *p)
+{
+    struct kedge_readers *r = p->owner;
+    int status = p->ctl.status;
+    if (p->ctl.kind == KEDGE_FAB_CREATE_QP) {
+        if (status != 0) {
+            r->make_error = status;
+            release_responder(p);
+            return;
+        }
+        p->qp = p->ctl.qp.x;
+        struct ibv_qp_attr init = kedge_fab_init_attr(r->pd->fab);
+        init.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+        submit_ctl(p,
+                   (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
+                                          .modify = {.x = p->qp,
+                                                     .attr = init,
+                                                     .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                                             IBV_QP_PORT | IBV_QP_ACCESS_FLAGS}});
+        return;
+    }
+    r->make_error = status;
+    if (status != 0 || r->stopping) {
+        end_responder(p);
+        return;
+    }
+    p->sound = true;
+    move_responder(p, SPARE);
+    push_responder(p, &r->spare);
+}
+
+static void on_connected(struct responder *p)
+{
+    struct kedge_readers *r = p->owner;
+    struct kedge_reader_ask *ask = p->ask;
+    char gid[KEDGE_GID_TEXT];
+    int status = p->ctl.status;
+    TAILQ_REMOVE(&r->connecting, ask, link);
+    if (status == 0 && !r->stopping) {
+        move_responder(p, READY);
+        ask->qpn = p->qp->qpn;
+        conclude_request(r, ask, 0);
+        return;
+    }
+    p->ask = NULL;
+    ask->responder = NONE;
+    end_responder(p);
+    if (status == 0) {
+        give_up(r, ask);
+        return;
+    }
+    r->count.failed++;
+    conclude_request(r, ask,
+                     kedge_err(&ask->err, status,
+                               "a queue pair towards %s cannot be made ready (%s): see that this "
+                               "metaserver's device reaches the reader's gid",
+                               kedge_gid_format(ask->peer.gid, gid), strerror(-status)));
+}
+
+static void on_ended(struct responder *p)
+{
+    int status = p->ctl.status;
+    if (status != 0) /* nothing can be done about it; the device's number is lost */
+        kedge_log(KEDGE_LOG_ERROR, "a reader's queue pair cannot be destroyed",
+                  "qpn=%u error=\"%s\"", p->qp->qpn, strerror(-status));
+    if (p->sound) /* else the next one would fail likewise, and so on for ever */
+        p->owner->make_error = 0;
+    release_responder(p);
+}
+
+static void on_done(struct kedge_fab_ctl *ctl)
+{
+    struct responder *p = ctl->user;
+    switch (p->state) {
+    case MAKING:
+        on_made(p);
+        break;
+    case CONNECTING:
+        on_connected(p);
+        break;
+    default:
+        KEDGE_ASSERT(p->state == ENDING);
+        on_ended(p);
+    }
+    serve_waiting(p->owner);
+}
+
+/* ---- what it is to do ----------------------------------------------------------------------- */
+
+static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl)
+{
+    p->ctl = ctl;
+    p->ctl.done = on_done;
+    p->ctl.user = p;
+    kedge_fab_submit(p->owner->pd->fab, &p->ctl);
+}
+
+static void make_responder(struct kedge_readers *r)
+{
+    struct responder *p =
+        r->free != NONE ? pop_responder(r, &r->free) : &r->responders[r->touched++];
+    p->owner = r;
+    move_responder(p, MAKING);
+    submit_ctl(p, (struct kedge_fab_ctl){
+                      .kind = KEDGE_FAB_CREATE_QP,
+                      .qp = {.pd = r->pd,
+                             .type = KEDGE_FAB_QP_RC,
+                             .send_cq = r->cq,
+                             .recv_cq = r->cq,
+                             .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
+}
+
+static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    const struct kedge_fab_caps *caps = &r->pd->fab->caps;
+    const struct kedge_reader_peer *peer = &ask->peer;
+    ask->mtu = peer->mtu < r->port.mtu ? peer->mtu : r->port.mtu;
+    ask->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = ask->mtu,
+        .dest_qp_num = peer->qpn,
+        .rq_psn = peer->psn,
+        .max_dest_rd_atomic = ask->reads,
+        .min_rnr_timer = RNR_TIMER,
+        .ah_attr = kedge_fab_address(r->pd->fab, peer->gid, peer->lid),
+    };
+    struct responder *p = pop_responder(r, &r->spare);
+    ask->responder = number_of(p);
+    p->ask = ask;
+    TAILQ_INSERT_TAIL(&r->connecting, ask, link);
+    move_responder(p, CONNECTING);
+    submit_ctl(p, (struct kedge_fab_ctl){
+                      .kind = KEDGE_FAB_MODIFY_QP,
+                      .modify = {.x = p->qp,
+                                 .attr = attr,
+                                 .mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER}});
+}
+
+/* The first that waits: connected, or told why not. False: it has to wait on. */
+static bool serve_request(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    bool fresh = !reader_index_has(&r->kept, ask->id, ask->peer.pool);
+    bool wanted = ask->wanted == NULL || ask->wanted(ask);
+    bool full = fresh && r->in_state[KEPT] + r->fresh >= r->limit;
+    if (wanted && !full && r->spare == NONE)
+        return false;
+    TAILQ_REMOVE(&r->waiting, ask, link);
+    if (!wanted) {
+        give_up(r, ask);
+    } else if (full) {
+        refuse_full(r, ask);
+    } else {
+        ask->fresh = fresh;
+        r->fresh += fresh;
+        connect_spare(r, ask);
+    }
+    return true;
+}
+
+static void serve_waiting(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask;
+    if (r->stopping)
+        return;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, ask))
+        ;
+    while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
+           r->in_state[MAKING] + r->in_state[SPARE] < KEDGE_READERS_SPARES)
+        make_responder(r);
+    /* Whatever is under way may yet leave a queue pair for those who wait. */
+    if (in_use(r) > r->in_state[KEPT])
+        return;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, ask, link);
+        if (r->make_error != 0)
+            refuse_unmade(r, ask);
+        else
+            refuse_full(r, ask);
+    }
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+static int take_memory(struct kedge_readers *r)
+{
+    r->responders = calloc(r->capacity, sizeof *r->responders);
+    if (reader_index_init(&r->kept, r->capacity) != 0 || r->responders == NULL)
+        return -ENOMEM;
+    r->free = r->spare = NONE;
+    r->in_state[FREE] = r->capacity;
+    TAILQ_INIT(&r->waiting);
+    TAILQ_INIT(&r->connecting);
+    TAILQ_INIT(&r->over);
+    return 0;
+}
+
+/* What broke because of it is registered anew by its agents. */
+static void port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
+{
+    kedge_log(KEDGE_LOG_WARN, "the port has another MTU: connections have it from now on",
+              "mtu=%u before=%u", 128u << w->mtu, 128u << before);
+}
+
+int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
+                      struct kedge_readers **out, struct kedge_errbuf *err)
+{
+    /* One queue pair of the device is the DC target's. */
+    uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
+    if (most <= KEDGE_READERS_SPARES)
+        return kedge_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
+                         pd->fab->caps.max_qp);
+    struct kedge_readers *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    r->pd = pd;
+    r->limit = most - KEDGE_READERS_SPARES < max_pools ? most - KEDGE_READERS_SPARES : max_pools;
+    r->capacity = r->limit + KEDGE_READERS_SPARES;
+    int status = take_memory(r);
+    if (status != 0) {
+        kedge_err(err, status, "out of memory: lower max_endpoints");
+        goto fail;
+    }
+    status = kedge_fab_call(pd->fab, &cq);
+    if (status != 0) {
+        kedge_err(err, status, "creating a completion queue failed: %s", strerror(-status));
+        goto fail;
+    }
+    r->cq = cq.cq.x;
+    r->stocking = ahead;
+    kedge_fab_port_watch_init(&r->port, pd->fab, port_changed, NULL);
+    serve_waiting(r);
+    *out = r;
+    return 0;
+fail:
+    reader_index_fini(&r->kept);
+    free(r->responders);
+    free(r);
+    return status;
+}
+
+void kedge_readers_stop(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask;
+    r->stopping = true;
+    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, ask, link);
+        give_up(r, ask);
+    }
+    reader_index_clear(&r->kept); /* they end below */
+    for (uint32_t i = 0; i < r->touched; i++) {
+        struct responder *p = &r->responders[i];
+        if (p->state == READY) {
+            TAILQ_REMOVE(&r->over, p->ask, link);
+            p->ask->responder = NONE;
+            give_up(r, p->ask);
+            p->ask = NULL;
+        }
+        if (p->state == SPARE || p->state == READY || p->state == KEPT)
+            end_responder(p);
+    }
+    while (in_use(r) > 0 || r->port.asking) {
+        struct pollfd fd = {.fd = kedge_fab_ctl_fd(r->pd->fab), .events = POLLIN};
+        if (kedge_fab_run(r->pd->fab) == 0)
+            (void)poll(&fd, 1, 1000);
+    }
+}
+
+void kedge_readers_free(struct kedge_readers *r)
+{
+    if (r == NULL)
+        return;
+    if (!r->stopping)
+        kedge_readers_stop(r);
+    KEDGE_ASSERT(r->asked == 0);
+    struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = r->cq};
+    int status = kedge_fab_call(r->pd->fab, &cq);
+    if (status != 0)
+        kedge_log(KEDGE_LOG_WARN, "closing the fabric",
+                  "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
+    reader_index_fini(&r->kept);
+    free(r->responders);
+    free(r);
+}
+
+void kedge_readers_tick(struct kedge_readers *r, uint64_t now_ns)
+{
+    if (!r->stopping)
+        kedge_fab_port_watch_tick(&r->port, now_ns);
+}
+
+int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    uint32_t psn;
+    KEDGE_ASSERT(ask->peer.qpn != 0);
+    if (r->stopping)
+        return kedge_err(&ask->err, -ECANCELED, STOPS);
+    if (r->asked >= KEDGE_READERS_WAITING) {
+        r->count.refused++;
+        return kedge_err(&ask->err, -EAGAIN, "%u registrations wait for a queue pair: try again",
+                         r->asked);
+    }
+    int status = kedge_random_bytes(&psn, sizeof psn);
+    if (status != 0)
+        return kedge_err(&ask->err, status, "there are no random numbers: %s", strerror(-status));
+    ask->psn = psn & 0xffffff;
+    ask->status = -EINPROGRESS;
+    ask->number = r->numbers++;
+    ask->responder = NONE;
+    ask->fresh = false;
+    TAILQ_INSERT_TAIL(&r->waiting, ask, link);
+    r->asked++;
+    r->stocking = true;
+    r->make_error = 0;
+    serve_waiting(r);
+    return 0;
+}
+
+static bool has_earlier(const struct asks *asks, const struct kedge_reader_ask *ask)
+{
+    const struct kedge_reader_ask *other = TAILQ_FIRST(asks);
+    while (other != NULL && (other->number >= ask->number || strcmp(other->id, ask->id) != 0))
+        other = TAILQ_NEXT(other, link);
+    return other != NULL;
+}
+
+/* The device may be ready with a node's later one first. */
+static bool is_overtaking(const struct kedge_readers *r, const struct kedge_reader_ask *ask)
+{
+    return has_earlier(&r->connecting, ask) || has_earlier(&r->over, ask);
+}
+
+struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r)
+{
+    struct kedge_reader_ask *ask = TAILQ_FIRST(&r->over);
+    while (ask != NULL && is_overtaking(r, ask))
+        ask = TAILQ_NEXT(ask, link);
+    if (ask == NULL)
+        return NULL;
+    TAILQ_REMOVE(&r->over, ask, link);
+    r->asked--;
+    return ask;
+}
+
+/* Its responder, which belongs to no ask any more. */
+static struct responder *take_responder(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    KEDGE_ASSERT(ask->status == 0 && ask->responder != NONE);
+    struct responder *p = &r->responders[ask->responder];
+    KEDGE_ASSERT(p->state == READY && p->ask == ask);
+    p->ask = NULL;
+    ask->responder = NONE;
+    r->fresh -= ask->fresh;
+    return p;
+}
+
+void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    struct responder *p = take_responder(r, ask);
+    uint32_t former = reader_index_put(&r->kept, ask->id, ask->peer.pool, number_of(p));
+    move_responder(p, KEPT);
+    if (former != NONE)
+        end_responder(&r->responders[former]);
+    serve_waiting(r);
+}
+
+void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask)
+{
+    end_responder(take_responder(r, ask));
+    serve_waiting(r);
+}
+
+static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
+{
+    while (count > 0 && pools[count - 1] != pool)
+        count--;
+    return count > 0;
+}
+
+bool kedge_readers_has(const struct kedge_readers *r, const char *id)
+{
+    const struct reader_owner *owner = reader_index_at(&r->kept, reader_index_place(&r->kept, id));
+    return owner != NULL && strcmp(owner->id, id) == 0;
+}
+
+void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
+                        uint32_t count)
+{
+    const struct reader_owner *owner;
+    uint32_t at = reader_index_place(&r->kept, id);
+    while ((owner = reader_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
+        if (is_among(but, count, owner->pool))
+            at++;
+        else
+            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
+}
+
+void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
+                         void *user)
+{
+    const struct reader_owner *owner;
+    uint32_t at = 0;
+    while ((owner = reader_index_at(&r->kept, at)) != NULL)
+        if (live(user, owner->id))
+            at++;
+        else
+            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
+}
+
+struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)
+{
+    struct kedge_readers_counts count = r->count;
+    count.kept = r->in_state[KEPT];
+    count.spare = r->in_state[SPARE];
+    count.all = in_use(r);
+    count.asked = r->asked;
+    return count;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metaserver without sockets, of which tenants, windows and the trail are asked. One for each
+ * test program: everything here is its own. */
+#ifndef TESTS_UNIT_METASERVER_SETTINGS_WORLD_H
+#define TESTS_UNIT_METASERVER_SETTINGS_WORLD_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../check_main.h"
+#include "base/clock.h"
+#include "metaserver/json.h"
+#include "metaserver/service.h"
+#include "metaserver/resources_json.h"
+
+#define TRAIL 16
+
+static struct kedge_service s;
+static void *memory;
+static uint64_t now;
+static uint64_t wall_ms; /* 2025-11-21T15:43:28.123Z to begin */
+static int fail;         /* the store's */
+static int woken;
+static struct kedge_text body;
+static struct kedge_service_answer answer;
+static struct kedge_service_request request; /* what ask() adds to: conditions, query */
+
+static inline void on_wake(void *token)
+{
+    ck_assert_ptr_eq(token, &request);
+    woken++;
+}
+
+static inline void open_service(struct kedge_store *store)
+{
+    struct kedge_meta_limits limits = {16, 16, 1000 * KEDGE_NS_PER_S, 1000 * KEDGE_NS_PER_S};
+    struct kedge_errbuf err;
+    memset(memory, 0, kedge_table_bytes(kedge_table_log2_slots(16)));
+    memset(&s, 0, sizeof s);
+    s.meta = kedge_meta_new(&limits, memory, 0x5eed, 0x77);
+    s.settings = kedge_settings_new(TRAIL);
+    s.store = store;
+    s.wake = on_wake;
+    s.max_watches = 3;
+    s.endpoint.dct_number = 9;
+    ck_assert_msg(kedge_service_load(&s, now, &err) == 0, "%s", err.text);
+}
+
+static inline void setup(void)
+{
+    memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(16)));
+    now = KEDGE_NS_PER_S;
+    wall_ms = UINT64_C(1763739808123);
+    fail = woken = 0;
+    kedge_text_init(&body, 4 << 20);
+    open_service(kedge_store_memory(&fail));
+}
+
+static inline void close_service(void)
+{
+    ck_assert_uint_eq(s.watch_count, 0);
+    ck_assert_ptr_null(s.document);
+    kedge_meta_free(s.meta);
+    kedge_settings_free(s.settings);
+}
+
+static inline void teardown(void)
+{
+    close_service();
+    kedge_store_close(s.store);
+    kedge_text_fini(&body);
+    free(memory);
+}
+
+/* The answer's status. What was put into `request` counts once. */
+static inline int ask(const char *method, const char *path, const char *json)
+{
+    request.method = method;
+    request.path = path;
+    request.content_type = "application/json";
+    request.body = json;
+    request.body_bytes = strlen(json);
+    request.token = &request;
+    request.who = "uid 7";
+    request.wall_ms = wall_ms;
+    kedge_text_reset(&body);
+    kedge_service_handle(&s, &request, now, &body, &answer);
+    ck_assert_int_eq(body.error, 0);
+    if (answer.status >= 400)
+        ck_assert_str_eq(answer.content_type, "application/problem+json");
+    memset(&request, 0, sizeof request);
+    return answer.status;
+}
+
+static inline bool says(const char *text)
+{
+    return strstr(kedge_text_str(&body), text) != NULL;
+}
+
+static inline void query(enum kedge_service_query which, const char *value)
+{
+    request.query[which] = value;
+}
+
+#endif
