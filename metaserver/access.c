@@ -8,108 +8,109 @@
 
 #include "secret.h"
 
-static const char *const needs[] = {[KEDGE_NEED_NOTHING] = "any",
-                                    [KEDGE_NEED_READER] = "reader",
-                                    [KEDGE_NEED_OPERATOR] = "operator",
-                                    [KEDGE_NEED_ADMIN] = "admin",
-                                    [KEDGE_NEED_LOCK] = "admin"};
+static const char *const needs[] = {[META_NEED_NOTHING] = "any",
+                                    [META_NEED_READER] = "reader",
+                                    [META_NEED_OPERATOR] = "operator",
+                                    [META_NEED_ADMIN] = "admin",
+                                    [META_NEED_LOCK] = "admin"};
 
-const char *kedge_need_name(enum kedge_need need)
+const char *meta_need_name(enum meta_need need)
 {
     return needs[need];
 }
 
-static struct kedge_caller wrong_caller(const char *why)
+static struct meta_caller wrong_caller(const char *why)
 {
-    return (struct kedge_caller){.kind = KEDGE_CALLER_WRONG, .why = why};
+    return (struct meta_caller){.kind = META_CALLER_WRONG, .why = why};
 }
 
-struct kedge_caller kedge_access_caller(const struct kedge_settings *s, const char *authorization,
-                                        bool local, uint64_t wall_ms)
+struct meta_caller meta_access_caller(const struct meta_resources *s, const char *authorization,
+                                      bool local, uint64_t wall_ms)
 {
     static const char scheme[] = "Bearer ";
-    static const uint8_t nobody[KEDGE_TOKEN_HASH_BYTES]; /* of no secret that anybody knows */
-    char name[KEDGE_SETTING_NAME_BYTES];
+    static const uint8_t nobody[META_TOKEN_HASH_BYTES]; /* of no secret that anybody knows */
+    char name[META_RESOURCE_NAME_BYTES];
     if (authorization == NULL)
-        return (struct kedge_caller){.kind = local ? KEDGE_CALLER_LOCAL : KEDGE_CALLER_UNKNOWN};
+        return (struct meta_caller){.kind = local ? META_CALLER_LOCAL : META_CALLER_UNKNOWN};
     if (strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
         return wrong_caller("the Authorization header must be: Bearer TOKEN");
     const char *secret = authorization + sizeof scheme - 1;
     secret += strspn(secret, " ");
-    if (s == NULL || secret_name(secret, name) != 0)
+    if (s == NULL || meta_secret_name(secret, name) != 0)
         return wrong_caller("that is no token of a Kedge metaserver");
-    const struct kedge_setting *token = kedge_settings_find(s, KEDGE_TOKEN, name);
-    bool matches = secret_matches(secret, token != NULL ? token->token.hash : nobody);
+    const struct meta_resource *token = meta_resources_find(s, META_TOKEN, name);
+    bool matches = meta_secret_matches(secret, token != NULL ? token->token.hash : nobody);
     if (token == NULL || !matches)
         return wrong_caller(
             "this metaserver does not know that token: it was deleted, or made elsewhere");
-    if (kedge_token_is_over(&token->token, wall_ms))
+    if (meta_token_is_over(&token->token, wall_ms))
         return wrong_caller("the token has expired");
-    return (struct kedge_caller){.kind = KEDGE_CALLER_TOKEN, .token = token};
+    return (struct meta_caller){.kind = META_CALLER_TOKEN, .token = token};
 }
 
-static bool scope_suffices(enum kedge_scope scope, enum kedge_need need)
+static bool scope_suffices(enum meta_scope scope, enum meta_need need)
 {
     switch (scope) {
-    case KEDGE_SCOPE_READER:
-        return need <= KEDGE_NEED_READER;
-    case KEDGE_SCOPE_OPERATOR:
-        return need <= KEDGE_NEED_OPERATOR;
-    case KEDGE_SCOPE_ADMIN:
+    case META_SCOPE_READER:
+        return need <= META_NEED_READER;
+    case META_SCOPE_OPERATOR:
+        return need <= META_NEED_OPERATOR;
+    case META_SCOPE_ADMIN:
         return true;
-    case KEDGE_SCOPE_AGENT:
-    case KEDGE_SCOPE_WORKER:
-        return need == KEDGE_NEED_NOTHING;
+    case META_SCOPE_AGENT:
+    case META_SCOPE_WORKER:
+        return need == META_NEED_NOTHING;
     }
     return false;
 }
 
-static void explain_denial(const struct kedge_setting *token, enum kedge_need need,
-                           enum kedge_need_agent agent, const char *id, struct kedge_fault *fault)
+static void explain_denial(const struct meta_resource *token, enum meta_need need,
+                           enum meta_need_agent agent, const char *id,
+                           struct meta_violation *violation)
 {
     char also[96] = "";
-    if (agent == KEDGE_AGENT_ANY)
+    if (agent == META_AGENT_ANY)
         snprintf(also, sizeof also, ", or agent");
-    else if (agent == KEDGE_AGENT_OWN)
+    else if (agent == META_AGENT_OWN)
         snprintf(also, sizeof also, ", or agent for node %.63s", id);
-    fault->field[0] = '\0';
-    snprintf(fault->detail, sizeof fault->detail,
+    violation->field[0] = '\0';
+    snprintf(violation->detail, sizeof violation->detail,
              "this needs the scope %s%s; the token's is %s%s%.63s%s%.31s", needs[need], also,
-             kedge_scope_name(token->token.scope),
-             token->token.scope == KEDGE_SCOPE_AGENT ? " for node " : "", token->token.node,
-             token->token.scope == KEDGE_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);
+             meta_scope_name(token->token.scope),
+             token->token.scope == META_SCOPE_AGENT ? " for node " : "", token->token.node,
+             token->token.scope == META_SCOPE_WORKER ? " of tenant " : "", token->token.tenant);
 }
 
-int kedge_access_decide(const struct kedge_caller *caller, bool open, enum kedge_need need,
-                        enum kedge_need_agent agent, const char *id, struct kedge_fault *fault)
+int meta_access_decide(const struct meta_caller *caller, bool open, enum meta_need need,
+                       enum meta_need_agent agent, const char *id, struct meta_violation *violation)
 {
-    if (need == KEDGE_NEED_NOTHING)
+    if (need == META_NEED_NOTHING)
         return 0;
     switch (caller->kind) {
-    case KEDGE_CALLER_LOCAL:
+    case META_CALLER_LOCAL:
         return 0;
-    case KEDGE_CALLER_UNKNOWN:
-        return open && need < KEDGE_NEED_LOCK ? 0 : -EKEYREJECTED;
-    case KEDGE_CALLER_WRONG:
+    case META_CALLER_UNKNOWN:
+        return open && need < META_NEED_LOCK ? 0 : -EKEYREJECTED;
+    case META_CALLER_WRONG:
         return -EKEYREJECTED;
-    case KEDGE_CALLER_TOKEN:
+    case META_CALLER_TOKEN:
         break;
     }
-    const struct kedge_token *t = &caller->token->token;
+    const struct meta_token *t = &caller->token->token;
     if (scope_suffices(t->scope, need))
         return 0;
-    if (t->scope == KEDGE_SCOPE_AGENT &&
-        (agent == KEDGE_AGENT_ANY || (agent == KEDGE_AGENT_OWN && strcmp(t->node, id) == 0)))
+    if (t->scope == META_SCOPE_AGENT &&
+        (agent == META_AGENT_ANY || (agent == META_AGENT_OWN && strcmp(t->node, id) == 0)))
         return 0;
-    explain_denial(caller->token, need, agent, id, fault);
+    explain_denial(caller->token, need, agent, id, violation);
     return -EACCES;
 }
 
-bool kedge_access_has_gid(const struct kedge_caller *caller, const uint8_t gid[16])
+bool meta_access_has_gid(const struct meta_caller *caller, const uint8_t gid[16])
 {
-    if (caller->kind != KEDGE_CALLER_TOKEN || caller->token->token.scope != KEDGE_SCOPE_AGENT)
+    if (caller->kind != META_CALLER_TOKEN || caller->token->token.scope != META_SCOPE_AGENT)
         return true;
-    const struct kedge_token *t = &caller->token->token;
+    const struct meta_token *t = &caller->token->token;
     for (uint32_t i = 0; i < t->gid_count; i++)
         if (memcmp(t->gids[i], gid, sizeof t->gids[i]) == 0)
             return true;

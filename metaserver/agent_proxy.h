@@ -8,60 +8,61 @@
 #include "rest_private.h"
 
 enum {
-    HELD_UNREACHABLE_MAX = 64, /* nodes that one answer names */
-    HELD_TENANT_BYTES = 64,
-    HELD_WHY_BYTES = HELD_DETAIL_BYTES + 160,
-    HELD_PAGE_BYTES = 2 << 20, /* more than a list's 1000 items of HELD_ITEM_BYTES take */
+    PROXY_UNREACHABLE_MAX = 64, /* nodes that one answer names */
+    PROXY_TENANT_BYTES = 64,
+    PROXY_WHY_BYTES = PROXY_DETAIL_BYTES + 160,
+    PROXY_PAGE_BYTES = 2 << 20, /* more than a list's 1000 items of PROXY_ITEM_BYTES take */
 };
 
-struct kedge_held {
-    LIST_ENTRY(kedge_held) link;
-    struct kedge_service *s;
+struct meta_proxy {
+    LIST_ENTRY(meta_proxy) link;
+    struct meta_service *s;
     void *token;
-    struct kedge_ask ask; /* of one node, the present one */
-    struct held_question q;
-    char item[KEDGE_HELD_ID_BYTES];   /* of ONE and REVOKE; "": all of `worker` */
-    char worker[KEDGE_HELD_ID_BYTES]; /* whose; "": all */
+    struct meta_query query; /* of one node, the present one */
+    struct proxy_query q;
+    char item[META_PROXY_ID_BYTES];   /* of ONE and REVOKE; "": all of `worker` */
+    char worker[META_PROXY_ID_BYTES]; /* whose; "": all */
     bool force;
     struct kedge_text out; /* what the agents have said */
-    struct held_answer answer;
+    struct proxy_answer answer;
     bool sensible; /* the last answer was */
-    struct kedge_fault fault;
+    struct meta_violation violation;
     struct {
         bool all; /* of all nodes */
-        char tenant[HELD_TENANT_BYTES];
+        char tenant[PROXY_TENANT_BYTES];
         uint64_t limit, count;
-        char cursor[HELD_CURSOR_BYTES]; /* where the present node goes on; "": it has no more */
-        char next[KEDGE_STORE_ID_BYTES + HELD_CURSOR_BYTES]; /* of the answer; "": none */
+        char cursor[PROXY_CURSOR_BYTES]; /* where the present node goes on; "": it has no more */
+        char next[META_STORE_ID_BYTES + PROXY_CURSOR_BYTES]; /* of the answer; "": none */
         uint64_t begun_ns;
-        uint32_t asked, passed; /* questions, nodes that were not asked */
+        uint32_t asked, passed; /* queries, nodes that were not asked */
         uint32_t unreachable;
         struct kedge_text why; /* those, as JSON */
     } list;
 };
 
 /* A new one, of no node yet; NULL: no memory, and the answer has been given. */
-struct kedge_held *held_new(struct call *c, bool leases);
-void held_free(struct kedge_held *h);
+struct meta_proxy *meta_proxy_new(struct call *c, bool leases);
+void meta_proxy_free(struct meta_proxy *h);
 /* The answer comes later. */
-void held_wait(struct call *c, struct kedge_held *h);
+void meta_proxy_wait(struct call *c, struct meta_proxy *h);
 
 /* "NODE:REST" apart; false: there is no node in it, or one of them does not fit. */
-bool held_split(const char *text, char node[KEDGE_STORE_ID_BYTES], char *rest, size_t size);
+bool meta_proxy_split(const char *text, char node[META_STORE_ID_BYTES], char *rest, size_t size);
 
-/* Asks the present node. As kedge_ask(), or -EMSGSIZE: there is no room for the question. */
-int held_ask(struct kedge_held *h, uint64_t now);
+/* Asks the present node. As meta_query_open(), or -EMSGSIZE: there is no room for the query. */
+int meta_proxy_send_query(struct meta_proxy *h, uint64_t now);
 /* Whether there is such a node; else the answer has been given. */
-bool held_node_is_known(struct call *c, const char *node);
-/* Why the present node has not said what was asked (status: of held_ask(), or 0). */
-enum rest_problem held_why(const struct kedge_held *h, int status, char out[HELD_WHY_BYTES]);
+bool meta_proxy_node_is_known(struct call *c, const char *node);
+/* Why the present node has not said what was asked (status: of meta_proxy_send_query(), or 0). */
+enum meta_rest_problem meta_proxy_why(const struct meta_proxy *h, int status,
+                                      char out[PROXY_WHY_BYTES]);
 /* Answers with that. */
-void held_refuse(struct call *c, const struct kedge_held *h, int status);
+void meta_proxy_refuse(struct call *c, const struct meta_proxy *h, int status);
 
-/* Of a list whose question has ended: goes on. 0: it is complete; -EINPROGRESS: there is another
- * question; else it is refused for what held_why() says of that. */
-int held_list_step(struct kedge_held *h, uint64_t now);
+/* Of a list whose query has ended: goes on. 0: it is complete; -EINPROGRESS: there is another
+ * query; else it is refused for what meta_proxy_why() says of that. */
+int meta_proxy_list_step(struct meta_proxy *h, uint64_t now);
 /* Says it. */
-void held_list_write(struct call *c, const struct kedge_held *h);
+void meta_proxy_list_write(struct call *c, const struct meta_proxy *h);
 
 #endif

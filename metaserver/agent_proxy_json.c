@@ -8,32 +8,32 @@
 
 #include "metaserver/json.h"
 
-enum { PREFIXED_BYTES = KEDGE_SETTING_NAME_BYTES + KEDGE_HELD_ID_BYTES };
+enum { PREFIXED_BYTES = META_RESOURCE_NAME_BYTES + META_PROXY_ID_BYTES };
 
 /* ---- revocations ---------------------------------------------------------------------------- */
 
-int revocation_json_decode(const struct json_at *at, json_t *root, struct kedge_revocation *out)
+int meta_revocation_json_decode(const struct json_at *at, json_t *root, struct meta_revocation *out)
 {
     static const char *const names[] = {"lease", "worker", "force", NULL};
     const char *lease = json_string_value(json_object_get(root, "lease"));
     const char *worker = json_string_value(json_object_get(root, "worker"));
     const char *id = lease != NULL ? lease : worker;
-    int status = json_only(at, root, names);
+    int status = meta_json_only(at, root, names);
     if (status != 0)
         return status;
     if ((lease != NULL) == (worker != NULL))
-        return json_bad(at, "", "names either a lease or a worker");
+        return meta_json_bad(at, "", "names either a lease or a worker");
     if (!json_is_boolean(json_object_get(root, "force")))
-        return json_bad(at, "force", "must be true or false");
+        return meta_json_bad(at, "force", "must be true or false");
     if (strlen(id) >= sizeof out->id)
-        return json_bad(at, "", "its id is too long");
-    *out = (struct kedge_revocation){.worker = worker != NULL,
-                                     .force = json_is_true(json_object_get(root, "force"))};
+        return meta_json_bad(at, "", "its id is too long");
+    *out = (struct meta_revocation){.worker = worker != NULL,
+                                    .force = json_is_true(json_object_get(root, "force"))};
     memcpy(out->id, id, strlen(id) + 1);
     return 0;
 }
 
-void revocation_json_write(struct kedge_text *out, const struct kedge_revocation *r)
+void meta_revocation_json_write(struct kedge_text *out, const struct meta_revocation *r)
 {
     kedge_text_printf(out, "\"%s\":\"%s\",\"force\":%s", r->worker ? "worker" : "lease", r->id,
                       r->force ? "true" : "false");
@@ -46,12 +46,12 @@ static int prefix_id(const struct json_at *at, json_t *object, const char *name,
 {
     const char *id = json_string_value(json_object_get(object, name));
     char text[PREFIXED_BYTES];
-    if (id == NULL || !kedge_held_is_id(id))
-        return json_bad(at, name, "must be an id");
+    if (id == NULL || !meta_proxy_is_id(id))
+        return meta_json_bad(at, name, "must be an id");
     snprintf(text, sizeof text, "%s:%s", node, id);
     return json_object_set_new(object, name, json_string(text)) == 0
                ? 0
-               : json_bad(at, name, "out of memory");
+               : meta_json_bad(at, name, "out of memory");
 }
 
 static int append_object(const struct json_at *at, json_t *object, size_t most,
@@ -60,7 +60,7 @@ static int append_object(const struct json_at *at, json_t *object, size_t most,
     char *text = json_dumps(object, JSON_COMPACT);
     int status = 0;
     if (text == NULL || strlen(text) > most)
-        status = json_bad(at, "", text == NULL ? "cannot be shown" : "is too large");
+        status = meta_json_bad(at, "", text == NULL ? "cannot be shown" : "is too large");
     else
         kedge_text_append(out, text, strlen(text));
     free(text);
@@ -71,29 +71,29 @@ static int append_object(const struct json_at *at, json_t *object, size_t most,
 static int name_node(const struct json_at *at, json_t *object, const char *node, bool lease)
 {
     if (!json_is_object(object))
-        return json_bad(at, "", "must be an object");
+        return meta_json_bad(at, "", "must be an object");
     int status = prefix_id(at, object, "id", node);
     if (status == 0 && lease)
         status = prefix_id(at, object, "worker", node);
     if (status == 0 && json_object_set_new(object, "node", json_string(node)) != 0)
-        status = json_bad(at, "node", "out of memory");
+        status = meta_json_bad(at, "node", "out of memory");
     return status;
 }
 
-static int append_one(const struct json_at *at, json_t *object, const struct held_question *q,
+static int append_one(const struct json_at *at, json_t *object, const struct proxy_query *q,
                       struct kedge_text *out)
 {
     const char *id = json_string_value(json_object_get(object, "id"));
-    if (q->what == HELD_ONE && (id == NULL || strcmp(id, q->id) != 0))
-        return json_bad(at, "id", "is not the one that was asked for");
+    if (q->what == PROXY_ONE && (id == NULL || strcmp(id, q->id) != 0))
+        return meta_json_bad(at, "id", "is not the one that was asked for");
     int status = name_node(at, object, q->node, q->leases);
-    return status == 0 ? append_object(at, object, HELD_ITEM_BYTES, out) : status;
+    return status == 0 ? append_object(at, object, PROXY_ITEM_BYTES, out) : status;
 }
 
-static int append_items(const struct json_at *at, json_t *array, const struct held_question *q,
+static int append_items(const struct json_at *at, json_t *array, const struct proxy_query *q,
                         bool more, struct kedge_text *out)
 {
-    struct json_at inner = {.fault = at->fault};
+    struct json_at inner = {.violation = at->violation};
     json_t *item;
     size_t i;
     json_array_foreach(array, i, item)
@@ -109,33 +109,33 @@ static int append_items(const struct json_at *at, json_t *array, const struct he
 }
 
 /* A page, of at most as many as were asked for. */
-static int read_list(const struct json_at *at, json_t *body, const struct held_question *q,
-                     bool more, struct kedge_text *out, struct held_answer *answer)
+static int read_list(const struct json_at *at, json_t *body, const struct proxy_query *q, bool more,
+                     struct kedge_text *out, struct proxy_answer *answer)
 {
     json_t *array = json_object_get(body, q->leases ? "leases" : "workers");
     const char *next = json_string_value(json_object_get(body, "next_cursor"));
     if (!json_is_array(array) || json_array_size(array) > q->limit)
-        return json_bad(at, "body", "must hold as many as were asked for, or fewer");
+        return meta_json_bad(at, "body", "must hold as many as were asked for, or fewer");
     if (next != NULL &&
         (next[0] == '\0' || strlen(next) >= sizeof answer->next ||
          next[strspn(next, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")] !=
              '\0'))
-        return json_bad(at, "body.next_cursor", "is no cursor");
+        return meta_json_bad(at, "body.next_cursor", "is no cursor");
     answer->count = (uint32_t)json_array_size(array);
     snprintf(answer->next, sizeof answer->next, "%s", next != NULL ? next : "");
     return append_items(at, array, q, more, out);
 }
 
 /* What was revoked, what that breaks, and whether it is over. */
-static int read_revoked(const struct json_at *at, json_t *body, const struct held_question *q,
+static int read_revoked(const struct json_at *at, json_t *body, const struct proxy_query *q,
                         struct kedge_text *out)
 {
     const char *breaks = json_string_value(json_object_get(body, "breaks"));
     json_t *leases = json_object_get(body, "leases");
     if (!json_is_boolean(json_object_get(body, "forced")) ||
         !json_is_boolean(json_object_get(body, "over")) || breaks == NULL ||
-        strlen(breaks) > HELD_ITEM_BYTES || !json_is_array(leases))
-        return json_bad(at, "body", "must say forced, over, breaks and leases");
+        strlen(breaks) > PROXY_ITEM_BYTES || !json_is_array(leases))
+        return meta_json_bad(at, "body", "must say forced, over, breaks and leases");
     int status = prefix_id(at, body, "worker", q->node);
     if (status != 0)
         return status;
@@ -150,8 +150,8 @@ static int read_revoked(const struct json_at *at, json_t *body, const struct hel
     return status;
 }
 
-static int read_body(const struct json_at *at, json_t *body, const struct held_question *q,
-                     bool more, struct kedge_text *out, struct held_answer *answer)
+static int read_body(const struct json_at *at, json_t *body, const struct proxy_query *q, bool more,
+                     struct kedge_text *out, struct proxy_answer *answer)
 {
     if (answer->status >= 400) { /* a problem, as the admin socket says it */
         const char *detail = json_string_value(json_object_get(body, "detail"));
@@ -159,51 +159,51 @@ static int read_body(const struct json_at *at, json_t *body, const struct held_q
         return 0;
     }
     switch (q->what) {
-    case HELD_LIST:
+    case PROXY_LIST:
         return read_list(at, body, q, more, out, answer);
-    case HELD_ONE:
+    case PROXY_ONE:
         return append_one(at, body, q, out);
-    case HELD_REVOKE:
+    case PROXY_REVOKE:
         break;
     }
     return read_revoked(at, body, q, out);
 }
 
-static int read_answer(const struct json_at *at, json_t *root, const struct held_question *q,
-                       bool more, struct kedge_text *out, struct held_answer *answer)
+static int read_answer(const struct json_at *at, json_t *root, const struct proxy_query *q,
+                       bool more, struct kedge_text *out, struct proxy_answer *answer)
 {
     static const char *const names[] = {"status", "body", NULL};
     json_t *body = json_object_get(root, "body");
     uint64_t http = 0;
-    int status = json_only(at, root, names);
+    int status = meta_json_only(at, root, names);
     if (status == 0)
-        status = json_number(at, root, "status", true, 200, 599, &http);
+        status = meta_json_number(at, root, "status", true, 200, 599, &http);
     if (status != 0)
         return status;
     answer->status = (int)http;
-    if (http < 400 && http != 200 && (http != 202 || q->what != HELD_REVOKE))
-        return json_bad(at, "status", "is none that an agent gives");
+    if (http < 400 && http != 200 && (http != 202 || q->what != PROXY_REVOKE))
+        return meta_json_bad(at, "status", "is none that an agent gives");
     if (!json_is_object(body))
-        return json_bad(at, "body", "must be an object");
+        return meta_json_bad(at, "body", "must be an object");
     return read_body(at, body, q, more, out, answer);
 }
 
-int held_json_answer(const void *body, size_t bytes, const struct held_question *question,
-                     bool more, struct kedge_text *out, struct held_answer *answer,
-                     struct kedge_fault *fault)
+int meta_proxy_json_answer(const void *body, size_t bytes, const struct proxy_query *query,
+                           bool more, struct kedge_text *out, struct proxy_answer *answer,
+                           struct meta_violation *violation)
 {
     const size_t before = out->length;
-    struct json_at at = {.fault = fault};
+    struct json_at at = {.violation = violation};
     json_error_t error;
-    *answer = (struct held_answer){.status = 0};
-    json_t *root = bytes <= KEDGE_JSON_MAX_ANSWER_BYTES
+    *answer = (struct proxy_answer){.status = 0};
+    json_t *root = bytes <= META_JSON_MAX_ANSWER_BYTES
                        ? json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
-    int status = json_is_object(root) ? read_answer(&at, root, question, more, out, answer)
-                                      : json_bad(&at, "", "must be a JSON object");
+    int status = json_is_object(root) ? read_answer(&at, root, query, more, out, answer)
+                                      : meta_json_bad(&at, "", "must be a JSON object");
     json_decref(root);
     if (status == 0 && out->error != 0)
-        status = json_bad(&at, "", "there is no room for it");
+        status = meta_json_bad(&at, "", "there is no room for it");
     if (status != 0)
         kedge_text_cut(out, before);
     return status;

@@ -9,38 +9,39 @@
 #include "metaserver/resources.h"
 
 enum {
-    HELD_ITEM_BYTES = 1024, /* of one worker or lease, as it is shown */
-    HELD_CURSOR_BYTES = 64, /* of an agent's own cursor */
-    HELD_DETAIL_BYTES = 400,
+    PROXY_ITEM_BYTES = 1024, /* of one worker or lease, as it is shown */
+    PROXY_CURSOR_BYTES = 64, /* of an agent's own cursor */
+    PROXY_DETAIL_BYTES = 400,
 };
 
 /* What was asked, and of whom. */
-struct held_question {
+struct proxy_query {
     const char *node;
     bool leases; /* else workers */
-    enum { HELD_LIST, HELD_ONE, HELD_REVOKE } what;
+    enum { PROXY_LIST, PROXY_ONE, PROXY_REVOKE } what;
     uint64_t limit; /* of a list */
     const char *id; /* of one, as the agent has it */
 };
 
-struct held_answer {
-    int status;                     /* 200, 202; or what an error has */
-    char detail[HELD_DETAIL_BYTES]; /* of an error; "": it says nothing */
-    uint32_t count;                 /* of a list: how many were appended */
-    char next[HELD_CURSOR_BYTES];   /* likewise: the agent's cursor; "": there are no more */
+struct proxy_answer {
+    int status;                      /* 200, 202; or what an error has */
+    char detail[PROXY_DETAIL_BYTES]; /* of an error; "": it says nothing */
+    uint32_t count;                  /* of a list: how many were appended */
+    char next[PROXY_CURSOR_BYTES];   /* likewise: the agent's cursor; "": there are no more */
 };
 
 /* PUT /v1/nodes/{id}/answers/{question}: {"status": ..., "body": {...}}. Appends what it says to
  * out: of a list its items, with commas between them and before the first one if `more`; else the
  * object. Ids begin with the node's then ("n1:3-9f01ab34"), and the node is the one that was asked.
- * 0, or -EINVAL and the fault, and nothing is appended. */
-int held_json_answer(const void *body, size_t bytes, const struct held_question *question,
-                     bool more, struct kedge_text *out, struct held_answer *answer,
-                     struct kedge_fault *fault);
+ * 0, or -EINVAL and the violation, and nothing is appended. */
+int meta_proxy_json_answer(const void *body, size_t bytes, const struct proxy_query *query,
+                           bool more, struct kedge_text *out, struct proxy_answer *answer,
+                           struct meta_violation *violation);
 
-/* 0, or -EINVAL and the fault. */
-int revocation_json_decode(const struct json_at *at, json_t *root, struct kedge_revocation *out);
+/* 0, or -EINVAL and the violation. */
+int meta_revocation_json_decode(const struct json_at *at, json_t *root,
+                                struct meta_revocation *out);
 /* Appends members, without braces. */
-void revocation_json_write(struct kedge_text *out, const struct kedge_revocation *r);
+void meta_revocation_json_write(struct kedge_text *out, const struct meta_revocation *r);
 
 #endif

@@ -8,15 +8,15 @@
 #include "metaserver/service.h"
 
 /* Questions that are open, of the kind of one, for the bounds of that kind. */
-struct open_asks {
+struct open_queries {
     uint32_t all, of_node, of_token, sent;
 };
 
-static struct open_asks count_open(const struct kedge_service *s, const struct kedge_ask *like)
+static struct open_queries count_open(const struct meta_service *s, const struct meta_query *like)
 {
-    struct open_asks n = {0};
-    const struct kedge_ask *a;
-    LIST_FOREACH(a, &s->asks.open, link) {
+    struct open_queries n = {0};
+    const struct meta_query *a;
+    LIST_FOREACH(a, &s->queries.open, link) {
         if (a->change != like->change)
             continue;
         const bool of_node = strcmp(a->node, like->node) == 0;
@@ -28,132 +28,134 @@ static struct open_asks count_open(const struct kedge_service *s, const struct k
     return n;
 }
 
-static bool has_room(const struct kedge_service *s, const struct kedge_ask *ask)
+static bool has_room(const struct meta_service *s, const struct meta_query *query)
 {
-    const struct open_asks n = count_open(s, ask);
-    if (ask->change)
-        return n.all < KEDGE_CHANGES_MAX && n.of_token < KEDGE_CHANGES_OF_TOKEN;
-    return n.all < KEDGE_ASKS_MAX && n.of_node < KEDGE_ASKS_OF_NODE &&
-           n.of_token < KEDGE_ASKS_OF_TOKEN;
+    const struct open_queries n = count_open(s, query);
+    if (query->change)
+        return n.all < META_CHANGE_QUERIES_MAX && n.of_token < META_CHANGE_QUERIES_OF_TOKEN;
+    return n.all < META_QUERIES_MAX && n.of_node < META_QUERIES_OF_NODE &&
+           n.of_token < META_QUERIES_OF_TOKEN;
 }
 
-int kedge_ask(struct kedge_service *s, struct kedge_ask *ask)
+int meta_query_open(struct meta_service *s, struct meta_query *query)
 {
-    uint8_t id[(KEDGE_ASK_ID_BYTES - 1) / 2];
-    struct kedge_watch *w = kedge_watch_of_agent(s, ask->node);
-    ask->state = KEDGE_ASK_NONE;
+    uint8_t id[(META_QUERY_ID_BYTES - 1) / 2];
+    struct meta_watch *w = meta_watch_of_agent(s, query->node);
+    query->state = META_QUERY_NONE;
     if (w == NULL) {
-        s->asks.n.unreachable++;
+        s->queries.n.unreachable++;
         return -ENOTCONN;
     }
-    if (!has_room(s, ask)) {
-        s->asks.n.refused++;
+    if (!has_room(s, query)) {
+        s->queries.n.refused++;
         return -EAGAIN;
     }
     /* Who may not answer for the node cannot guess it either. */
     if (kedge_random_bytes(id, sizeof id) != 0)
         return -EIO;
-    (void)kedge_hex_encode(id, sizeof id, ask->id);
-    ask->watch = w;
-    ask->sent = false;
-    ask->state = KEDGE_ASK_OPEN;
-    LIST_INSERT_HEAD(&s->asks.open, ask, link);
-    s->asks.count++;
-    s->asks.n.asked++;
-    kedge_watch_wake(w);
+    (void)kedge_hex_encode(id, sizeof id, query->id);
+    query->watch = w;
+    query->sent = false;
+    query->state = META_QUERY_OPEN;
+    LIST_INSERT_HEAD(&s->queries.open, query, link);
+    s->queries.count++;
+    s->queries.n.asked++;
+    meta_watch_wake(w);
     return 0;
 }
 
-static void close_ask(struct kedge_service *s, struct kedge_ask *ask, enum kedge_ask_state state)
+static void close_query(struct meta_service *s, struct meta_query *query,
+                        enum meta_query_state state)
 {
-    if (ask->state == KEDGE_ASK_OPEN) {
-        LIST_REMOVE(ask, link);
-        s->asks.count--;
+    if (query->state == META_QUERY_OPEN) {
+        LIST_REMOVE(query, link);
+        s->queries.count--;
     }
-    ask->state = state;
+    query->state = state;
 }
 
 /* Its agent can be asked the next one that waits. */
-static void end_and_wake(struct kedge_service *s, struct kedge_ask *ask, enum kedge_ask_state state)
+static void end_and_wake(struct meta_service *s, struct meta_query *query,
+                         enum meta_query_state state)
 {
-    const bool was_open = ask->state == KEDGE_ASK_OPEN;
-    close_ask(s, ask, state);
-    if (was_open && ask->change)
-        kedge_watch_wake(ask->watch);
+    const bool was_open = query->state == META_QUERY_OPEN;
+    close_query(s, query, state);
+    if (was_open && query->change)
+        meta_watch_wake(query->watch);
 }
 
-void kedge_ask_end(struct kedge_service *s, struct kedge_ask *ask)
+void meta_query_close(struct meta_service *s, struct meta_query *query)
 {
-    end_and_wake(s, ask, KEDGE_ASK_NONE);
+    end_and_wake(s, query, META_QUERY_NONE);
 }
 
-struct kedge_ask *kedge_ask_find(struct kedge_service *s, const char *node, const char *id)
+struct meta_query *meta_query_find(struct meta_service *s, const char *node, const char *id)
 {
-    struct kedge_ask *a;
-    LIST_FOREACH(a, &s->asks.open, link) {
+    struct meta_query *a;
+    LIST_FOREACH(a, &s->queries.open, link) {
         if (a->sent && strcmp(a->id, id) == 0 && strcmp(a->node, node) == 0)
             return a;
     }
-    s->asks.n.unwanted++;
+    s->queries.n.unwanted++;
     return NULL;
 }
 
-void kedge_ask_answered(struct kedge_service *s, struct kedge_ask *ask, bool makes_sense)
+void meta_query_answered(struct meta_service *s, struct meta_query *query, bool makes_sense)
 {
-    end_and_wake(s, ask, KEDGE_ASK_ANSWERED);
-    s->asks.n.answered++;
-    s->asks.n.senseless += !makes_sense;
+    end_and_wake(s, query, META_QUERY_ANSWERED);
+    s->queries.n.answered++;
+    s->queries.n.senseless += !makes_sense;
 }
 
 /* Of one stream (NULL: of any), those that are due by then. Returns how many. */
-static uint32_t close_due(struct kedge_service *s, const struct kedge_watch *w, uint64_t then,
-                          enum kedge_ask_state state)
+static uint32_t close_due(struct meta_service *s, const struct meta_watch *w, uint64_t then,
+                          enum meta_query_state state)
 {
     uint32_t n = 0;
-    for (struct kedge_ask *a = LIST_FIRST(&s->asks.open), *next; a != NULL; a = next) {
+    for (struct meta_query *a = LIST_FIRST(&s->queries.open), *next; a != NULL; a = next) {
         next = LIST_NEXT(a, link);
         if ((w != NULL && a->watch != w) || a->due_ns > then)
             continue;
-        if (state == KEDGE_ASK_LATE)
+        if (state == META_QUERY_LATE)
             end_and_wake(s, a, state);
         else
-            close_ask(s, a, state);
+            close_query(s, a, state);
         n++;
     }
     return n;
 }
 
-void kedge_asks_lapse(struct kedge_service *s, uint64_t now)
+void meta_queries_expire(struct meta_service *s, uint64_t now)
 {
-    s->asks.n.late += close_due(s, NULL, now, KEDGE_ASK_LATE);
+    s->queries.n.late += close_due(s, NULL, now, META_QUERY_LATE);
 }
 
-void kedge_asks_lose(struct kedge_service *s, const struct kedge_watch *w)
+void meta_queries_lose(struct meta_service *s, const struct meta_watch *w)
 {
-    s->asks.n.unreachable += close_due(s, w, UINT64_MAX, KEDGE_ASK_LOST);
+    s->queries.n.unreachable += close_due(s, w, UINT64_MAX, META_QUERY_LOST);
 }
 
-void kedge_asks_stop(struct kedge_service *s)
+void meta_queries_stop(struct meta_service *s)
 {
-    (void)close_due(s, NULL, UINT64_MAX, KEDGE_ASK_STOPPED);
+    (void)close_due(s, NULL, UINT64_MAX, META_QUERY_STOPPED);
 }
 
 /* The oldest one of a kind that has not been sent. */
-static struct kedge_ask *find_unsent(const struct kedge_service *s, const struct kedge_watch *w,
-                                     bool change)
+static struct meta_query *find_unsent(const struct meta_service *s, const struct meta_watch *w,
+                                      bool change)
 {
-    struct kedge_ask *a, *oldest = NULL;
-    LIST_FOREACH(a, &s->asks.open, link) {
+    struct meta_query *a, *oldest = NULL;
+    LIST_FOREACH(a, &s->queries.open, link) {
         if (a->watch == w && !a->sent && a->change == change)
             oldest = a;
     }
     return oldest;
 }
 
-bool kedge_asks_next(struct kedge_service *s, const struct kedge_watch *w, struct kedge_text *out)
+bool meta_queries_next(struct meta_service *s, const struct meta_watch *w, struct kedge_text *out)
 {
-    struct kedge_ask *a = find_unsent(s, w, true);
-    if (a != NULL && count_open(s, a).sent >= KEDGE_CHANGES_SENT)
+    struct meta_query *a = find_unsent(s, w, true);
+    if (a != NULL && count_open(s, a).sent >= META_CHANGE_QUERIES_SENT)
         a = NULL;
     a = a != NULL ? a : find_unsent(s, w, false);
     if (a == NULL)

@@ -16,7 +16,7 @@ enum { FORMAT = 1, DIGEST_TEXT = 2 * KEDGE_DIGEST_BYTES + 1 };
 
 struct writing {
     struct kedge_text *out;
-    struct kedge_backup_counts counts;
+    struct meta_backup_counts counts;
     uint64_t lines;
 };
 
@@ -29,18 +29,18 @@ static void write_text(struct kedge_text *out, const char *name, const char *val
         kedge_text_json(out, value);
 }
 
-static int write_node(void *user, const struct kedge_store_node *node)
+static int write_node(void *user, const struct meta_store_node *node)
 {
     struct writing *w = user;
     char gid[33];
     kedge_text_printf(w->out,
                       "{\"node\":\"%s\",\"incarnation\":%" PRIu32 ",\"identity\":%" PRIu32
                       ",\"expired\":%s,\"prints\":[",
-                      node->id, node->incarnation, node->process.identity,
+                      node->id, node->incarnation, node->fingerprint.identity,
                       node->expired ? "true" : "false");
-    for (uint32_t i = 0; i < node->process.count; i++)
+    for (uint32_t i = 0; i < node->fingerprint.count; i++)
         kedge_text_printf(w->out, "%s[%" PRIu32 ",%" PRIu32 "]", i > 0 ? "," : "",
-                          node->process.print[i].key, node->process.print[i].body);
+                          node->fingerprint.print[i].key, node->fingerprint.print[i].body);
     kedge_text_printf(w->out, "],\"endpoints\":[");
     for (uint32_t i = 0; i < node->endpoint_count; i++)
         kedge_text_printf(w->out, "%s[\"%s\",%u]", i > 0 ? "," : "",
@@ -52,7 +52,7 @@ static int write_node(void *user, const struct kedge_store_node *node)
     return w->out->error;
 }
 
-static int write_setting(void *user, const struct kedge_store_setting *s)
+static int write_setting(void *user, const struct meta_store_resource *s)
 {
     struct writing *w = user;
     kedge_text_printf(w->out, "{\"setting\":%" PRIu64, s->revision);
@@ -60,13 +60,13 @@ static int write_setting(void *user, const struct kedge_store_setting *s)
     write_text(w->out, "name", s->name);
     write_text(w->out, "body", s->body);
     kedge_text_printf(w->out, "}\n");
-    w->counts.settings++;
+    w->counts.resources++;
     w->counts.tokens += strcmp(s->kind, "token") == 0;
     w->lines++;
     return w->out->error;
 }
 
-static int write_change(void *user, const struct kedge_store_change *c)
+static int write_change(void *user, const struct meta_store_change *c)
 {
     struct writing *w = user;
     kedge_text_printf(w->out, "{\"change\":%" PRIu64 ",\"time_ms\":%" PRIu64, c->revision,
@@ -91,20 +91,20 @@ static int digest_of(const char *text, char out[DIGEST_TEXT], struct kedge_errbu
     return 0;
 }
 
-int kedge_backup_write(struct kedge_store *store, uint64_t wall_ms, struct kedge_text *out,
-                       struct kedge_backup_counts *counts, struct kedge_errbuf *err)
+int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_text *out,
+                      struct meta_backup_counts *counts, struct kedge_errbuf *err)
 {
     struct writing w = {.out = out, .counts.time_ms = wall_ms, .lines = 1};
-    const struct kedge_store_visitor visitor = {write_setting, write_change, &w};
+    const struct meta_store_visitor visitor = {write_setting, write_change, &w};
     char digest[DIGEST_TEXT];
     err->text[0] = '\0';
     kedge_text_printf(
         out,
         "{\"backup\":\"kedge-metad\",\"format\":%d,\"version\":\"%s\",\"time_ms\":%" PRIu64 "}\n",
         FORMAT, KEDGE_VERSION, wall_ms);
-    int status = kedge_store_load(store, write_node, &w, err);
+    int status = meta_store_load(store, write_node, &w, err);
     if (status == 0)
-        status = kedge_store_load_settings(store, &visitor, err);
+        status = meta_store_load_resources(store, &visitor, err);
     if (status == 0)
         status = out->error;
     if (status == 0)
@@ -126,7 +126,7 @@ struct reading {
     const char *at, *end; /* of the lines between the first and the last */
     uint64_t line;
     json_t *root; /* what the last item borrows from */
-    struct kedge_backup_counts counts;
+    struct meta_backup_counts counts;
 };
 
 static int refuse_line(const struct reading *r, struct kedge_errbuf *err)
@@ -159,30 +159,30 @@ static bool read_pair(json_t *array, size_t i, uint64_t max, json_t **first, uin
     return true;
 }
 
-static bool read_prints(json_t *array, struct kedge_store_process *p)
+static bool read_prints(json_t *array, struct meta_store_fingerprint *p)
 {
     json_t *key;
     uint64_t body;
-    if (!json_is_array(array) || json_array_size(array) > KEDGE_STORE_NODE_ENDPOINTS)
+    if (!json_is_array(array) || json_array_size(array) > META_STORE_NODE_ENDPOINTS)
         return false;
     for (; p->count < json_array_size(array); p->count++) {
         if (!read_pair(array, p->count, UINT32_MAX, &key, &body) || !json_is_integer(key) ||
             json_integer_value(key) < 0 || json_integer_value(key) > UINT32_MAX)
             return false;
         p->print[p->count] =
-            (struct kedge_store_print){(uint32_t)json_integer_value(key), (uint32_t)body};
+            (struct meta_store_print){(uint32_t)json_integer_value(key), (uint32_t)body};
     }
     return true;
 }
 
-static bool read_endpoints(json_t *array, struct kedge_store_node *node)
+static bool read_endpoints(json_t *array, struct meta_store_node *node)
 {
     json_t *gid;
     uint64_t pool;
-    if (!json_is_array(array) || json_array_size(array) > KEDGE_STORE_NODE_ENDPOINTS)
+    if (!json_is_array(array) || json_array_size(array) > META_STORE_NODE_ENDPOINTS)
         return false;
     for (; node->endpoint_count < json_array_size(array); node->endpoint_count++) {
-        struct kedge_store_endpoint *e = &node->endpoint[node->endpoint_count];
+        struct meta_store_endpoint *e = &node->endpoint[node->endpoint_count];
         if (!read_pair(array, node->endpoint_count, UINT16_MAX, &gid, &pool) ||
             !json_is_string(gid) || json_string_length(gid) != 32 ||
             kedge_hex_decode(json_string_value(gid), e->gid, 16) != 0)
@@ -192,40 +192,40 @@ static bool read_endpoints(json_t *array, struct kedge_store_node *node)
     return true;
 }
 
-static bool read_node(json_t *root, struct kedge_store_node *node)
+static bool read_node(json_t *root, struct meta_store_node *node)
 {
     const char *id = json_string_value(json_object_get(root, "node"));
     json_t *expired = json_object_get(root, "expired");
     uint64_t incarnation, identity;
-    *node = (struct kedge_store_node){.incarnation = 0};
+    *node = (struct meta_store_node){.incarnation = 0};
     if (id == NULL || id[0] == '\0' || strlen(id) >= sizeof node->id || !json_is_boolean(expired) ||
         !read_number(root, "incarnation", UINT32_MAX, &incarnation) || incarnation == 0 ||
         !read_number(root, "identity", UINT32_MAX, &identity))
         return false;
     memcpy(node->id, id, strlen(id) + 1);
     node->incarnation = (uint32_t)incarnation;
-    node->process.identity = (uint32_t)identity;
+    node->fingerprint.identity = (uint32_t)identity;
     node->expired = json_is_true(expired);
-    return read_prints(json_object_get(root, "prints"), &node->process) &&
+    return read_prints(json_object_get(root, "prints"), &node->fingerprint) &&
            read_endpoints(json_object_get(root, "endpoints"), node);
 }
 
-static bool read_setting(json_t *root, struct kedge_store_setting *s)
+static bool read_setting(json_t *root, struct meta_store_resource *s)
 {
-    *s = (struct kedge_store_setting){.kind = json_string_value(json_object_get(root, "kind")),
+    *s = (struct meta_store_resource){.kind = json_string_value(json_object_get(root, "kind")),
                                       .name = json_string_value(json_object_get(root, "name")),
                                       .body = json_string_value(json_object_get(root, "body"))};
     return s->kind != NULL && s->name != NULL && s->body != NULL &&
            read_number(root, "setting", INT64_MAX, &s->revision) && s->revision > 0;
 }
 
-static bool read_change(json_t *root, struct kedge_store_change *c)
+static bool read_change(json_t *root, struct meta_store_change *c)
 {
-    *c = (struct kedge_store_change){.who = json_string_value(json_object_get(root, "who")),
-                                     .kind = json_string_value(json_object_get(root, "kind")),
-                                     .name = json_string_value(json_object_get(root, "name")),
-                                     .before = json_string_value(json_object_get(root, "before")),
-                                     .after = json_string_value(json_object_get(root, "after"))};
+    *c = (struct meta_store_change){.who = json_string_value(json_object_get(root, "who")),
+                                    .kind = json_string_value(json_object_get(root, "kind")),
+                                    .name = json_string_value(json_object_get(root, "name")),
+                                    .before = json_string_value(json_object_get(root, "before")),
+                                    .after = json_string_value(json_object_get(root, "after"))};
     return c->who != NULL && c->kind != NULL && c->name != NULL &&
            (c->before != NULL || c->after != NULL) &&
            read_number(root, "change", INT64_MAX, &c->revision) && c->revision > 0 &&
@@ -245,7 +245,7 @@ static json_t *take_line(struct reading *r)
     return root;
 }
 
-static int next_item(void *user, struct kedge_store_item *item, struct kedge_errbuf *err)
+static int next_item(void *user, struct meta_store_item *item, struct kedge_errbuf *err)
 {
     struct reading *r = user;
     json_decref(r->root);
@@ -255,16 +255,16 @@ static int next_item(void *user, struct kedge_store_item *item, struct kedge_err
     r->root = take_line(r);
     bool good = false;
     if (json_object_get(r->root, "node") != NULL) {
-        item->kind = KEDGE_STORE_NODE;
+        item->kind = META_STORE_NODE;
         good = read_node(r->root, &item->node);
         r->counts.nodes++;
     } else if (json_object_get(r->root, "setting") != NULL) {
-        item->kind = KEDGE_STORE_SETTING;
-        good = read_setting(r->root, &item->setting);
-        r->counts.settings++;
-        r->counts.tokens += good && strcmp(item->setting.kind, "token") == 0;
+        item->kind = META_STORE_RESOURCE;
+        good = read_setting(r->root, &item->resource);
+        r->counts.resources++;
+        r->counts.tokens += good && strcmp(item->resource.kind, "token") == 0;
     } else if (json_object_get(r->root, "change") != NULL) {
-        item->kind = KEDGE_STORE_CHANGE;
+        item->kind = META_STORE_CHANGE;
         good = read_change(r->root, &item->change);
         r->counts.changes++;
     }
@@ -305,8 +305,8 @@ static int check_sum(const char *text, const char *last, struct kedge_errbuf *er
     return status;
 }
 
-int kedge_backup_restore(struct kedge_store *store, const char *text, size_t length,
-                         struct kedge_backup_counts *counts, struct kedge_errbuf *err)
+int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
+                        struct meta_backup_counts *counts, struct kedge_errbuf *err)
 {
     const char *last = last_line(text, length);
     struct reading r = {.at = text, .end = last};
@@ -322,7 +322,7 @@ int kedge_backup_restore(struct kedge_store *store, const char *text, size_t len
         status = refuse_line(&r, err);
     json_decref(head);
     if (status == 0)
-        status = kedge_store_replace(store, next_item, &r, err);
+        status = meta_store_replace(store, next_item, &r, err);
     json_decref(r.root);
     if (status == 0)
         *counts = r.counts;

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "metaserver/backup.h"
 
-#define DATABASE_BYTES (KEDGE_METAD_TEXT + 16)
+#define DATABASE_BYTES (META_CONFIG_TEXT_BYTES + 16)
 #define FILE_BYTES     4096
 
-static void name_database(const struct kedge_metad_config *config, char out[DATABASE_BYTES])
+static void name_database(const struct meta_config *config, char out[DATABASE_BYTES])
 {
     snprintf(out, DATABASE_BYTES, "%s/metad.db", config->data_dir);
 }
@@ -72,12 +72,12 @@ static int write_file(const char *file, const struct kedge_text *text, struct ke
     return 0;
 }
 
-static int dump_store(struct kedge_store *store, const char *file,
-                      struct kedge_backup_counts *counts, struct kedge_errbuf *err)
+static int dump_store(struct meta_store *store, const char *file, struct meta_backup_counts *counts,
+                      struct kedge_errbuf *err)
 {
     struct kedge_text text;
-    kedge_text_init(&text, KEDGE_BACKUP_BYTES_MAX);
-    int status = kedge_backup_write(store, kedge_clock_wall_ms(), &text, counts, err);
+    kedge_text_init(&text, META_BACKUP_BYTES_MAX);
+    int status = meta_backup_write(store, kedge_clock_wall_ms(), &text, counts, err);
     if (status == 0 && strcmp(file, "-") != 0)
         status = write_file(file, &text, err);
     else if (status == 0 && (status = write_all(STDOUT_FILENO, text.data, text.length)) != 0)
@@ -86,22 +86,22 @@ static int dump_store(struct kedge_store *store, const char *file,
     return status;
 }
 
-int metad_backup(const struct kedge_metad_config *config, const char *file,
-                 struct kedge_errbuf *err)
+int meta_command_backup(const struct meta_config *config, const char *file,
+                        struct kedge_errbuf *err)
 {
     char database[DATABASE_BYTES];
-    struct kedge_backup_counts n;
-    struct kedge_store *store = NULL;
+    struct meta_backup_counts n;
+    struct meta_store *store = NULL;
     name_database(config, database);
-    int status = kedge_store_sqlite_reader(database, &store, err);
+    int status = meta_store_sqlite_reader(database, &store, err);
     if (status == 0)
         status = dump_store(store, file, &n, err);
-    kedge_store_close(store);
+    meta_store_close(store);
     if (status == 0)
         fprintf(stderr,
                 "kedge-metad: %s has %" PRIu64 " settings (%" PRIu64 " tokens), %" PRIu64
                 " nodes and %" PRIu64 " changes\n",
-                file, n.settings, n.tokens, n.nodes, n.changes);
+                file, n.resources, n.tokens, n.nodes, n.changes);
     return status;
 }
 
@@ -114,7 +114,7 @@ static int read_file(const char *file, char **out, size_t *length, struct kedge_
     size_t used = 0;
     if (fd < 0 || fstat(fd, &st) != 0)
         status = -errno;
-    else if (!S_ISREG(st.st_mode) || st.st_size > KEDGE_BACKUP_BYTES_MAX)
+    else if (!S_ISREG(st.st_mode) || st.st_size > META_BACKUP_BYTES_MAX)
         status = S_ISREG(st.st_mode) ? -EFBIG : -EINVAL;
     else if ((text = malloc((size_t)st.st_size + 1)) == NULL)
         status = -ENOMEM;
@@ -139,7 +139,7 @@ static int read_file(const char *file, char **out, size_t *length, struct kedge_
 }
 
 /* What was taken away since then is there again, and whoever restores has to know that. */
-static void say_restored(const char *file, const char *kept, const struct kedge_backup_counts *n)
+static void say_restored(const char *file, const char *kept, const struct meta_backup_counts *n)
 {
     const time_t then = (time_t)(n->time_ms / 1000);
     struct tm tm;
@@ -152,26 +152,26 @@ static void say_restored(const char *file, const char *kept, const struct kedge_
             "kedge-metad: %" PRIu64
             " tokens are as they were then: delete again what was deleted since (rdmactl token "
             "list)\n",
-            file, when, n->settings, n->nodes, n->changes, kept, n->tokens);
+            file, when, n->resources, n->nodes, n->changes, kept, n->tokens);
 }
 
-int metad_restore(const struct kedge_metad_config *config, const char *file,
-                  struct kedge_errbuf *err)
+int meta_command_restore(const struct meta_config *config, const char *file,
+                         struct kedge_errbuf *err)
 {
-    char database[DATABASE_BYTES], kept[KEDGE_METAD_TEXT + 32], *text = NULL;
-    struct kedge_backup_counts n, before;
-    struct kedge_store *store = NULL;
+    char database[DATABASE_BYTES], kept[META_CONFIG_TEXT_BYTES + 32], *text = NULL;
+    struct meta_backup_counts n, before;
+    struct meta_store *store = NULL;
     size_t length = 0;
     name_database(config, database);
     snprintf(kept, sizeof kept, "%s/before-restore.jsonl", config->data_dir);
     int status = read_file(file, &text, &length, err);
     if (status == 0)
-        status = kedge_store_sqlite(database, &store, err);
+        status = meta_store_sqlite(database, &store, err);
     if (status == 0)
         status = dump_store(store, kept, &before, err);
     if (status == 0)
-        status = kedge_backup_restore(store, text, length, &n, err);
-    kedge_store_close(store);
+        status = meta_backup_restore(store, text, length, &n, err);
+    meta_store_close(store);
     free(text);
     if (status == 0)
         say_restored(file, kept, &n);

@@ -7,11 +7,11 @@
 
 /* Writes what the store holds to a new file (or over it, when it is whole), whether a metaserver
  * runs or not; "-": to the standard output. -errno and a sentence. */
-int metad_backup(const struct kedge_metad_config *config, const char *file,
-                 struct kedge_errbuf *err);
+int meta_command_backup(const struct meta_config *config, const char *file,
+                        struct kedge_errbuf *err);
 /* Puts that in place of what the store holds, which is written to before-restore.jsonl beside it
  * first. No metaserver may run on it. Likewise. */
-int metad_restore(const struct kedge_metad_config *config, const char *file,
-                  struct kedge_errbuf *err);
+int meta_command_restore(const struct meta_config *config, const char *file,
+                         struct kedge_errbuf *err);
 
 #endif

@@ -21,7 +21,7 @@ struct option {
     const char *help;
 };
 
-#define AT(member) offsetof(struct kedge_metad_config, member)
+#define AT(member) offsetof(struct meta_config, member)
 #define MS         KEDGE_NS_PER_MS
 #define DAY        (24 * 3600 * KEDGE_NS_PER_S)
 
@@ -72,7 +72,7 @@ static const struct option options[] = {
 
 /* While the file is read. */
 struct reading {
-    struct kedge_metad_config *config;
+    struct meta_config *config;
     bool seen[OPTIONS];
 };
 
@@ -86,8 +86,7 @@ static const struct option *find_option(const char *section, const char *key)
 
 /* "auto" was open on a loopback address, where workers are too: whoever relied on it has to choose,
  * and is told what it was. */
-static int set_access(struct kedge_metad_config *config, const char *value,
-                      struct kedge_errbuf *must)
+static int set_access(struct meta_config *config, const char *value, struct kedge_errbuf *must)
 {
     const bool tokens = strcmp(value, "tokens") == 0;
     if (!tokens && strcmp(value, "open") != 0)
@@ -101,7 +100,7 @@ static int set_access(struct kedge_metad_config *config, const char *value,
 }
 
 /* 0, or -EINVAL and what the value must be. */
-static int set_option(struct kedge_metad_config *config, const struct option *o, const char *value,
+static int set_option(struct meta_config *config, const struct option *o, const char *value,
                       struct kedge_errbuf *must)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
@@ -118,8 +117,9 @@ static int set_option(struct kedge_metad_config *config, const struct option *o,
     case ACCESS:
         return set_access(config, value, must);
     case TEXT:
-        if (strlen(value) >= KEDGE_METAD_TEXT)
-            return kedge_err(must, -EINVAL, "has at most %d characters", KEDGE_METAD_TEXT - 1);
+        if (strlen(value) >= META_CONFIG_TEXT_BYTES)
+            return kedge_err(must, -EINVAL, "has at most %d characters",
+                             META_CONFIG_TEXT_BYTES - 1);
         memcpy(at, value, strlen(value) + 1);
         return 0;
     case COUNT:
@@ -165,8 +165,7 @@ static int take_option(void *user, const char *section, const char *key, const c
     return 0;
 }
 
-int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
-                          struct kedge_errbuf *err)
+int meta_config_read(const char *path, struct meta_config *out, struct kedge_errbuf *err)
 {
     struct reading r = {.config = out};
     struct kedge_errbuf must;
@@ -182,7 +181,7 @@ int kedge_metad_configure(const char *path, struct kedge_metad_config *out,
     return status;
 }
 
-void kedge_metad_config_help(FILE *out)
+void meta_config_print_help(FILE *out)
 {
     const char *section = "";
     for (size_t i = 0; i < OPTIONS; i++) {

@@ -14,7 +14,7 @@ struct key {
     uint16_t pool;
 };
 
-const char *kedge_meta_state_name(enum kedge_meta_state state)
+const char *meta_node_state_name(enum meta_node_state state)
 {
     static const char *const names[] = {"free", "waiting", "live", "lapsed", "expired"};
     return names[state];
@@ -34,10 +34,10 @@ static int compare_key(const void *user, uint32_t item, const void *key)
     return order != 0 ? order : (int)e->pool - (int)k->pool;
 }
 
-struct kedge_meta *kedge_meta_new(const struct kedge_meta_limits *limits, void *memory,
-                                  uint64_t seed, uint64_t generation)
+struct meta_directory *meta_directory_new(const struct meta_directory_limits *limits, void *memory,
+                                          uint64_t seed, uint64_t generation)
 {
-    struct kedge_meta *m = calloc(1, sizeof *m);
+    struct meta_directory *m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
     KEDGE_ASSERT(limits->max_nodes >= 1 && limits->max_nodes <= 1u << 24);
@@ -46,10 +46,10 @@ struct kedge_meta *kedge_meta_new(const struct kedge_meta_limits *limits, void *
     m->endpoints = calloc(limits->max_endpoints, sizeof *m->endpoints);
     m->by_id.items = calloc(limits->max_nodes, sizeof *m->by_id.items);
     m->by_key.items = calloc(limits->max_endpoints, sizeof *m->by_key.items);
-    m->reach = kedge_reach_new(limits->max_nodes);
+    m->reach = meta_reach_new(limits->max_nodes);
     if (m->reach == NULL || m->nodes == NULL || m->endpoints == NULL || m->by_id.items == NULL ||
         m->by_key.items == NULL) {
-        kedge_meta_free(m);
+        meta_directory_free(m);
         return NULL;
     }
     m->by_id.compare = compare_id;
@@ -67,11 +67,11 @@ struct kedge_meta *kedge_meta_new(const struct kedge_meta_limits *limits, void *
     return m;
 }
 
-void kedge_meta_free(struct kedge_meta *m)
+void meta_directory_free(struct meta_directory *m)
 {
     if (m == NULL)
         return;
-    kedge_reach_free(m->reach);
+    meta_reach_free(m->reach);
     free(m->nodes);
     free(m->endpoints);
     free(m->by_id.items);
@@ -79,18 +79,18 @@ void kedge_meta_free(struct kedge_meta *m)
     free(m);
 }
 
-const struct kedge_table_desc *kedge_meta_table(const struct kedge_meta *m)
+const struct kedge_table_desc *meta_directory_table(const struct meta_directory *m)
 {
     return &m->table.desc;
 }
 
-struct kedge_meta_counts kedge_meta_count(const struct kedge_meta *m)
+struct meta_directory_counts meta_directory_count(const struct meta_directory *m)
 {
-    return (struct kedge_meta_counts){
+    return (struct meta_directory_counts){
         .nodes = m->by_id.count,
-        .waiting = m->in_state[KEDGE_META_WAITING],
-        .live = m->in_state[KEDGE_META_LIVE],
-        .expired = m->in_state[KEDGE_META_LAPSED] + m->in_state[KEDGE_META_EXPIRED],
+        .waiting = m->in_state[META_NODE_WAITING],
+        .live = m->in_state[META_NODE_LIVE],
+        .expired = m->in_state[META_NODE_LAPSED] + m->in_state[META_NODE_EXPIRED],
         .endpoints = m->by_key.count,
         .published = m->table.live,
     };
@@ -98,13 +98,13 @@ struct kedge_meta_counts kedge_meta_count(const struct kedge_meta *m)
 
 /* ---- states and lists ---------------------------------------------------------------------- */
 
-static int list_of(enum kedge_meta_state state)
+static int list_of(enum meta_node_state state)
 {
     static const int lists[] = {-1, LEASED, LEASED, UNSAVED, SAVED};
     return lists[state];
 }
 
-static void unlink_node(struct kedge_meta *m, struct node *n)
+static void unlink_node(struct meta_directory *m, struct node *n)
 {
     int list = list_of(n->state);
     if (list < 0)
@@ -113,7 +113,7 @@ static void unlink_node(struct kedge_meta *m, struct node *n)
     *(n->next == NONE ? &m->lists[list].last : &m->nodes[n->next].prev) = n->prev;
 }
 
-static void link_node(struct kedge_meta *m, struct node *n)
+static void link_node(struct meta_directory *m, struct node *n)
 {
     int list = list_of(n->state);
     uint32_t item = (uint32_t)(n - m->nodes);
@@ -126,68 +126,69 @@ static void link_node(struct kedge_meta *m, struct node *n)
 }
 
 /* The only place that changes a node's state; also puts it at the end of its list, as of now. */
-static void move_node(struct kedge_meta *m, struct node *n, enum kedge_meta_state to, uint64_t now)
+static void move_node(struct meta_directory *m, struct node *n, enum meta_node_state to,
+                      uint64_t now)
 {
-    static const bool allowed[][KEDGE_META_EXPIRED + 1] = {
-        [KEDGE_META_FREE] = {[KEDGE_META_WAITING] = true, /* restored */
-                             [KEDGE_META_LIVE] = true,    /* registered */
-                             [KEDGE_META_EXPIRED] = true /* restored as such */},
-        [KEDGE_META_WAITING] = {[KEDGE_META_LIVE] = true,   /* registered again */
-                                [KEDGE_META_LAPSED] = true, /* its agent never came */
-                                [KEDGE_META_FREE] = true /* removed */},
-        [KEDGE_META_LIVE] = {[KEDGE_META_LIVE] = true,   /* renewed, registered again */
-                             [KEDGE_META_LAPSED] = true, /* silent */
-                             [KEDGE_META_FREE] = true /* removed */},
-        [KEDGE_META_LAPSED] = {[KEDGE_META_LIVE] = true,    /* came back */
-                               [KEDGE_META_EXPIRED] = true, /* the store has it */
-                               [KEDGE_META_FREE] = true /* removed */},
-        [KEDGE_META_EXPIRED] = {[KEDGE_META_LIVE] = true, /* came back */
-                                [KEDGE_META_FREE] = true /* forgotten, removed */},
+    static const bool allowed[][META_NODE_EXPIRED + 1] = {
+        [META_NODE_FREE] = {[META_NODE_WAITING] = true, /* restored */
+                            [META_NODE_LIVE] = true,    /* registered */
+                            [META_NODE_EXPIRED] = true /* restored as such */},
+        [META_NODE_WAITING] = {[META_NODE_LIVE] = true,   /* registered again */
+                               [META_NODE_LAPSED] = true, /* its agent never came */
+                               [META_NODE_FREE] = true /* removed */},
+        [META_NODE_LIVE] = {[META_NODE_LIVE] = true,   /* renewed, registered again */
+                            [META_NODE_LAPSED] = true, /* silent */
+                            [META_NODE_FREE] = true /* removed */},
+        [META_NODE_LAPSED] = {[META_NODE_LIVE] = true,    /* came back */
+                              [META_NODE_EXPIRED] = true, /* the store has it */
+                              [META_NODE_FREE] = true /* removed */},
+        [META_NODE_EXPIRED] = {[META_NODE_LIVE] = true, /* came back */
+                               [META_NODE_FREE] = true /* forgotten, removed */},
     };
     KEDGE_ASSERT(allowed[n->state][to]);
     unlink_node(m, n);
-    m->in_state[n->state] -= n->state != KEDGE_META_FREE;
+    m->in_state[n->state] -= n->state != META_NODE_FREE;
     n->state = to;
     n->since = now;
-    m->in_state[to] += to != KEDGE_META_FREE;
+    m->in_state[to] += to != META_NODE_FREE;
     link_node(m, n);
 }
 
-struct node *meta_find_node(const struct kedge_meta *m, const char *id)
+struct node *meta_directory_find_node(const struct meta_directory *m, const char *id)
 {
     bool found;
-    uint32_t at = kedge_index_find(&m->by_id, id, &found);
+    uint32_t at = meta_index_find(&m->by_id, id, &found);
     return found ? &m->nodes[m->by_id.items[at]] : NULL;
 }
 
-static struct node *add_node(struct kedge_meta *m, const char *id)
+static struct node *add_node(struct meta_directory *m, const char *id)
 {
     bool found;
-    uint32_t at = kedge_index_find(&m->by_id, id, &found), item = m->free_node;
+    uint32_t at = meta_index_find(&m->by_id, id, &found), item = m->free_node;
     KEDGE_ASSERT(!found && item != NONE);
     struct node *n = &m->nodes[item];
     m->free_node = n->next;
     *n = (struct node){.endpoints = NONE, .prev = NONE, .next = NONE};
     memcpy(n->id, id, strnlen(id, sizeof n->id - 1));
-    kedge_index_insert(&m->by_id, at, item);
+    meta_index_insert(&m->by_id, at, item);
     return n;
 }
 
 /* ---- endpoints ------------------------------------------------------------------------------ */
 
-struct endpoint *meta_find_endpoint(const struct kedge_meta *m, const uint8_t gid[16],
-                                    uint16_t pool)
+struct endpoint *meta_directory_find_endpoint(const struct meta_directory *m, const uint8_t gid[16],
+                                              uint16_t pool)
 {
     bool found;
-    uint32_t at = kedge_index_find(&m->by_key, &(struct key){gid, pool}, &found);
+    uint32_t at = meta_index_find(&m->by_key, &(struct key){gid, pool}, &found);
     return found ? &m->endpoints[m->by_key.items[at]] : NULL;
 }
 
-static struct endpoint *add_endpoint(struct kedge_meta *m, struct node *n, const uint8_t gid[16],
-                                     uint16_t pool)
+static struct endpoint *add_endpoint(struct meta_directory *m, struct node *n,
+                                     const uint8_t gid[16], uint16_t pool)
 {
     bool found;
-    uint32_t at = kedge_index_find(&m->by_key, &(struct key){gid, pool}, &found);
+    uint32_t at = meta_index_find(&m->by_key, &(struct key){gid, pool}, &found);
     uint32_t item = m->free_endpoint;
     KEDGE_ASSERT(!found && item != NONE);
     struct endpoint *e = &m->endpoints[item];
@@ -196,12 +197,12 @@ static struct endpoint *add_endpoint(struct kedge_meta *m, struct node *n, const
         .pool = pool, .node = (uint32_t)(n - m->nodes), .next = n->endpoints, .slot = -1};
     memcpy(e->gid, gid, sizeof e->gid);
     n->endpoints = item;
-    kedge_index_insert(&m->by_key, at, item);
+    meta_index_insert(&m->by_key, at, item);
     return e;
 }
 
 /* Takes an endpoint out of the table, of its node and of the index; *link is what points to it. */
-static void drop_endpoint(struct kedge_meta *m, uint32_t *link)
+static void drop_endpoint(struct meta_directory *m, uint32_t *link)
 {
     uint32_t item = *link;
     struct endpoint *e = &m->endpoints[item];
@@ -212,21 +213,21 @@ static void drop_endpoint(struct kedge_meta *m, uint32_t *link)
         KEDGE_ASSERT(slot == e->slot);
     }
     bool found;
-    uint32_t at = kedge_index_find(&m->by_key, &(struct key){e->gid, e->pool}, &found);
+    uint32_t at = meta_index_find(&m->by_key, &(struct key){e->gid, e->pool}, &found);
     KEDGE_ASSERT(found);
-    kedge_index_remove(&m->by_key, at);
+    meta_index_remove(&m->by_key, at);
     *link = e->next;
     e->next = m->free_endpoint;
     m->free_endpoint = item;
 }
 
-static void drop_endpoints(struct kedge_meta *m, struct node *n)
+static void drop_endpoints(struct meta_directory *m, struct node *n)
 {
     while (n->endpoints != NONE)
         drop_endpoint(m, &n->endpoints);
 }
 
-static const struct kedge_endpoint_record *record_at(const struct kedge_meta *m, int64_t slot)
+static const struct kedge_endpoint_record *record_at(const struct meta_directory *m, int64_t slot)
 {
     return (const struct kedge_endpoint_record *)(m->table.slots +
                                                   (size_t)slot * KEDGE_RECORD_BYTES);
@@ -234,29 +235,30 @@ static const struct kedge_endpoint_record *record_at(const struct kedge_meta *m,
 
 /* ---- registering ---------------------------------------------------------------------------- */
 
-int kedge_meta_restore(struct kedge_meta *m, const struct kedge_store_node *node, uint64_t now)
+int meta_directory_restore(struct meta_directory *m, const struct meta_store_node *node,
+                           uint64_t now)
 {
     if (m->free_node == NONE || m->by_key.count + node->endpoint_count > m->limits.max_endpoints)
         return -ENOSPC;
-    if (meta_find_node(m, node->id) != NULL)
+    if (meta_directory_find_node(m, node->id) != NULL)
         return -EEXIST;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
-        if (meta_find_endpoint(m, node->endpoint[i].gid, node->endpoint[i].pool) != NULL)
+        if (meta_directory_find_endpoint(m, node->endpoint[i].gid, node->endpoint[i].pool) != NULL)
             return -EEXIST;
     struct node *n = add_node(m, node->id);
     n->incarnation = node->incarnation;
-    n->process = node->process;
+    n->fingerprint = node->fingerprint;
     for (uint32_t i = 0; i < node->endpoint_count; i++)
         add_endpoint(m, n, node->endpoint[i].gid, node->endpoint[i].pool);
-    move_node(m, n, node->expired ? KEDGE_META_EXPIRED : KEDGE_META_WAITING, now);
+    move_node(m, n, node->expired ? META_NODE_EXPIRED : META_NODE_WAITING, now);
     return 0;
 }
 
-void kedge_meta_durable(const struct kedge_meta_registration *r, struct kedge_store_node *out)
+void meta_directory_durable(const struct meta_registration *r, struct meta_store_node *out)
 {
-    *out = (struct kedge_store_node){.incarnation = r->incarnation,
-                                     .endpoint_count = r->endpoint_count};
-    process_of(r, &out->process);
+    *out = (struct meta_store_node){.incarnation = r->incarnation,
+                                    .endpoint_count = r->endpoint_count};
+    meta_fingerprint_of(r, &out->fingerprint);
     memcpy(out->id, r->id, sizeof out->id);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         memcpy(out->endpoint[i].gid, r->endpoint[i].gid, sizeof out->endpoint[i].gid);
@@ -266,13 +268,13 @@ void kedge_meta_durable(const struct kedge_meta_registration *r, struct kedge_st
 
 /* Whether the endpoints that are not in the table yet find slots, chosen as kedge_table_put()
  * chooses. */
-static int check_room(const struct kedge_meta *m, const struct kedge_meta_registration *r,
-                      struct kedge_meta_verdict *verdict)
+static int check_room(const struct meta_directory *m, const struct meta_registration *r,
+                      struct meta_verdict *verdict)
 {
-    uint32_t taken[KEDGE_STORE_NODE_ENDPOINTS], count = 0, added = 0;
+    uint32_t taken[META_STORE_NODE_ENDPOINTS], count = 0, added = 0;
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *record = &r->endpoint[i];
-        const struct endpoint *e = meta_find_endpoint(m, record->gid, record->pool);
+        const struct endpoint *e = meta_directory_find_endpoint(m, record->gid, record->pool);
         added += e == NULL;
         verdict->endpoint = i;
         if (m->by_key.count + added > m->limits.max_endpoints)
@@ -295,22 +297,24 @@ static int check_room(const struct kedge_meta *m, const struct kedge_meta_regist
     return 0;
 }
 
-int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registration *r,
-                     struct kedge_meta_verdict *verdict)
+int meta_directory_check(const struct meta_directory *m, const struct meta_registration *r,
+                         struct meta_verdict *verdict)
 {
-    const struct node *n = meta_find_node(m, r->id);
-    struct kedge_store_process process;
-    process_of(r, &process);
-    *verdict = (struct kedge_meta_verdict){.created = n == NULL};
-    KEDGE_ASSERT(r->endpoint_count >= 1 && r->endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
+    const struct node *n = meta_directory_find_node(m, r->id);
+    struct meta_store_fingerprint fingerprint;
+    meta_fingerprint_of(r, &fingerprint);
+    *verdict = (struct meta_verdict){.created = n == NULL};
+    KEDGE_ASSERT(r->endpoint_count >= 1 && r->endpoint_count <= META_STORE_NODE_ENDPOINTS);
     if (n != NULL) {
         verdict->known_incarnation = n->incarnation;
         if (r->incarnation < n->incarnation ||
-            (r->incarnation == n->incarnation && !process_is(&n->process, &process)))
+            (r->incarnation == n->incarnation &&
+             !meta_fingerprint_matches(&n->fingerprint, &fingerprint)))
             return -ESTALE;
     }
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
-        const struct endpoint *e = meta_find_endpoint(m, r->endpoint[i].gid, r->endpoint[i].pool);
+        const struct endpoint *e =
+            meta_directory_find_endpoint(m, r->endpoint[i].gid, r->endpoint[i].pool);
         if (e == NULL || &m->nodes[e->node] == n)
             continue;
         verdict->endpoint = i;
@@ -327,12 +331,13 @@ int kedge_meta_check(const struct kedge_meta *m, const struct kedge_meta_registr
         memcpy(verdict->evict, m->nodes[m->lists[SAVED].first].id, sizeof verdict->evict);
     }
     verdict->write = n == NULL || n->incarnation != r->incarnation ||
-                     n->process.identity != process.identity || n->process.count != process.count ||
-                     n->state == KEDGE_META_LAPSED || n->state == KEDGE_META_EXPIRED;
+                     n->fingerprint.identity != fingerprint.identity ||
+                     n->fingerprint.count != fingerprint.count || n->state == META_NODE_LAPSED ||
+                     n->state == META_NODE_EXPIRED;
     return 0;
 }
 
-static bool is_in(const struct kedge_meta_registration *r, const struct endpoint *e)
+static bool is_in(const struct meta_registration *r, const struct endpoint *e)
 {
     for (uint32_t i = 0; i < r->endpoint_count; i++)
         if (e->pool == r->endpoint[i].pool &&
@@ -341,20 +346,20 @@ static bool is_in(const struct kedge_meta_registration *r, const struct endpoint
     return false;
 }
 
-void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration *r, uint64_t now)
+void meta_directory_apply(struct meta_directory *m, const struct meta_registration *r, uint64_t now)
 {
-    struct node *n = meta_find_node(m, r->id);
+    struct node *n = meta_directory_find_node(m, r->id);
     if (n == NULL)
         n = add_node(m, r->id);
     if (n->incarnation != r->incarnation) {
-        n->report = (struct kedge_meta_report){.revision = 0};
-        kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
+        n->report = (struct meta_report){.revision = 0};
+        meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     }
     n->incarnation = r->incarnation;
-    process_of(r, &n->process);
+    meta_fingerprint_of(r, &n->fingerprint);
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *record = &r->endpoint[i];
-        struct endpoint *e = meta_find_endpoint(m, record->gid, record->pool);
+        struct endpoint *e = meta_directory_find_endpoint(m, record->gid, record->pool);
         if (e == NULL)
             e = add_endpoint(m, n, record->gid, record->pool);
         e->slot = kedge_table_put(&m->table, record);
@@ -366,58 +371,58 @@ void kedge_meta_apply(struct kedge_meta *m, const struct kedge_meta_registration
         else
             drop_endpoint(m, link);
     }
-    move_node(m, n, KEDGE_META_LIVE, now);
+    move_node(m, n, META_NODE_LIVE, now);
 }
 
-int meta_check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
+int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32_t *known)
 {
     if (n == NULL)
         return -ENOENT;
     *known = n->incarnation;
     if (incarnation < n->incarnation)
         return -ESTALE;
-    return incarnation > n->incarnation || n->state != KEDGE_META_LIVE ? -EUNATCH : 0;
+    return incarnation > n->incarnation || n->state != META_NODE_LIVE ? -EUNATCH : 0;
 }
 
-int kedge_meta_renew(struct kedge_meta *m, const char *id, uint32_t incarnation, uint64_t now,
-                     uint32_t *known)
+int meta_directory_renew(struct meta_directory *m, const char *id, uint32_t incarnation,
+                         uint64_t now, uint32_t *known)
 {
-    struct node *n = meta_find_node(m, id);
-    int status = meta_check_live(n, incarnation, known);
+    struct node *n = meta_directory_find_node(m, id);
+    int status = meta_directory_check_live(n, incarnation, known);
     if (status == 0)
-        move_node(m, n, KEDGE_META_LIVE, now);
+        move_node(m, n, META_NODE_LIVE, now);
     return status;
 }
 
-int kedge_meta_report(struct kedge_meta *m, const char *id, uint32_t incarnation,
-                      const struct kedge_meta_report *report, uint32_t *known)
+int meta_directory_report(struct meta_directory *m, const char *id, uint32_t incarnation,
+                          const struct meta_report *report, uint32_t *known)
 {
-    struct node *n = meta_find_node(m, id);
-    int status = meta_check_live(n, incarnation, known);
+    struct node *n = meta_directory_find_node(m, id);
+    int status = meta_directory_check_live(n, incarnation, known);
     if (status == 0)
         n->report = *report;
     return status;
 }
 
-uint32_t kedge_meta_behind(const struct kedge_meta *m, uint64_t revision)
+uint32_t meta_directory_count_behind(const struct meta_directory *m, uint64_t revision)
 {
     uint32_t count = 0;
     for (uint32_t i = m->lists[LEASED].first; i != NONE; i = m->nodes[i].next)
-        count += m->nodes[i].state == KEDGE_META_LIVE && m->nodes[i].report.revision != revision;
+        count += m->nodes[i].state == META_NODE_LIVE && m->nodes[i].report.revision != revision;
     return count;
 }
 
-int kedge_meta_remove(struct kedge_meta *m, const char *id)
+int meta_directory_remove(struct meta_directory *m, const char *id)
 {
-    struct node *n = meta_find_node(m, id);
+    struct node *n = meta_directory_find_node(m, id);
     bool found;
     if (n == NULL)
         return -ENOENT;
-    kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
+    meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
     drop_endpoints(m, n);
-    uint32_t at = kedge_index_find(&m->by_id, id, &found);
-    kedge_index_remove(&m->by_id, at);
-    move_node(m, n, KEDGE_META_FREE, 0);
+    uint32_t at = meta_index_find(&m->by_id, id, &found);
+    meta_index_remove(&m->by_id, at);
+    move_node(m, n, META_NODE_FREE, 0);
     n->next = m->free_node;
     m->free_node = (uint32_t)(n - m->nodes);
     return 0;
@@ -425,25 +430,24 @@ int kedge_meta_remove(struct kedge_meta *m, const char *id)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-uint32_t kedge_meta_lapse(struct kedge_meta *m, uint64_t now,
-                          void (*each)(void *user, const struct kedge_meta_lapse *lapse),
-                          void *user)
+uint32_t meta_directory_lapse(struct meta_directory *m, uint64_t now,
+                              void (*each)(void *user, const struct meta_lapse *lapse), void *user)
 {
     uint32_t lapsed = 0;
-    while (kedge_meta_next(m) <= now) {
+    while (meta_directory_next_lapse(m) <= now) {
         struct node *n = &m->nodes[m->lists[LEASED].first];
         if (each != NULL)
-            each(user, &(struct kedge_meta_lapse){n->id, n->incarnation, n->state, n->since});
-        kedge_reach_drop(m->reach, (uint32_t)(n - m->nodes));
+            each(user, &(struct meta_lapse){n->id, n->incarnation, n->state, n->since});
+        meta_reach_drop(m->reach, (uint32_t)(n - m->nodes));
         drop_endpoints(m, n);
-        move_node(m, n, KEDGE_META_LAPSED, now);
+        move_node(m, n, META_NODE_LAPSED, now);
         lapsed++;
     }
-    kedge_reach_expire(m->reach, now);
+    meta_reach_expire(m->reach, now);
     return lapsed;
 }
 
-uint32_t kedge_meta_lapsed(const struct kedge_meta *m, const char **ids, uint32_t n)
+uint32_t meta_directory_lapsed(const struct meta_directory *m, const char **ids, uint32_t n)
 {
     uint32_t count = 0;
     for (uint32_t i = m->lists[UNSAVED].first; i != NONE && count < n; i = m->nodes[i].next)
@@ -451,16 +455,16 @@ uint32_t kedge_meta_lapsed(const struct kedge_meta *m, const char **ids, uint32_
     return count;
 }
 
-void kedge_meta_expire(struct kedge_meta *m, uint32_t n, uint64_t now)
+void meta_directory_expire(struct meta_directory *m, uint32_t n, uint64_t now)
 {
     while (n-- > 0) {
         KEDGE_ASSERT(m->lists[UNSAVED].first != NONE);
-        move_node(m, &m->nodes[m->lists[UNSAVED].first], KEDGE_META_EXPIRED, now);
+        move_node(m, &m->nodes[m->lists[UNSAVED].first], META_NODE_EXPIRED, now);
     }
 }
 
-uint32_t kedge_meta_forgettable(const struct kedge_meta *m, uint64_t now, const char **ids,
-                                uint32_t n)
+uint32_t meta_directory_forgettable(const struct meta_directory *m, uint64_t now, const char **ids,
+                                    uint32_t n)
 {
     uint32_t count = 0;
     for (uint32_t i = m->lists[SAVED].first; i != NONE && count < n; i = m->nodes[i].next) {
@@ -471,7 +475,7 @@ uint32_t kedge_meta_forgettable(const struct kedge_meta *m, uint64_t now, const 
     return count;
 }
 
-uint64_t kedge_meta_next(const struct kedge_meta *m)
+uint64_t meta_directory_next_lapse(const struct meta_directory *m)
 {
     uint32_t first = m->lists[LEASED].first;
     return first == NONE ? UINT64_MAX : m->nodes[first].since + m->limits.node_lease_ns;
@@ -479,17 +483,17 @@ uint64_t kedge_meta_next(const struct kedge_meta *m)
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-static void show_node(const struct kedge_meta *m, const struct node *n, uint64_t now,
-                      struct kedge_meta_view *out)
+static void show_node(const struct meta_directory *m, const struct node *n, uint64_t now,
+                      struct meta_node_view *out)
 {
-    *out = (struct kedge_meta_view){.incarnation = n->incarnation, .state = n->state};
+    *out = (struct meta_node_view){.incarnation = n->incarnation, .state = n->state};
     memcpy(out->id, n->id, sizeof out->id);
     uint64_t end = n->since + m->limits.node_lease_ns;
     if (list_of(n->state) == LEASED && end > now)
         out->expires_in_ns = end - now;
-    if (n->state == KEDGE_META_LIVE) {
+    if (n->state == META_NODE_LIVE) {
         out->report = n->report;
-        kedge_reach_show(m->reach, (uint32_t)(n - m->nodes), now, &out->reach);
+        meta_reach_show(m->reach, (uint32_t)(n - m->nodes), now, &out->reach);
     }
     for (uint32_t i = n->endpoints; i != NONE; i = m->endpoints[i].next) {
         const struct endpoint *e = &m->endpoints[i];
@@ -504,21 +508,21 @@ static void show_node(const struct kedge_meta *m, const struct node *n, uint64_t
     }
 }
 
-int kedge_meta_show(const struct kedge_meta *m, const char *id, uint64_t now,
-                    struct kedge_meta_view *out)
+int meta_directory_show(const struct meta_directory *m, const char *id, uint64_t now,
+                        struct meta_node_view *out)
 {
-    const struct node *n = meta_find_node(m, id);
+    const struct node *n = meta_directory_find_node(m, id);
     if (n == NULL)
         return -ENOENT;
     show_node(m, n, now, out);
     return 0;
 }
 
-int kedge_meta_after(const struct kedge_meta *m, const char *after, uint64_t now,
-                     struct kedge_meta_view *out)
+int meta_directory_after(const struct meta_directory *m, const char *after, uint64_t now,
+                         struct meta_node_view *out)
 {
     bool found;
-    uint32_t at = kedge_index_find(&m->by_id, after, &found) + (found ? 1 : 0);
+    uint32_t at = meta_index_find(&m->by_id, after, &found) + (found ? 1 : 0);
     if (at >= m->by_id.count)
         return -ENOENT;
     show_node(m, &m->nodes[m->by_id.items[at]], now, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between directory.c and directory_reach.c: the core's own structs. */
+/* Between directory.c and directory_reach.c: the directory's own structs. */
 #ifndef METASERVER_DIRECTORY_PRIVATE_H
 #define METASERVER_DIRECTORY_PRIVATE_H
 
@@ -12,14 +12,14 @@
 enum list { LEASED, UNSAVED, SAVED, LISTS };
 
 struct node {
-    char id[KEDGE_STORE_ID_BYTES];
+    char id[META_STORE_ID_BYTES];
     uint32_t incarnation;
-    struct kedge_store_process process;
-    enum kedge_meta_state state;
+    struct meta_store_fingerprint fingerprint;
+    enum meta_node_state state;
     uint32_t endpoints;  /* first of its chain */
     uint32_t prev, next; /* of its list; free nodes: next alone */
     uint64_t since;      /* registered, renewed, restored or expired at */
-    struct kedge_meta_report report;
+    struct meta_report report;
 };
 
 struct endpoint {
@@ -30,25 +30,25 @@ struct endpoint {
     int64_t slot;  /* in the table; -1: not published */
 };
 
-struct kedge_meta {
-    struct kedge_meta_limits limits;
+struct meta_directory {
+    struct meta_directory_limits limits;
     struct kedge_table table;
     struct node *nodes;
     struct endpoint *endpoints;
-    struct kedge_index by_id, by_key;
-    struct kedge_reach *reach;
+    struct meta_index by_id, by_key;
+    struct meta_reach *reach;
     uint32_t free_node, free_endpoint;
     struct {
         uint32_t first, last;
     } lists[LISTS];
-    uint32_t in_state[KEDGE_META_EXPIRED + 1];
+    uint32_t in_state[META_NODE_EXPIRED + 1];
 };
 
 /* NULL: there is none. */
-struct node *meta_find_node(const struct kedge_meta *m, const char *id);
-struct endpoint *meta_find_endpoint(const struct kedge_meta *m, const uint8_t gid[16],
-                                    uint16_t pool);
-/* 0: it is live, and this one; else as kedge_meta_renew(). */
-int meta_check_live(const struct node *n, uint32_t incarnation, uint32_t *known);
+struct node *meta_directory_find_node(const struct meta_directory *m, const char *id);
+struct endpoint *meta_directory_find_endpoint(const struct meta_directory *m, const uint8_t gid[16],
+                                              uint16_t pool);
+/* 0: it is live, and this one; else as meta_directory_renew(). */
+int meta_directory_check_live(const struct node *n, uint32_t incarnation, uint32_t *known);
 
 #endif

@@ -6,9 +6,9 @@
 #include "base/crc32c.h"
 #include "base/hash.h"
 
-void process_of(const struct kedge_meta_registration *r, struct kedge_store_process *out)
+void meta_fingerprint_of(const struct meta_registration *r, struct meta_store_fingerprint *out)
 {
-    *out = (struct kedge_store_process){.count = r->endpoint_count};
+    *out = (struct meta_store_fingerprint){.count = r->endpoint_count};
     for (uint32_t i = 0; i < r->endpoint_count; i++) {
         const struct kedge_endpoint_record *e = &r->endpoint[i];
         size_t from = offsetof(struct kedge_endpoint_record, gid);
@@ -20,7 +20,8 @@ void process_of(const struct kedge_meta_registration *r, struct kedge_store_proc
     }
 }
 
-bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed)
+bool meta_fingerprint_matches(const struct meta_store_fingerprint *known,
+                              const struct meta_store_fingerprint *claimed)
 {
     if (known->identity == claimed->identity)
         return true;

@@ -5,9 +5,10 @@
 
 #include "metaserver/directory.h"
 
-void process_of(const struct kedge_meta_registration *r, struct kedge_store_process *out);
+void meta_fingerprint_of(const struct meta_registration *r, struct meta_store_fingerprint *out);
 /* Whether both are one process, which may have added and dropped endpoints since, and made some
  * anew: one is what it was, which no other process could have. */
-bool process_is(const struct kedge_store_process *known, const struct kedge_store_process *claimed);
+bool meta_fingerprint_matches(const struct meta_store_fingerprint *known,
+                              const struct meta_store_fingerprint *claimed);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 
-uint32_t kedge_index_find(const struct kedge_index *index, const void *key, bool *found)
+uint32_t meta_index_find(const struct meta_index *index, const void *key, bool *found)
 {
     uint32_t low = 0, high = index->count;
     *found = false;
@@ -24,7 +24,7 @@ uint32_t kedge_index_find(const struct kedge_index *index, const void *key, bool
     return low;
 }
 
-void kedge_index_insert(struct kedge_index *index, uint32_t at, uint32_t item)
+void meta_index_insert(struct meta_index *index, uint32_t at, uint32_t item)
 {
     KEDGE_ASSERT(at <= index->count);
     memmove(&index->items[at + 1], &index->items[at], (index->count - at) * sizeof index->items[0]);
@@ -32,7 +32,7 @@ void kedge_index_insert(struct kedge_index *index, uint32_t at, uint32_t item)
     index->count++;
 }
 
-void kedge_index_remove(struct kedge_index *index, uint32_t at)
+void meta_index_remove(struct meta_index *index, uint32_t at)
 {
     KEDGE_ASSERT(at < index->count);
     index->count--;

@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 /* <0, 0, >0: how what item stands for compares with key. */
-typedef int kedge_index_compare(const void *user, uint32_t item, const void *key);
+typedef int meta_index_compare(const void *user, uint32_t item, const void *key);
 
-struct kedge_index {
+struct meta_index {
     uint32_t *items; /* capacity of them, sorted; owned by whoever made the struct */
     uint32_t count;
-    kedge_index_compare *compare;
+    meta_index_compare *compare;
     const void *user;
 };
 
 /* Where key is (*found), or where it would be inserted. */
-uint32_t kedge_index_find(const struct kedge_index *index, const void *key, bool *found);
+uint32_t meta_index_find(const struct meta_index *index, const void *key, bool *found);
 /* There must be room. */
-void kedge_index_insert(struct kedge_index *index, uint32_t at, uint32_t item);
-void kedge_index_remove(struct kedge_index *index, uint32_t at);
+void meta_index_insert(struct meta_index *index, uint32_t at, uint32_t item);
+void meta_index_remove(struct meta_index *index, uint32_t at);
 
 #endif

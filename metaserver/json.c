@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "json_read.h"
 
-bool kedge_json_is_id(const char *id)
+bool meta_json_is_id(const char *id)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     size_t length = strlen(id);
-    return length >= 1 && length < KEDGE_STORE_ID_BYTES && strchr(letters, id[0]) != NULL &&
+    return length >= 1 && length < META_STORE_ID_BYTES && strchr(letters, id[0]) != NULL &&
            strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
@@ -24,9 +24,9 @@ static int read_hex(const struct json_at *at, json_t *object, const char *name, 
     json_t *value = json_object_get(object, name);
     uint8_t bytes[8];
     if (value == NULL)
-        return required ? json_bad(at, name, "is missing") : 0;
+        return required ? meta_json_bad(at, name, "is missing") : 0;
     if (!json_is_string(value) || kedge_hex_decode(json_string_value(value), bytes, 8) != 0)
-        return json_bad(at, name, "must be a string of 16 hexadecimal digits");
+        return meta_json_bad(at, name, "must be a string of 16 hexadecimal digits");
     *out = 0;
     for (int i = 0; i < 8; i++)
         *out = *out << 8 | bytes[i];
@@ -39,7 +39,7 @@ static int decode_transports(const struct json_at *at, json_t *object,
     json_t *value = json_object_get(object, "transports"), *one;
     size_t i;
     if (value == NULL)
-        return json_bad(at, "transports", "is missing");
+        return meta_json_bad(at, "transports", "is missing");
     json_array_foreach(value, i, one)
     {
         const char *name = json_is_string(one) ? json_string_value(one) : "";
@@ -47,22 +47,22 @@ static int decode_transports(const struct json_at *at, json_t *object,
                         : strcmp(name, "rc") == 0 ? KEDGE_RECORD_RC
                                                   : 0;
         if (flag == 0 || r->flags & flag)
-            return json_bad(at, "transports", "must be \"dc\", \"rc\" or both, each once");
+            return meta_json_bad(at, "transports", "must be \"dc\", \"rc\" or both, each once");
         r->flags |= flag;
     }
     if (r->flags == 0)
-        return json_bad(at, "transports", "must be an array with \"dc\", \"rc\" or both");
+        return meta_json_bad(at, "transports", "must be an array with \"dc\", \"rc\" or both");
     return 0;
 }
 
 static int decode_mtu(const struct json_at *at, json_t *object, enum ibv_mtu *out)
 {
     uint64_t mtu = 0;
-    int status = json_number(at, object, "mtu", true, 256, 4096, &mtu);
+    int status = meta_json_number(at, object, "mtu", true, 256, 4096, &mtu);
     if (status != 0)
         return status;
     if ((mtu & (mtu - 1)) != 0)
-        return json_bad(at, "mtu", "must be 256, 512, 1024, 2048 or 4096");
+        return meta_json_bad(at, "mtu", "must be 256, 512, 1024, 2048 or 4096");
     *out = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7); /* 256 is 1 ... 4096 is 5 */
     return 0;
 }
@@ -72,22 +72,22 @@ static int decode_mr_table(const struct json_at *at, json_t *endpoint,
 {
     static const char *const names[] = {"addr", "rkey", "log2_slots", NULL};
     json_t *object = json_object_get(endpoint, "mr_table");
-    struct json_at inner = {.fault = at->fault};
+    struct json_at inner = {.violation = at->violation};
     uint64_t addr = 0, rkey = 0, log2_slots = 0;
     if (object == NULL)
         return 0;
     snprintf(inner.prefix, sizeof inner.prefix, "%.20smr_table.", at->prefix);
-    int status = json_only(&inner, object, names);
+    int status = meta_json_only(&inner, object, names);
     if (status == 0)
         status = read_hex(&inner, object, "addr", true, &addr);
     if (status == 0)
-        status = json_number(&inner, object, "rkey", true, 0, UINT32_MAX, &rkey);
+        status = meta_json_number(&inner, object, "rkey", true, 0, UINT32_MAX, &rkey);
     if (status == 0)
-        status = json_number(&inner, object, "log2_slots", true, 1, 30, &log2_slots);
+        status = meta_json_number(&inner, object, "log2_slots", true, 1, 30, &log2_slots);
     if (status != 0)
         return status;
     if (addr >> 48 != 0)
-        return json_bad(&inner, "addr", "must be an address below 2^48");
+        return meta_json_bad(&inner, "addr", "must be an address below 2^48");
     r->mr_table_addr_hi = (uint16_t)(addr >> 32);
     r->mr_table_addr_lo = (uint32_t)addr;
     r->mr_table_rkey = (uint32_t)rkey;
@@ -99,17 +99,17 @@ static int decode_numbers(const struct json_at *at, json_t *object, struct kedge
 {
     bool dc = r->flags & KEDGE_RECORD_DC, rc = r->flags & KEDGE_RECORD_RC;
     uint64_t pool = 0, dct = 0, ud_qpn = 0, ud_qkey = 0, lid = 0, dc_key = 0;
-    int status = json_number(at, object, "pool", true, 0, UINT16_MAX, &pool);
+    int status = meta_json_number(at, object, "pool", true, 0, UINT16_MAX, &pool);
     if (status == 0)
-        status = json_number(at, object, "dct_number", dc, dc ? 1 : 0, 0xffffff, &dct);
+        status = meta_json_number(at, object, "dct_number", dc, dc ? 1 : 0, 0xffffff, &dct);
     if (status == 0)
         status = read_hex(at, object, "dc_key", dc, &dc_key);
     if (status == 0)
-        status = json_number(at, object, "ud_qpn", rc, rc ? 1 : 0, 0xffffff, &ud_qpn);
+        status = meta_json_number(at, object, "ud_qpn", rc, rc ? 1 : 0, 0xffffff, &ud_qpn);
     if (status == 0)
-        status = json_number(at, object, "ud_qkey", rc, 0, UINT32_MAX, &ud_qkey);
+        status = meta_json_number(at, object, "ud_qkey", rc, 0, UINT32_MAX, &ud_qkey);
     if (status == 0)
-        status = json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+        status = meta_json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
     r->pool = (uint16_t)pool;
     r->dctn_mtu |= (uint32_t)dct;
     r->dc_key = dc_key;
@@ -127,13 +127,13 @@ static int decode_endpoint(const struct json_at *at, json_t *object,
                                         "lid",    "mr_table", "incarnation", NULL};
     enum ibv_mtu mtu = 0;
     uint64_t incarnation = r->incarnation; /* the node's */
-    int status = json_only(at, object, names);
+    int status = meta_json_only(at, object, names);
     if (status == 0)
-        status = json_number(at, object, "incarnation", false, r->incarnation, UINT32_MAX - 1,
-                             &incarnation);
+        status = meta_json_number(at, object, "incarnation", false, r->incarnation, UINT32_MAX - 1,
+                                  &incarnation);
     r->incarnation = (uint32_t)incarnation;
     if (status == 0)
-        status = json_gid(at, object, "gid", true, r->gid);
+        status = meta_json_gid(at, object, "gid", true, r->gid);
     if (status == 0)
         status = decode_transports(at, object, r);
     if (status == 0)
@@ -147,11 +147,11 @@ static int decode_endpoint(const struct json_at *at, json_t *object,
     return status;
 }
 
-static int decode_endpoints(struct json_at *at, json_t *array, struct kedge_meta_registration *out)
+static int decode_endpoints(struct json_at *at, json_t *array, struct meta_registration *out)
 {
     size_t count = json_array_size(array); /* 0 of what is no array */
-    if (count < 1 || count > KEDGE_STORE_NODE_ENDPOINTS)
-        return json_bad(at, "endpoints", "must be an array of 1 to 16 endpoints");
+    if (count < 1 || count > META_STORE_NODE_ENDPOINTS)
+        return meta_json_bad(at, "endpoints", "must be an array of 1 to 16 endpoints");
     for (size_t i = 0; i < count; i++) {
         struct kedge_endpoint_record *r = &out->endpoint[i];
         snprintf(at->prefix, sizeof at->prefix, "endpoints[%u].", (unsigned)i);
@@ -162,13 +162,13 @@ static int decode_endpoints(struct json_at *at, json_t *array, struct kedge_meta
         for (size_t k = 0; k < i; k++)
             if (r->pool == out->endpoint[k].pool &&
                 memcmp(r->gid, out->endpoint[k].gid, sizeof r->gid) == 0)
-                return json_bad(at, "", "has the same gid and pool as an earlier one");
+                return meta_json_bad(at, "", "has the same gid and pool as an earlier one");
     }
     out->endpoint_count = (uint32_t)count;
     return 0;
 }
 
-static bool has_pool(const struct kedge_meta_registration *r, uint64_t pool)
+static bool has_pool(const struct meta_registration *r, uint64_t pool)
 {
     for (uint32_t i = 0; i < r->endpoint_count; i++)
         if (r->endpoint[i].pool == pool)
@@ -176,8 +176,8 @@ static bool has_pool(const struct kedge_meta_registration *r, uint64_t pool)
     return false;
 }
 
-static int decode_reader(struct json_at *at, json_t *root, const struct kedge_meta_registration *r,
-                         struct kedge_reader_peer *out)
+static int decode_reader(struct json_at *at, json_t *root, const struct meta_registration *r,
+                         struct meta_responder_peer *out)
 {
     static const char *const names[] = {"gid", "qpn", "psn", "mtu", "lid", "pool", NULL};
     json_t *object = json_object_get(root, "reader");
@@ -185,21 +185,21 @@ static int decode_reader(struct json_at *at, json_t *root, const struct kedge_me
     if (object == NULL)
         return 0;
     snprintf(at->prefix, sizeof at->prefix, "reader.");
-    int status = json_only(at, object, names);
+    int status = meta_json_only(at, object, names);
     if (status == 0)
-        status = json_gid(at, object, "gid", true, out->gid);
+        status = meta_json_gid(at, object, "gid", true, out->gid);
     if (status == 0)
-        status = json_number(at, object, "qpn", true, 1, 0xffffff, &qpn);
+        status = meta_json_number(at, object, "qpn", true, 1, 0xffffff, &qpn);
     if (status == 0)
-        status = json_number(at, object, "psn", true, 0, 0xffffff, &psn);
+        status = meta_json_number(at, object, "psn", true, 0, 0xffffff, &psn);
     if (status == 0)
         status = decode_mtu(at, object, &out->mtu);
     if (status == 0)
-        status = json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
+        status = meta_json_number(at, object, "lid", false, 0, UINT16_MAX, &lid);
     if (status == 0)
-        status = json_number(at, object, "pool", false, 0, UINT16_MAX, &pool);
+        status = meta_json_number(at, object, "pool", false, 0, UINT16_MAX, &pool);
     if (status == 0 && !has_pool(r, pool))
-        status = json_bad(at, "pool", "must be the pool of one of the endpoints");
+        status = meta_json_bad(at, "pool", "must be the pool of one of the endpoints");
     out->qpn = (uint32_t)qpn;
     out->psn = (uint32_t)psn;
     out->lid = (uint16_t)lid;
@@ -207,21 +207,21 @@ static int decode_reader(struct json_at *at, json_t *root, const struct kedge_me
     return status;
 }
 
-int kedge_json_registration(const char *id, const void *body, size_t bytes,
-                            struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
-                            struct kedge_fault *fault)
+int meta_json_registration(const char *id, const void *body, size_t bytes,
+                           struct meta_registration *out, struct meta_responder_peer *initiator,
+                           struct meta_violation *violation)
 {
     static const char *const names[] = {"incarnation", "endpoints", "reader", NULL};
-    struct kedge_reader_peer peer = {.qpn = 0};
-    struct kedge_meta_registration r = {.incarnation = 0};
-    struct json_at at = {.fault = fault};
+    struct meta_responder_peer peer = {.qpn = 0};
+    struct meta_registration r = {.incarnation = 0};
+    struct json_at at = {.violation = violation};
     uint32_t incarnation;
     json_t *root;
-    if (!kedge_json_is_id(id))
-        return json_bad(&at, "id",
-                        "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
-                        "digit");
-    int status = json_parse_agents(body, bytes, &at, names, &root, &incarnation);
+    if (!meta_json_is_id(id))
+        return meta_json_bad(&at, "id",
+                             "must be 1 to 63 of a-z, 0-9, '.' and '-', and begin with a letter or "
+                             "digit");
+    int status = meta_json_parse_agents(body, bytes, &at, names, &root, &incarnation);
     if (status != 0)
         return status;
     memcpy(r.id, id, strlen(id));
@@ -232,18 +232,18 @@ int kedge_json_registration(const char *id, const void *body, size_t bytes,
     json_decref(root);
     if (status == 0) {
         *out = r;
-        *reader = peer;
+        *initiator = peer;
     }
     return status;
 }
 
-int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
-                       struct kedge_fault *fault)
+int meta_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
+                      struct meta_violation *violation)
 {
     static const char *const names[] = {"incarnation", NULL};
-    struct json_at at = {.fault = fault};
+    struct json_at at = {.violation = violation};
     json_t *root;
-    int status = json_parse_agents(body, bytes, &at, names, &root, incarnation);
+    int status = meta_json_parse_agents(body, bytes, &at, names, &root, incarnation);
     if (status == 0)
         json_decref(root);
     return status;

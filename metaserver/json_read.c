@@ -8,59 +8,59 @@
 #include "base/text.h"
 #include "metaserver/json.h"
 
-int json_bad(const struct json_at *at, const char *field, const char *detail)
+int meta_json_bad(const struct json_at *at, const char *field, const char *detail)
 {
     size_t prefix = strlen(at->prefix);
     if (field[0] == '\0' && prefix > 0 && at->prefix[prefix - 1] == '.')
         prefix--;
-    snprintf(at->fault->field, sizeof at->fault->field, "%.*s%.20s", (int)prefix, at->prefix,
-             field);
-    snprintf(at->fault->detail, sizeof at->fault->detail, "%s", detail);
+    snprintf(at->violation->field, sizeof at->violation->field, "%.*s%.20s", (int)prefix,
+             at->prefix, field);
+    snprintf(at->violation->detail, sizeof at->violation->detail, "%s", detail);
     return -EINVAL;
 }
 
-int json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out)
+int meta_json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out)
 {
     json_error_t error;
-    char text[sizeof at->fault->detail];
-    if (bytes > KEDGE_JSON_MAX_BYTES)
-        return json_bad(at, "", "the body is too large");
+    char text[sizeof at->violation->detail];
+    if (bytes > META_JSON_MAX_BYTES)
+        return meta_json_bad(at, "", "the body is too large");
     *out = json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &error);
     if (*out == NULL) {
         snprintf(text, sizeof text, "not JSON: line %d, column %d: %.120s", error.line,
                  error.column, error.text);
-        return json_bad(at, "", text);
+        return meta_json_bad(at, "", text);
     }
     if (json_is_object(*out))
         return 0;
     json_decref(*out);
-    return json_bad(at, "", "must be an object");
+    return meta_json_bad(at, "", "must be an object");
 }
 
-int json_only(const struct json_at *at, json_t *object, const char *const *names)
+int meta_json_only(const struct json_at *at, json_t *object, const char *const *names)
 {
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return json_bad(at, "", "must be an object");
+        return meta_json_bad(at, "", "must be an object");
     json_object_foreach(object, key, value)
     {
         const char *const *name = names;
         while (*name != NULL && strcmp(*name, key) != 0)
             name++;
         if (*name == NULL)
-            return json_bad(at, key, "unknown field");
+            return meta_json_bad(at, key, "unknown field");
     }
     return 0;
 }
 
-int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
-                uint64_t min, uint64_t max, uint64_t *out)
+int meta_json_number(const struct json_at *at, json_t *object, const char *name, bool required,
+                     uint64_t min, uint64_t max, uint64_t *out)
 {
     json_t *value = json_object_get(object, name);
     char text[80];
     if (value == NULL)
-        return required ? json_bad(at, name, "is missing") : 0;
+        return required ? meta_json_bad(at, name, "is missing") : 0;
     if (json_is_integer(value) && json_integer_value(value) >= 0 &&
         (uint64_t)json_integer_value(value) >= min && (uint64_t)json_integer_value(value) <= max) {
         *out = (uint64_t)json_integer_value(value);
@@ -68,20 +68,20 @@ int json_number(const struct json_at *at, json_t *object, const char *name, bool
     }
     snprintf(text, sizeof text, "must be an integer from %llu to %llu", (unsigned long long)min,
              (unsigned long long)max);
-    return json_bad(at, name, text);
+    return meta_json_bad(at, name, text);
 }
 
-int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
-                      const char *const *names, json_t **out, uint32_t *incarnation)
+int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
+                           const char *const *names, json_t **out, uint32_t *incarnation)
 {
     uint64_t number;
     json_t *root;
-    int status = json_parse(body, bytes, at, &root);
+    int status = meta_json_parse(body, bytes, at, &root);
     if (status != 0)
         return status;
-    status = json_only(at, root, names);
+    status = meta_json_only(at, root, names);
     if (status == 0)
-        status = json_number(at, root, "incarnation", true, 1, UINT32_MAX, &number);
+        status = meta_json_number(at, root, "incarnation", true, 1, UINT32_MAX, &number);
     if (status != 0) {
         json_decref(root);
         return status;
@@ -91,17 +91,17 @@ int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
     return 0;
 }
 
-int json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
-             uint8_t out[16])
+int meta_json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
+                  uint8_t out[16])
 {
     static const uint8_t none[16];
     json_t *value = json_object_get(object, name);
     uint8_t gid[16];
     if (value == NULL)
-        return required ? json_bad(at, name, "is missing") : 0;
+        return required ? meta_json_bad(at, name, "is missing") : 0;
     if (!json_is_string(value) || kedge_gid_parse(json_string_value(value), gid) != 0 ||
         memcmp(gid, none, sizeof none) == 0 || gid[0] == 0xff)
-        return json_bad(at, name, "must be a unicast IPv6 address");
+        return meta_json_bad(at, name, "must be a unicast IPv6 address");
     memcpy(out, gid, sizeof gid);
     return 0;
 }

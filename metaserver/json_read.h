@@ -13,25 +13,26 @@
 
 /* Where the decoder is: what is written before a field's name. */
 struct json_at {
-    struct kedge_fault *fault;
+    struct meta_violation *violation;
     char prefix[40];
 };
 
 /* -EINVAL, with the sentence about that field. */
-int json_bad(const struct json_at *at, const char *field, const char *detail);
-/* An object, whole, without duplicate keys. 0 and *out (json_decref() it), or as json_bad(). */
-int json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out);
+int meta_json_bad(const struct json_at *at, const char *field, const char *detail);
+/* An object, whole, without duplicate keys. 0 and *out (json_decref() it), or as meta_json_bad().
+ */
+int meta_json_parse(const void *body, size_t bytes, const struct json_at *at, json_t **out);
 /* Refuses what is not among names (NULL-terminated). */
-int json_only(const struct json_at *at, json_t *object, const char *const *names);
+int meta_json_only(const struct json_at *at, json_t *object, const char *const *names);
 /* What an agent says: an object with nothing but names, of which `incarnation` is a node's. 0, *out
- * (json_decref() it) and *incarnation, or as json_bad(). */
-int json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
-                      const char *const *names, json_t **out, uint32_t *incarnation);
+ * (json_decref() it) and *incarnation, or as meta_json_bad(). */
+int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at *at,
+                           const char *const *names, json_t **out, uint32_t *incarnation);
 /* A number within bounds. A field that is not there leaves *out as it is, unless it is required. */
-int json_number(const struct json_at *at, json_t *object, const char *name, bool required,
-                uint64_t min, uint64_t max, uint64_t *out);
+int meta_json_number(const struct json_at *at, json_t *object, const char *name, bool required,
+                     uint64_t min, uint64_t max, uint64_t *out);
 /* A GID of some endpoint, likewise. */
-int json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
-             uint8_t out[16]);
+int meta_json_gid(const struct json_at *at, json_t *object, const char *name, bool required,
+                  uint8_t out[16]);
 
 #endif

@@ -10,24 +10,24 @@
 static bool is_word(const char *text, const char *characters)
 {
     size_t length = strlen(text);
-    return length >= 1 && length <= KEDGE_LABEL_CHARS && strspn(text, characters) == length &&
+    return length >= 1 && length <= META_LABEL_CHARS && strspn(text, characters) == length &&
            strchr(ALPHANUMERIC, text[0]) != NULL && strchr(ALPHANUMERIC, text[length - 1]) != NULL;
 }
 
-bool kedge_label_is_key(const char *text)
+bool meta_label_is_key(const char *text)
 {
     return is_word(text, ALPHANUMERIC "._-/");
 }
 
-bool kedge_label_is_value(const char *text)
+bool meta_label_is_value(const char *text)
 {
     return text[0] == '\0' || is_word(text, ALPHANUMERIC "._-");
 }
 
-bool kedge_labels_next(const char *at, struct kedge_label *out)
+bool meta_labels_next(const char *at, struct meta_label *out)
 {
     size_t key = strcspn(at, "="), value = at[key] == '=' ? strcspn(at + key + 1, ",") : 0;
-    if (at[key] != '=' || key > KEDGE_LABEL_CHARS || value > KEDGE_LABEL_CHARS)
+    if (at[key] != '=' || key > META_LABEL_CHARS || value > META_LABEL_CHARS)
         return false;
     memcpy(out->key, at, key);
     out->key[key] = '\0';
@@ -38,15 +38,15 @@ bool kedge_labels_next(const char *at, struct kedge_label *out)
     return true;
 }
 
-int kedge_labels_add(struct kedge_labels *labels, const char *key, const char *value)
+int meta_labels_add(struct meta_labels *labels, const char *key, const char *value)
 {
-    struct kedge_label one;
-    char pair[2 * KEDGE_LABEL_CHARS + 4];
+    struct meta_label one;
+    char pair[2 * META_LABEL_CHARS + 4];
     const char *at = labels->text, *place = NULL;
     uint32_t count = 0;
-    if (!kedge_label_is_key(key) || !kedge_label_is_value(value))
+    if (!meta_label_is_key(key) || !meta_label_is_value(value))
         return -EINVAL;
-    for (; kedge_labels_next(at, &one); at = one.next, count++) {
+    for (; meta_labels_next(at, &one); at = one.next, count++) {
         int order = strcmp(one.key, key);
         if (order == 0)
             return -EEXIST;
@@ -61,22 +61,22 @@ int kedge_labels_add(struct kedge_labels *labels, const char *key, const char *v
         snprintf(pair, sizeof pair, "%s%s=%s", length > 0 ? "," : "", key, value);
     }
     size_t more = strlen(pair);
-    if (count == KEDGE_LABELS_MAX || length + more >= sizeof labels->text)
+    if (count == META_LABELS_MAX || length + more >= sizeof labels->text)
         return -ENOSPC;
     memmove(labels->text + offset + more, labels->text + offset, length - offset + 1);
     memcpy(labels->text + offset, pair, more);
     return 0;
 }
 
-int kedge_labels_parse(const char *text, struct kedge_labels *out)
+int meta_labels_parse(const char *text, struct meta_labels *out)
 {
-    struct kedge_labels labels = {.text = ""};
-    struct kedge_label one;
+    struct meta_labels labels = {.text = ""};
+    struct meta_label one;
     bool more = true;
     while (more) {
-        if (!kedge_labels_next(text, &one))
+        if (!meta_labels_next(text, &one))
             return -EINVAL;
-        int status = kedge_labels_add(&labels, one.key, one.value);
+        int status = meta_labels_add(&labels, one.key, one.value);
         if (status != 0)
             return status;
         more = one.next[-1] == ',';
@@ -86,14 +86,14 @@ int kedge_labels_parse(const char *text, struct kedge_labels *out)
     return 0;
 }
 
-bool kedge_labels_match(const struct kedge_labels *labels, const struct kedge_labels *wanted)
+bool meta_labels_match(const struct meta_labels *labels, const struct meta_labels *wanted)
 {
-    struct kedge_label has, want;
+    struct meta_label has, want;
     const char *at = labels->text, *rest = wanted->text;
-    bool have = kedge_labels_next(at, &has);
-    for (; kedge_labels_next(rest, &want); rest = want.next) { /* both are by key */
+    bool have = meta_labels_next(at, &has);
+    for (; meta_labels_next(rest, &want); rest = want.next) { /* both are by key */
         while (have && strcmp(has.key, want.key) < 0)
-            have = kedge_labels_next(at = has.next, &has);
+            have = meta_labels_next(at = has.next, &has);
         if (!have || strcmp(has.key, want.key) != 0 || strcmp(has.value, want.value) != 0)
             return false;
     }

@@ -10,14 +10,14 @@
 #define NONE UINT32_MAX
 
 struct entry {
-    struct kedge_liveness_event event;
+    struct meta_liveness_event event;
     uint32_t older; /* in the same bucket */
     bool dead;      /* superseded by a later one of its node */
 };
 
 /* Entries from `first` to `end` are in use, the dead among them until they are swept out, which is
  * when `end` comes to the end of the memory: once for many events. */
-struct kedge_liveness {
+struct meta_liveness {
     uint32_t most, room; /* of living ones; of all */
     uint32_t living, first, end;
     uint32_t buckets;  /* a power of two */
@@ -28,35 +28,35 @@ struct kedge_liveness {
     struct entry *entries;
 };
 
-const char *kedge_liveness_state_name(enum kedge_liveness_state state)
+const char *meta_liveness_state_name(enum meta_liveness_state state)
 {
     static const char *const names[] = {"live", "expired", "removed"};
     return names[state];
 }
 
-struct kedge_liveness *kedge_liveness_new(uint32_t events, uint64_t generation)
+struct meta_liveness *meta_liveness_new(uint32_t events, uint64_t generation)
 {
-    struct kedge_liveness *l = calloc(1, sizeof *l);
+    struct meta_liveness *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
     KEDGE_ASSERT(events >= 1 && events <= 1u << 24);
-    *l = (struct kedge_liveness){.most = events,
-                                 .room = events + events / 2 + KEDGE_LIVENESS_OF_NODE,
-                                 .buckets = 64,
-                                 .generation = generation};
+    *l = (struct meta_liveness){.most = events,
+                                .room = events + events / 2 + META_LIVENESS_OF_NODE,
+                                .buckets = 64,
+                                .generation = generation};
     while (l->buckets < events)
         l->buckets *= 2;
     l->newest = malloc(l->buckets * sizeof *l->newest);
     l->entries = calloc(l->room, sizeof *l->entries);
     if (l->newest == NULL || l->entries == NULL) {
-        kedge_liveness_free(l);
+        meta_liveness_free(l);
         return NULL;
     }
     memset(l->newest, 0xff, l->buckets * sizeof *l->newest); /* NONE */
     return l;
 }
 
-void kedge_liveness_free(struct kedge_liveness *l)
+void meta_liveness_free(struct meta_liveness *l)
 {
     if (l == NULL)
         return;
@@ -65,25 +65,25 @@ void kedge_liveness_free(struct kedge_liveness *l)
     free(l);
 }
 
-static uint32_t *bucket_of(struct kedge_liveness *l, const char *node)
+static uint32_t *bucket_of(struct meta_liveness *l, const char *node)
 {
     return &l->newest[kedge_crc32c(0, node, strlen(node)) & (l->buckets - 1)];
 }
 
-static void link_entry(struct kedge_liveness *l, uint32_t at)
+static void link_entry(struct meta_liveness *l, uint32_t at)
 {
     uint32_t *bucket = bucket_of(l, l->entries[at].event.node);
     l->entries[at].older = *bucket;
     *bucket = at;
 }
 
-static void kill_entry(struct kedge_liveness *l, struct entry *e)
+static void kill_entry(struct meta_liveness *l, struct entry *e)
 {
     e->dead = true;
     l->living--;
 }
 
-static void sweep_dead(struct kedge_liveness *l)
+static void sweep_dead(struct meta_liveness *l)
 {
     uint32_t to = 0;
     memset(l->newest, 0xff, l->buckets * sizeof *l->newest);
@@ -99,7 +99,7 @@ static void sweep_dead(struct kedge_liveness *l)
 }
 
 /* Gives up the oldest event of all. */
-static void drop_oldest(struct kedge_liveness *l)
+static void drop_oldest(struct meta_liveness *l)
 {
     while (l->entries[l->first].dead)
         l->first++;
@@ -108,7 +108,7 @@ static void drop_oldest(struct kedge_liveness *l)
 }
 
 /* Gives up what a new event supersedes. Returns how often it has happened already. */
-static uint32_t supersede_events(struct kedge_liveness *l, const struct kedge_liveness_event *event)
+static uint32_t supersede_events(struct meta_liveness *l, const struct meta_liveness_event *event)
 {
     uint32_t times = 0, others = 0;
     for (uint32_t *link = bucket_of(l, event->node); *link != NONE && *link >= l->first;) {
@@ -118,7 +118,7 @@ static uint32_t supersede_events(struct kedge_liveness *l, const struct kedge_li
                           e->event.state == event->state;
         if (same)
             times = e->event.times;
-        if (same || (same_node && ++others >= KEDGE_LIVENESS_OF_NODE)) {
+        if (same || (same_node && ++others >= META_LIVENESS_OF_NODE)) {
             kill_entry(l, e);
             *link = e->older;
         } else {
@@ -128,7 +128,7 @@ static uint32_t supersede_events(struct kedge_liveness *l, const struct kedge_li
     return times;
 }
 
-void kedge_liveness_add(struct kedge_liveness *l, const struct kedge_liveness_event *event)
+void meta_liveness_add(struct meta_liveness *l, const struct meta_liveness_event *event)
 {
     uint32_t times = supersede_events(l, event);
     if (l->living == l->most)
@@ -144,8 +144,8 @@ void kedge_liveness_add(struct kedge_liveness *l, const struct kedge_liveness_ev
     l->living++;
 }
 
-const struct kedge_liveness_event *kedge_liveness_after(const struct kedge_liveness *l,
-                                                        uint64_t position)
+const struct meta_liveness_event *meta_liveness_after(const struct meta_liveness *l,
+                                                      uint64_t position)
 {
     uint32_t low = l->first, high = l->end;
     while (low < high) {
@@ -160,22 +160,22 @@ const struct kedge_liveness_event *kedge_liveness_after(const struct kedge_liven
     return low < l->end ? &l->entries[low].event : NULL;
 }
 
-uint64_t kedge_liveness_newest(const struct kedge_liveness *l)
+uint64_t meta_liveness_newest(const struct meta_liveness *l)
 {
     return l->position;
 }
 
-uint64_t kedge_liveness_dropped(const struct kedge_liveness *l)
+uint64_t meta_liveness_dropped(const struct meta_liveness *l)
 {
     return l->dropped;
 }
 
-bool kedge_liveness_has(const struct kedge_liveness *l, uint64_t position)
+bool meta_liveness_has(const struct meta_liveness *l, uint64_t position)
 {
     return position >= l->dropped && position <= l->position;
 }
 
-uint64_t kedge_liveness_generation(const struct kedge_liveness *l)
+uint64_t meta_liveness_generation(const struct meta_liveness *l)
 {
     return l->generation;
 }

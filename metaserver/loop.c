@@ -31,7 +31,7 @@ struct metad {
     uv_timer_t tick;
     uv_signal_t term, interrupt;
     struct kedge_http_server *server;
-    struct kedge_service *service;
+    struct meta_service *service;
     struct kedge_fab *fab;
     struct kedge_text body; /* of the answer that is being made */
     bool port_down;         /* as the device says */
@@ -42,12 +42,12 @@ struct metad {
 
 static int next_piece(void *data, const char **bytes, size_t *length)
 {
-    return kedge_watch_next(data, kedge_clock_ns(), bytes, length);
+    return meta_watch_next(data, kedge_clock_ns(), bytes, length);
 }
 
 static void stream_over(void *data)
 {
-    kedge_watch_free(data);
+    meta_watch_free(data);
 }
 
 static void wake_stream(void *token)
@@ -57,8 +57,8 @@ static void wake_stream(void *token)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static void send_reply(struct kedge_http_request *request,
-                       const struct kedge_service_answer *answer, const struct kedge_text *body)
+static void send_reply(struct kedge_http_request *request, const struct meta_service_answer *answer,
+                       const struct kedge_text *body)
 {
     if (body->error != 0) {
         kedge_http_reply_error(request, body->error, NULL);
@@ -84,7 +84,7 @@ static void send_reply(struct kedge_http_request *request,
         (void)kedge_http_reply(request, &response);
 }
 
-static void reply_later(void *token, const struct kedge_service_answer *answer,
+static void reply_later(void *token, const struct meta_service_answer *answer,
                         const struct kedge_text *body)
 {
     send_reply(token, answer, body);
@@ -110,7 +110,7 @@ static void count_refusals(struct metad *m)
 
 static void add_query(void *user, const char *name, const char *value)
 {
-    kedge_service_query(user, name, value);
+    meta_service_add_parameter(user, name, value);
 }
 
 static bool is_local(const struct kedge_http_request *request)
@@ -122,15 +122,15 @@ static bool is_local(const struct kedge_http_request *request)
 static struct kedge_http_who identify_client(void *user, const struct kedge_http_request *request)
 {
     const struct metad *m = user;
-    const struct kedge_caller caller =
-        kedge_access_caller(m->service->settings, kedge_http_header(request, "Authorization"),
-                            is_local(request), kedge_clock_wall_ms());
-    if (caller.kind == KEDGE_CALLER_LOCAL)
+    const struct meta_caller caller =
+        meta_access_caller(m->service->resources, kedge_http_header(request, "Authorization"),
+                           is_local(request), kedge_clock_wall_ms());
+    if (caller.kind == META_CALLER_LOCAL)
         return (struct kedge_http_who){.rank = KEDGE_HTTP_TRUSTED};
-    if (caller.kind != KEDGE_CALLER_TOKEN)
+    if (caller.kind != META_CALLER_TOKEN)
         return (struct kedge_http_who){.rank = KEDGE_HTTP_STRANGER};
-    const enum kedge_scope scope = caller.token->token.scope;
-    const bool reads = scope == KEDGE_SCOPE_READER || scope == KEDGE_SCOPE_WORKER;
+    const enum meta_scope scope = caller.token->token.scope;
+    const bool reads = scope == META_SCOPE_READER || scope == META_SCOPE_WORKER;
     return (struct kedge_http_who){.rank = reads ? KEDGE_HTTP_KNOWN : KEDGE_HTTP_TRUSTED,
                                    .id = caller.token->revision};
 }
@@ -138,13 +138,13 @@ static struct kedge_http_who identify_client(void *user, const struct kedge_http
 static enum kedge_http_verdict handle_request(void *user, struct kedge_http_request *request)
 {
     struct metad *m = user;
-    struct kedge_service_answer answer;
-    char who[KEDGE_SETTING_WHO_BYTES];
+    struct meta_service_answer answer;
+    char who[META_RESOURCE_WHO_BYTES];
     if (request->local)
         snprintf(who, sizeof who, "uid %u", (unsigned)request->peer_uid);
     else
         snprintf(who, sizeof who, "%s", request->peer);
-    struct kedge_service_request asked = {
+    struct meta_service_request asked = {
         .method = request->method,
         .path = request->path,
         .content_type = kedge_http_header(request, "Content-Type"),
@@ -161,8 +161,8 @@ static enum kedge_http_verdict handle_request(void *user, struct kedge_http_requ
     kedge_http_queries(request, add_query, &asked);
     count_refusals(m);
     kedge_text_reset(&m->body);
-    kedge_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
-    if (answer.status == KEDGE_SERVICE_LATER)
+    meta_service_handle(m->service, &asked, kedge_clock_ns(), &m->body, &answer);
+    if (answer.status == META_SERVICE_LATER)
         return KEDGE_HTTP_DEFER;
     send_reply(request, &answer, &m->body);
     return KEDGE_HTTP_REPLIED;
@@ -173,7 +173,7 @@ static void on_http(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     kedge_http_server_run(m->server);
-    kedge_service_advance(m->service, kedge_clock_ns());
+    meta_service_advance(m->service, kedge_clock_ns());
 }
 
 static void on_fabric(uv_poll_t *poll, int status, int events)
@@ -181,7 +181,7 @@ static void on_fabric(uv_poll_t *poll, int status, int events)
     struct metad *m = poll->data;
     (void)status, (void)events;
     (void)kedge_fab_run(m->fab);
-    kedge_service_advance(m->service, kedge_clock_ns());
+    meta_service_advance(m->service, kedge_clock_ns());
 }
 
 static void close_handle(uv_handle_t *handle, void *user)
@@ -211,7 +211,7 @@ static void note_port(struct metad *m, bool down)
         kedge_log(KEDGE_LOG_INFO, "the device's port is up", "port=%u", m->fab->caps.port_num);
 }
 
-/* Its queue pairs' events say nothing new: an agent whose reader broke registers again. */
+/* Its queue pairs' events say nothing new: an agent whose connection broke registers again. */
 static void on_device(uv_poll_t *poll, int status, int events)
 {
     struct metad *m = poll->data;
@@ -242,10 +242,10 @@ static void on_tick(uv_timer_t *timer)
 {
     struct metad *m = timer->data;
     const uint64_t now_ns = kedge_clock_ns();
-    kedge_service_tick(m->service, now_ns, kedge_clock_wall_ms());
-    if (m->service->readers != NULL)
-        kedge_readers_tick(m->service->readers, now_ns);
-    kedge_service_advance(m->service, now_ns);
+    meta_service_tick(m->service, now_ns, kedge_clock_wall_ms());
+    if (m->service->responders != NULL)
+        meta_responders_tick(m->service->responders, now_ns);
+    meta_service_advance(m->service, now_ns);
     kedge_notify_tick(now_ns);
 }
 
@@ -288,12 +288,12 @@ static int start_watching(struct metad *m)
 }
 
 /* Who has asked for tokens and has none yet cannot go on by the port. */
-static void say_first_token(const struct metad *m, const struct kedge_metad_config *config)
+static void say_first_token(const struct metad *m, const struct meta_config *config)
 {
-    const struct kedge_settings *all = m->service->settings;
-    const struct kedge_setting *t = kedge_settings_after(all, KEDGE_TOKEN, "");
-    while (t != NULL && t->token.scope != KEDGE_SCOPE_ADMIN)
-        t = kedge_settings_after(all, KEDGE_TOKEN, t->name);
+    const struct meta_resources *all = m->service->resources;
+    const struct meta_resource *t = meta_resources_after(all, META_TOKEN, "");
+    while (t != NULL && t->token.scope != META_SCOPE_ADMIN)
+        t = meta_resources_after(all, META_TOKEN, t->name);
     if (t != NULL || !config->tokens_needed)
         return;
     if (config->admin_socket[0] != '\0')
@@ -307,7 +307,7 @@ static void say_first_token(const struct metad *m, const struct kedge_metad_conf
 }
 
 /* A choice, and one that is easily forgotten. Who comes by the admin socket may all in any case. */
-static void say_open(const struct kedge_metad_config *config)
+static void say_open(const struct meta_config *config)
 {
     if (config->tokens_needed || config->listen[0] == '\0')
         return;
@@ -319,10 +319,10 @@ static void say_open(const struct kedge_metad_config *config)
         "access=open listen=\"%s\"", config->listen);
 }
 
-static void say_ready(const struct metad *m, const struct kedge_metad_config *config)
+static void say_ready(const struct metad *m, const struct meta_config *config)
 {
     uint16_t port = kedge_http_server_port(m->server);
-    struct kedge_meta_counts count = kedge_meta_count(m->service->meta);
+    struct meta_directory_counts count = meta_directory_count(m->service->directory);
     char status[KEDGE_NOTIFY_TEXT];
     printf("kedge-metad: ready, port %u\n", port);
     fflush(stdout);
@@ -337,7 +337,7 @@ static void say_ready(const struct metad *m, const struct kedge_metad_config *co
 
 /* Beside what is configured, this host's own name, which Debian resolves to 127.0.1.1: no page is
  * served by a name that is ours. */
-static void list_hosts(const struct kedge_metad_config *config, char *out, size_t size)
+static void list_hosts(const struct meta_config *config, char *out, size_t size)
 {
     char name[HOST_NAME_MAX + 1] = "";
     if (gethostname(name, sizeof name - 1) != 0)
@@ -345,10 +345,10 @@ static void list_hosts(const struct kedge_metad_config *config, char *out, size_
     snprintf(out, size, "%s %s %.*s", config->hosts, name, (int)strcspn(name, "."), name);
 }
 
-static int listen_http(struct metad *m, const struct kedge_metad_config *config,
-                       const char *config_path, struct kedge_errbuf *err)
+static int listen_http(struct metad *m, const struct meta_config *config, const char *config_path,
+                       struct kedge_errbuf *err)
 {
-    char setting[512], hosts[KEDGE_METAD_TEXT + 2 * HOST_NAME_MAX + 4];
+    char setting[512], hosts[META_CONFIG_TEXT_BYTES + 2 * HOST_NAME_MAX + 4];
     /* Where nobody needs a token, agents are strangers too. */
     const unsigned all = (unsigned)config->connections;
     const unsigned strangers = config->tokens_needed ? (all + STRANGERS - 1) / STRANGERS : all;
@@ -369,7 +369,7 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
         .connections_per_ip = (unsigned)config->client_connections,
         .requests_per_second = (unsigned)config->client_rate,
         .requests_burst = (unsigned)config->client_rate * BURST_S,
-        .body_bytes = KEDGE_JSON_MAX_ANSWER_BYTES,
+        .body_bytes = META_JSON_MAX_ANSWER_BYTES,
         .bodies_bytes = BODIES_MAX,
         .header_bytes = HEADERS_MAX,
         .handle = handle_request,
@@ -378,8 +378,8 @@ static int listen_http(struct metad *m, const struct kedge_metad_config *config,
     return kedge_http_server_new(&http, &m->server, err);
 }
 
-int metad_serve(const struct kedge_metad_config *config, const char *config_path,
-                struct kedge_service *service, struct kedge_fab *fab, struct kedge_errbuf *err)
+int meta_daemon_serve(const struct meta_config *config, const char *config_path,
+                      struct meta_service *service, struct kedge_fab *fab, struct kedge_errbuf *err)
 {
     struct metad m = {.service = service, .fab = fab};
     int status = uv_loop_init(&m.loop);
@@ -402,10 +402,10 @@ int metad_serve(const struct kedge_metad_config *config, const char *config_path
     uv_run(&m.loop, UV_RUN_DEFAULT);
     kedge_notify_stopping();
     /* While there is a server to answer with: it does not end with requests that are deferred. */
-    if (service->readers != NULL)
-        kedge_readers_stop(service->readers);
-    kedge_asks_stop(service);
-    kedge_service_advance(service, kedge_clock_ns());
+    if (service->responders != NULL)
+        meta_responders_stop(service->responders);
+    meta_queries_stop(service);
+    meta_service_advance(service, kedge_clock_ns());
     kedge_http_server_free(m.server);
     kedge_text_fini(&m.body);
     int closed = uv_loop_close(&m.loop);

@@ -9,9 +9,10 @@
 #include "metaserver/service.h"
 
 /* Serves until SIGTERM or SIGINT. When it listens it says so on standard output, in one line with
- * the port. fab is borrowed. In the end the service's readers are stopped. 0; or -errno and a
+ * the port. fab is borrowed. In the end the service's responders are stopped. 0; or -errno and a
  * sentence when it could not begin. */
-int metad_serve(const struct kedge_metad_config *config, const char *config_path,
-                struct kedge_service *service, struct kedge_fab *fab, struct kedge_errbuf *err);
+int meta_daemon_serve(const struct meta_config *config, const char *config_path,
+                      struct meta_service *service, struct kedge_fab *fab,
+                      struct kedge_errbuf *err);
 
 #endif

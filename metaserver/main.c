@@ -40,7 +40,7 @@ static void print_help(void)
         "  --help           print this and end\n"
         "\n"
         "Settings, with their defaults:\n");
-    kedge_metad_config_help(stdout);
+    meta_config_print_help(stdout);
 }
 
 /* One sentence on standard error; the program ends with 1. */
@@ -50,10 +50,10 @@ static int fail_with(const char *sentence)
     return EXIT_FAILURE;
 }
 
-static int make_core(const struct kedge_metad_config *config, const struct kedge_table_endpoint *e,
-                     struct kedge_service *service, struct kedge_errbuf *err)
+static int make_core(const struct meta_config *config, const struct meta_table_endpoint *e,
+                     struct meta_service *service, struct kedge_errbuf *err)
 {
-    struct kedge_meta_limits limits = {
+    struct meta_directory_limits limits = {
         .max_nodes = (uint32_t)config->max_nodes,
         .max_endpoints = (uint32_t)config->max_endpoints,
         .node_lease_ns = config->node_lease_ns,
@@ -63,13 +63,13 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     int status = kedge_random_bytes(random, sizeof random);
     if (status != 0)
         return kedge_err(err, status, "there are no random numbers: %s", strerror(-status));
-    service->meta = kedge_meta_new(&limits, e->mem.addr, random[0], random[1]);
-    if (service->meta == NULL)
+    service->directory = meta_directory_new(&limits, e->mem.addr, random[0], random[1]);
+    if (service->directory == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower max_nodes or max_endpoints");
-    service->settings = kedge_settings_new((uint32_t)config->events);
-    if (service->settings == NULL)
+    service->resources = meta_resources_new((uint32_t)config->events);
+    if (service->resources == NULL)
         return kedge_err(err, -ENOMEM, "out of memory: lower events");
-    service->liveness = kedge_liveness_new(
+    service->liveness = meta_liveness_new(
         (uint32_t)(config->max_nodes < NODES_TOLD ? config->max_nodes : NODES_TOLD) + OTHERS_TOLD,
         random[1]);
     if (service->liveness == NULL)
@@ -78,47 +78,45 @@ static int make_core(const struct kedge_metad_config *config, const struct kedge
     service->reader_watches = (uint32_t)config->reader_watches;
     service->tokens_needed = config->tokens_needed;
     service->admin_socket = config->admin_socket;
-    service->endpoint = kedge_table_endpoint_describe(e);
+    service->endpoint = meta_table_endpoint_describe(e);
     service->node_lease_ns = config->node_lease_ns;
     return 0;
 }
 
 /* Agents with DC need none; without it every one does, and the first should not have to wait. */
-static int make_readers(const struct kedge_metad_config *config,
-                        const struct kedge_table_endpoint *e, struct kedge_service *service,
-                        struct kedge_errbuf *err)
+static int make_readers(const struct meta_config *config, const struct meta_table_endpoint *e,
+                        struct meta_service *service, struct kedge_errbuf *err)
 {
     if (!(e->fab->caps.transports & KEDGE_FAB_RC))
         return 0;
-    return kedge_readers_new(e->pd, (uint32_t)config->max_endpoints, e->dct == NULL,
-                             &service->readers, err);
+    return meta_responders_new(e->pd, (uint32_t)config->max_endpoints, e->dct == NULL,
+                               &service->responders, err);
 }
 
-static int run_server(const struct kedge_metad_config *config, const char *path,
-                      struct kedge_errbuf *err)
+static int run_server(const struct meta_config *config, const char *path, struct kedge_errbuf *err)
 {
-    struct kedge_service service = {.meta = NULL};
-    struct kedge_table_endpoint endpoint = {.fab = NULL};
-    char database[KEDGE_METAD_TEXT + 16];
+    struct meta_service service = {.directory = NULL};
+    struct meta_table_endpoint endpoint = {.fab = NULL};
+    char database[META_CONFIG_TEXT_BYTES + 16];
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_endpoints));
     snprintf(database, sizeof database, "%s/metad.db", config->data_dir);
-    int status = kedge_store_sqlite(database, &service.store, err);
+    int status = meta_store_sqlite(database, &service.store, err);
     if (status == 0)
-        status = kedge_table_endpoint_init(&endpoint, config, bytes, err);
+        status = meta_table_endpoint_init(&endpoint, config, bytes, err);
     if (status == 0)
         status = make_core(config, &endpoint, &service, err);
     if (status == 0)
         status = make_readers(config, &endpoint, &service, err);
     if (status == 0)
-        status = kedge_service_load(&service, kedge_clock_ns(), err);
+        status = meta_service_load(&service, kedge_clock_ns(), err);
     if (status == 0)
-        status = metad_serve(config, path, &service, endpoint.fab, err);
-    kedge_readers_free(service.readers);
-    kedge_meta_free(service.meta);
-    kedge_settings_free(service.settings);
-    kedge_liveness_free(service.liveness);
-    kedge_table_endpoint_fini(&endpoint);
-    kedge_store_close(service.store);
+        status = meta_daemon_serve(config, path, &service, endpoint.fab, err);
+    meta_responders_free(service.responders);
+    meta_directory_free(service.directory);
+    meta_resources_free(service.resources);
+    meta_liveness_free(service.liveness);
+    meta_table_endpoint_fini(&endpoint);
+    meta_store_close(service.store);
     return status;
 }
 
@@ -129,7 +127,7 @@ int main(int argc, char **argv)
                                           {"version", no_argument, NULL, 'v'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct kedge_metad_config config;
+    struct meta_config config;
     struct kedge_errbuf err;
     enum kedge_log_level level = KEDGE_LOG_INFO;
     const char *path = NULL;
@@ -160,15 +158,16 @@ int main(int argc, char **argv)
                 backs_up || restores ? ", or not with one FILE" : "");
         return 2;
     }
-    if (kedge_metad_configure(path, &config, &err) != 0) {
+    if (meta_config_read(path, &config, &err) != 0) {
         (void)fail_with(err.text);
         return 2; /* to begin again would change nothing */
     }
     if (backs_up || restores)
-        return (backs_up ? metad_backup : metad_restore)(&config, argv[optind + 1], &err) == 0
+        return (backs_up ? meta_command_backup : meta_command_restore)(&config, argv[optind + 1],
+                                                                       &err) == 0
                    ? EXIT_SUCCESS
                    : fail_with(err.text);
-    int status = metad_start_check(&config, &err);
+    int status = meta_start_check(&config, &err);
     if (status != 0) {
         (void)fail_with(err.text);
         return status == -EINVAL ? 2 : EXIT_FAILURE;

@@ -1,46 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said of nodes, as settings: what is right by itself. */
+/* What operators say of nodes: what is right by itself. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "resources_private.h"
 
-static int refuse_field(struct kedge_fault *fault, const char *field, const char *detail)
+static int refuse_field(struct meta_violation *violation, const char *field, const char *detail)
 {
-    snprintf(fault->field, sizeof fault->field, "%s", field);
-    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    snprintf(violation->field, sizeof violation->field, "%s", field);
+    snprintf(violation->detail, sizeof violation->detail, "%s", detail);
     return -EINVAL;
 }
 
-int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+int meta_node_spec_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
-    const struct kedge_node *n = &setting->node;
+    const struct meta_node_spec *n = &resource->node;
     if (n->draining && !n->cordoned)
-        return refuse_field(fault, "cordoned",
+        return refuse_field(violation, "cordoned",
                             "must be true: a node that is draining takes no workers");
     if (n->grace_ms != 0 && !n->draining)
-        return refuse_field(fault, "grace_ms", "is for a node that is draining");
-    if (n->grace_ms > KEDGE_GRACE_MAX_MS)
-        return refuse_field(fault, "grace_ms", "must be at most 9007199254: 104 days");
+        return refuse_field(violation, "grace_ms", "is for a node that is draining");
+    if (n->grace_ms > META_GRACE_MAX_MS)
+        return refuse_field(violation, "grace_ms", "must be at most 9007199254: 104 days");
     if (n->reason[0] != '\0' && !n->cordoned)
-        return refuse_field(fault, "reason", "is for a node that is cordoned");
+        return refuse_field(violation, "reason", "is for a node that is cordoned");
     for (const char *c = n->reason; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 127)
-            return refuse_field(fault, "reason", "must have no control characters");
+            return refuse_field(violation, "reason", "must have no control characters");
     return 0;
 }
 
-bool kedge_node_same(const struct kedge_setting *one, const struct kedge_setting *other)
+bool meta_node_spec_same(const struct meta_resource *one, const struct meta_resource *other)
 {
-    const struct kedge_node *a = &one->node, *b = &other->node;
+    const struct meta_node_spec *a = &one->node, *b = &other->node;
     return a->cordoned == b->cordoned && a->draining == b->draining && a->grace_ms == b->grace_ms &&
            strcmp(a->labels.text, b->labels.text) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
-const struct kedge_node *kedge_settings_node(const struct kedge_settings *s, const char *id)
+const struct meta_node_spec *meta_resources_node_spec(const struct meta_resources *s,
+                                                      const char *id)
 {
-    static const struct kedge_node none;
-    const struct kedge_setting *found = kedge_settings_find(s, KEDGE_NODE, id);
+    static const struct meta_node_spec none;
+    const struct meta_resource *found = meta_resources_find(s, META_NODE, id);
     return found != NULL ? &found->node : &none;
 }

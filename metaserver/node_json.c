@@ -11,26 +11,26 @@
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static int decode_labels(const struct json_at *at, json_t *root, const char *name,
-                         struct kedge_labels *out)
+                         struct meta_labels *out)
 {
     json_t *object = json_object_get(root, name), *value;
     const char *key;
     if (object == NULL)
         return 0;
     if (!json_is_object(object))
-        return json_bad(at, name, "must be an object of labels, such as {\"zone\": \"a\"}");
+        return meta_json_bad(at, name, "must be an object of labels, such as {\"zone\": \"a\"}");
     json_object_foreach(object, key, value)
     {
-        struct json_at inner = {.fault = at->fault};
+        struct json_at inner = {.violation = at->violation};
         const char *text = json_string_value(value);
         snprintf(inner.prefix, sizeof inner.prefix, "%s.", name);
-        switch (text != NULL ? kedge_labels_add(out, key, text) : -EINVAL) {
+        switch (text != NULL ? meta_labels_add(out, key, text) : -EINVAL) {
         case 0:
             break;
         case -ENOSPC:
-            return json_bad(at, name, "must be at most 16 labels, of 500 characters together");
+            return meta_json_bad(at, name, "must be at most 16 labels, of 500 characters together");
         default:
-            return json_bad(
+            return meta_json_bad(
                 &inner, key,
                 "must be a key and a string, each of at most 63 of A-Z, a-z, 0-9, '.', '_' and "
                 "'-' (a key '/' too), with a letter or digit at both ends");
@@ -43,7 +43,7 @@ static int decode_bool(const struct json_at *at, json_t *root, const char *name,
 {
     json_t *value = json_object_get(root, name);
     if (value != NULL && !json_is_boolean(value))
-        return json_bad(at, name, "must be true or false");
+        return meta_json_bad(at, name, "must be true or false");
     *out = json_is_true(value);
     return 0;
 }
@@ -60,14 +60,14 @@ static int decode_text(const struct json_at *at, json_t *root, const char *name,
         return 0;
     }
     snprintf(detail, sizeof detail, "must be a string of at most %zu bytes", size - 1);
-    return json_bad(at, name, detail);
+    return meta_json_bad(at, name, detail);
 }
 
-int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *out)
+int meta_node_json_decode(const struct json_at *at, json_t *root, struct meta_node_spec *out)
 {
     static const char *const names[] = {"labels",   "cordoned", "draining",
                                         "grace_ms", "reason",   NULL};
-    int status = json_only(at, root, names);
+    int status = meta_json_only(at, root, names);
     if (status == 0)
         status = decode_labels(at, root, "labels", &out->labels);
     if (status == 0)
@@ -75,79 +75,80 @@ int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *
     if (status == 0)
         status = decode_bool(at, root, "draining", &out->draining);
     if (status == 0)
-        status =
-            json_number(at, root, "grace_ms", false, 0, KEDGE_SETTING_NUMBER_MAX, &out->grace_ms);
+        status = meta_json_number(at, root, "grace_ms", false, 0, META_RESOURCE_NUMBER_MAX,
+                                  &out->grace_ms);
     return status == 0 ? decode_text(at, root, "reason", out->reason, sizeof out->reason) : status;
 }
 
-static int decode_tenants(const struct json_at *at, json_t *root, struct kedge_pool *out)
+static int decode_tenants(const struct json_at *at, json_t *root, struct meta_pool *out)
 {
     json_t *array = json_object_get(root, "tenants"), *one;
     char field[32];
     size_t i;
     if (array == NULL)
         return 0;
-    if (!json_is_array(array) || json_array_size(array) > KEDGE_POOL_TENANTS)
-        return json_bad(at, "tenants", "must be an array of at most 64 tenants' names");
+    if (!json_is_array(array) || json_array_size(array) > META_POOL_TENANTS)
+        return meta_json_bad(at, "tenants", "must be an array of at most 64 tenants' names");
     json_array_foreach(array, i, one)
     {
         const char *name = json_string_value(one);
         snprintf(field, sizeof field, "tenants[%zu]", i);
-        if (name == NULL || !kedge_setting_is_name(name, KEDGE_TENANT_NAME_MAX))
-            return json_bad(at, field, "must be a tenant's name");
+        if (name == NULL || !meta_resource_is_name(name, META_TENANT_NAME_MAX))
+            return meta_json_bad(at, field, "must be a tenant's name");
         snprintf(out->tenants[i], sizeof out->tenants[i], "%s", name);
     }
     out->tenant_count = (uint32_t)json_array_size(array);
     return 0;
 }
 
-int pool_json_decode(const struct json_at *at, json_t *root, struct kedge_pool *out)
+int meta_pool_json_decode(const struct json_at *at, json_t *root, struct meta_pool *out)
 {
     enum { OTHERS = 5 }; /* than pool.number */
-    const char *names[OTHERS + KEDGE_POOL_NUMBERS + 1] = {"nodes", "number", "mr_lease_ms",
-                                                          "grace_ms", "tenants"};
+    const char *names[OTHERS + META_POOL_NUMBERS + 1] = {"nodes", "number", "mr_lease_ms",
+                                                         "grace_ms", "tenants"};
     uint64_t id = 0;
-    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
-        names[OTHERS + i] = kedge_pool_number_name((enum kedge_pool_number)i);
-    int status = json_only(at, root, names);
+    for (int i = 0; i < META_POOL_NUMBERS; i++)
+        names[OTHERS + i] = meta_pool_number_name((enum meta_pool_number)i);
+    int status = meta_json_only(at, root, names);
     if (status == 0)
         status = decode_labels(at, root, "nodes", &out->nodes);
-    for (int i = 0; i < KEDGE_POOL_NUMBERS && status == 0; i++) {
+    for (int i = 0; i < META_POOL_NUMBERS && status == 0; i++) {
         uint32_t min, max;
-        uint64_t value = KEDGE_POOL_UNSAID;
-        kedge_pool_number_bounds((enum kedge_pool_number)i, &min, &max);
-        status = json_number(at, root, names[OTHERS + i], false, min, max, &value);
+        uint64_t value = META_POOL_UNSAID;
+        meta_pool_number_bounds((enum meta_pool_number)i, &min, &max);
+        status = meta_json_number(at, root, names[OTHERS + i], false, min, max, &value);
         out->number[i] = (uint32_t)value;
     }
     if (status == 0)
-        status = json_number(at, root, "number", false, 1, UINT16_MAX, &id);
+        status = meta_json_number(at, root, "number", false, 1, UINT16_MAX, &id);
     out->id = (uint16_t)id;
     if (status == 0)
-        status = json_number(at, root, "mr_lease_ms", false, KEDGE_POOL_LEASE_MIN_MS,
-                             KEDGE_POOL_LEASE_MAX_MS, &out->lease_ms);
-    out->grace_ms = KEDGE_POOL_NEVER;
+        status = meta_json_number(at, root, "mr_lease_ms", false, META_POOL_LEASE_MIN_MS,
+                                  META_POOL_LEASE_MAX_MS, &out->lease_ms);
+    out->grace_ms = META_POOL_NEVER;
     if (status == 0)
-        status = json_number(at, root, "grace_ms", false, 0, KEDGE_GRACE_MAX_MS, &out->grace_ms);
+        status =
+            meta_json_number(at, root, "grace_ms", false, 0, META_GRACE_MAX_MS, &out->grace_ms);
     return status == 0 ? decode_tenants(at, root, out) : status;
 }
 
-int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
-                      struct kedge_meta_report *out, struct kedge_fault *fault)
+int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, struct meta_report *out,
+                     struct meta_violation *violation)
 {
     static const char *const names[] = {"incarnation", "revision", "seen", "sessions", "why", NULL};
-    struct kedge_meta_report r = {.reported = true, .sessions = UINT32_MAX};
-    struct json_at at = {.fault = fault};
+    struct meta_report r = {.reported = true, .sessions = UINT32_MAX};
+    struct json_at at = {.violation = violation};
     uint64_t sessions = UINT32_MAX;
     uint32_t known;
     json_t *root;
-    int status = json_parse_agents(body, bytes, &at, names, &root, &known);
+    int status = meta_json_parse_agents(body, bytes, &at, names, &root, &known);
     if (status != 0)
         return status;
-    status = json_number(&at, root, "revision", true, 0, INT64_MAX, &r.revision);
+    status = meta_json_number(&at, root, "revision", true, 0, INT64_MAX, &r.revision);
     if (status == 0)
-        status = json_number(&at, root, "seen", true, 0, INT64_MAX, &r.seen);
+        status = meta_json_number(&at, root, "seen", true, 0, INT64_MAX, &r.seen);
     if (status == 0)
-        status = json_number(&at, root, "sessions", false, 0, UINT32_MAX - 1, &sessions);
+        status = meta_json_number(&at, root, "sessions", false, 0, UINT32_MAX - 1, &sessions);
     if (status == 0)
         status = decode_text(&at, root, "why", r.why, sizeof r.why);
     json_decref(root);
@@ -162,19 +163,19 @@ int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Nothing in labels needs an escape. */
-static void write_labels(struct kedge_text *out, const struct kedge_labels *labels)
+static void write_labels(struct kedge_text *out, const struct meta_labels *labels)
 {
-    struct kedge_label one;
+    struct meta_label one;
     const char *comma = "";
     kedge_text_printf(out, "{");
-    for (const char *at = labels->text; kedge_labels_next(at, &one); at = one.next) {
+    for (const char *at = labels->text; meta_labels_next(at, &one); at = one.next) {
         kedge_text_printf(out, "%s\"%s\":\"%s\"", comma, one.key, one.value);
         comma = ",";
     }
     kedge_text_printf(out, "}");
 }
 
-void node_json_write(struct kedge_text *out, const struct kedge_node *node)
+void meta_node_json_write(struct kedge_text *out, const struct meta_node_spec *node)
 {
     kedge_text_printf(out, "\"labels\":");
     write_labels(out, &node->labels);
@@ -188,19 +189,19 @@ void node_json_write(struct kedge_text *out, const struct kedge_node *node)
     kedge_text_json(out, node->reason);
 }
 
-void pool_json_write(struct kedge_text *out, const struct kedge_pool *pool)
+void meta_pool_json_write(struct kedge_text *out, const struct meta_pool *pool)
 {
     kedge_text_printf(out, "\"nodes\":");
     write_labels(out, &pool->nodes);
     if (pool->id != 0)
         kedge_text_printf(out, ",\"number\":%" PRIu16, pool->id);
-    for (int i = 0; i < KEDGE_POOL_NUMBERS; i++)
-        if (pool->number[i] != KEDGE_POOL_UNSAID)
+    for (int i = 0; i < META_POOL_NUMBERS; i++)
+        if (pool->number[i] != META_POOL_UNSAID)
             kedge_text_printf(out, ",\"%s\":%" PRIu32,
-                              kedge_pool_number_name((enum kedge_pool_number)i), pool->number[i]);
+                              meta_pool_number_name((enum meta_pool_number)i), pool->number[i]);
     if (pool->lease_ms != 0)
         kedge_text_printf(out, ",\"mr_lease_ms\":%" PRIu64, pool->lease_ms);
-    if (pool->grace_ms != KEDGE_POOL_NEVER)
+    if (pool->grace_ms != META_POOL_NEVER)
         kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, pool->grace_ms);
     for (uint32_t i = 0; i < pool->tenant_count; i++)
         kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);

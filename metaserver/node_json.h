@@ -8,12 +8,12 @@
 #include "metaserver/directory.h"
 #include "metaserver/resources.h"
 
-/* 0, or -EINVAL and the fault. */
-int node_json_decode(const struct json_at *at, json_t *root, struct kedge_node *out);
-int pool_json_decode(const struct json_at *at, json_t *root, struct kedge_pool *out);
+/* 0, or -EINVAL and the violation. */
+int meta_node_json_decode(const struct json_at *at, json_t *root, struct meta_node_spec *out);
+int meta_pool_json_decode(const struct json_at *at, json_t *root, struct meta_pool *out);
 
 /* Append members, without braces. */
-void node_json_write(struct kedge_text *out, const struct kedge_node *node);
-void pool_json_write(struct kedge_text *out, const struct kedge_pool *pool);
+void meta_node_json_write(struct kedge_text *out, const struct meta_node_spec *node);
+void meta_pool_json_write(struct kedge_text *out, const struct meta_pool *pool);
 
 #endif

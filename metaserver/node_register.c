@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PUT /v1/nodes/{id}. With a reader it is answered when the queue pair for it is ready; until then
- * nothing of the node is changed, so that what is refused or given up leaves everything as it was.
+/* PUT /v1/nodes/{id}. With an initiator it is answered when the responder for it is ready; until
+ * then nothing of the node is changed, so that what is refused or given up leaves everything as it
+ * was.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,21 +18,21 @@
 
 /* A registration that waits for its queue pair. */
 struct pending {
-    struct kedge_reader_ask ask;
-    struct kedge_service *s;
+    struct meta_responder_request request;
+    struct meta_service *s;
     void *token;
-    struct kedge_meta_registration registration;
+    struct meta_registration registration;
 };
 
-static struct pending *pending_of(const struct kedge_reader_ask *ask)
+static struct pending *pending_of(const struct meta_responder_request *request)
 {
-    return (struct pending *)((char *)ask - offsetof(struct pending, ask));
+    return (struct pending *)((char *)request - offsetof(struct pending, request));
 }
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
-static void write_endpoint(struct kedge_text *out, const struct kedge_service_endpoint *e,
-                           const struct kedge_reader_ask *ready)
+static void write_endpoint(struct kedge_text *out, const struct meta_service_endpoint *e,
+                           const struct meta_responder_request *ready)
 {
     char gid[KEDGE_GID_TEXT];
     kedge_text_printf(out, "\"endpoint\":{\"gid\":\"%s\"", kedge_gid_format(e->gid, gid));
@@ -48,10 +49,10 @@ static void write_endpoint(struct kedge_text *out, const struct kedge_service_en
 }
 
 static void write_registered(struct call *c, uint32_t incarnation,
-                             const struct kedge_reader_ask *ready)
+                             const struct meta_responder_request *ready)
 {
-    const struct kedge_service_endpoint *e = &c->s->endpoint;
-    const struct kedge_table_desc *table = kedge_meta_table(c->s->meta);
+    const struct meta_service_endpoint *e = &c->s->endpoint;
+    const struct kedge_table_desc *table = meta_directory_table(c->s->directory);
     uint64_t lease_ms = c->s->node_lease_ns / KEDGE_NS_PER_MS;
     kedge_text_printf(c->body,
                       "{\"id\":\"%s\",\"incarnation\":%" PRIu32 ",\"node_lease_ms\":%" PRIu64
@@ -66,8 +67,7 @@ static void write_registered(struct call *c, uint32_t incarnation,
                       table->generation, (unsigned)table->version);
 }
 
-static void refuse_registration(struct call *c, int status,
-                                const struct kedge_meta_verdict *verdict,
+static void refuse_registration(struct call *c, int status, const struct meta_verdict *verdict,
                                 const struct kedge_errbuf *err)
 {
     char detail[160], field[32] = "";
@@ -75,29 +75,29 @@ static void refuse_registration(struct call *c, int status,
         snprintf(field, sizeof field, "endpoints[%" PRIu32 "]", verdict->endpoint);
     switch (status) {
     case -ESTALE:
-        rest_stale(c, verdict->known_incarnation);
+        meta_rest_stale(c, verdict->known_incarnation);
         return;
     case -EEXIST:
         snprintf(detail, sizeof detail, "it is of node %s: remove that one, or let it expire",
                  verdict->owner);
-        rest_problem_of(c, REST_TAKEN, field, detail);
+        meta_rest_problem_of(c, REST_TAKEN, field, detail);
         return;
     case -ENOSPC:
-        rest_problem_of(c, REST_FULL, field,
-                        "raise max_endpoints in the metaserver's configuration");
+        meta_rest_problem_of(c, REST_FULL, field,
+                             "raise max_endpoints in the metaserver's configuration");
         return;
     default:
-        rest_problem(c, REST_STORE, err->text);
+        meta_rest_problem(c, REST_STORE, err->text);
     }
 }
 
 /* Registers; ready: what the node reads through, or NULL. 0, or the answer says why not. */
-static int register_node(struct call *c, const struct kedge_meta_registration *r,
-                         const struct kedge_reader_ask *ready)
+static int register_node(struct call *c, const struct meta_registration *r,
+                         const struct meta_responder_request *ready)
 {
-    struct kedge_meta_verdict verdict;
+    struct meta_verdict verdict;
     struct kedge_errbuf err;
-    int status = kedge_service_register(c->s, r, c->now, &verdict, &err);
+    int status = meta_service_register(c->s, r, c->now, &verdict, &err);
     if (status != 0) {
         refuse_registration(c, status, &verdict, &err);
         return status;
@@ -109,70 +109,70 @@ static int register_node(struct call *c, const struct kedge_meta_registration *r
 
 /* ---- later ---------------------------------------------------------------------------------- */
 
-static bool is_wanted(const struct kedge_reader_ask *ask)
+static bool is_wanted(const struct meta_responder_request *request)
 {
-    const struct pending *p = pending_of(ask);
+    const struct pending *p = pending_of(request);
     return p->s->gone == NULL || !p->s->gone(p->token);
 }
 
-static void register_later(struct call *c, const struct kedge_meta_registration *r,
-                           const struct kedge_reader_peer *peer)
+static void register_later(struct call *c, const struct meta_registration *r,
+                           const struct meta_responder_peer *peer)
 {
-    struct kedge_meta_verdict verdict;
-    int status = kedge_service_check(c->s, r, &verdict);
+    struct meta_verdict verdict;
+    int status = meta_service_check(c->s, r, &verdict);
     if (status != 0) { /* before a queue pair is spent on it */
         refuse_registration(c, status, &verdict, NULL);
         return;
     }
     struct pending *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        rest_problem(c, REST_NO_QUEUE_PAIR, "out of memory: try again");
+        meta_rest_problem(c, REST_NO_QUEUE_PAIR, "out of memory: try again");
         return;
     }
     *p = (struct pending){.s = c->s,
                           .token = c->request->token,
                           .registration = *r,
-                          .ask = {.peer = *peer, .wanted = is_wanted}};
-    memcpy(p->ask.id, r->id, sizeof p->ask.id);
-    status = kedge_readers_ask(c->s->readers, &p->ask);
+                          .request = {.peer = *peer, .wanted = is_wanted}};
+    memcpy(p->request.id, r->id, sizeof p->request.id);
+    status = meta_responders_request(c->s->responders, &p->request);
     if (status != 0) {
-        rest_problem(c, REST_NO_QUEUE_PAIR, p->ask.err.text);
+        meta_rest_problem(c, REST_NO_QUEUE_PAIR, p->request.err.text);
         free(p);
         return;
     }
-    c->answer->status = KEDGE_SERVICE_LATER;
+    c->answer->status = META_SERVICE_LATER;
 }
 
 static void conclude_registration(struct call *c, struct pending *p)
 {
-    struct kedge_reader_ask *ask = &p->ask;
+    struct meta_responder_request *request = &p->request;
     uint32_t suppressed;
-    if (ask->status == 0) {
-        if (register_node(c, &p->registration, ask) == 0)
-            kedge_readers_keep(c->s->readers, ask);
+    if (request->status == 0) {
+        if (register_node(c, &p->registration, request) == 0)
+            meta_responders_keep(c->s->responders, request);
         else
-            kedge_readers_discard(c->s->readers, ask);
+            meta_responders_discard(c->s->responders, request);
         return;
     }
-    if (ask->status != -ECANCELED &&
+    if (request->status != -ECANCELED &&
         kedge_log_allow(&c->s->reader_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "no queue pair for a reader",
-                  "node=%s error=\"%s\" suppressed=%u", c->id, ask->err.text, suppressed);
-    rest_problem(c, REST_NO_QUEUE_PAIR, ask->err.text);
+                  "node=%s error=\"%s\" suppressed=%u", c->id, request->err.text, suppressed);
+    meta_rest_problem(c, REST_NO_QUEUE_PAIR, request->err.text);
 }
 
-void kedge_service_advance(struct kedge_service *s, uint64_t now)
+void meta_service_advance(struct meta_service *s, uint64_t now)
 {
-    struct kedge_reader_ask *ask;
-    rest_held_advance(s, now);
-    while (s->readers != NULL && (ask = kedge_readers_next(s->readers)) != NULL) {
-        struct pending *p = pending_of(ask);
+    struct meta_responder_request *request;
+    meta_rest_proxy_advance(s, now);
+    while (s->responders != NULL && (request = meta_responders_next(s->responders)) != NULL) {
+        struct pending *p = pending_of(request);
         struct kedge_text body;
-        struct kedge_service_answer answer = KEDGE_SERVICE_ANSWER;
+        struct meta_service_answer answer = META_SERVICE_ANSWER;
         struct call c = {.s = s, .now = now, .body = &body, .answer = &answer};
-        memcpy(c.id, ask->id, sizeof c.id);
+        memcpy(c.id, request->id, sizeof c.id);
         kedge_text_init(&body, ANSWER_MAX);
-        kedge_service_lapse(s, now);
+        meta_service_lapse(s, now);
         conclude_registration(&c, p);
         s->count.http[answer.status]++;
         s->answer(p->token, &answer, &body);
@@ -182,65 +182,67 @@ void kedge_service_advance(struct kedge_service *s, uint64_t now)
 }
 
 /* Whether the caller may say that these GIDs are the node's; else the answer has been given. */
-static bool owns_gids(struct call *c, const struct kedge_meta_registration *r,
-                      const struct kedge_reader_peer *reader)
+static bool owns_gids(struct call *c, const struct meta_registration *r,
+                      const struct meta_responder_peer *initiator)
 {
-    struct kedge_fault fault = {.field = ""};
+    struct meta_violation violation = {.field = ""};
     char text[KEDGE_GID_TEXT];
     const uint8_t *gid = NULL;
     for (uint32_t i = 0; gid == NULL && i < r->endpoint_count; i++)
-        if (!kedge_access_has_gid(&c->caller, r->endpoint[i].gid)) {
+        if (!meta_access_has_gid(&c->caller, r->endpoint[i].gid)) {
             gid = r->endpoint[i].gid;
-            snprintf(fault.field, sizeof fault.field, "endpoints[%" PRIu32 "].gid", i);
+            snprintf(violation.field, sizeof violation.field, "endpoints[%" PRIu32 "].gid", i);
         }
-    if (gid == NULL && reader->qpn != 0 && !kedge_access_has_gid(&c->caller, reader->gid)) {
-        gid = reader->gid;
-        snprintf(fault.field, sizeof fault.field, "reader.gid");
+    if (gid == NULL && initiator->qpn != 0 && !meta_access_has_gid(&c->caller, initiator->gid)) {
+        gid = initiator->gid;
+        snprintf(violation.field, sizeof violation.field, "reader.gid");
     }
     if (gid == NULL)
         return true;
-    snprintf(fault.detail, sizeof fault.detail,
+    snprintf(violation.detail, sizeof violation.detail,
              "the agent's token does not list the GID %s: add it to its gids",
              kedge_gid_format(gid, text));
-    rest_forbidden(c, "agent", &fault);
+    meta_rest_forbidden(c, "agent", &violation);
     return false;
 }
 
 /* ---- now ------------------------------------------------------------------------------------ */
 
 /* Whether this life of the node has given some already: then it changes its endpoints alone. */
-static bool has_readers(const struct call *c, const struct kedge_meta_registration *r)
+static bool has_responders(const struct call *c, const struct meta_registration *r)
 {
-    struct kedge_meta_verdict verdict = {.known_incarnation = 0};
-    return c->s->readers != NULL && kedge_readers_has(c->s->readers, r->id) &&
-           kedge_meta_check(c->s->meta, r, &verdict) == 0 &&
+    struct meta_verdict verdict = {.known_incarnation = 0};
+    return c->s->responders != NULL && meta_responders_has(c->s->responders, r->id) &&
+           meta_directory_check(c->s->directory, r, &verdict) == 0 &&
            verdict.known_incarnation == r->incarnation;
 }
 
-void rest_put_node(struct call *c)
+void meta_rest_put_node(struct call *c)
 {
-    struct kedge_meta_registration r;
-    struct kedge_reader_peer reader;
-    struct kedge_fault fault;
-    if (!rest_has_json(c))
+    struct meta_registration r;
+    struct meta_responder_peer initiator;
+    struct meta_violation violation;
+    if (!meta_rest_has_json(c))
         return;
-    if (kedge_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &reader,
-                                &fault) != 0) {
-        rest_problem_of(c, REST_MALFORMED, fault.field, fault.detail);
-    } else if (!owns_gids(c, &r, &reader)) {
+    if (meta_json_registration(c->id, c->request->body, c->request->body_bytes, &r, &initiator,
+                               &violation) != 0) {
+        meta_rest_problem_of(c, REST_MALFORMED, violation.field, violation.detail);
+    } else if (!owns_gids(c, &r, &initiator)) {
         return;
-    } else if (reader.qpn == 0 && c->s->endpoint.dct_number == 0 && !has_readers(c, &r)) {
+    } else if (initiator.qpn == 0 && c->s->endpoint.dct_number == 0 && !has_responders(c, &r)) {
         c->s->count.readerless++;
-        rest_problem_of(c, REST_READER, "reader",
-                        "this metaserver's device has no DC transport: give the queue pair that "
-                        "will read the table");
-    } else if (reader.qpn == 0) {
+        meta_rest_problem_of(
+            c, REST_READER, "reader",
+            "this metaserver's device has no DC transport: give the queue pair that "
+            "will read the table");
+    } else if (initiator.qpn == 0) {
         (void)register_node(c, &r, NULL);
-    } else if (c->s->readers == NULL) {
+    } else if (c->s->responders == NULL) {
         c->s->count.readerless++;
-        rest_problem_of(c, REST_READER, "reader",
-                        "this metaserver's device has no RC transport: read the table over DC");
+        meta_rest_problem_of(
+            c, REST_READER, "reader",
+            "this metaserver's device has no RC transport: read the table over DC");
     } else {
-        register_later(c, &r, &reader);
+        register_later(c, &r, &initiator);
     }
 }

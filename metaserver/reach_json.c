@@ -11,45 +11,45 @@
 
 #define MOST_MS (365ull * 24 * 3600 * 1000)
 
-static int decode_error(const struct json_at *at, json_t *object, enum kedge_reach_error *out)
+static int decode_error(const struct json_at *at, json_t *object, enum meta_reach_error *out)
 {
     const char *text = json_string_value(json_object_get(object, "error"));
-    *out = KEDGE_REACH_OK;
+    *out = META_REACH_OK;
     if (json_object_get(object, "error") == NULL)
         return 0;
-    for (int i = KEDGE_REACH_OK + 1; text != NULL && i < KEDGE_REACH_ERRORS; i++)
-        if (strcmp(text, kedge_reach_error_name((enum kedge_reach_error)i)) == 0)
-            *out = (enum kedge_reach_error)i;
-    return *out != KEDGE_REACH_OK
+    for (int i = META_REACH_OK + 1; text != NULL && i < META_REACH_ERRORS; i++)
+        if (strcmp(text, meta_reach_error_name((enum meta_reach_error)i)) == 0)
+            *out = (enum meta_reach_error)i;
+    return *out != META_REACH_OK
                ? 0
-               : json_bad(at, "error", "must be timeout, unreachable, refused or device");
+               : meta_json_bad(at, "error", "must be timeout, unreachable, refused or device");
 }
 
 static int decode_tried(const struct json_at *at, json_t *object, bool table,
-                        struct kedge_meta_tried *out)
+                        struct meta_reach_attempt *out)
 {
     static const char *const names[] = {"gid", "for_ms", "error", NULL};
     uint64_t for_ms = 0;
-    int status = json_only(at, object, names + table);
+    int status = meta_json_only(at, object, names + table);
     if (status == 0 && !table)
-        status = json_gid(at, object, "gid", true, out->gid);
+        status = meta_json_gid(at, object, "gid", true, out->gid);
     if (status == 0)
-        status = json_number(at, object, "for_ms", false, 0, MOST_MS, &for_ms);
+        status = meta_json_number(at, object, "for_ms", false, 0, MOST_MS, &for_ms);
     out->for_ns = for_ms * KEDGE_NS_PER_MS;
     return status == 0 ? decode_error(at, object, &out->error) : status;
 }
 
 static int decode_targets(struct json_at *at, json_t *root, uint16_t pool,
-                          struct kedge_meta_reach *out)
+                          struct meta_reach_claims *out)
 {
     json_t *array = json_object_get(root, "targets"), *one;
     size_t i;
     int status = 0;
-    if (!json_is_array(array) || json_array_size(array) > KEDGE_REACH_TARGETS)
-        return json_bad(at, "targets", "must be an array of at most 16 endpoints");
+    if (!json_is_array(array) || json_array_size(array) > META_REACH_TARGETS)
+        return meta_json_bad(at, "targets", "must be an array of at most 16 endpoints");
     json_array_foreach(array, i, one)
     {
-        struct kedge_meta_tried *t = &out->tried[out->count++];
+        struct meta_reach_attempt *t = &out->tried[out->count++];
         snprintf(at->prefix, sizeof at->prefix, "targets[%u].", (unsigned)i);
         t->pool = pool;
         if (status == 0)
@@ -58,27 +58,27 @@ static int decode_targets(struct json_at *at, json_t *root, uint16_t pool,
     return status;
 }
 
-int reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
-                      struct kedge_meta_reach *out, struct kedge_fault *fault)
+int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
+                           struct meta_reach_claims *out, struct meta_violation *violation)
 {
     static const char *const names[] = {"incarnation", "pool", "table", "targets", NULL};
-    struct kedge_meta_reach r = {.count = 0};
-    struct kedge_meta_tried table = {.pool = 0};
-    struct json_at at = {.fault = fault};
+    struct meta_reach_claims r = {.count = 0};
+    struct meta_reach_attempt table = {.pool = 0};
+    struct json_at at = {.violation = violation};
     uint64_t number = 0;
     uint32_t known;
     json_t *root;
-    int status = json_parse_agents(body, bytes, &at, names, &root, &known);
+    int status = meta_json_parse_agents(body, bytes, &at, names, &root, &known);
     if (status != 0)
         return status;
-    status = json_number(&at, root, "pool", true, 0, UINT16_MAX, &number);
+    status = meta_json_number(&at, root, "pool", true, 0, UINT16_MAX, &number);
     r.has_table = json_object_get(root, "table") != NULL;
     if (status == 0 && r.has_table) {
-        struct json_at inner = {.fault = fault, .prefix = "table."};
+        struct json_at inner = {.violation = violation, .prefix = "table."};
         status = decode_tried(&inner, json_object_get(root, "table"), true, &table);
     }
-    r.table = (struct kedge_reach_tried){
-        .node = UINT32_MAX, .error = table.error, .for_ns = table.for_ns};
+    r.table =
+        (struct meta_reach_tried){.node = UINT32_MAX, .error = table.error, .for_ns = table.for_ns};
     if (status == 0)
         status = decode_targets(&at, root, (uint16_t)number, &r);
     json_decref(root);
@@ -90,7 +90,8 @@ int reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uin
     return 0;
 }
 
-void reach_json_peers(struct kedge_text *out, const struct kedge_meta_peer *peers, uint32_t count)
+void meta_reach_json_peers(struct kedge_text *out, const struct meta_reach_peer *peers,
+                           uint32_t count)
 {
     char gid[KEDGE_GID_TEXT];
     kedge_text_printf(out, "{\"prove\":[");
@@ -100,25 +101,24 @@ void reach_json_peers(struct kedge_text *out, const struct kedge_meta_peer *peer
     kedge_text_printf(out, "]}\n");
 }
 
-void reach_json_write(struct kedge_text *out, const struct kedge_meta *m,
-                      const struct kedge_reach_view *v)
+void meta_reach_json_write(struct kedge_text *out, const struct meta_directory *m,
+                           const struct meta_reach_view *v)
 {
-    if (v->tried == 0 && v->tried_by == 0 && v->state == KEDGE_REACH_STATE_UNKNOWN)
+    if (v->tried == 0 && v->tried_by == 0 && v->state == META_REACH_STATE_UNKNOWN)
         return;
-    kedge_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", kedge_reach_state_name(v->state));
-    if (v->state >= KEDGE_REACH_STATE_FAILING)
+    kedge_text_printf(out, ",\"fabric\":{\"state\":\"%s\"", meta_reach_state_name(v->state));
+    if (v->state >= META_REACH_STATE_FAILING)
         kedge_text_printf(out, ",\"for_ms\":%" PRIu64, (uint64_t)(v->for_ns / KEDGE_NS_PER_MS));
     kedge_text_printf(out, ",\"tried\":%" PRIu32 ",\"failing\":[", v->tried);
     for (uint32_t i = 0; i < v->failing; i++) {
-        const struct kedge_reach_tried *t = &v->towards[i];
+        const struct meta_reach_tried *t = &v->towards[i];
         if (v->table && i + 1 == v->failing)
             kedge_text_printf(out, "%s{\"table\":true", i == 0 ? "" : ",");
         else
             kedge_text_printf(out, "%s{\"node\":\"%s\"", i == 0 ? "" : ",",
-                              kedge_meta_reach_name(m, t->node));
+                              meta_directory_reach_name(m, t->node));
         kedge_text_printf(out, ",\"error\":\"%s\",\"for_ms\":%" PRIu64 "}",
-                          kedge_reach_error_name(t->error),
-                          (uint64_t)(t->for_ns / KEDGE_NS_PER_MS));
+                          meta_reach_error_name(t->error), (uint64_t)(t->for_ns / KEDGE_NS_PER_MS));
     }
     kedge_text_printf(out, "],\"tried_by\":%" PRIu32 ",\"failed_by\":%" PRIu32 "}", v->tried_by,
                       v->failed_by);

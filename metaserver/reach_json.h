@@ -9,13 +9,15 @@
 #include "metaserver/directory.h"
 #include "metaserver/violation.h"
 
-/* PUT /v1/nodes/{id}/reach. pool: of the endpoints that the agent tries. 0; -EINVAL and *fault. */
-int reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
-                      struct kedge_meta_reach *out, struct kedge_fault *fault);
+/* PUT /v1/nodes/{id}/reach. pool: of the endpoints that the agent tries. 0; -EINVAL and *violation.
+ */
+int meta_reach_json_decode(const void *body, size_t bytes, uint32_t *incarnation, uint16_t *pool,
+                           struct meta_reach_claims *out, struct meta_violation *violation);
 /* The answer to it: whom to try. */
-void reach_json_peers(struct kedge_text *out, const struct kedge_meta_peer *peers, uint32_t count);
+void meta_reach_json_peers(struct kedge_text *out, const struct meta_reach_peer *peers,
+                           uint32_t count);
 /* A member of a node's object, with a comma before; nothing where nothing is known. */
-void reach_json_write(struct kedge_text *out, const struct kedge_meta *m,
-                      const struct kedge_reach_view *view);
+void meta_reach_json_write(struct kedge_text *out, const struct meta_directory *m,
+                           const struct meta_reach_view *view);
 
 #endif

@@ -12,145 +12,145 @@
 #include "base/text.h"
 #include "resources_private.h"
 
-struct kedge_settings {
+struct meta_resources {
     uint64_t revision;
     struct {
         char *items; /* by name; each of its kind's bytes */
         uint32_t count;
-    } of[KEDGE_SETTING_KINDS];
-    struct kedge_setting_change *trail; /* a ring */
+    } of[META_RESOURCE_KINDS];
+    struct meta_resource_change *trail; /* a ring */
     uint32_t trail_size, trail_first, trail_count;
 };
 
-static bool same_tenant(const struct kedge_setting *a, const struct kedge_setting *b);
-static bool same_window(const struct kedge_setting *a, const struct kedge_setting *b);
-static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault);
-static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault);
-static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault);
+static bool same_tenant(const struct meta_resource *a, const struct meta_resource *b);
+static bool same_window(const struct meta_resource *a, const struct meta_resource *b);
+static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation);
+static int validate_window(struct meta_resource *resource, struct meta_violation *violation);
+static int validate_revocation(struct meta_resource *resource, struct meta_violation *violation);
 
 static const struct kind {
     const char *name;
     size_t bytes; /* that one takes */
     uint32_t room;
     uint32_t name_max; /* characters */
-    int (*validate)(struct kedge_setting *setting, struct kedge_fault *fault);
-    bool (*same)(const struct kedge_setting *a, const struct kedge_setting *b); /* but revisions */
+    int (*validate)(struct meta_resource *resource, struct meta_violation *violation);
+    bool (*same)(const struct meta_resource *a, const struct meta_resource *b); /* but revisions */
 } kinds[] = {
 #define UP_TO(member)                                                                              \
-    (offsetof(struct kedge_setting, member) + sizeof((struct kedge_setting *)0)->member)
-    [KEDGE_TENANT] = {"tenant", UP_TO(tenant), KEDGE_TENANTS_MAX, KEDGE_TENANT_NAME_MAX,
-                      validate_tenant, same_tenant},
-    [KEDGE_WINDOW] = {"window", UP_TO(window), KEDGE_WINDOWS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
-                      validate_window, same_window},
-    [KEDGE_TOKEN] = {"token", UP_TO(token), KEDGE_TOKENS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
-                     kedge_token_validate, kedge_token_same},
-    [KEDGE_NODE] = {"node", UP_TO(node), KEDGE_NODE_SETTINGS_MAX, KEDGE_SETTING_NAME_BYTES - 1,
-                    kedge_node_validate, kedge_node_same},
-    [KEDGE_POOL] = {"pool", UP_TO(pool), KEDGE_POOLS_MAX, KEDGE_POOL_NAME_MAX, kedge_pool_validate,
-                    kedge_pool_same},
-    [KEDGE_LEASE] = {"lease", UP_TO(revocation), 0, KEDGE_SETTING_NAME_BYTES - 1,
-                     validate_revocation, NULL},
+    (offsetof(struct meta_resource, member) + sizeof((struct meta_resource *)0)->member)
+    [META_TENANT] = {"tenant", UP_TO(tenant), META_TENANTS_MAX, META_TENANT_NAME_MAX,
+                     validate_tenant, same_tenant},
+    [META_WINDOW] = {"window", UP_TO(window), META_WINDOWS_MAX, META_RESOURCE_NAME_BYTES - 1,
+                     validate_window, same_window},
+    [META_TOKEN] = {"token", UP_TO(token), META_TOKENS_MAX, META_RESOURCE_NAME_BYTES - 1,
+                    meta_token_validate, meta_token_same},
+    [META_NODE] = {"node", UP_TO(node), META_NODE_SPECS_MAX, META_RESOURCE_NAME_BYTES - 1,
+                   meta_node_spec_validate, meta_node_spec_same},
+    [META_POOL] = {"pool", UP_TO(pool), META_POOLS_MAX, META_POOL_NAME_MAX, meta_pool_validate,
+                   meta_pool_same},
+    [META_LEASE] = {"lease", UP_TO(revocation), 0, META_RESOURCE_NAME_BYTES - 1,
+                    validate_revocation, NULL},
 #undef UP_TO
 };
-static const char *const scopes[] = {[KEDGE_WINDOW_DEVICE] = "device",
-                                     [KEDGE_WINDOW_DESTINATION] = "destination",
-                                     [KEDGE_WINDOW_TENANT] = "tenant"};
+static const char *const scopes[] = {[META_WINDOW_DEVICE] = "device",
+                                     [META_WINDOW_DESTINATION] = "destination",
+                                     [META_WINDOW_TENANT] = "tenant"};
 
-const char *kedge_setting_kind_name(enum kedge_setting_kind kind)
+const char *meta_resource_kind_name(enum meta_resource_kind kind)
 {
     return kinds[kind].name;
 }
 
-uint32_t kedge_setting_name_max(enum kedge_setting_kind kind)
+uint32_t meta_resource_name_max(enum meta_resource_kind kind)
 {
     return kinds[kind].name_max;
 }
 
-const char *kedge_window_scope_name(enum kedge_window_scope scope)
+const char *meta_window_scope_name(enum meta_window_scope scope)
 {
     return scopes[scope];
 }
 
-int kedge_setting_kind_parse(const char *name, enum kedge_setting_kind *out)
+int meta_resource_kind_parse(const char *name, enum meta_resource_kind *out)
 {
-    for (int i = 0; i < KEDGE_TRAIL_KINDS; i++)
+    for (int i = 0; i < META_TRAIL_KINDS; i++)
         if (strcmp(kinds[i].name, name) == 0) {
-            *out = (enum kedge_setting_kind)i;
+            *out = (enum meta_resource_kind)i;
             return 0;
         }
     return -EINVAL;
 }
 
-int kedge_window_scope_parse(const char *name, enum kedge_window_scope *out)
+int meta_window_scope_parse(const char *name, enum meta_window_scope *out)
 {
     for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
         if (strcmp(scopes[i], name) == 0) {
-            *out = (enum kedge_window_scope)i;
+            *out = (enum meta_window_scope)i;
             return 0;
         }
     return -EINVAL;
 }
 
-struct kedge_settings *kedge_settings_new(uint32_t trail)
+struct meta_resources *meta_resources_new(uint32_t trail)
 {
-    struct kedge_settings *s = calloc(1, sizeof *s);
+    struct meta_resources *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
     KEDGE_ASSERT(trail >= 1);
     s->trail_size = trail;
     s->trail = calloc(trail, sizeof *s->trail);
     bool all = s->trail != NULL;
-    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++) {
-        KEDGE_ASSERT(kinds[kind].bytes % _Alignof(struct kedge_setting) == 0);
+    for (int kind = 0; kind < META_RESOURCE_KINDS; kind++) {
+        KEDGE_ASSERT(kinds[kind].bytes % _Alignof(struct meta_resource) == 0);
         s->of[kind].items = calloc(kinds[kind].room, kinds[kind].bytes);
         all &= s->of[kind].items != NULL;
     }
     if (all)
         return s;
-    kedge_settings_free(s);
+    meta_resources_free(s);
     return NULL;
 }
 
-void kedge_settings_free(struct kedge_settings *s)
+void meta_resources_free(struct meta_resources *s)
 {
     if (s == NULL)
         return;
-    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+    for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
         free(s->of[kind].items);
     free(s->trail);
     free(s);
 }
 
-uint64_t kedge_settings_revision(const struct kedge_settings *s)
+uint64_t meta_resources_revision(const struct meta_resources *s)
 {
     return s->revision;
 }
 
-uint32_t kedge_settings_count(const struct kedge_settings *s, enum kedge_setting_kind kind)
+uint32_t meta_resources_count(const struct meta_resources *s, enum meta_resource_kind kind)
 {
     return s->of[kind].count;
 }
 
-void kedge_setting_copy(struct kedge_setting *to, const struct kedge_setting *from)
+void meta_resource_copy(struct meta_resource *to, const struct meta_resource *from)
 {
     memcpy(to, from, kinds[from->kind].bytes);
 }
 
-static struct kedge_setting *item_at(const struct kedge_settings *s, enum kedge_setting_kind kind,
+static struct meta_resource *item_at(const struct meta_resources *s, enum meta_resource_kind kind,
                                      uint32_t at)
 {
-    return (struct kedge_setting *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
+    return (struct meta_resource *)(void *)(s->of[kind].items + at * kinds[kind].bytes);
 }
 
-const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
-                                              enum kedge_setting_kind kind, uint32_t i)
+const struct meta_resource *meta_resources_at(const struct meta_resources *s,
+                                              enum meta_resource_kind kind, uint32_t i)
 {
     KEDGE_ASSERT(i < s->of[kind].count);
     return item_at(s, kind, i);
 }
 
-/* How many names are below this one: its place, or where it belongs. */
-static uint32_t place_of(const struct kedge_settings *s, enum kedge_setting_kind kind,
+/* How many names are below this one: its index, or where it belongs. */
+static uint32_t place_of(const struct meta_resources *s, enum meta_resource_kind kind,
                          const char *name)
 {
     uint32_t at = 0, end = s->of[kind].count;
@@ -164,8 +164,8 @@ static uint32_t place_of(const struct kedge_settings *s, enum kedge_setting_kind
     return at;
 }
 
-const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
-                                                enum kedge_setting_kind kind, const char *name)
+const struct meta_resource *meta_resources_find(const struct meta_resources *s,
+                                                enum meta_resource_kind kind, const char *name)
 {
     uint32_t at = place_of(s, kind, name);
     return at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, name) == 0
@@ -173,8 +173,8 @@ const struct kedge_setting *kedge_settings_find(const struct kedge_settings *s,
                : NULL;
 }
 
-const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
-                                                 enum kedge_setting_kind kind, const char *after)
+const struct meta_resource *meta_resources_after(const struct meta_resources *s,
+                                                 enum meta_resource_kind kind, const char *after)
 {
     uint32_t at = place_of(s, kind, after);
     if (at < s->of[kind].count && strcmp(item_at(s, kind, at)->name, after) == 0)
@@ -184,44 +184,44 @@ const struct kedge_setting *kedge_settings_after(const struct kedge_settings *s,
 
 /* ---- what is right by itself ---------------------------------------------------------------- */
 
-static int refuse_field(struct kedge_fault *fault, int status, const char *field,
+static int refuse_field(struct meta_violation *violation, int status, const char *field,
                         const char *detail)
 {
-    snprintf(fault->field, sizeof fault->field, "%s", field);
-    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    snprintf(violation->field, sizeof violation->field, "%s", field);
+    snprintf(violation->detail, sizeof violation->detail, "%s", detail);
     return status;
 }
 
-bool kedge_setting_is_name(const char *name, uint32_t max)
+bool meta_resource_is_name(const char *name, uint32_t max)
 {
     return kedge_parse_name(name, max) == 0;
 }
 
 static int compare_ranges(const void *a, const void *b)
 {
-    const struct kedge_uid_range *x = a, *y = b;
+    const struct meta_uid_range *x = a, *y = b;
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fault)
+static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation)
 {
-    struct kedge_tenant *t = &setting->tenant;
+    struct meta_tenant *t = &resource->tenant;
     char field[64];
-    KEDGE_ASSERT(t->uid_count <= KEDGE_TENANT_UIDS);
+    KEDGE_ASSERT(t->uid_count <= META_TENANT_UIDS);
     for (uint32_t i = 0; i < t->uid_count; i++) {
         snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
         /* (uid_t)-1 means nobody in particular in every system call. */
         if (t->uids[i].first > t->uids[i].last || t->uids[i].last == UINT32_MAX)
-            return refuse_field(fault, -EINVAL, field,
+            return refuse_field(violation, -EINVAL, field,
                                 "must be a uid below 4294967295, or a range of them such as "
                                 "\"1000-1999\"");
         for (uint32_t k = 0; k < i; k++)
             if (t->uids[i].first <= t->uids[k].last && t->uids[k].first <= t->uids[i].last)
-                return refuse_field(fault, -EINVAL, field, "has a uid that an earlier one has");
+                return refuse_field(violation, -EINVAL, field, "has a uid that an earlier one has");
     }
     qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
-    if (t->memory_bytes != 0 && t->memory_bytes < KEDGE_TENANT_MEMORY_MIN)
-        return refuse_field(fault, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
+    if (t->memory_bytes != 0 && t->memory_bytes < META_TENANT_MEMORY_MIN)
+        return refuse_field(violation, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
     const struct {
         const char *name;
         uint64_t value;
@@ -233,90 +233,91 @@ static int validate_tenant(struct kedge_setting *setting, struct kedge_fault *fa
                    {"window_ops", t->window_ops},
                    {"control_ops_per_s", t->control_ops_per_s}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i].value > KEDGE_SETTING_NUMBER_MAX)
-            return refuse_field(fault, -EINVAL, numbers[i].name,
+        if (numbers[i].value > META_RESOURCE_NUMBER_MAX)
+            return refuse_field(violation, -EINVAL, numbers[i].name,
                                 "must be at most 9007199254740992");
     return 0;
 }
 
-bool kedge_window_has_gid(const struct kedge_window *w)
+bool meta_window_has_gid(const struct meta_window *w)
 {
     static const uint8_t none[sizeof w->gid];
     return memcmp(w->gid, none, sizeof none) != 0;
 }
 
 /* Which one, of windows that are for one destination alone. */
-static int validate_destination(const struct kedge_window *w, struct kedge_fault *fault)
+static int validate_destination(const struct meta_window *w, struct meta_violation *violation)
 {
-    const bool node = w->node[0] != '\0', gid = kedge_window_has_gid(w), pool = w->pool[0] != '\0';
-    if (w->scope != KEDGE_WINDOW_DESTINATION && (node || gid || pool))
-        return refuse_field(fault, -EINVAL,
+    const bool node = w->node[0] != '\0', gid = meta_window_has_gid(w), pool = w->pool[0] != '\0';
+    if (w->scope != META_WINDOW_DESTINATION && (node || gid || pool))
+        return refuse_field(violation, -EINVAL,
                             node  ? "node"
                             : gid ? "gid"
                                   : "pool",
                             "is for the scope destination alone");
     if (node && gid)
-        return refuse_field(fault, -EINVAL, "gid",
+        return refuse_field(violation, -EINVAL, "gid",
                             "names the destination, as node does: say one of them");
     if (pool && !node && !gid)
-        return refuse_field(fault, -EINVAL, "pool", "is for a window that names a node or a gid");
-    if (node && !kedge_setting_is_name(w->node, sizeof w->node - 1))
-        return refuse_field(fault, -EINVAL, "node", "is no node's id");
-    if (pool && !kedge_setting_is_name(w->pool, KEDGE_POOL_NAME_MAX))
-        return refuse_field(fault, -EINVAL, "pool", "is no pool's name");
+        return refuse_field(violation, -EINVAL, "pool",
+                            "is for a window that names a node or a gid");
+    if (node && !meta_resource_is_name(w->node, sizeof w->node - 1))
+        return refuse_field(violation, -EINVAL, "node", "is no node's id");
+    if (pool && !meta_resource_is_name(w->pool, META_POOL_NAME_MAX))
+        return refuse_field(violation, -EINVAL, "pool", "is no pool's name");
     return 0;
 }
 
-static int validate_window(struct kedge_setting *setting, struct kedge_fault *fault)
+static int validate_window(struct meta_resource *resource, struct meta_violation *violation)
 {
-    const struct kedge_window *w = &setting->window;
-    if (w->scope == KEDGE_WINDOW_TENANT && w->tenant[0] == '\0')
-        return refuse_field(fault, -EINVAL, "tenant", "is missing: the scope is a tenant");
-    if (w->scope != KEDGE_WINDOW_TENANT && w->tenant[0] != '\0')
-        return refuse_field(fault, -EINVAL, "tenant", "is for the scope tenant alone");
-    if (w->tenant[0] != '\0' && !kedge_setting_is_name(w->tenant, KEDGE_TENANT_NAME_MAX))
-        return refuse_field(fault, -EINVAL, "tenant", "is no tenant's name");
-    int status = validate_destination(w, fault);
+    const struct meta_window *w = &resource->window;
+    if (w->scope == META_WINDOW_TENANT && w->tenant[0] == '\0')
+        return refuse_field(violation, -EINVAL, "tenant", "is missing: the scope is a tenant");
+    if (w->scope != META_WINDOW_TENANT && w->tenant[0] != '\0')
+        return refuse_field(violation, -EINVAL, "tenant", "is for the scope tenant alone");
+    if (w->tenant[0] != '\0' && !meta_resource_is_name(w->tenant, META_TENANT_NAME_MAX))
+        return refuse_field(violation, -EINVAL, "tenant", "is no tenant's name");
+    int status = validate_destination(w, violation);
     if (status != 0)
         return status;
-    if (w->bytes > KEDGE_SETTING_NUMBER_MAX)
-        return refuse_field(fault, -EINVAL, "bytes", "must be at most 9007199254740992");
-    if (w->ops > KEDGE_SETTING_NUMBER_MAX)
-        return refuse_field(fault, -EINVAL, "ops", "must be at most 9007199254740992");
+    if (w->bytes > META_RESOURCE_NUMBER_MAX)
+        return refuse_field(violation, -EINVAL, "bytes", "must be at most 9007199254740992");
+    if (w->ops > META_RESOURCE_NUMBER_MAX)
+        return refuse_field(violation, -EINVAL, "ops", "must be at most 9007199254740992");
     return 0;
 }
 
-bool kedge_held_is_id(const char *id)
+bool meta_proxy_is_id(const char *id)
 {
     size_t length = strlen(id);
-    return length >= 1 && length < KEDGE_HELD_ID_BYTES && strspn(id, "0123456789abcdef-") == length;
+    return length >= 1 && length < META_PROXY_ID_BYTES && strspn(id, "0123456789abcdef-") == length;
 }
 
-static int validate_revocation(struct kedge_setting *setting, struct kedge_fault *fault)
+static int validate_revocation(struct meta_resource *resource, struct meta_violation *violation)
 {
-    return kedge_held_is_id(setting->revocation.id)
+    return meta_proxy_is_id(resource->revocation.id)
                ? 0
-               : refuse_field(fault, -EINVAL, "", "names neither a lease nor a worker");
+               : refuse_field(violation, -EINVAL, "", "names neither a lease nor a worker");
 }
 
-int kedge_setting_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+int meta_resource_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
-    const struct kind *kind = &kinds[setting->kind];
+    const struct kind *kind = &kinds[resource->kind];
     char detail[160];
-    if (kedge_setting_is_name(setting->name, kind->name_max))
-        return kind->validate(setting, fault);
+    if (meta_resource_is_name(resource->name, kind->name_max))
+        return kind->validate(resource, violation);
     snprintf(detail, sizeof detail,
              "a %s's name is 1 to %" PRIu32
              " of a-z, 0-9, '.' and '-', and begins with a letter or digit",
              kind->name, kind->name_max);
-    return refuse_field(fault, -EINVAL, "name", detail);
+    return refuse_field(violation, -EINVAL, "name", detail);
 }
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-static bool same_tenant(const struct kedge_setting *one, const struct kedge_setting *other)
+static bool same_tenant(const struct meta_resource *one, const struct meta_resource *other)
 {
-    const struct kedge_tenant *a = &one->tenant, *b = &other->tenant;
+    const struct meta_tenant *a = &one->tenant, *b = &other->tenant;
     bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
                 a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
                 a->window_bytes == b->window_bytes && a->window_ops == b->window_ops &&
@@ -326,25 +327,26 @@ static bool same_tenant(const struct kedge_setting *one, const struct kedge_sett
     return same;
 }
 
-static bool same_window(const struct kedge_setting *one, const struct kedge_setting *other)
+static bool same_window(const struct meta_resource *one, const struct meta_resource *other)
 {
-    const struct kedge_window *a = &one->window, *b = &other->window;
+    const struct meta_window *a = &one->window, *b = &other->window;
     return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 &&
            strcmp(a->node, b->node) == 0 && memcmp(a->gid, b->gid, sizeof a->gid) == 0 &&
            strcmp(a->pool, b->pool) == 0 && a->bytes == b->bytes && a->ops == b->ops;
 }
 
-static int check_match(const struct kedge_setting *there, const struct kedge_setting_match *match,
-                       struct kedge_fault *fault)
+static int check_match(const struct meta_resource *there, const struct meta_resource_match *match,
+                       struct meta_violation *violation)
 {
     char detail[128];
     bool found = false;
     if (match->absent && there != NULL)
-        return refuse_field(fault, -EREMCHG, "If-None-Match", "there is one of that name already");
+        return refuse_field(violation, -EREMCHG, "If-None-Match",
+                            "there is one of that name already");
     if (!match->any && !match->listed)
         return 0;
     if (there == NULL)
-        return refuse_field(fault, -EREMCHG, "If-Match", "there is none of that name");
+        return refuse_field(violation, -EREMCHG, "If-Match", "there is none of that name");
     for (uint32_t i = 0; i < match->count; i++)
         found |= match->revision[i] == there->revision;
     if (match->any || found)
@@ -352,75 +354,76 @@ static int check_match(const struct kedge_setting *there, const struct kedge_set
     snprintf(detail, sizeof detail,
              "it has been changed: its revision is %" PRIu64 "; get it, and change that one",
              there->revision);
-    return refuse_field(fault, -EREMCHG, "If-Match", detail);
+    return refuse_field(violation, -EREMCHG, "If-Match", detail);
 }
 
 /* Whose is a uid of t: a tenant other than `name`. */
-static int check_uids(const struct kedge_settings *s, const struct kedge_setting *to,
-                      struct kedge_fault *fault)
+static int check_uids(const struct meta_resources *s, const struct meta_resource *to,
+                      struct meta_violation *violation)
 {
     char field[64], detail[128];
-    for (uint32_t n = 0; n < s->of[KEDGE_TENANT].count; n++) {
-        const struct kedge_setting *other = item_at(s, KEDGE_TENANT, n);
+    for (uint32_t n = 0; n < s->of[META_TENANT].count; n++) {
+        const struct meta_resource *other = item_at(s, META_TENANT, n);
         if (strcmp(other->name, to->name) == 0)
             continue;
         for (uint32_t i = 0; i < to->tenant.uid_count; i++)
             for (uint32_t k = 0; k < other->tenant.uid_count; k++) {
-                const struct kedge_uid_range *a = &to->tenant.uids[i], *b = &other->tenant.uids[k];
+                const struct meta_uid_range *a = &to->tenant.uids[i], *b = &other->tenant.uids[k];
                 if (a->first > b->last || b->first > a->last)
                     continue;
                 snprintf(field, sizeof field, "uids[%" PRIu32 "]", i);
                 snprintf(detail, sizeof detail,
                          "uid %" PRIu32 " belongs to tenant %.31s: take it from that one first",
                          a->first > b->first ? a->first : b->first, other->name);
-                return refuse_field(fault, -EEXIST, field, detail);
+                return refuse_field(violation, -EEXIST, field, detail);
             }
     }
     return 0;
 }
 
-static int check_references(const struct kedge_settings *s, const struct kedge_setting *to,
-                            struct kedge_fault *fault)
+static int check_references(const struct meta_resources *s, const struct meta_resource *to,
+                            struct meta_violation *violation)
 {
-    if (to->kind == KEDGE_TENANT)
-        return check_uids(s, to, fault);
-    if (to->kind == KEDGE_TOKEN)
-        return kedge_token_check(s, to, fault);
-    if (to->kind == KEDGE_WINDOW && to->window.scope == KEDGE_WINDOW_TENANT &&
-        kedge_settings_find(s, KEDGE_TENANT, to->window.tenant) == NULL)
-        return refuse_field(fault, -ENOENT, "tenant", "there is no such tenant: create it first");
+    if (to->kind == META_TENANT)
+        return check_uids(s, to, violation);
+    if (to->kind == META_TOKEN)
+        return meta_token_check(s, to, violation);
+    if (to->kind == META_WINDOW && to->window.scope == META_WINDOW_TENANT &&
+        meta_resources_find(s, META_TENANT, to->window.tenant) == NULL)
+        return refuse_field(violation, -ENOENT, "tenant",
+                            "there is no such tenant: create it first");
     return 0;
 }
 
-static void begin_change(const struct kedge_settings *s, enum kedge_setting_kind kind,
-                         const char *name, const struct kedge_setting *there,
-                         struct kedge_setting_change *out)
+static void begin_change(const struct meta_resources *s, enum meta_resource_kind kind,
+                         const char *name, const struct meta_resource *there,
+                         struct meta_resource_change *out)
 {
-    *out = (struct kedge_setting_change){.revision = s->revision + 1, .kind = kind};
+    *out = (struct meta_resource_change){.revision = s->revision + 1, .kind = kind};
     snprintf(out->name, sizeof out->name, "%s", name);
     out->had = there != NULL;
     if (there != NULL)
-        kedge_setting_copy(&out->from, there);
+        meta_resource_copy(&out->from, there);
 }
 
-int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_setting *to,
-                            const struct kedge_setting_match *match,
-                            struct kedge_setting_change *out, struct kedge_fault *fault)
+int meta_resources_plan_put(const struct meta_resources *s, const struct meta_resource *to,
+                            const struct meta_resource_match *match,
+                            struct meta_resource_change *out, struct meta_violation *violation)
 {
-    struct kedge_setting wanted = *to;
-    int status = kedge_setting_validate(&wanted, fault);
+    struct meta_resource wanted = *to;
+    int status = meta_resource_validate(&wanted, violation);
     if (status != 0)
         return status;
-    const struct kedge_setting *there = kedge_settings_find(s, to->kind, to->name);
-    status = check_match(there, match, fault);
+    const struct meta_resource *there = meta_resources_find(s, to->kind, to->name);
+    status = check_match(there, match, violation);
     if (status == 0) /* in the order that the client knows */
-        status = to->kind == KEDGE_POOL ? kedge_pool_check(s, to, &wanted.pool.id, fault)
-                                        : check_references(s, to, fault);
+        status = to->kind == META_POOL ? meta_pool_check(s, to, &wanted.pool.id, violation)
+                                       : check_references(s, to, violation);
     if (status == 0 && there == NULL && s->of[to->kind].count == kinds[to->kind].room) {
         char detail[64];
         snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",
                  kinds[to->kind].room);
-        status = refuse_field(fault, -ENOSPC, "", detail);
+        status = refuse_field(violation, -ENOSPC, "", detail);
     }
     if (status != 0)
         return status;
@@ -433,47 +436,47 @@ int kedge_settings_plan_put(const struct kedge_settings *s, const struct kedge_s
     return 0;
 }
 
-int kedge_settings_plan_remove(const struct kedge_settings *s, enum kedge_setting_kind kind,
-                               const char *name, const struct kedge_setting_match *match,
-                               struct kedge_setting_change *out, struct kedge_fault *fault)
+int meta_resources_plan_remove(const struct meta_resources *s, enum meta_resource_kind kind,
+                               const char *name, const struct meta_resource_match *match,
+                               struct meta_resource_change *out, struct meta_violation *violation)
 {
     char detail[160];
-    const struct kedge_setting *there = kedge_settings_find(s, kind, name);
-    int status = check_match(there, match, fault);
+    const struct meta_resource *there = meta_resources_find(s, kind, name);
+    int status = check_match(there, match, violation);
     if (status != 0)
         return status;
     if (there == NULL)
-        return refuse_field(fault, -ENOENT, "", "");
-    for (uint32_t i = 0; kind == KEDGE_TENANT && i < s->of[KEDGE_WINDOW].count; i++) {
-        const struct kedge_setting *w = item_at(s, KEDGE_WINDOW, i);
+        return refuse_field(violation, -ENOENT, "", "");
+    for (uint32_t i = 0; kind == META_TENANT && i < s->of[META_WINDOW].count; i++) {
+        const struct meta_resource *w = item_at(s, META_WINDOW, i);
         if (strcmp(w->window.tenant, name) != 0)
             continue;
         snprintf(detail, sizeof detail, "window %.63s refers to it: delete that one first",
                  w->name);
-        return refuse_field(fault, -EBUSY, "", detail);
+        return refuse_field(violation, -EBUSY, "", detail);
     }
-    const struct kedge_setting *token = kind == KEDGE_TENANT ? kedge_token_of(s, name) : NULL;
+    const struct meta_resource *token = kind == META_TENANT ? meta_token_of(s, name) : NULL;
     if (token != NULL) {
         snprintf(detail, sizeof detail, "token %.63s refers to it: delete that one first",
                  token->name);
-        return refuse_field(fault, -EBUSY, "", detail);
+        return refuse_field(violation, -EBUSY, "", detail);
     }
     begin_change(s, kind, name, there, out);
     return 0;
 }
 
-void kedge_settings_plan_revocation(const struct kedge_settings *s, const char *node,
-                                    const struct kedge_revocation *revocation,
-                                    struct kedge_setting_change *out)
+void meta_resources_plan_revocation(const struct meta_resources *s, const char *node,
+                                    const struct meta_revocation *revocation,
+                                    struct meta_resource_change *out)
 {
-    const struct kedge_setting from = {.kind = KEDGE_LEASE, .revocation = *revocation};
-    begin_change(s, KEDGE_LEASE, node, &from, out);
+    const struct meta_resource from = {.kind = META_LEASE, .revocation = *revocation};
+    begin_change(s, META_LEASE, node, &from, out);
     snprintf(out->from.name, sizeof out->from.name, "%s", node);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
-static void set_item(struct kedge_settings *s, const struct kedge_setting *to)
+static void set_item(struct meta_resources *s, const struct meta_resource *to)
 {
     uint32_t at = place_of(s, to->kind, to->name), *count = &s->of[to->kind].count;
     if (at == *count || strcmp(item_at(s, to->kind, at)->name, to->name) != 0) {
@@ -482,10 +485,10 @@ static void set_item(struct kedge_settings *s, const struct kedge_setting *to)
                 (*count - at) * kinds[to->kind].bytes);
         ++*count;
     }
-    kedge_setting_copy(item_at(s, to->kind, at), to);
+    meta_resource_copy(item_at(s, to->kind, at), to);
 }
 
-static void unset_item(struct kedge_settings *s, enum kedge_setting_kind kind, const char *name)
+static void unset_item(struct meta_resources *s, enum meta_resource_kind kind, const char *name)
 {
     uint32_t at = place_of(s, kind, name), *count = &s->of[kind].count;
     KEDGE_ASSERT(at < *count && strcmp(item_at(s, kind, at)->name, name) == 0);
@@ -493,57 +496,57 @@ static void unset_item(struct kedge_settings *s, enum kedge_setting_kind kind, c
     memmove(item_at(s, kind, at), item_at(s, kind, at + 1), (*count - at) * kinds[kind].bytes);
 }
 
-static void add_to_trail(struct kedge_settings *s, const struct kedge_setting_change *change)
+static void add_to_trail(struct meta_resources *s, const struct meta_resource_change *change)
 {
     if (s->trail_count == s->trail_size) {
         s->trail_first = (s->trail_first + 1) % s->trail_size;
         s->trail_count--;
     }
-    struct kedge_setting_change *entry =
+    struct meta_resource_change *entry =
         &s->trail[(s->trail_first + s->trail_count++) % s->trail_size];
     *entry = *change;
-    if (change->kind == KEDGE_TOKEN) {
+    if (change->kind == META_TOKEN) {
         memset(entry->from.token.hash, 0, sizeof entry->from.token.hash);
         memset(entry->to.token.hash, 0, sizeof entry->to.token.hash);
     }
     s->revision = change->revision;
 }
 
-void kedge_settings_apply(struct kedge_settings *s, const struct kedge_setting_change *change)
+void meta_resources_apply(struct meta_resources *s, const struct meta_resource_change *change)
 {
     if (change->revision == 0)
         return;
     KEDGE_ASSERT(change->revision == s->revision + 1);
     if (change->has)
         set_item(s, &change->to);
-    else if (change->kind != KEDGE_LEASE)
+    else if (change->kind != META_LEASE)
         unset_item(s, change->kind, change->name);
     add_to_trail(s, change);
 }
 
-uint64_t kedge_settings_forgets(const struct kedge_settings *s,
-                                const struct kedge_setting_change *change)
+uint64_t meta_resources_forgets(const struct meta_resources *s,
+                                const struct meta_resource_change *change)
 {
     return change->revision > s->trail_size ? change->revision - s->trail_size : 0;
 }
 
-int kedge_settings_restore(struct kedge_settings *s, const struct kedge_setting *setting,
-                           struct kedge_fault *fault)
+int meta_resources_restore(struct meta_resources *s, const struct meta_resource *resource,
+                           struct meta_violation *violation)
 {
-    const struct kedge_setting_match match = {.absent = true};
-    struct kedge_setting_change change;
-    int status = kedge_settings_plan_put(s, setting, &match, &change, fault);
+    const struct meta_resource_match match = {.absent = true};
+    struct meta_resource_change change;
+    int status = meta_resources_plan_put(s, resource, &match, &change, violation);
     if (status != 0)
         return status;
-    change.to.revision = setting->revision;
+    change.to.revision = resource->revision;
     set_item(s, &change.to);
-    if (setting->revision > s->revision)
-        s->revision = setting->revision;
+    if (resource->revision > s->revision)
+        s->revision = resource->revision;
     return 0;
 }
 
-int kedge_settings_restore_change(struct kedge_settings *s,
-                                  const struct kedge_setting_change *change)
+int meta_resources_restore_change(struct meta_resources *s,
+                                  const struct meta_resource_change *change)
 {
     uint64_t last = s->trail_count == 0
                         ? change->revision - 1
@@ -558,7 +561,7 @@ int kedge_settings_restore_change(struct kedge_settings *s,
 
 /* ---- the trail ------------------------------------------------------------------------------ */
 
-const struct kedge_setting_change *kedge_settings_change_after(const struct kedge_settings *s,
+const struct meta_resource_change *meta_resources_change_after(const struct meta_resources *s,
                                                                uint64_t revision)
 {
     if (s->trail_count == 0)
@@ -568,7 +571,7 @@ const struct kedge_setting_change *kedge_settings_change_after(const struct kedg
     return at < s->trail_count ? &s->trail[(s->trail_first + at) % s->trail_size] : NULL;
 }
 
-bool kedge_settings_trail_has(const struct kedge_settings *s, uint64_t revision)
+bool meta_resources_trail_has(const struct meta_resources *s, uint64_t revision)
 {
     if (revision >= s->revision)
         return revision == s->revision;

@@ -16,35 +16,34 @@
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* "1000-1999" */
-static int decode_uid(const struct json_at *at, json_t *value, size_t i,
-                      struct kedge_uid_range *out)
+static int decode_uid(const struct json_at *at, json_t *value, size_t i, struct meta_uid_range *out)
 {
     char field[16];
     json_int_t uid = json_integer_value(value);
     uint64_t first, last;
     snprintf(field, sizeof field, "uids[%zu]", i);
     if (json_is_integer(value) && uid >= 0 && uid < UINT32_MAX) {
-        *out = (struct kedge_uid_range){(uint32_t)uid, (uint32_t)uid};
+        *out = (struct meta_uid_range){(uint32_t)uid, (uint32_t)uid};
         return 0;
     }
     if (json_is_string(value) &&
         kedge_parse_range(json_string_value(value), UINT32_MAX - 1, &first, &last) == 0) {
-        *out = (struct kedge_uid_range){(uint32_t)first, (uint32_t)last};
+        *out = (struct meta_uid_range){(uint32_t)first, (uint32_t)last};
         return 0;
     }
-    return json_bad(at, field,
-                    "must be a uid, which is a number without quotes, or a range of them in "
-                    "quotes, such as \"1000-1999\"; below 4294967295");
+    return meta_json_bad(at, field,
+                         "must be a uid, which is a number without quotes, or a range of them in "
+                         "quotes, such as \"1000-1999\"; below 4294967295");
 }
 
-static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+static int decode_uids(const struct json_at *at, json_t *root, struct meta_tenant *t)
 {
     json_t *array = json_object_get(root, "uids");
     size_t count = json_array_size(array); /* 0 of what is no array */
     if (array == NULL)
-        return json_bad(at, "uids", "is missing");
-    if (!json_is_array(array) || count > KEDGE_TENANT_UIDS)
-        return json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
+        return meta_json_bad(at, "uids", "is missing");
+    if (!json_is_array(array) || count > META_TENANT_UIDS)
+        return meta_json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
     for (size_t i = 0; i < count; i++) {
         int status = decode_uid(at, json_array_get(array, i), i, &t->uids[i]);
         if (status != 0)
@@ -56,15 +55,15 @@ static int decode_uids(const struct json_at *at, json_t *root, struct kedge_tena
 
 static int read_bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
 {
-    return json_number(at, root, name, false, 0, KEDGE_SETTING_NUMBER_MAX, out);
+    return meta_json_number(at, root, name, false, 0, META_RESOURCE_NUMBER_MAX, out);
 }
 
-static int decode_tenant(const struct json_at *at, json_t *root, struct kedge_tenant *t)
+static int decode_tenant(const struct json_at *at, json_t *root, struct meta_tenant *t)
 {
     static const char *const names[] = {"uids",       "sessions",          "vqps",
                                         "mrs",        "memory_bytes",      "window_bytes",
                                         "window_ops", "control_ops_per_s", NULL};
-    int status = json_only(at, root, names);
+    int status = meta_json_only(at, root, names);
     if (status == 0)
         status = decode_uids(at, root, t);
     if (status == 0)
@@ -90,109 +89,109 @@ static int name_of(const struct json_at *at, json_t *root, const char *field, ui
     const char *name = json_string_value(value);
     if (value == NULL)
         return 0;
-    if (name == NULL || !kedge_setting_is_name(name, max))
-        return json_bad(at, field, must);
+    if (name == NULL || !meta_resource_is_name(name, max))
+        return meta_json_bad(at, field, must);
     memcpy(out, name, strlen(name) + 1);
     return 0;
 }
 
-static int decode_window(const struct json_at *at, json_t *root, struct kedge_window *w)
+static int decode_window(const struct json_at *at, json_t *root, struct meta_window *w)
 {
     static const char *const names[] = {"scope", "tenant", "node", "gid",
                                         "pool",  "bytes",  "ops",  NULL};
     const char *scope = json_string_value(json_object_get(root, "scope"));
-    int status = json_only(at, root, names);
-    if (status == 0 && (scope == NULL || kedge_window_scope_parse(scope, &w->scope) != 0))
-        status = json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
+    int status = meta_json_only(at, root, names);
+    if (status == 0 && (scope == NULL || meta_window_scope_parse(scope, &w->scope) != 0))
+        status = meta_json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
     if (status == 0)
-        status = name_of(at, root, "tenant", KEDGE_TENANT_NAME_MAX, "must be a tenant's name",
-                         w->tenant);
+        status =
+            name_of(at, root, "tenant", META_TENANT_NAME_MAX, "must be a tenant's name", w->tenant);
     if (status == 0)
         status = name_of(at, root, "node", sizeof w->node - 1, "must be a node's id", w->node);
     if (status == 0)
-        status = json_gid(at, root, "gid", false, w->gid);
+        status = meta_json_gid(at, root, "gid", false, w->gid);
     if (status == 0)
-        status = name_of(at, root, "pool", KEDGE_POOL_NAME_MAX, "must be a pool's name", w->pool);
+        status = name_of(at, root, "pool", META_POOL_NAME_MAX, "must be a pool's name", w->pool);
     if (status == 0)
         status = read_bound(at, root, "bytes", &w->bytes);
     return status == 0 ? read_bound(at, root, "ops", &w->ops) : status;
 }
 
-static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct kedge_setting *s)
+static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct meta_resource *s)
 {
     switch (s->kind) {
-    case KEDGE_TENANT:
+    case META_TENANT:
         return decode_tenant(at, root, &s->tenant);
-    case KEDGE_WINDOW:
+    case META_WINDOW:
         return decode_window(at, root, &s->window);
-    case KEDGE_TOKEN:
-        return token_json_decode(at, root, s->name, stored, &s->token);
-    case KEDGE_NODE:
-        return node_json_decode(at, root, &s->node);
-    case KEDGE_POOL:
-        return pool_json_decode(at, root, &s->pool);
-    case KEDGE_LEASE:
-        return revocation_json_decode(at, root, &s->revocation);
-    case KEDGE_TRAIL_KINDS:
+    case META_TOKEN:
+        return meta_token_json_decode(at, root, s->name, stored, &s->token);
+    case META_NODE:
+        return meta_node_json_decode(at, root, &s->node);
+    case META_POOL:
+        return meta_pool_json_decode(at, root, &s->pool);
+    case META_LEASE:
+        return meta_revocation_json_decode(at, root, &s->revocation);
+    case META_TRAIL_KINDS:
         break;
     }
-    return json_bad(at, "", "unknown kind");
+    return meta_json_bad(at, "", "unknown kind");
 }
 
-static int decode_body(enum kedge_setting_kind kind, const char *name, const void *body,
-                       size_t bytes, bool stored, struct kedge_setting *out,
-                       struct kedge_fault *fault)
+static int decode_body(enum meta_resource_kind kind, const char *name, const void *body,
+                       size_t bytes, bool stored, struct meta_resource *out,
+                       struct meta_violation *violation)
 {
-    struct kedge_setting s = {.kind = kind};
-    struct json_at at = {.fault = fault};
+    struct meta_resource s = {.kind = kind};
+    struct json_at at = {.violation = violation};
     json_t *root;
-    int status = json_parse(body, bytes, &at, &root);
+    int status = meta_json_parse(body, bytes, &at, &root);
     if (status != 0)
         return status;
     if ((size_t)snprintf(s.name, sizeof s.name, "%s", name) >= sizeof s.name)
-        status = json_bad(&at, "name", "has at most 63 characters");
+        status = meta_json_bad(&at, "name", "has at most 63 characters");
     if (status == 0)
         status = decode_kind(&at, root, stored, &s);
     json_decref(root);
     if (status == 0) {
-        struct kedge_setting checked = s; /* which puts uids in order */
-        status = kedge_setting_validate(&checked, fault);
+        struct meta_resource checked = s; /* which puts uids in order */
+        status = meta_resource_validate(&checked, violation);
     }
     if (status == 0)
         *out = s;
     return status;
 }
 
-int kedge_json_setting(enum kedge_setting_kind kind, const char *name, const void *body,
-                       size_t bytes, struct kedge_setting *out, struct kedge_fault *fault)
+int meta_json_resource(enum meta_resource_kind kind, const char *name, const void *body,
+                       size_t bytes, struct meta_resource *out, struct meta_violation *violation)
 {
-    return decode_body(kind, name, body, bytes, false, out, fault);
+    return decode_body(kind, name, body, bytes, false, out, violation);
 }
 
-int kedge_json_setting_stored(enum kedge_setting_kind kind, const char *name, const char *body,
-                              struct kedge_setting *out, struct kedge_fault *fault)
+int meta_json_resource_stored(enum meta_resource_kind kind, const char *name, const char *body,
+                              struct meta_resource *out, struct meta_violation *violation)
 {
-    return decode_body(kind, name, body, strlen(body), true, out, fault);
+    return decode_body(kind, name, body, strlen(body), true, out, violation);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void write_window(struct kedge_text *out, const struct kedge_window *w)
+static void write_window(struct kedge_text *out, const struct meta_window *w)
 {
     char gid[KEDGE_GID_TEXT];
-    kedge_text_printf(out, "\"scope\":\"%s\"", kedge_window_scope_name(w->scope));
+    kedge_text_printf(out, "\"scope\":\"%s\"", meta_window_scope_name(w->scope));
     if (w->tenant[0] != '\0')
         kedge_text_printf(out, ",\"tenant\":\"%s\"", w->tenant);
     if (w->node[0] != '\0')
         kedge_text_printf(out, ",\"node\":\"%s\"", w->node);
-    if (kedge_window_has_gid(w))
+    if (meta_window_has_gid(w))
         kedge_text_printf(out, ",\"gid\":\"%s\"", kedge_gid_format(w->gid, gid));
     if (w->pool[0] != '\0')
         kedge_text_printf(out, ",\"pool\":\"%s\"", w->pool);
     kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
 }
 
-static void write_tenant(struct kedge_text *out, const struct kedge_tenant *t)
+static void write_tenant(struct kedge_text *out, const struct meta_tenant *t)
 {
     kedge_text_printf(out, "\"uids\":[");
     for (uint32_t i = 0; i < t->uid_count; i++) {
@@ -211,69 +210,69 @@ static void write_tenant(struct kedge_text *out, const struct kedge_tenant *t)
                       t->memory_bytes, t->window_bytes, t->window_ops, t->control_ops_per_s);
 }
 
-static void write_members(struct kedge_text *out, const struct kedge_setting *s)
+static void write_members(struct kedge_text *out, const struct meta_resource *s)
 {
     switch (s->kind) {
-    case KEDGE_TENANT:
+    case META_TENANT:
         write_tenant(out, &s->tenant);
         return;
-    case KEDGE_WINDOW:
+    case META_WINDOW:
         write_window(out, &s->window);
         return;
-    case KEDGE_TOKEN:
-        token_json_write(out, &s->token, false);
+    case META_TOKEN:
+        meta_token_json_write(out, &s->token, false);
         return;
-    case KEDGE_NODE:
-        node_json_write(out, &s->node);
+    case META_NODE:
+        meta_node_json_write(out, &s->node);
         return;
-    case KEDGE_POOL:
-        pool_json_write(out, &s->pool);
+    case META_POOL:
+        meta_pool_json_write(out, &s->pool);
         return;
-    case KEDGE_LEASE:
-        revocation_json_write(out, &s->revocation);
+    case META_LEASE:
+        meta_revocation_json_write(out, &s->revocation);
         return;
-    case KEDGE_TRAIL_KINDS:
+    case META_TRAIL_KINDS:
         return;
     }
 }
 
-void kedge_json_write_body(struct kedge_text *out, const struct kedge_setting *setting)
+void meta_json_write_body(struct kedge_text *out, const struct meta_resource *resource)
 {
     kedge_text_printf(out, "{");
-    write_members(out, setting);
+    write_members(out, resource);
     kedge_text_printf(out, "}");
 }
 
-void kedge_json_write_stored(struct kedge_text *out, const struct kedge_setting *setting)
+void meta_json_write_stored(struct kedge_text *out, const struct meta_resource *resource)
 {
-    if (setting->kind != KEDGE_TOKEN) {
-        kedge_json_write_body(out, setting);
+    if (resource->kind != META_TOKEN) {
+        meta_json_write_body(out, resource);
         return;
     }
     kedge_text_printf(out, "{");
-    token_json_write(out, &setting->token, true);
+    meta_token_json_write(out, &resource->token, true);
     kedge_text_printf(out, "}");
 }
 
 /* All but the last brace. */
-static void write_open(struct kedge_text *out, const struct kedge_setting *setting)
+static void write_open(struct kedge_text *out, const struct meta_resource *resource)
 {
-    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", setting->name,
-                      setting->revision);
-    write_members(out, setting);
+    kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",", resource->name,
+                      resource->revision);
+    write_members(out, resource);
 }
 
-void kedge_json_write_setting(struct kedge_text *out, const struct kedge_setting *setting,
+void meta_json_write_resource(struct kedge_text *out, const struct meta_resource *resource,
                               uint64_t wall_ms)
 {
-    write_open(out, setting);
-    if (setting->kind == KEDGE_TOKEN && kedge_token_is_over(&setting->token, wall_ms))
+    write_open(out, resource);
+    if (resource->kind == META_TOKEN && meta_token_is_over(&resource->token, wall_ms))
         kedge_text_printf(out, ",\"expired\":true");
     kedge_text_printf(out, "}");
 }
 
-void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setting *token,
-                                const char *secret)
+void meta_json_write_new_token(struct kedge_text *out, const struct meta_resource *token,
+                               const char *secret)
 {
     kedge_text_printf(out, "{\"name\":\"%s\",\"revision\":%" PRIu64 ",\"secret\":\"%s\",",
                       token->name, token->revision, secret);
@@ -282,44 +281,44 @@ void kedge_json_write_new_token(struct kedge_text *out, const struct kedge_setti
 }
 
 static void write_side(struct kedge_text *out, const char *name, bool there,
-                       const struct kedge_setting *setting)
+                       const struct meta_resource *resource)
 {
     kedge_text_printf(out, ",\"%s\":", name);
     if (there)
-        kedge_json_write_body(out, setting);
+        meta_json_write_body(out, resource);
     else
         kedge_text_printf(out, "null");
 }
 
-const char *kedge_json_time(uint64_t ms, char out[KEDGE_JSON_TIME_BYTES])
+const char *meta_json_time(uint64_t ms, char out[META_JSON_TIME_BYTES])
 {
     char when[32] = "";
     struct tm tm;
     time_t seconds = (time_t)(ms / 1000);
     if (gmtime_r(&seconds, &tm) != NULL)
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out, KEDGE_JSON_TIME_BYTES, "%s.%03uZ", when, (unsigned)(ms % 1000));
+    snprintf(out, META_JSON_TIME_BYTES, "%s.%03uZ", when, (unsigned)(ms % 1000));
     return out;
 }
 
-void kedge_json_write_change(struct kedge_text *out, const struct kedge_setting_change *change)
+void meta_json_write_change(struct kedge_text *out, const struct meta_resource_change *change)
 {
-    char when[KEDGE_JSON_TIME_BYTES];
+    char when[META_JSON_TIME_BYTES];
     kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", change->revision,
-                      kedge_json_time(change->time_ms, when));
+                      meta_json_time(change->time_ms, when));
     kedge_text_json(out, change->who);
     kedge_text_printf(out, ",\"kind\":\"%s\",\"name\":\"%s\"",
-                      kedge_setting_kind_name(change->kind), change->name);
+                      meta_resource_kind_name(change->kind), change->name);
     write_side(out, "from", change->had, &change->from);
     write_side(out, "to", change->has, &change->to);
     kedge_text_printf(out, "}");
 }
 
-static void write_gids(struct kedge_text *out, const struct kedge_meta *m, const char *node)
+static void write_gids(struct kedge_text *out, const struct meta_directory *m, const char *node)
 {
-    uint8_t gids[KEDGE_STORE_NODE_ENDPOINTS][16];
+    uint8_t gids[META_STORE_NODE_ENDPOINTS][16];
     char gid[KEDGE_GID_TEXT];
-    uint32_t count = destinations_of(m, node, gids);
+    uint32_t count = meta_window_targets_of(m, node, gids);
     kedge_text_printf(out, ",\"gids\":[");
     for (uint32_t i = 0; i < count; i++)
         kedge_text_printf(out, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(gids[i], gid));
@@ -327,36 +326,36 @@ static void write_gids(struct kedge_text *out, const struct kedge_meta *m, const
 }
 
 /* As it is shown, with what an agent needs of others; but for its end. */
-static void write_told(struct kedge_text *out, const struct kedge_settings *s,
-                       const struct kedge_meta *m, const struct kedge_setting *item)
+static void write_told(struct kedge_text *out, const struct meta_resources *s,
+                       const struct meta_directory *m, const struct meta_resource *item)
 {
-    const struct kedge_setting *pool =
-        item->kind == KEDGE_TENANT ? kedge_settings_pool_of(s, item->name) : NULL;
+    const struct meta_resource *pool =
+        item->kind == META_TENANT ? meta_resources_pool_of(s, item->name) : NULL;
     write_open(out, item);
     if (pool != NULL)
         kedge_text_printf(out, ",\"pool\":\"%s\"", pool->name);
-    if (item->kind == KEDGE_WINDOW && item->window.node[0] != '\0')
+    if (item->kind == META_WINDOW && item->window.node[0] != '\0')
         write_gids(out, m, item->window.node);
 }
 
 /* node: of pools alone. */
-static void write_array(struct kedge_text *out, const struct kedge_settings *s,
-                        const struct kedge_meta *m, enum kedge_setting_kind kind,
-                        const struct kedge_node *node)
+static void write_array(struct kedge_text *out, const struct meta_resources *s,
+                        const struct meta_directory *m, enum meta_resource_kind kind,
+                        const struct meta_node_spec *node)
 {
-    const struct kedge_setting *tokens[KEDGE_WORKER_TOKENS_MAX];
-    const struct kedge_setting *item = NULL;
-    uint32_t token_count = kind == KEDGE_TENANT ? kedge_settings_worker_tokens(s, tokens) : 0;
+    const struct meta_resource *tokens[META_WORKER_TOKENS_MAX];
+    const struct meta_resource *item = NULL;
+    uint32_t token_count = kind == META_TENANT ? meta_resources_worker_tokens(s, tokens) : 0;
     const char *after = "", *comma = "";
-    kedge_text_printf(out, ",\"%ss\":[", kedge_setting_kind_name(kind));
-    while ((item = kedge_settings_after(s, kind, after)) != NULL) {
+    kedge_text_printf(out, ",\"%ss\":[", meta_resource_kind_name(kind));
+    while ((item = meta_resources_after(s, kind, after)) != NULL) {
         after = item->name;
-        if (kind == KEDGE_POOL && !kedge_labels_match(&node->labels, &item->pool.nodes))
+        if (kind == META_POOL && !meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
         kedge_text_printf(out, "%s", comma);
         write_told(out, s, m, item);
-        if (kind == KEDGE_TENANT)
-            token_json_write_for_agents(out, tokens, token_count, item->name);
+        if (kind == META_TENANT)
+            meta_token_json_write_for_agents(out, tokens, token_count, item->name);
         kedge_text_printf(out, "}");
         comma = ",";
     }
@@ -364,19 +363,19 @@ static void write_array(struct kedge_text *out, const struct kedge_settings *s,
 }
 
 /* Pools that the node may have had: how long those workers have that it still has of one. */
-static void write_other_pools(struct kedge_text *out, const struct kedge_settings *s,
-                              const struct kedge_node *node)
+static void write_other_pools(struct kedge_text *out, const struct meta_resources *s,
+                              const struct meta_node_spec *node)
 {
-    const struct kedge_setting *item = NULL;
+    const struct meta_resource *item = NULL;
     const char *after = "", *before = ",\"other_pools\":[";
-    while ((item = kedge_settings_after(s, KEDGE_POOL, after)) != NULL) {
+    while ((item = meta_resources_after(s, META_POOL, after)) != NULL) {
         after = item->name;
-        if (kedge_labels_match(&node->labels, &item->pool.nodes))
+        if (meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
         kedge_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
         if (item->pool.id != 0)
             kedge_text_printf(out, ",\"number\":%" PRIu16, item->pool.id);
-        if (item->pool.grace_ms != KEDGE_POOL_NEVER)
+        if (item->pool.grace_ms != META_POOL_NEVER)
             kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.grace_ms);
         kedge_text_printf(out, "}");
         before = ",";
@@ -385,22 +384,22 @@ static void write_other_pools(struct kedge_text *out, const struct kedge_setting
         kedge_text_printf(out, "]");
 }
 
-void kedge_json_write_document(struct kedge_text *out, const struct kedge_settings *s,
-                               const struct kedge_meta *m)
+void meta_json_write_document(struct kedge_text *out, const struct meta_resources *s,
+                              const struct meta_directory *m)
 {
-    kedge_text_printf(out, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
-    write_array(out, s, m, KEDGE_TENANT, NULL);
-    write_array(out, s, m, KEDGE_WINDOW, NULL);
+    kedge_text_printf(out, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    write_array(out, s, m, META_TENANT, NULL);
+    write_array(out, s, m, META_WINDOW, NULL);
 }
 
-void kedge_json_write_document_end(struct kedge_text *out, const struct kedge_settings *s,
-                                   const char *node)
+void meta_json_write_document_end(struct kedge_text *out, const struct meta_resources *s,
+                                  const char *node)
 {
-    const struct kedge_node *n = kedge_settings_node(s, node);
+    const struct meta_node_spec *n = meta_resources_node_spec(s, node);
     kedge_text_printf(out, ",\"node\":{");
-    node_json_write(out, n);
+    meta_node_json_write(out, n);
     kedge_text_printf(out, "}");
-    write_array(out, s, NULL, KEDGE_POOL, n);
+    write_array(out, s, NULL, META_POOL, n);
     write_other_pools(out, s, n);
     kedge_text_printf(out, "}");
 }

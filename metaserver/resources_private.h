@@ -6,30 +6,30 @@
 #include "metaserver/resources.h"
 
 /* The i-th of a kind, by name. */
-const struct kedge_setting *kedge_settings_at(const struct kedge_settings *s,
-                                              enum kedge_setting_kind kind, uint32_t i);
+const struct meta_resource *meta_resources_at(const struct meta_resources *s,
+                                              enum meta_resource_kind kind, uint32_t i);
 
 /* Whether a token is right by itself, but for its name. Puts its GIDs in order. 0; or -EINVAL and
- * *fault. */
-int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *fault);
+ * *violation. */
+int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation);
 /* But for revisions. */
-bool kedge_token_same(const struct kedge_setting *a, const struct kedge_setting *b);
+bool meta_token_same(const struct meta_resource *a, const struct meta_resource *b);
 /* Whether it may be there beside the others, in the place of what is there of its name. 0; -ENOENT:
- * its tenant is not there; -ENOSPC: that has as many as it may; and *fault. */
-int kedge_token_check(const struct kedge_settings *s, const struct kedge_setting *to,
-                      struct kedge_fault *fault);
+ * its tenant is not there; -ENOSPC: that has as many as it may; and *violation. */
+int meta_token_check(const struct meta_resources *s, const struct meta_resource *to,
+                     struct meta_violation *violation);
 /* One of a tenant, or NULL. */
-const struct kedge_setting *kedge_token_of(const struct kedge_settings *s, const char *tenant);
+const struct meta_resource *meta_token_of(const struct meta_resources *s, const char *tenant);
 
 /* The same of what is said of a node, and of a pool. */
-int kedge_node_validate(struct kedge_setting *setting, struct kedge_fault *fault);
-bool kedge_node_same(const struct kedge_setting *a, const struct kedge_setting *b);
-int kedge_pool_validate(struct kedge_setting *setting, struct kedge_fault *fault);
-bool kedge_pool_same(const struct kedge_setting *a, const struct kedge_setting *b);
+int meta_node_spec_validate(struct meta_resource *resource, struct meta_violation *violation);
+bool meta_node_spec_same(const struct meta_resource *a, const struct meta_resource *b);
+int meta_pool_validate(struct meta_resource *resource, struct meta_violation *violation);
+bool meta_pool_same(const struct meta_resource *a, const struct meta_resource *b);
 /* Whether it may be there beside the other pools, in the place of what is there of its name, and
  * with which number. 0 and *id; -EPERM: it had another number; -EEXIST: another pool has it, or one
- * of its tenants; and *fault, with the place of a tenant in `to`. */
-int kedge_pool_check(const struct kedge_settings *s, const struct kedge_setting *to, uint16_t *id,
-                     struct kedge_fault *fault);
+ * of its tenants; and *violation, with the place of a tenant in `to`. */
+int meta_pool_check(const struct meta_resources *s, const struct meta_resource *to, uint16_t *id,
+                    struct meta_violation *violation);
 
 #endif

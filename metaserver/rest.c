@@ -63,7 +63,7 @@ static const struct {
     [REST_SENSELESS] = {"senseless-answer", 502, "the node's agent answered what makes no sense"},
 };
 
-void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
+void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
     c->answer->status = problems[p].status;
     c->answer->content_type = "application/problem+json";
@@ -76,52 +76,53 @@ void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail)
     }
 }
 
-void rest_end_problem(struct call *c)
+void meta_rest_end_problem(struct call *c)
 {
     kedge_text_printf(c->body, "}\n");
 }
 
-void rest_problem(struct call *c, enum rest_problem p, const char *detail)
+void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
-    rest_begin_problem(c, p, detail);
-    rest_end_problem(c);
+    meta_rest_begin_problem(c, p, detail);
+    meta_rest_end_problem(c);
 }
 
-void rest_problem_of(struct call *c, enum rest_problem p, const char *field, const char *detail)
+void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *field,
+                          const char *detail)
 {
-    rest_begin_problem(c, p, detail);
+    meta_rest_begin_problem(c, p, detail);
     if (field[0] != '\0') {
         kedge_text_printf(c->body, ",\"field\":");
         kedge_text_json(c->body, field);
     }
-    rest_end_problem(c);
+    meta_rest_end_problem(c);
 }
 
-void rest_malformed(struct call *c, const char *field, const char *detail)
+void meta_rest_malformed(struct call *c, const char *field, const char *detail)
 {
-    rest_problem_of(c, REST_MALFORMED, field, detail);
+    meta_rest_problem_of(c, REST_MALFORMED, field, detail);
 }
 
-void rest_forbidden(struct call *c, const char *scope, const struct kedge_fault *fault)
+void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_violation *violation)
 {
     snprintf(c->answer->authenticate, sizeof c->answer->authenticate,
              "Bearer realm=\"kedge\", error=\"insufficient_scope\", scope=\"%s\"", scope);
-    rest_problem_of(c, REST_FORBIDDEN, fault->field, fault->detail);
+    meta_rest_problem_of(c, REST_FORBIDDEN, violation->field, violation->detail);
 }
 
-void rest_stale(struct call *c, uint32_t known)
+void meta_rest_stale(struct call *c, uint32_t known)
 {
-    rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
+    meta_rest_begin_problem(c, REST_STALE, "start with an incarnation above the known one");
     kedge_text_printf(c->body, ",\"known_incarnation\":%" PRIu32, known);
-    rest_end_problem(c);
+    meta_rest_end_problem(c);
 }
 
-bool rest_has_json(struct call *c)
+bool meta_rest_has_json(struct call *c)
 {
-    return rest_has_json_of(c, KEDGE_JSON_MAX_BYTES);
+    return meta_rest_has_json_of(c, META_JSON_MAX_BYTES);
 }
 
-bool rest_has_json_of(struct call *c, size_t most)
+bool meta_rest_has_json_of(struct call *c, size_t most)
 {
     char detail[64];
     static const char json[] = "application/json";
@@ -129,12 +130,12 @@ bool rest_has_json_of(struct call *c, size_t most)
     size_t length = sizeof json - 1;
     if (type == NULL || strncasecmp(type, json, length) != 0 ||
         (type[length] != '\0' && type[length] != ';' && type[length] != ' ')) {
-        rest_problem(c, REST_MEDIA_TYPE, "send Content-Type: application/json");
+        meta_rest_problem(c, REST_MEDIA_TYPE, "send Content-Type: application/json");
         return false;
     }
     if (c->request->body_bytes > most) {
         snprintf(detail, sizeof detail, "a body has at most %zu bytes", most);
-        rest_problem(c, REST_TOO_LARGE, detail);
+        meta_rest_problem(c, REST_TOO_LARGE, detail);
         return false;
     }
     return true;
@@ -147,90 +148,92 @@ static uint64_t in_ms(uint64_t ns)
     return ns / KEDGE_NS_PER_MS;
 }
 
-/* What kedge_meta_renew() says of an agent that is not the node's. */
+/* What meta_directory_renew() says of an agent that is not the node's. */
 static void refuse_agent(struct call *c, int status, uint32_t known)
 {
     if (status == -ESTALE) {
         c->s->count.stale++;
-        rest_stale(c, known);
+        meta_rest_stale(c, known);
     } else if (status == -EUNATCH) {
-        rest_problem(c, REST_REGISTER_AGAIN,
-                     "PUT the node: this metaserver does not hold its endpoints");
+        meta_rest_problem(c, REST_REGISTER_AGAIN,
+                          "PUT the node: this metaserver does not hold its endpoints");
     } else {
-        rest_problem(c, REST_NO_NODE, NULL);
+        meta_rest_problem(c, REST_NO_NODE, NULL);
     }
 }
 
-void rest_renew_node(struct call *c)
+void meta_rest_renew_node(struct call *c)
 {
-    struct kedge_fault fault;
+    struct meta_violation violation;
     uint32_t incarnation, known = 0;
-    if (!rest_has_json(c))
+    if (!meta_rest_has_json(c))
         return;
-    if (kedge_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &fault) != 0) {
-        rest_malformed(c, fault.field, fault.detail);
+    if (meta_json_renewal(c->request->body, c->request->body_bytes, &incarnation, &violation) !=
+        0) {
+        meta_rest_malformed(c, violation.field, violation.detail);
         return;
     }
-    int status = kedge_meta_renew(c->s->meta, c->id, incarnation, c->now, &known);
+    int status = meta_directory_renew(c->s->directory, c->id, incarnation, c->now, &known);
     if (status != 0) {
         refuse_agent(c, status, known);
         return;
     }
     c->s->count.renewals++;
-    kedge_text_printf(c->body,
-                      "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
-                      in_ms(c->s->node_lease_ns), kedge_meta_table(c->s->meta)->generation);
+    kedge_text_printf(
+        c->body, "{\"expires_in_ms\":%" PRIu64 ",\"generation\":\"%016" PRIx64 "\"}\n",
+        in_ms(c->s->node_lease_ns), meta_directory_table(c->s->directory)->generation);
 }
 
-void rest_put_applied(struct call *c)
+void meta_rest_put_applied(struct call *c)
 {
-    struct kedge_meta_report report;
-    struct kedge_fault fault;
+    struct meta_report report;
+    struct meta_violation violation;
     uint32_t incarnation, known = 0;
-    if (!rest_has_json(c))
+    if (!meta_rest_has_json(c))
         return;
-    if (kedge_json_report(c->request->body, c->request->body_bytes, &incarnation, &report,
-                          &fault) != 0) {
-        rest_malformed(c, fault.field, fault.detail);
+    if (meta_json_report(c->request->body, c->request->body_bytes, &incarnation, &report,
+                         &violation) != 0) {
+        meta_rest_malformed(c, violation.field, violation.detail);
         return;
     }
-    int status = kedge_meta_report(c->s->meta, c->id, incarnation, &report, &known);
+    int status = meta_directory_report(c->s->directory, c->id, incarnation, &report, &known);
     if (status != 0)
         refuse_agent(c, status, known);
     else
         c->answer->status = 204;
 }
 
-void rest_put_reach(struct call *c)
+void meta_rest_put_reach(struct call *c)
 {
-    struct kedge_meta_peer peers[KEDGE_REACH_PEERS];
-    struct kedge_meta_reach said;
-    struct kedge_fault fault;
+    struct meta_reach_peer peers[META_REACH_PEERS];
+    struct meta_reach_claims said;
+    struct meta_violation violation;
     uint32_t incarnation, known = 0;
     uint16_t pool;
-    if (!rest_has_json(c))
+    if (!meta_rest_has_json(c))
         return;
-    if (reach_json_decode(c->request->body, c->request->body_bytes, &incarnation, &pool, &said,
-                          &fault) != 0) {
-        rest_malformed(c, fault.field, fault.detail);
+    if (meta_reach_json_decode(c->request->body, c->request->body_bytes, &incarnation, &pool, &said,
+                               &violation) != 0) {
+        meta_rest_malformed(c, violation.field, violation.detail);
         return;
     }
-    int status = kedge_meta_reach(c->s->meta, c->id, incarnation, &said, c->now, &known);
+    int status = meta_directory_reach(c->s->directory, c->id, incarnation, &said, c->now, &known);
     if (status != 0)
         refuse_agent(c, status, known);
     else
-        reach_json_peers(c->body, peers, kedge_meta_reach_peers(c->s->meta, c->id, pool, peers));
+        meta_reach_json_peers(c->body, peers,
+                              meta_directory_reach_peers(c->s->directory, c->id, pool, peers));
 }
 
 /* What the agent has said, beside what there is. */
-static void write_report(struct call *c, const struct kedge_meta_report *r)
+static void write_report(struct call *c, const struct meta_report *r)
 {
     if (!r->reported)
         return;
     kedge_text_printf(c->body,
                       ",\"applied\":{\"revision\":%" PRIu64 ",\"seen\":%" PRIu64 ",\"behind\":%s",
                       r->revision, r->seen,
-                      r->revision != kedge_settings_revision(c->s->settings) ? "true" : "false");
+                      r->revision != meta_resources_revision(c->s->resources) ? "true" : "false");
     if (r->sessions != UINT32_MAX)
         kedge_text_printf(c->body, ",\"sessions\":%" PRIu32, r->sessions);
     kedge_text_printf(c->body, ",\"why\":");
@@ -238,12 +241,12 @@ static void write_report(struct call *c, const struct kedge_meta_report *r)
     kedge_text_printf(c->body, "}");
 }
 
-static void write_node(struct call *c, const struct kedge_meta_view *v)
+static void write_node(struct call *c, const struct meta_node_view *v)
 {
     struct kedge_text *out = c->body;
     /* What is lapsed here is expired for everybody else. */
-    bool expired = v->state == KEDGE_META_LAPSED || v->state == KEDGE_META_EXPIRED;
-    bool absent = v->state == KEDGE_META_FREE;
+    bool expired = v->state == META_NODE_LAPSED || v->state == META_NODE_EXPIRED;
+    bool absent = v->state == META_NODE_FREE;
     char gid[KEDGE_GID_TEXT];
     kedge_text_printf(out, "{\"id\":\"%s\",", v->id);
     if (!absent)
@@ -251,7 +254,7 @@ static void write_node(struct call *c, const struct kedge_meta_view *v)
     kedge_text_printf(out, "\"state\":\"%s\",",
                       absent    ? "absent"
                       : expired ? "expired"
-                                : kedge_meta_state_name(v->state));
+                                : meta_node_state_name(v->state));
     kedge_text_printf(out, "\"expires_in_ms\":%" PRIu64 ",\"endpoints\":[",
                       in_ms(v->expires_in_ns));
     for (uint32_t i = 0; i < v->endpoint_count; i++) {
@@ -265,25 +268,25 @@ static void write_node(struct call *c, const struct kedge_meta_view *v)
         kedge_text_printf(out, "}");
     }
     kedge_text_printf(out, "],");
-    node_json_write(out, kedge_settings_node(c->s->settings, v->id));
+    meta_node_json_write(out, meta_resources_node_spec(c->s->resources, v->id));
     write_report(c, &v->report);
-    reach_json_write(out, c->s->meta, &v->reach);
+    meta_reach_json_write(out, c->s->directory, &v->reach);
     kedge_text_printf(out, "}");
 }
 
 /* One of which operators have set something, and that is not registered. */
-static void view_absent(const char *id, struct kedge_meta_view *out)
+static void view_absent(const char *id, struct meta_node_view *out)
 {
-    *out = (struct kedge_meta_view){.state = KEDGE_META_FREE};
+    *out = (struct meta_node_view){.state = META_NODE_FREE};
     snprintf(out->id, sizeof out->id, "%s", id);
 }
 
-void rest_get_node(struct call *c)
+void meta_rest_get_node(struct call *c)
 {
-    struct kedge_meta_view view;
-    if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
-        if (kedge_settings_find(c->s->settings, KEDGE_NODE, c->id) == NULL) {
-            rest_problem(c, REST_NO_NODE, NULL);
+    struct meta_node_view view;
+    if (meta_directory_show(c->s->directory, c->id, c->now, &view) != 0) {
+        if (meta_resources_find(c->s->resources, META_NODE, c->id) == NULL) {
+            meta_rest_problem(c, REST_NO_NODE, NULL);
             return;
         }
         view_absent(c->id, &view);
@@ -294,78 +297,79 @@ void rest_get_node(struct call *c)
 
 /* An agent that ends says its own incarnation, so that it does not take away what a later one has
  * registered; an operator means the node, whatever it is. */
-void rest_delete_node(struct call *c)
+void meta_rest_delete_node(struct call *c)
 {
-    struct kedge_meta_view view;
+    struct meta_node_view view;
     struct kedge_errbuf err;
     uint64_t incarnation = UINT32_MAX;
-    if (c->request->query[KEDGE_QUERY_INCARNATION] != NULL &&
-        kedge_parse_u64(c->request->query[KEDGE_QUERY_INCARNATION], 1, UINT32_MAX, &incarnation) !=
-            0) {
-        rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
+    if (c->request->parameter[META_PARAMETER_INCARNATION] != NULL &&
+        kedge_parse_u64(c->request->parameter[META_PARAMETER_INCARNATION], 1, UINT32_MAX,
+                        &incarnation) != 0) {
+        meta_rest_malformed(c, "incarnation", "must be a number from 1 to 4294967295");
         return;
     }
-    if (kedge_meta_show(c->s->meta, c->id, c->now, &view) == 0 && view.incarnation > incarnation) {
+    if (meta_directory_show(c->s->directory, c->id, c->now, &view) == 0 &&
+        view.incarnation > incarnation) {
         c->s->count.stale++;
-        rest_stale(c, view.incarnation);
+        meta_rest_stale(c, view.incarnation);
         return;
     }
-    switch (kedge_service_remove(c->s, c->id, c->who, c->now, &err)) {
+    switch (meta_service_remove(c->s, c->id, c->who, c->now, &err)) {
     case 0:
         c->answer->status = 204;
         return;
     case -ENOENT:
-        rest_problem(c, REST_NO_NODE, NULL);
+        meta_rest_problem(c, REST_NO_NODE, NULL);
         return;
     default:
-        rest_problem(c, REST_STORE, err.text);
+        meta_rest_problem(c, REST_STORE, err.text);
     }
 }
 
-bool rest_read_limit(struct call *c, uint64_t *out)
+bool meta_rest_read_limit(struct call *c, uint64_t *out)
 {
-    const char *limit = c->request->query[KEDGE_QUERY_LIMIT];
+    const char *limit = c->request->parameter[META_PARAMETER_LIMIT];
     *out = DEFAULT_LIMIT;
     if (limit == NULL || kedge_parse_u64(limit, 1, MAX_LIMIT, out) == 0)
         return true;
-    rest_malformed(c, "limit", "must be a number from 1 to 1000");
+    meta_rest_malformed(c, "limit", "must be a number from 1 to 1000");
     return false;
 }
 
-void rest_bad_cursor(struct call *c)
+void meta_rest_bad_cursor(struct call *c)
 {
-    rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
+    meta_rest_malformed(c, "cursor", "must be the next_cursor of an earlier answer");
 }
 
-bool rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES])
+bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES])
 {
-    const char *cursor = c->request->query[KEDGE_QUERY_CURSOR];
+    const char *cursor = c->request->parameter[META_PARAMETER_CURSOR];
     size_t length = 0;
     if (cursor != NULL && (kedge_base64_decode(KEDGE_BASE64URL, cursor, strlen(cursor), out,
                                                REST_CURSOR_BYTES - 1, &length) != 0 ||
                            length == 0 || memchr(out, '\0', length) != NULL)) {
-        rest_bad_cursor(c);
+        meta_rest_bad_cursor(c);
         return false;
     }
     out[length] = '\0';
     return true;
 }
 
-bool rest_read_page(struct call *c, struct rest_page *out)
+bool meta_rest_read_page(struct call *c, struct rest_page *out)
 {
     char after[REST_CURSOR_BYTES];
     *out = (struct rest_page){.limit = 0};
-    if (!rest_read_limit(c, &out->limit) || !rest_read_cursor(c, after))
+    if (!meta_rest_read_limit(c, &out->limit) || !meta_rest_read_cursor(c, after))
         return false;
-    if (after[0] != '\0' && !kedge_json_is_id(after)) {
-        rest_bad_cursor(c);
+    if (after[0] != '\0' && !meta_json_is_id(after)) {
+        meta_rest_bad_cursor(c);
         return false;
     }
     memcpy(out->after, after, strlen(after) + 1);
     return true;
 }
 
-void rest_next_cursor(struct call *c, const char *last)
+void meta_rest_next_cursor(struct call *c, const char *last)
 {
     char cursor[KEDGE_BASE64_TEXT(REST_CURSOR_BYTES)];
     kedge_base64_encode(KEDGE_BASE64URL, last, strlen(last), cursor);
@@ -373,10 +377,10 @@ void rest_next_cursor(struct call *c, const char *last)
 }
 
 /* The next one that is registered, or of which something is set. */
-static int next_known(const struct call *c, const char *after, struct kedge_meta_view *out)
+static int next_known(const struct call *c, const char *after, struct meta_node_view *out)
 {
-    const struct kedge_setting *set = kedge_settings_after(c->s->settings, KEDGE_NODE, after);
-    int status = kedge_meta_after(c->s->meta, after, c->now, out);
+    const struct meta_resource *set = meta_resources_after(c->s->resources, META_NODE, after);
+    int status = meta_directory_after(c->s->directory, after, c->now, out);
     if (set == NULL || (status == 0 && strcmp(out->id, set->name) <= 0))
         return status;
     view_absent(set->name, out);
@@ -384,34 +388,35 @@ static int next_known(const struct call *c, const char *after, struct kedge_meta
 }
 
 /* The next one with all of these labels. */
-static int next_node(const struct call *c, const struct kedge_labels *labels, const char *after,
-                     struct kedge_meta_view *out)
+static int next_node(const struct call *c, const struct meta_labels *labels, const char *after,
+                     struct meta_node_view *out)
 {
     int status = next_known(c, after, out);
-    while (status == 0 &&
-           !kedge_labels_match(&kedge_settings_node(c->s->settings, out->id)->labels, labels)) {
-        char last[KEDGE_STORE_ID_BYTES];
+    while (
+        status == 0 &&
+        !meta_labels_match(&meta_resources_node_spec(c->s->resources, out->id)->labels, labels)) {
+        char last[META_STORE_ID_BYTES];
         memcpy(last, out->id, sizeof last);
         status = next_known(c, last, out);
     }
     return status;
 }
 
-void rest_list_nodes(struct call *c)
+void meta_rest_list_nodes(struct call *c)
 {
-    const char *label = c->request->query[KEDGE_QUERY_LABEL];
-    struct kedge_labels labels = {.text = ""};
-    struct kedge_meta_view view;
+    const char *label = c->request->parameter[META_PARAMETER_LABEL];
+    struct meta_labels labels = {.text = ""};
+    struct meta_node_view view;
     struct rest_page page;
     uint64_t n = 0;
-    if (!rest_read_page(c, &page))
+    if (!meta_rest_read_page(c, &page))
         return;
-    if (label != NULL && kedge_labels_parse(label, &labels) != 0) {
-        rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
+    if (label != NULL && meta_labels_parse(label, &labels) != 0) {
+        meta_rest_malformed(c, "label", "must be KEY=VALUE, or several with commas between them");
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, kedge_settings_revision(c->s->settings));
-    rest_write_position(c);
+    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(c->s->resources));
+    meta_rest_write_position(c);
     kedge_text_printf(c->body, ",\"nodes\":[");
     while (n < page.limit && next_node(c, &labels, page.after, &view) == 0) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
@@ -420,33 +425,33 @@ void rest_list_nodes(struct call *c)
     }
     kedge_text_printf(c->body, "]");
     if (n == page.limit && next_node(c, &labels, page.after, &view) == 0)
-        rest_next_cursor(c, page.after);
+        meta_rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }
 
 /* ---- the daemon ----------------------------------------------------------------------------- */
 
-void rest_get_health(struct call *c)
+void meta_rest_get_health(struct call *c)
 {
     kedge_text_printf(c->body, "{\"status\":\"ok\"}\n");
 }
 
-void rest_get_ready(struct call *c)
+void meta_rest_get_ready(struct call *c)
 {
     struct kedge_errbuf err;
-    if (kedge_store_check(c->s->store, &err) != 0)
-        rest_problem(c, REST_STORE, err.text);
+    if (meta_store_check(c->s->store, &err) != 0)
+        meta_rest_problem(c, REST_STORE, err.text);
     else
         kedge_text_printf(c->body, "{\"status\":\"ready\"}\n");
 }
 
-void rest_get_metrics(struct call *c)
+void meta_rest_get_metrics(struct call *c)
 {
     c->answer->content_type = KEDGE_METRICS_TYPE;
-    kedge_service_metrics(c->s, c->body);
+    meta_service_metrics(c->s, c->body);
 }
 
-void rest_get_version(struct call *c)
+void meta_rest_get_version(struct call *c)
 {
     kedge_text_printf(c->body,
                       "{\"program\":\"kedge-metad\",\"version\":\"%s\",\"commit\":\"%s\","
@@ -454,14 +459,14 @@ void rest_get_version(struct call *c)
                       KEDGE_VERSION, kedge_version_commit(), KEDGE_RECORD_VERSION);
 }
 
-void kedge_service_handle(struct kedge_service *s, const struct kedge_service_request *request,
-                          uint64_t now, struct kedge_text *body, struct kedge_service_answer *out)
+void meta_service_handle(struct meta_service *s, const struct meta_service_request *request,
+                         uint64_t now, struct kedge_text *body, struct meta_service_answer *out)
 {
     struct call c = {.s = s, .request = request, .now = now, .body = body, .answer = out};
-    *out = KEDGE_SERVICE_ANSWER;
-    kedge_service_at(s, now, request->wall_ms);
-    kedge_service_lapse(s, now);
-    rest_route(&c);
-    if (out->status != KEDGE_SERVICE_LATER)
+    *out = META_SERVICE_ANSWER;
+    meta_service_at(s, now, request->wall_ms);
+    meta_service_lapse(s, now);
+    meta_rest_route(&c);
+    if (out->status != META_SERVICE_LATER)
         s->count.http[out->status]++;
 }

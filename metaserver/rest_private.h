@@ -10,19 +10,19 @@
 
 /* One request on its way through. */
 struct call {
-    struct kedge_service *s;
-    const struct kedge_service_request *request; /* NULL: it is answered later */
+    struct meta_service *s;
+    const struct meta_service_request *request; /* NULL: it is answered later */
     uint64_t now;
     struct kedge_text *body;
-    struct kedge_service_answer *answer;
-    enum kedge_setting_kind kind;      /* of the route, if it is about settings */
-    char id[KEDGE_STORE_ID_BYTES];     /* of the path; "" if the route has none */
-    char of_node[KEDGE_HELD_ID_BYTES]; /* the second id of the path: of what the node has */
-    struct kedge_caller caller;
-    char who[KEDGE_SETTING_WHO_BYTES]; /* that is, for the trail */
+    struct meta_service_answer *answer;
+    enum meta_resource_kind kind;      /* of the route, if it is about resources */
+    char id[META_STORE_ID_BYTES];      /* of the path; "" if the route has none */
+    char of_node[META_PROXY_ID_BYTES]; /* the second id of the path: of what the node has */
+    struct meta_caller caller;
+    char who[META_RESOURCE_WHO_BYTES]; /* that is, for the trail */
 };
 
-enum rest_problem {
+enum meta_rest_problem {
     REST_MALFORMED,
     REST_NO_VALID_TOKEN,
     REST_FORBIDDEN,
@@ -61,78 +61,79 @@ enum rest_problem {
     REST_SENSELESS,
 };
 
-/* Opens the problem; more members may follow, then rest_end_problem(). detail may be NULL. */
-void rest_begin_problem(struct call *c, enum rest_problem p, const char *detail);
-void rest_end_problem(struct call *c);
-void rest_problem(struct call *c, enum rest_problem p, const char *detail);
+/* Opens the problem; more members may follow, then meta_rest_end_problem(). detail may be NULL. */
+void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail);
+void meta_rest_end_problem(struct call *c);
+void meta_rest_problem(struct call *c, enum meta_rest_problem p, const char *detail);
 /* A problem with a field ("": none). */
-void rest_problem_of(struct call *c, enum rest_problem p, const char *field, const char *detail);
+void meta_rest_problem_of(struct call *c, enum meta_rest_problem p, const char *field,
+                          const char *detail);
 /* Another scope is needed: its name, and a sentence. */
-void rest_forbidden(struct call *c, const char *scope, const struct kedge_fault *fault);
-void rest_stale(struct call *c, uint32_t known);
-/* Whether there is a JSON body, of at most KEDGE_JSON_MAX_BYTES, or as many as are said; else the
+void meta_rest_forbidden(struct call *c, const char *scope, const struct meta_violation *violation);
+void meta_rest_stale(struct call *c, uint32_t known);
+/* Whether there is a JSON body, of at most META_JSON_MAX_BYTES, or as many as are said; else the
  * answer has been given. */
-bool rest_has_json(struct call *c);
-bool rest_has_json_of(struct call *c, size_t most);
+bool meta_rest_has_json(struct call *c);
+bool meta_rest_has_json_of(struct call *c, size_t most);
 
 /* REST_MALFORMED. */
-void rest_malformed(struct call *c, const char *field, const char *detail);
+void meta_rest_malformed(struct call *c, const char *field, const char *detail);
 
 /* What every list has: how many at most, and after which name it goes on ("" for the first). Else
  * the answer has been given. */
 struct rest_page {
     uint64_t limit;
-    char after[KEDGE_STORE_ID_BYTES];
+    char after[META_STORE_ID_BYTES];
 };
-bool rest_read_page(struct call *c, struct rest_page *out);
+bool meta_rest_read_page(struct call *c, struct rest_page *out);
 /* Its parts, for cursors that are not names: how many; and the text of the cursor, "" without one.
  */
 enum { REST_CURSOR_BYTES = 192 };
-bool rest_read_limit(struct call *c, uint64_t *out);
-bool rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
-void rest_bad_cursor(struct call *c);
+bool meta_rest_read_limit(struct call *c, uint64_t *out);
+bool meta_rest_read_cursor(struct call *c, char out[REST_CURSOR_BYTES]);
+void meta_rest_bad_cursor(struct call *c);
 /* Appends the cursor of a page that ended with `last`, which is shorter than REST_CURSOR_BYTES. */
-void rest_next_cursor(struct call *c, const char *last);
+void meta_rest_next_cursor(struct call *c, const char *last);
 
 /* Finds the request's route, sees whether the caller may, and has it answered. */
-void rest_route(struct call *c);
+void meta_rest_route(struct call *c);
 
-void rest_list_nodes(struct call *c);
-void rest_get_node(struct call *c);
-void rest_delete_node(struct call *c);
-void rest_renew_node(struct call *c);
+void meta_rest_list_nodes(struct call *c);
+void meta_rest_get_node(struct call *c);
+void meta_rest_delete_node(struct call *c);
+void meta_rest_renew_node(struct call *c);
 /* PUT /v1/nodes/{id}/applied. */
-void rest_put_applied(struct call *c);
+void meta_rest_put_applied(struct call *c);
 /* PUT /v1/nodes/{id}/reach. */
-void rest_put_reach(struct call *c);
-void rest_get_health(struct call *c);
-void rest_get_ready(struct call *c);
-void rest_get_metrics(struct call *c);
-void rest_get_version(struct call *c);
+void meta_rest_put_reach(struct call *c);
+void meta_rest_get_health(struct call *c);
+void meta_rest_get_ready(struct call *c);
+void meta_rest_get_metrics(struct call *c);
+void meta_rest_get_version(struct call *c);
 
 /* Of c->kind; of nodes what is said of them, as far as anything is. */
-void rest_list_settings(struct call *c);
-void rest_get_setting(struct call *c);
-void rest_put_setting(struct call *c);
-void rest_delete_setting(struct call *c);
+void meta_rest_list_resources(struct call *c);
+void meta_rest_get_resource(struct call *c);
+void meta_rest_put_resource(struct call *c);
+void meta_rest_delete_resource(struct call *c);
 
-void rest_get_configuration(struct call *c);
-void rest_list_events(struct call *c);
+void meta_rest_get_configuration(struct call *c);
+void meta_rest_list_events(struct call *c);
 /* Appends a member: after which event of a node a watch goes on from here. */
-void rest_write_position(struct call *c);
+void meta_rest_write_position(struct call *c);
 
 /* What agents are asked for: workers and leases; and PUT /v1/nodes/{id}/answers/{question}. */
-void rest_list_leases(struct call *c);
-void rest_get_lease(struct call *c);
-void rest_delete_leases(struct call *c); /* of a worker */
-void rest_delete_lease(struct call *c);
-void rest_list_workers(struct call *c);
-void rest_get_worker(struct call *c);
-void rest_put_answer(struct call *c);
-/* Answers those clients whose question has ended; of all nodes, asks the next one. */
-void rest_held_advance(struct kedge_service *s, uint64_t now);
+void meta_rest_list_leases(struct call *c);
+void meta_rest_get_lease(struct call *c);
+void meta_rest_delete_leases(struct call *c); /* of a worker */
+void meta_rest_delete_lease(struct call *c);
+void meta_rest_list_workers(struct call *c);
+void meta_rest_get_worker(struct call *c);
+void meta_rest_put_answer(struct call *c);
+/* Answers those clients whose query has ended; of all nodes, asks the next one. */
+void meta_rest_proxy_advance(struct meta_service *s, uint64_t now);
 
 /* PUT /v1/nodes/{id}. */
-void rest_put_node(struct call *c);
+void meta_rest_put_node(struct call *c);
 
 #endif

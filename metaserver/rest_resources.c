@@ -14,7 +14,7 @@
 
 /* One entity tag at *text, and what follows up to the next. One that is not ours, or weak, matches
  * nothing: it is left out. 0 or -EINVAL. */
-static int read_tag(const char **text, struct kedge_setting_match *out)
+static int read_tag(const char **text, struct meta_resource_match *out)
 {
     char digits[24];
     uint64_t revision;
@@ -26,7 +26,7 @@ static int read_tag(const char **text, struct kedge_setting_match *out)
     size_t length = (size_t)(end - begin - 1);
     snprintf(digits, sizeof digits, "%.*s", length < sizeof digits ? (int)length : 0, begin + 1);
     if (!weak && kedge_parse_u64(digits, 1, UINT64_MAX, &revision) == 0) {
-        if (out->count == KEDGE_SETTING_TAGS)
+        if (out->count == META_RESOURCE_TAGS)
             return -EINVAL;
         out->revision[out->count++] = revision;
     }
@@ -34,7 +34,7 @@ static int read_tag(const char **text, struct kedge_setting_match *out)
     return **text == ',' || **text == '\0' ? 0 : -EINVAL;
 }
 
-static int read_tags(const char *text, struct kedge_setting_match *out)
+static int read_tags(const char *text, struct meta_resource_match *out)
 {
     out->listed = true;
     do {
@@ -46,17 +46,18 @@ static int read_tags(const char *text, struct kedge_setting_match *out)
 }
 
 /* Else the answer has been given. */
-static bool read_match(struct call *c, struct kedge_setting_match *out)
+static bool read_match(struct call *c, struct meta_resource_match *out)
 {
     const char *match = c->request->if_match, *none = c->request->if_none_match;
-    *out = (struct kedge_setting_match){.absent = none != NULL,
+    *out = (struct meta_resource_match){.absent = none != NULL,
                                         .any = match != NULL && strcmp(match, "*") == 0};
     if (none != NULL && strcmp(none, "*") != 0) {
-        rest_malformed(c, "If-None-Match", "must be *");
+        meta_rest_malformed(c, "If-None-Match", "must be *");
         return false;
     }
     if (match != NULL && !out->any && read_tags(match, out) != 0) {
-        rest_malformed(c, "If-Match", "must be * or the ETag of an answer, at most eight of them");
+        meta_rest_malformed(c, "If-Match",
+                            "must be * or the ETag of an answer, at most eight of them");
         return false;
     }
     return true;
@@ -64,51 +65,51 @@ static bool read_match(struct call *c, struct kedge_setting_match *out)
 
 /* ---- one ------------------------------------------------------------------------------------ */
 
-static void refuse_change(struct call *c, int status, const struct kedge_fault *fault)
+static void refuse_change(struct call *c, int status, const struct meta_violation *violation)
 {
     const struct {
         int status;
-        enum rest_problem problem;
+        enum meta_rest_problem problem;
     } problems[] = {{-EINVAL, REST_MALFORMED},
                     {-EREMCHG, REST_CHANGED},
-                    {-EEXIST, c->kind == KEDGE_POOL ? REST_POOL_TAKEN : REST_UID_TAKEN},
+                    {-EEXIST, c->kind == META_POOL ? REST_POOL_TAKEN : REST_UID_TAKEN},
                     {-EPERM, REST_FIXED},
                     {-ENOENT, REST_DANGLING},
                     {-EBUSY, REST_IN_USE},
                     {-ENOSPC, REST_FULL}};
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
         if (problems[i].status == status)
-            rest_problem_of(c, problems[i].problem, fault->field, fault->detail);
+            meta_rest_problem_of(c, problems[i].problem, violation->field, violation->detail);
 }
 
 static void answer_missing(struct call *c)
 {
-    static const enum rest_problem problems[] = {[KEDGE_TENANT] = REST_NO_TENANT,
-                                                 [KEDGE_WINDOW] = REST_NO_WINDOW,
-                                                 [KEDGE_TOKEN] = REST_NO_TOKEN,
-                                                 [KEDGE_NODE] = REST_NOTHING_SET,
-                                                 [KEDGE_POOL] = REST_NO_POOL};
-    rest_problem(c, problems[c->kind], NULL);
+    static const enum meta_rest_problem problems[] = {[META_TENANT] = REST_NO_TENANT,
+                                                      [META_WINDOW] = REST_NO_WINDOW,
+                                                      [META_TOKEN] = REST_NO_TOKEN,
+                                                      [META_NODE] = REST_NOTHING_SET,
+                                                      [META_POOL] = REST_NO_POOL};
+    meta_rest_problem(c, problems[c->kind], NULL);
 }
 
-static void show_resource(struct call *c, const struct kedge_setting *setting)
+static void show_resource(struct call *c, const struct meta_resource *resource)
 {
-    c->answer->revision = setting->revision;
-    kedge_json_write_setting(c->body, setting, c->request->wall_ms);
+    c->answer->revision = resource->revision;
+    meta_json_write_resource(c->body, resource, c->request->wall_ms);
     kedge_text_printf(c->body, "\n");
 }
 
 /* Once: nobody can be told again. */
-static void show_secret(struct call *c, const struct kedge_setting *token, const char *secret)
+static void show_secret(struct call *c, const struct meta_resource *token, const char *secret)
 {
     c->answer->revision = token->revision;
-    kedge_json_write_new_token(c->body, token, secret);
+    meta_json_write_new_token(c->body, token, secret);
     kedge_text_printf(c->body, "\n");
 }
 
-void rest_get_setting(struct call *c)
+void meta_rest_get_resource(struct call *c)
 {
-    const struct kedge_setting *found = kedge_settings_find(c->s->settings, c->kind, c->id);
+    const struct meta_resource *found = meta_resources_find(c->s->resources, c->kind, c->id);
     if (found == NULL)
         answer_missing(c);
     else
@@ -116,66 +117,67 @@ void rest_get_setting(struct call *c)
 }
 
 /* Says who and when, and carries it out. 0, or the answer has been given. */
-static int carry_out(struct call *c, struct kedge_setting_change *change)
+static int carry_out(struct call *c, struct meta_resource_change *change)
 {
     struct kedge_errbuf err;
     change->time_ms = c->request->wall_ms;
     snprintf(change->who, sizeof change->who, "%s", c->who);
-    int status = kedge_service_change(c->s, change, c->now, &err);
+    int status = meta_service_change(c->s, change, c->now, &err);
     if (status != 0)
-        rest_problem(c, REST_STORE, err.text);
+        meta_rest_problem(c, REST_STORE, err.text);
     return status;
 }
 
 /* Unless the client says a secret, a token keeps its own, and a new one gets one. 0, or the answer
  * has been given.
  */
-static int give_hash(struct call *c, struct kedge_setting *to, char secret[SECRET_TEXT])
+static int give_hash(struct call *c, struct meta_resource *to, char secret[SECRET_TEXT])
 {
-    const struct kedge_setting *there = kedge_settings_find(c->s->settings, KEDGE_TOKEN, c->id);
-    if (!kedge_token_is_bare(&to->token))
+    const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
+    if (!meta_token_is_bare(&to->token))
         return 0;
     if (there != NULL) {
         memcpy(to->token.hash, there->token.hash, sizeof to->token.hash);
         return 0;
     }
-    int status = secret_make(c->id, secret, to->token.hash);
+    int status = meta_secret_make(c->id, secret, to->token.hash);
     if (status != 0)
-        rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
+        meta_rest_problem(c, REST_STORE, "there are no random numbers: nothing was changed");
     return status;
 }
 
 /* Whether it would end before it begins. One that has expired may stay as it is. */
-static bool is_born_expired(const struct call *c, const struct kedge_setting *to)
+static bool is_born_expired(const struct call *c, const struct meta_resource *to)
 {
-    const struct kedge_setting *there = kedge_settings_find(c->s->settings, KEDGE_TOKEN, c->id);
-    return kedge_token_is_over(&to->token, c->request->wall_ms) &&
+    const struct meta_resource *there = meta_resources_find(c->s->resources, META_TOKEN, c->id);
+    return meta_token_is_over(&to->token, c->request->wall_ms) &&
            (there == NULL || there->token.expires_ms != to->token.expires_ms);
 }
 
-void rest_put_setting(struct call *c)
+void meta_rest_put_resource(struct call *c)
 {
-    struct kedge_setting_match match;
-    struct kedge_setting_change change;
-    struct kedge_setting to;
-    struct kedge_fault fault = {.field = ""};
+    struct meta_resource_match match;
+    struct meta_resource_change change;
+    struct meta_resource to;
+    struct meta_violation violation = {.field = ""};
     char secret[SECRET_TEXT] = "";
-    if (!rest_has_json(c) || !read_match(c, &match))
+    if (!meta_rest_has_json(c) || !read_match(c, &match))
         return;
-    int status =
-        kedge_json_setting(c->kind, c->id, c->request->body, c->request->body_bytes, &to, &fault);
-    if (status == 0 && c->kind == KEDGE_TOKEN && is_born_expired(c, &to)) {
-        rest_malformed(c, "expires",
-                       "is not in the future: say a later time, or leave it out for none; to end a "
-                       "token, delete it");
+    int status = meta_json_resource(c->kind, c->id, c->request->body, c->request->body_bytes, &to,
+                                    &violation);
+    if (status == 0 && c->kind == META_TOKEN && is_born_expired(c, &to)) {
+        meta_rest_malformed(
+            c, "expires",
+            "is not in the future: say a later time, or leave it out for none; to end a "
+            "token, delete it");
         return;
     }
-    if (status == 0 && c->kind == KEDGE_TOKEN && give_hash(c, &to, secret) != 0)
+    if (status == 0 && c->kind == META_TOKEN && give_hash(c, &to, secret) != 0)
         return;
     if (status == 0)
-        status = kedge_settings_plan_put(c->s->settings, &to, &match, &change, &fault);
+        status = meta_resources_plan_put(c->s->resources, &to, &match, &change, &violation);
     if (status != 0) {
-        refuse_change(c, status, &fault);
+        refuse_change(c, status, &violation);
     } else if (carry_out(c, &change) == 0) {
         c->answer->status = change.had ? 200 : 201;
         if (secret[0] != '\0')
@@ -185,19 +187,19 @@ void rest_put_setting(struct call *c)
     }
 }
 
-void rest_delete_setting(struct call *c)
+void meta_rest_delete_resource(struct call *c)
 {
-    struct kedge_setting_match match;
-    struct kedge_setting_change change;
-    struct kedge_fault fault = {.field = ""};
+    struct meta_resource_match match;
+    struct meta_resource_change change;
+    struct meta_violation violation = {.field = ""};
     if (!read_match(c, &match))
         return;
     int status =
-        kedge_settings_plan_remove(c->s->settings, c->kind, c->id, &match, &change, &fault);
+        meta_resources_plan_remove(c->s->resources, c->kind, c->id, &match, &change, &violation);
     if (status == -ENOENT)
         answer_missing(c);
     else if (status != 0)
-        refuse_change(c, status, &fault);
+        refuse_change(c, status, &violation);
     else if (carry_out(c, &change) == 0)
         c->answer->status = 204;
 }
@@ -207,12 +209,12 @@ void rest_delete_setting(struct call *c)
 struct filter {
     bool of_uid, of_scope;
     uint64_t uid;
-    enum kedge_window_scope scope;
-    enum kedge_scope token_scope;
+    enum meta_window_scope scope;
+    enum meta_scope token_scope;
     const char *tenant; /* or NULL */
 };
 
-static bool has_uid(const struct kedge_tenant *t, uint64_t uid)
+static bool has_uid(const struct meta_tenant *t, uint64_t uid)
 {
     for (uint32_t i = 0; i < t->uid_count; i++)
         if (uid >= t->uids[i].first && uid <= t->uids[i].last)
@@ -220,13 +222,13 @@ static bool has_uid(const struct kedge_tenant *t, uint64_t uid)
     return false;
 }
 
-static bool filter_wants(const struct filter *f, const struct kedge_setting *s)
+static bool filter_wants(const struct filter *f, const struct meta_resource *s)
 {
-    if (s->kind == KEDGE_TENANT)
+    if (s->kind == META_TENANT)
         return !f->of_uid || has_uid(&s->tenant, f->uid);
-    if (s->kind == KEDGE_POOL)
+    if (s->kind == META_POOL)
         return true;
-    if (s->kind == KEDGE_TOKEN)
+    if (s->kind == META_TOKEN)
         return !f->of_scope || s->token.scope == f->token_scope;
     return (!f->of_scope || s->window.scope == f->scope) &&
            (f->tenant == NULL || strcmp(f->tenant, s->window.tenant) == 0);
@@ -234,56 +236,55 @@ static bool filter_wants(const struct filter *f, const struct kedge_setting *s)
 
 static bool read_filter(struct call *c, struct filter *out)
 {
-    const char *uid = c->request->query[KEDGE_QUERY_UID];
-    const char *scope = c->request->query[KEDGE_QUERY_SCOPE];
+    const char *uid = c->request->parameter[META_PARAMETER_UID];
+    const char *scope = c->request->parameter[META_PARAMETER_SCOPE];
     *out = (struct filter){.of_uid = uid != NULL,
                            .of_scope = scope != NULL,
-                           .tenant = c->request->query[KEDGE_QUERY_TENANT]};
-    if (c->kind == KEDGE_TENANT && uid != NULL &&
+                           .tenant = c->request->parameter[META_PARAMETER_TENANT]};
+    if (c->kind == META_TENANT && uid != NULL &&
         kedge_parse_u64(uid, 0, UINT32_MAX - 1, &out->uid) != 0) {
-        rest_malformed(c, "uid", "must be a number below 4294967295");
+        meta_rest_malformed(c, "uid", "must be a number below 4294967295");
         return false;
     }
-    if (c->kind == KEDGE_WINDOW && scope != NULL &&
-        kedge_window_scope_parse(scope, &out->scope) != 0) {
-        rest_malformed(c, "scope", "must be device, destination or tenant");
+    if (c->kind == META_WINDOW && scope != NULL &&
+        meta_window_scope_parse(scope, &out->scope) != 0) {
+        meta_rest_malformed(c, "scope", "must be device, destination or tenant");
         return false;
     }
-    if (c->kind == KEDGE_TOKEN && scope != NULL &&
-        kedge_scope_parse(scope, &out->token_scope) != 0) {
-        rest_malformed(c, "scope", "must be admin, operator, reader or agent");
+    if (c->kind == META_TOKEN && scope != NULL && meta_scope_parse(scope, &out->token_scope) != 0) {
+        meta_rest_malformed(c, "scope", "must be admin, operator, reader or agent");
         return false;
     }
     return true;
 }
 
 /* The next one that is wanted. */
-static const struct kedge_setting *next_wanted(const struct call *c, const struct filter *filter,
+static const struct meta_resource *next_wanted(const struct call *c, const struct filter *filter,
                                                const char *after)
 {
-    const struct kedge_setting *s = kedge_settings_after(c->s->settings, c->kind, after);
+    const struct meta_resource *s = meta_resources_after(c->s->resources, c->kind, after);
     while (s != NULL && !filter_wants(filter, s))
-        s = kedge_settings_after(c->s->settings, c->kind, s->name);
+        s = meta_resources_after(c->s->resources, c->kind, s->name);
     return s;
 }
 
-void rest_list_settings(struct call *c)
+void meta_rest_list_resources(struct call *c)
 {
     struct filter filter;
     struct rest_page page;
-    const struct kedge_setting *s;
+    const struct meta_resource *s;
     uint64_t n = 0;
-    if (!rest_read_page(c, &page) || !read_filter(c, &filter))
+    if (!meta_rest_read_page(c, &page) || !read_filter(c, &filter))
         return;
     kedge_text_printf(c->body, "{\"revision\":%" PRIu64 ",\"%ss\":[",
-                      kedge_settings_revision(c->s->settings), kedge_setting_kind_name(c->kind));
+                      meta_resources_revision(c->s->resources), meta_resource_kind_name(c->kind));
     while (n < page.limit && (s = next_wanted(c, &filter, page.after)) != NULL) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        kedge_json_write_setting(c->body, s, c->request->wall_ms);
+        meta_json_write_resource(c->body, s, c->request->wall_ms);
         snprintf(page.after, sizeof page.after, "%s", s->name);
     }
     kedge_text_printf(c->body, "]");
     if (n == page.limit && next_wanted(c, &filter, page.after) != NULL)
-        rest_next_cursor(c, page.after);
+        meta_rest_next_cursor(c, page.after);
     kedge_text_printf(c->body, "}\n");
 }

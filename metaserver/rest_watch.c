@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents are told of the settings, and the trail of changes: once, or as a stream. */
+/* What agents are told of the resources, and the trail of changes: once, or as a stream. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct wish {
     bool watch;
     bool known;   /* it has this revision */
-    bool answers; /* it is the node's agent, and answers questions */
+    bool answers; /* it is the node's agent, and answers queries */
     bool placed;  /* and knows of nodes up to this position */
     uint64_t revision, position;
 };
@@ -24,58 +24,59 @@ struct wish {
  * it by its id. */
 static bool read_position(const struct call *c, const char *text, uint64_t *out)
 {
-    const struct kedge_liveness *l = c->s->liveness;
+    const struct meta_liveness *l = c->s->liveness;
     uint64_t generation;
-    if (trail_parse_position(text, &generation, out) != 0)
+    if (meta_trail_parse_position(text, &generation, out) != 0)
         return false;
     if (l == NULL)
         *out = 0;
-    else if (generation != kedge_liveness_generation(l))
-        *out = kedge_liveness_dropped(l);
+    else if (generation != meta_liveness_generation(l))
+        *out = meta_liveness_dropped(l);
     return true;
 }
 
 /* Else the answer has been given. */
 static bool read_wish(struct call *c, struct wish *out)
 {
-    const char *watch = c->request->query[KEDGE_QUERY_WATCH];
-    const char *revision = c->request->query[KEDGE_QUERY_REVISION];
-    const char *answers = c->request->query[KEDGE_QUERY_ANSWERS];
-    const char *position = c->request->query[KEDGE_QUERY_POSITION];
+    const char *watch = c->request->parameter[META_PARAMETER_WATCH];
+    const char *revision = c->request->parameter[META_PARAMETER_REVISION];
+    const char *answers = c->request->parameter[META_PARAMETER_ANSWERS];
+    const char *position = c->request->parameter[META_PARAMETER_POSITION];
     *out = (struct wish){.watch = watch != NULL,
                          .known = revision != NULL,
                          .answers = answers != NULL,
                          .placed = position != NULL};
     if (watch != NULL && strcmp(watch, "1") != 0)
-        rest_malformed(c, "watch", "must be 1");
+        meta_rest_malformed(c, "watch", "must be 1");
     else if (answers != NULL && (watch == NULL || strcmp(answers, "1") != 0))
-        rest_malformed(c, "answers", "must be 1, and is for watch=1 alone");
+        meta_rest_malformed(c, "answers", "must be 1, and is for watch=1 alone");
     else if (revision != NULL && watch == NULL)
-        rest_malformed(c, "revision", "is for watch=1 alone");
+        meta_rest_malformed(c, "revision", "is for watch=1 alone");
     else if (revision != NULL && kedge_parse_u64(revision, 0, UINT64_MAX, &out->revision) != 0)
-        rest_malformed(c, "revision", "must be the revision of an earlier answer");
+        meta_rest_malformed(c, "revision", "must be the revision of an earlier answer");
     else if (position != NULL && watch == NULL)
-        rest_malformed(c, "position", "is for watch=1 alone");
+        meta_rest_malformed(c, "position", "is for watch=1 alone");
     else if (position != NULL && !read_position(c, position, &out->position))
-        rest_malformed(c, "position", "must be the position of an earlier answer");
+        meta_rest_malformed(c, "position", "must be the position of an earlier answer");
     else
         return true;
     return false;
 }
 
-static void begin_stream(struct call *c, int status, struct kedge_watch *watch)
+static void begin_stream(struct call *c, int status, struct meta_watch *watch)
 {
     if (status == 0) {
-        if (c->caller.kind == KEDGE_CALLER_TOKEN)
-            kedge_watch_bind(watch, c->caller.token, c->request->wall_ms, c->now);
+        if (c->caller.kind == META_CALLER_TOKEN)
+            meta_watch_bind(watch, c->caller.token, c->request->wall_ms, c->now);
         c->answer->content_type = "application/jsonl";
         c->answer->watch = watch;
     } else if (status == -EAGAIN) {
-        rest_problem(c, REST_WATCHES,
-                     "try another metaserver, or raise max_watches in this one's configuration, or "
-                     "reader_watches for those who are no agents");
+        meta_rest_problem(
+            c, REST_WATCHES,
+            "try another metaserver, or raise max_watches in this one's configuration, or "
+            "reader_watches for those who are no agents");
     } else {
-        rest_problem(c, REST_WATCHES, "out of memory: try again");
+        meta_rest_problem(c, REST_WATCHES, "out of memory: try again");
     }
 }
 
@@ -83,48 +84,49 @@ static void begin_stream(struct call *c, int status, struct kedge_watch *watch)
  * been given. */
 static bool may_answer(struct call *c)
 {
-    struct kedge_fault fault;
-    if (kedge_access_decide(&c->caller, !c->s->tokens_needed, KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN,
-                            c->id, &fault) == 0)
+    struct meta_violation violation;
+    if (meta_access_decide(&c->caller, !c->s->tokens_needed, META_NEED_ADMIN, META_AGENT_OWN, c->id,
+                           &violation) == 0)
         return true;
-    rest_forbidden(c, kedge_need_name(KEDGE_NEED_ADMIN), &fault);
+    meta_rest_forbidden(c, meta_need_name(META_NEED_ADMIN), &violation);
     return false;
 }
 
-void rest_get_configuration(struct call *c)
+void meta_rest_get_configuration(struct call *c)
 {
-    struct kedge_meta_view view;
-    struct kedge_watch *watch = NULL;
+    struct meta_node_view view;
+    struct meta_watch *watch = NULL;
     struct wish wish;
     if (!read_wish(c, &wish) || (wish.answers && !may_answer(c)))
         return;
-    if (kedge_meta_show(c->s->meta, c->id, c->now, &view) != 0) {
-        rest_problem(c, REST_NO_NODE, NULL);
+    if (meta_directory_show(c->s->directory, c->id, c->now, &view) != 0) {
+        meta_rest_problem(c, REST_NO_NODE, NULL);
     } else if (wish.watch) {
-        int status = kedge_watch_configuration(c->s, c->id, wish.answers, wish.known, wish.revision,
-                                               c->request->token, c->now, &watch);
+        int status = meta_watch_configuration(c->s, c->id, wish.answers, wish.known, wish.revision,
+                                              c->request->token, c->now, &watch);
         begin_stream(c, status, watch);
     } else {
-        c->answer->revision = kedge_settings_revision(c->s->settings);
-        kedge_json_write_document(c->body, c->s->settings, c->s->meta);
-        kedge_json_write_document_end(c->body, c->s->settings, c->id);
+        c->answer->revision = meta_resources_revision(c->s->resources);
+        meta_json_write_document(c->body, c->s->resources, c->s->directory);
+        meta_json_write_document_end(c->body, c->s->resources, c->id);
         kedge_text_printf(c->body, "\n");
     }
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static bool read_filter(struct call *c, struct kedge_watch_filter *out)
+static bool read_filter(struct call *c, struct meta_watch_filter *out)
 {
-    const char *kind = c->request->query[KEDGE_QUERY_KIND];
-    const char *name = c->request->query[KEDGE_QUERY_NAME];
-    *out = (struct kedge_watch_filter){.kinds = 0};
-    if (kind != NULL && trail_parse_kinds(kind, &out->kinds) != 0)
-        rest_malformed(c, "kind",
-                       "must be tenant, window, token, node, pool, lease or liveness, or several "
-                       "with commas between them");
-    else if (name != NULL && !kedge_setting_is_name(name, sizeof out->name - 1))
-        rest_malformed(c, "name", "must be the name of such a thing");
+    const char *kind = c->request->parameter[META_PARAMETER_KIND];
+    const char *name = c->request->parameter[META_PARAMETER_NAME];
+    *out = (struct meta_watch_filter){.kinds = 0};
+    if (kind != NULL && meta_trail_parse_kinds(kind, &out->kinds) != 0)
+        meta_rest_malformed(
+            c, "kind",
+            "must be tenant, window, token, node, pool, lease or liveness, or several "
+            "with commas between them");
+    else if (name != NULL && !meta_resource_is_name(name, sizeof out->name - 1))
+        meta_rest_malformed(c, "name", "must be the name of such a thing");
     else {
         snprintf(out->name, sizeof out->name, "%s", name != NULL ? name : "");
         return true;
@@ -132,44 +134,45 @@ static bool read_filter(struct call *c, struct kedge_watch_filter *out)
     return false;
 }
 
-void rest_write_position(struct call *c)
+void meta_rest_write_position(struct call *c)
 {
     char position[TRAIL_POSITION_BYTES];
-    const struct kedge_liveness *l = c->s->liveness;
+    const struct meta_liveness *l = c->s->liveness;
     if (l == NULL)
         return;
-    trail_write_position(kedge_liveness_generation(l), kedge_liveness_newest(l), position);
+    meta_trail_write_position(meta_liveness_generation(l), meta_liveness_newest(l), position);
     kedge_text_printf(c->body, ",\"position\":\"%s\"", position);
 }
 
-static void watch_events(struct call *c, const struct kedge_watch_filter *filter,
+static void watch_events(struct call *c, const struct meta_watch_filter *filter,
                          const struct wish *wish)
 {
-    const struct kedge_settings *s = c->s->settings;
-    const struct kedge_liveness *l = c->s->liveness;
-    const struct kedge_setting_change *oldest = kedge_settings_change_after(s, 0);
-    const struct trail_place end = trail_end(s, l);
-    struct kedge_watch *watch = NULL;
+    const struct meta_resources *s = c->s->resources;
+    const struct meta_liveness *l = c->s->liveness;
+    const struct meta_resource_change *oldest = meta_resources_change_after(s, 0);
+    const struct trail_place end = meta_trail_end(s, l);
+    struct meta_watch *watch = NULL;
     const struct trail_place from = {wish->known ? wish->revision : end.revision,
                                      wish->placed ? wish->position : end.position};
     char detail[160];
-    if (trail_has(s, l, filter, &from)) {
-        int status = kedge_watch_events(c->s, filter, from.revision, from.position,
-                                        c->request->token, c->now, &watch);
+    if (meta_trail_has(s, l, filter, &from)) {
+        int status = meta_watch_events(c->s, filter, from.revision, from.position,
+                                       c->request->token, c->now, &watch);
         begin_stream(c, status, watch);
         return;
     }
-    if (trail_has(s, l, filter, &(struct trail_place){from.revision, end.position})) {
-        rest_problem_of(c, REST_GONE, "position",
-                        "events of nodes that followed it are not kept any more: list the nodes, "
-                        "and watch from the position of that answer");
+    if (meta_trail_has(s, l, filter, &(struct trail_place){from.revision, end.position})) {
+        meta_rest_problem_of(
+            c, REST_GONE, "position",
+            "events of nodes that followed it are not kept any more: list the nodes, "
+            "and watch from the position of that answer");
         return;
     }
     snprintf(detail, sizeof detail,
              "it begins with %" PRIu64 " and ends with %" PRIu64
              ": list again, and watch from the revision of that answer",
              oldest != NULL ? oldest->revision : 0, end.revision);
-    rest_problem_of(c, REST_GONE, "revision", detail);
+    meta_rest_problem_of(c, REST_GONE, "revision", detail);
 }
 
 /* "12.0123456789abcdef-7": after which revision and which position, as watches have it. A page that
@@ -192,50 +195,53 @@ static void write_next_cursor(struct call *c, const struct trail_place *place)
 {
     char position[TRAIL_POSITION_BYTES] = "", cursor[24 + TRAIL_POSITION_BYTES];
     if (place->position != 0)
-        trail_write_position(kedge_liveness_generation(c->s->liveness), place->position, position);
+        meta_trail_write_position(meta_liveness_generation(c->s->liveness), place->position,
+                                  position);
     snprintf(cursor, sizeof cursor, "%" PRIu64 "%s%s", place->revision,
              position[0] != '\0' ? "." : "", position);
-    rest_next_cursor(c, cursor);
+    meta_rest_next_cursor(c, cursor);
 }
 
-static void list_events(struct call *c, const struct kedge_watch_filter *filter)
+static void list_events(struct call *c, const struct meta_watch_filter *filter)
 {
-    const struct kedge_settings *s = c->s->settings;
-    const struct kedge_liveness *l = c->s->liveness;
+    const struct meta_resources *s = c->s->resources;
+    const struct meta_liveness *l = c->s->liveness;
     struct trail_place place = {0, 0}, ahead;
     struct trail_entry entry;
     char cursor[REST_CURSOR_BYTES];
     uint64_t limit, n = 0;
-    if (!rest_read_limit(c, &limit) || !rest_read_cursor(c, cursor))
+    if (!meta_rest_read_limit(c, &limit) || !meta_rest_read_cursor(c, cursor))
         return;
     if (cursor[0] != '\0' && !read_place(c, cursor, &place)) {
-        rest_bad_cursor(c);
+        meta_rest_bad_cursor(c);
         return;
     }
-    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, kedge_settings_revision(s));
-    rest_write_position(c);
+    kedge_text_printf(c->body, "{\"revision\":%" PRIu64, meta_resources_revision(s));
+    meta_rest_write_position(c);
     kedge_text_printf(c->body, ",\"events\":[");
-    while (n < limit && c->body->length < PAGE_BYTES && trail_next(s, l, filter, &place, &entry)) {
+    while (n < limit && c->body->length < PAGE_BYTES &&
+           meta_trail_next(s, l, filter, &place, &entry)) {
         kedge_text_printf(c->body, n++ == 0 ? "\n" : ",\n");
-        trail_write(c->body, l, &entry);
+        meta_trail_write(c->body, l, &entry);
     }
     kedge_text_printf(c->body, "]");
     ahead = place;
-    if (trail_next(s, l, filter, &ahead, &entry))
+    if (meta_trail_next(s, l, filter, &ahead, &entry))
         write_next_cursor(c, &place);
     kedge_text_printf(c->body, "}\n");
 }
 
-void rest_list_events(struct call *c)
+void meta_rest_list_events(struct call *c)
 {
-    struct kedge_watch_filter filter;
+    struct meta_watch_filter filter;
     struct wish wish;
     if (!read_wish(c, &wish) || !read_filter(c, &filter))
         return;
-    if (wish.watch && c->request->query[KEDGE_QUERY_LIMIT] != NULL)
-        rest_malformed(c, "limit", "is for a page: not with watch=1");
-    else if (wish.watch && c->request->query[KEDGE_QUERY_CURSOR] != NULL)
-        rest_malformed(c, "cursor", "is for a page: with watch=1 say a revision and a position");
+    if (wish.watch && c->request->parameter[META_PARAMETER_LIMIT] != NULL)
+        meta_rest_malformed(c, "limit", "is for a page: not with watch=1");
+    else if (wish.watch && c->request->parameter[META_PARAMETER_CURSOR] != NULL)
+        meta_rest_malformed(c, "cursor",
+                            "is for a page: with watch=1 say a revision and a position");
     else if (wish.watch)
         watch_events(c, &filter, &wish);
     else

@@ -17,76 +17,77 @@ enum { IDS_MAX = 2 };
 struct route {
     const char *method; /* GET serves HEAD too */
     const char *path; /* the document's: {name} stands for an id, of which there are two at most */
-    enum kedge_need need;
-    enum kedge_need_agent agent;
+    enum meta_need need;
+    enum meta_need_agent agent;
     void (*handle)(struct call *c);
-    enum kedge_setting_kind kind; /* if it is about settings */
-    uint32_t takes;               /* query parameters: bits of enum kedge_service_query */
+    enum meta_resource_kind kind; /* if it is about resources */
+    uint32_t takes;               /* query parameters: bits of enum meta_service_parameter */
 };
 
-static const char *const queries[KEDGE_QUERIES] = {
+static const char *const queries[META_PARAMETERS] = {
     "limit", "cursor",   "incarnation", "uid",   "scope", "tenant", "kind",  "name",
     "watch", "revision", "position",    "label", "node",  "worker", "force", "answers",
 };
-_Static_assert(KEDGE_QUERIES <= 31, "a bit of an enumerator each");
-#define TAKES(name) (1 << KEDGE_QUERY_##name)
+_Static_assert(META_PARAMETERS <= 31, "a bit of an enumerator each");
+#define TAKES(name) (1 << META_PARAMETER_##name)
 enum {
     PAGE = TAKES(LIMIT) | TAKES(CURSOR),
     WATCH = TAKES(WATCH) | TAKES(REVISION),
-    HELD = PAGE | TAKES(NODE) | TAKES(WORKER) | TAKES(TENANT),
+    AGENTS = PAGE | TAKES(NODE) | TAKES(WORKER) | TAKES(TENANT),
 };
 
 /* A collection of what operators set, and one of them. */
-#define SETTINGS(path, read, write, kind, filters)                                                 \
-    {"GET", path, read, KEDGE_AGENT_NO, rest_list_settings, kind, PAGE | (filters)},               \
-        {"GET", path "/{name}", read, KEDGE_AGENT_NO, rest_get_setting, kind, 0},                  \
-        {"PUT", path "/{name}", write, KEDGE_AGENT_NO, rest_put_setting, kind, 0},                 \
+#define RESOURCES(path, read, write, kind, filters)                                                \
+    {"GET", path, read, META_AGENT_NO, meta_rest_list_resources, kind, PAGE | (filters)},          \
+        {"GET", path "/{name}", read, META_AGENT_NO, meta_rest_get_resource, kind, 0},             \
+        {"PUT", path "/{name}", write, META_AGENT_NO, meta_rest_put_resource, kind, 0},            \
     {                                                                                              \
-        "DELETE", path "/{name}", write, KEDGE_AGENT_NO, rest_delete_setting, kind, 0              \
+        "DELETE", path "/{name}", write, META_AGENT_NO, meta_rest_delete_resource, kind, 0         \
     }
 
 /* clang-format off */
 static const struct route routes[] = {
-    {"GET", "/v1/nodes", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_nodes, 0,
+    {"GET", "/v1/nodes", META_NEED_READER, META_AGENT_NO, meta_rest_list_nodes, 0,
      PAGE | TAKES(LABEL)},
     /* Of any: agents look up the nodes that their workers name. */
-    {"GET", "/v1/nodes/{id}", KEDGE_NEED_READER, KEDGE_AGENT_ANY, rest_get_node, 0, 0},
-    {"PUT", "/v1/nodes/{id}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_node, 0, 0},
-    {"DELETE", "/v1/nodes/{id}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_OWN, rest_delete_node, 0,
+    {"GET", "/v1/nodes/{id}", META_NEED_READER, META_AGENT_ANY, meta_rest_get_node, 0, 0},
+    {"PUT", "/v1/nodes/{id}", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_node, 0, 0},
+    {"DELETE", "/v1/nodes/{id}", META_NEED_OPERATOR, META_AGENT_OWN, meta_rest_delete_node, 0,
      TAKES(INCARNATION)},
-    {"POST", "/v1/nodes/{id}/renew", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_renew_node, 0, 0},
-    {"GET", "/v1/nodes/{id}/configuration", KEDGE_NEED_READER, KEDGE_AGENT_OWN,
-     rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
-    {"PUT", "/v1/nodes/{id}/applied", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_applied, 0, 0},
-    {"PUT", "/v1/nodes/{id}/reach", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN, rest_put_reach, 0, 0},
-    {"PUT", "/v1/nodes/{id}/answers/{question}", KEDGE_NEED_ADMIN, KEDGE_AGENT_OWN,
-     rest_put_answer, 0, 0},
-    {"GET", "/v1/nodes/{id}/settings", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_setting,
-     KEDGE_NODE, 0},
-    {"PUT", "/v1/nodes/{id}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_put_setting,
-     KEDGE_NODE, 0},
-    {"DELETE", "/v1/nodes/{id}/settings", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_setting,
-     KEDGE_NODE, 0},
-    SETTINGS("/v1/pools", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_POOL, 0),
-    SETTINGS("/v1/tenants", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_TENANT, TAKES(UID)),
-    SETTINGS("/v1/windows", KEDGE_NEED_READER, KEDGE_NEED_OPERATOR, KEDGE_WINDOW,
-             TAKES(SCOPE) | TAKES(TENANT)),
-    SETTINGS("/v1/tokens", KEDGE_NEED_LOCK, KEDGE_NEED_LOCK, KEDGE_TOKEN, TAKES(SCOPE)),
-    {"GET", "/v1/leases", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_leases, 0, HELD},
-    {"DELETE", "/v1/leases", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO, rest_delete_leases, 0,
+    {"POST", "/v1/nodes/{id}/renew", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_renew_node, 0, 0},
+    {"GET", "/v1/nodes/{id}/configuration", META_NEED_READER, META_AGENT_OWN,
+     meta_rest_get_configuration, 0, WATCH | TAKES(ANSWERS)},
+    {"PUT", "/v1/nodes/{id}/applied", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_applied, 0, 0},
+    {"PUT", "/v1/nodes/{id}/reach", META_NEED_ADMIN, META_AGENT_OWN, meta_rest_put_reach, 0, 0},
+    {"PUT", "/v1/nodes/{id}/answers/{question}", META_NEED_ADMIN, META_AGENT_OWN,
+     meta_rest_put_answer, 0, 0},
+    {"GET", "/v1/nodes/{id}/settings", META_NEED_READER, META_AGENT_NO, meta_rest_get_resource,
+     META_NODE, 0},
+    {"PUT", "/v1/nodes/{id}/settings", META_NEED_OPERATOR, META_AGENT_NO, meta_rest_put_resource,
+     META_NODE, 0},
+    {"DELETE", "/v1/nodes/{id}/settings", META_NEED_OPERATOR, META_AGENT_NO,
+     meta_rest_delete_resource, META_NODE, 0},
+    RESOURCES("/v1/pools", META_NEED_READER, META_NEED_OPERATOR, META_POOL, 0),
+    RESOURCES("/v1/tenants", META_NEED_READER, META_NEED_OPERATOR, META_TENANT, TAKES(UID)),
+    RESOURCES("/v1/windows", META_NEED_READER, META_NEED_OPERATOR, META_WINDOW,
+              TAKES(SCOPE) | TAKES(TENANT)),
+    RESOURCES("/v1/tokens", META_NEED_LOCK, META_NEED_LOCK, META_TOKEN, TAKES(SCOPE)),
+    {"GET", "/v1/leases", META_NEED_READER, META_AGENT_NO, meta_rest_list_leases, 0, AGENTS},
+    {"DELETE", "/v1/leases", META_NEED_OPERATOR, META_AGENT_NO, meta_rest_delete_leases, 0,
      TAKES(WORKER) | TAKES(FORCE)},
-    {"GET", "/v1/leases/{node}:{lease}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_lease, 0, 0},
-    {"DELETE", "/v1/leases/{node}:{lease}", KEDGE_NEED_OPERATOR, KEDGE_AGENT_NO,
-     rest_delete_lease, 0, TAKES(FORCE)},
-    {"GET", "/v1/workers", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_workers, 0, HELD},
-    {"GET", "/v1/workers/{node}:{worker}", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_worker, 0,
+    {"GET", "/v1/leases/{node}:{lease}", META_NEED_READER, META_AGENT_NO, meta_rest_get_lease, 0,
      0},
-    {"GET", "/v1/events", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_list_events, 0,
+    {"DELETE", "/v1/leases/{node}:{lease}", META_NEED_OPERATOR, META_AGENT_NO,
+     meta_rest_delete_lease, 0, TAKES(FORCE)},
+    {"GET", "/v1/workers", META_NEED_READER, META_AGENT_NO, meta_rest_list_workers, 0, AGENTS},
+    {"GET", "/v1/workers/{node}:{worker}", META_NEED_READER, META_AGENT_NO, meta_rest_get_worker, 0,
+     0},
+    {"GET", "/v1/events", META_NEED_READER, META_AGENT_NO, meta_rest_list_events, 0,
      PAGE | WATCH | TAKES(POSITION) | TAKES(KIND) | TAKES(NAME)},
-    {"GET", "/healthz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_health, 0, 0},
-    {"GET", "/readyz", KEDGE_NEED_NOTHING, KEDGE_AGENT_NO, rest_get_ready, 0, 0},
-    {"GET", "/metrics", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_metrics, 0, 0},
-    {"GET", "/version", KEDGE_NEED_READER, KEDGE_AGENT_NO, rest_get_version, 0, 0},
+    {"GET", "/healthz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_health, 0, 0},
+    {"GET", "/readyz", META_NEED_NOTHING, META_AGENT_NO, meta_rest_get_ready, 0, 0},
+    {"GET", "/metrics", META_NEED_READER, META_AGENT_NO, meta_rest_get_metrics, 0, 0},
+    {"GET", "/version", META_NEED_READER, META_AGENT_NO, meta_rest_get_version, 0, 0},
 };
 /* clang-format on */
 #define ROUTES (sizeof routes / sizeof routes[0])
@@ -141,38 +142,38 @@ static const struct route *find_route(struct call *c, struct ids *ids)
                                      r->method, strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
     }
     if (used == 0) {
-        rest_problem(c, REST_NO_ROUTE,
-                     strncmp(c->request->path, "/v1/leases/", 11) == 0 ||
-                             strncmp(c->request->path, "/v1/workers/", 12) == 0
-                         ? "ids of leases and workers begin with their node's: NODE:ID"
-                         : NULL);
+        meta_rest_problem(c, REST_NO_ROUTE,
+                          strncmp(c->request->path, "/v1/leases/", 11) == 0 ||
+                                  strncmp(c->request->path, "/v1/workers/", 12) == 0
+                              ? "ids of leases and workers begin with their node's: NODE:ID"
+                              : NULL);
         return NULL;
     }
     snprintf(detail, sizeof detail, "use one of %s", allow);
-    rest_problem(c, REST_METHOD, detail);
+    meta_rest_problem(c, REST_METHOD, detail);
     return NULL;
 }
 
 /* ---- query parameters ----------------------------------------------------------------------- */
 
-void kedge_service_query(struct kedge_service_request *r, const char *name, const char *value)
+void meta_service_add_parameter(struct meta_service_request *r, const char *name, const char *value)
 {
     int i = 0;
-    while (i < KEDGE_QUERIES && strcmp(queries[i], name) != 0)
+    while (i < META_PARAMETERS && strcmp(queries[i], name) != 0)
         i++;
-    if (i == KEDGE_QUERIES)
+    if (i == META_PARAMETERS)
         r->unknown = r->unknown != NULL ? r->unknown : name;
-    else if (r->query[i] != NULL)
+    else if (r->parameter[i] != NULL)
         r->repeated = queries[i];
     else
-        r->query[i] = value;
+        r->parameter[i] = value;
 }
 
 /* Which one the route does not take; NULL: none. */
 static const char *not_taken(const struct call *c, const struct route *route)
 {
-    for (int i = 0; i < KEDGE_QUERIES; i++)
-        if (c->request->query[i] != NULL && (route->takes & (UINT32_C(1) << i)) == 0)
+    for (int i = 0; i < META_PARAMETERS; i++)
+        if (c->request->parameter[i] != NULL && (route->takes & (UINT32_C(1) << i)) == 0)
             return queries[i];
     return c->request->unknown;
 }
@@ -183,17 +184,17 @@ static void refuse_query(struct call *c, const struct route *route, const char *
     size_t used = (size_t)snprintf(detail, sizeof detail, "%s takes %s here", route->method,
                                    route->takes == 0 ? "no parameters" : "these alone");
     const char *before = ": ";
-    for (int i = 0; i < KEDGE_QUERIES; i++)
+    for (int i = 0; i < META_PARAMETERS; i++)
         if ((route->takes & (UINT32_C(1) << i)) != 0) {
             used +=
                 (size_t)snprintf(detail + used, sizeof detail - used, "%s%s", before, queries[i]);
             before = ", ";
         }
-    if (strcmp(name, queries[KEDGE_QUERY_WATCH]) == 0)
+    if (strcmp(name, queries[META_PARAMETER_WATCH]) == 0)
         snprintf(detail, sizeof detail,
                  "changes are watched at /v1/events?watch=1: kind=KIND and name=NAME there for "
                  "those of one kind, or of one thing");
-    rest_malformed(c, name, detail);
+    meta_rest_malformed(c, name, detail);
 }
 
 /* A name that is mistyped would filter nothing. Else the answer has been given. */
@@ -203,7 +204,7 @@ static bool takes_queries(struct call *c, const struct route *route)
     if (name != NULL)
         refuse_query(c, route, name);
     else if (c->request->repeated != NULL)
-        rest_malformed(c, c->request->repeated, "is there more than once");
+        meta_rest_malformed(c, c->request->repeated, "is there more than once");
     else
         return true;
     return false;
@@ -216,14 +217,14 @@ static bool takes_queries(struct call *c, const struct route *route)
 static void explain_token(const struct call *c, const struct route *route, char *out, size_t size)
 {
     const char *socket = c->s->admin_socket;
-    const bool agents = route->agent == KEDGE_AGENT_OWN && route->need == KEDGE_NEED_ADMIN;
+    const bool agents = route->agent == META_AGENT_OWN && route->need == META_NEED_ADMIN;
     char create[320], server[128] = "";
     if (socket != NULL && socket[0] != '\0')
         snprintf(server, sizeof server, "--server unix:%.108s ", socket);
-    if (agents && kedge_json_is_id(c->id))
+    if (agents && meta_json_is_id(c->id))
         snprintf(create, sizeof create, "%.63s scope=agent node=%.63s gids=GID", c->id, c->id);
     else
-        snprintf(create, sizeof create, "NAME scope=%s", kedge_need_name(route->need));
+        snprintf(create, sizeof create, "NAME scope=%s", meta_need_name(route->need));
     snprintf(out, size,
              "show a token (%s); on the metaserver's host `rdmactl %stoken create %s` makes one",
              agents ? "the agent's token_file"
@@ -235,12 +236,12 @@ static void refuse_unknown(struct call *c, const struct route *route)
 {
     char how[512];
     uint32_t suppressed;
-    bool wrong = c->caller.kind == KEDGE_CALLER_WRONG;
+    bool wrong = c->caller.kind == META_CALLER_WRONG;
     snprintf(c->answer->authenticate, sizeof c->answer->authenticate, "Bearer realm=\"kedge\"%s",
              wrong ? ", error=\"invalid_token\"" : "");
     if (!wrong)
         explain_token(c, route, how, sizeof how);
-    rest_problem(c, REST_NO_VALID_TOKEN, wrong ? c->caller.why : how);
+    meta_rest_problem(c, REST_NO_VALID_TOKEN, wrong ? c->caller.why : how);
     if (kedge_log_allow(&c->s->access_log, c->now, 10 * KEDGE_NS_PER_S, 10, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "a request without a valid token was refused",
                   "client=\"%s\" why=\"%s\" suppressed=%u", c->who,
@@ -250,13 +251,13 @@ static void refuse_unknown(struct call *c, const struct route *route)
 /* Whether the caller may; else the answer has been given. */
 static bool caller_may(struct call *c, const struct route *route)
 {
-    struct kedge_fault fault;
-    switch (kedge_access_decide(&c->caller, !c->s->tokens_needed, route->need, route->agent, c->id,
-                                &fault)) {
+    struct meta_violation violation;
+    switch (meta_access_decide(&c->caller, !c->s->tokens_needed, route->need, route->agent, c->id,
+                               &violation)) {
     case 0:
         return true;
     case -EACCES:
-        rest_forbidden(c, kedge_need_name(route->need), &fault);
+        meta_rest_forbidden(c, meta_need_name(route->need), &violation);
         return false;
     default:
         refuse_unknown(c, route);
@@ -266,9 +267,9 @@ static bool caller_may(struct call *c, const struct route *route)
 
 static void identify_caller(struct call *c)
 {
-    const struct kedge_service_request *r = c->request;
-    c->caller = kedge_access_caller(c->s->settings, r->authorization, r->local, r->wall_ms);
-    if (c->caller.kind == KEDGE_CALLER_TOKEN)
+    const struct meta_service_request *r = c->request;
+    c->caller = meta_access_caller(c->s->resources, r->authorization, r->local, r->wall_ms);
+    if (c->caller.kind == META_CALLER_TOKEN)
         snprintf(c->who, sizeof c->who, "token %s", c->caller.token->name);
     else
         snprintf(c->who, sizeof c->who, "%s", r->who != NULL ? r->who : "unknown");
@@ -297,9 +298,9 @@ static bool id_is_sound(struct call *c, const struct route *route, int which)
 {
     char field[16], detail[120];
     name_of_id(route, which, field, sizeof field);
-    const uint32_t max = strcmp(field, "name") == 0 ? kedge_setting_name_max(route->kind)
+    const uint32_t max = strcmp(field, "name") == 0 ? meta_resource_name_max(route->kind)
                                                     : (uint32_t)sizeof c->id - 1;
-    if (which == 0 ? kedge_setting_is_name(c->id, max) : kedge_held_is_id(c->of_node))
+    if (which == 0 ? meta_resource_is_name(c->id, max) : meta_proxy_is_id(c->of_node))
         return true;
     if (which == 0)
         snprintf(detail, sizeof detail,
@@ -308,11 +309,11 @@ static bool id_is_sound(struct call *c, const struct route *route, int which)
                  max);
     else
         snprintf(detail, sizeof detail, "an agent's own ids are 1 to 47 of 0-9, a-f and '-'");
-    rest_malformed(c, field, detail);
+    meta_rest_malformed(c, field, detail);
     return false;
 }
 
-void rest_route(struct call *c)
+void meta_rest_route(struct call *c)
 {
     struct ids ids;
     const struct route *route = find_route(c, &ids);

@@ -14,11 +14,11 @@
 #define PREFIX "kedge_"
 enum { SECRET_BYTES = 32, TAIL = KEDGE_BASE64_TEXT(SECRET_BYTES) - 2 }; /* 43: it is not padded */
 
-_Static_assert((int)KEDGE_TOKEN_HASH_BYTES == (int)KEDGE_DIGEST_BYTES, "as settings keep it");
+_Static_assert((int)META_TOKEN_HASH_BYTES == (int)KEDGE_DIGEST_BYTES, "as settings keep it");
 _Static_assert((size_t)SECRET_TEXT <= sizeof((struct kedge_control_attach *)0)->token,
                "a worker shows it to its agent");
 
-int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+int meta_secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[META_TOKEN_HASH_BYTES])
 {
     uint8_t random[SECRET_BYTES];
     char tail[KEDGE_BASE64_TEXT(SECRET_BYTES)];
@@ -33,29 +33,29 @@ int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKE
     return kedge_digest(out, hash);
 }
 
-int secret_hash(const char *secret, uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+int meta_secret_hash(const char *secret, uint8_t hash[META_TOKEN_HASH_BYTES])
 {
     return kedge_digest(secret, hash);
 }
 
-int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES])
+int meta_secret_name(const char *secret, char name[META_RESOURCE_NAME_BYTES])
 {
     size_t prefix = sizeof PREFIX - 1, length = strlen(secret);
     if (length < prefix + 2 + TAIL || strncmp(secret, PREFIX, prefix) != 0)
         return -EINVAL;
     size_t n = length - prefix - 1 - TAIL;
-    if (n >= KEDGE_SETTING_NAME_BYTES || secret[prefix + n] != '_')
+    if (n >= META_RESOURCE_NAME_BYTES || secret[prefix + n] != '_')
         return -EINVAL;
-    char found[KEDGE_SETTING_NAME_BYTES];
+    char found[META_RESOURCE_NAME_BYTES];
     snprintf(found, sizeof found, "%.*s", (int)n, secret + prefix);
-    if (!kedge_setting_is_name(found, sizeof found - 1))
+    if (!meta_resource_is_name(found, sizeof found - 1))
         return -EINVAL;
     memcpy(name, found, sizeof found);
     return 0;
 }
 
-bool secret_matches(const char *secret, const uint8_t hash[KEDGE_TOKEN_HASH_BYTES])
+bool meta_secret_matches(const char *secret, const uint8_t hash[META_TOKEN_HASH_BYTES])
 {
-    uint8_t own[KEDGE_TOKEN_HASH_BYTES];
+    uint8_t own[META_TOKEN_HASH_BYTES];
     return kedge_digest(secret, own) == 0 && kedge_digest_same(own, hash);
 }

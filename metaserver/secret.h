@@ -9,15 +9,15 @@
 
 #include "metaserver/resources.h"
 
-enum { SECRET_TEXT = 6 + KEDGE_SETTING_NAME_BYTES + 1 + 43 }; /* with the NUL */
+enum { SECRET_TEXT = 6 + META_RESOURCE_NAME_BYTES + 1 + 43 }; /* with the NUL */
 
 /* A new one for a token of that name, and its hash. 0 or -errno: there are no random numbers. */
-int secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[KEDGE_TOKEN_HASH_BYTES]);
-/* The hash of what secret_name() takes for a secret. 0 or -EIO. */
-int secret_hash(const char *secret, uint8_t hash[KEDGE_TOKEN_HASH_BYTES]);
+int meta_secret_make(const char *name, char out[SECRET_TEXT], uint8_t hash[META_TOKEN_HASH_BYTES]);
+/* The hash of what meta_secret_name() takes for a secret. 0 or -EIO. */
+int meta_secret_hash(const char *secret, uint8_t hash[META_TOKEN_HASH_BYTES]);
 /* The name in a secret. 0, or -EINVAL: it is none. */
-int secret_name(const char *secret, char name[KEDGE_SETTING_NAME_BYTES]);
+int meta_secret_name(const char *secret, char name[META_RESOURCE_NAME_BYTES]);
 /* Whether a secret has that hash; takes as long for every secret of one length. */
-bool secret_matches(const char *secret, const uint8_t hash[KEDGE_TOKEN_HASH_BYTES]);
+bool meta_secret_matches(const char *secret, const uint8_t hash[META_TOKEN_HASH_BYTES]);
 
 #endif

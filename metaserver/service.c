@@ -14,21 +14,21 @@
 #define STORE_PAUSE (5 * KEDGE_NS_PER_S) /* between our own attempts at a store that fails */
 
 struct loading {
-    struct kedge_service *s;
+    struct meta_service *s;
     uint64_t now;
 };
 
-static int load_one(void *user, const struct kedge_store_node *node)
+static int load_one(void *user, const struct meta_store_node *node)
 {
     struct loading *l = user;
-    return kedge_meta_restore(l->s->meta, node, l->now);
+    return meta_directory_restore(l->s->directory, node, l->now);
 }
 
-int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbuf *err)
+int meta_service_load(struct meta_service *s, uint64_t now, struct kedge_errbuf *err)
 {
     struct loading l = {s, now};
     err->text[0] = '\0';
-    int status = kedge_store_load(s->store, load_one, &l, err);
+    int status = meta_store_load(s->store, load_one, &l, err);
     if (status == -ENOSPC)
         return kedge_err(
             err, status,
@@ -36,11 +36,11 @@ int kedge_service_load(struct kedge_service *s, uint64_t now, struct kedge_errbu
     if (status == -EEXIST)
         return kedge_err(err, status,
                          "the store names one endpoint twice: restore it from a backup");
-    return status == 0 && s->settings != NULL ? kedge_service_load_settings(s, now, err) : status;
+    return status == 0 && s->resources != NULL ? meta_service_load_resources(s, now, err) : status;
 }
 
 /* A write that nobody asked for has failed: said once, tried again later. */
-static void pause_store(struct kedge_service *s, const char *what, const struct kedge_errbuf *err,
+static void pause_store(struct meta_service *s, const char *what, const struct kedge_errbuf *err,
                         uint64_t now)
 {
     s->count.store_errors++;
@@ -50,113 +50,114 @@ static void pause_store(struct kedge_service *s, const char *what, const struct 
 
 static bool is_live(void *user, const char *id)
 {
-    const struct kedge_service *s = user;
-    struct kedge_meta_view view;
-    return kedge_meta_show(s->meta, id, 0, &view) == 0 && view.state == KEDGE_META_LIVE;
+    const struct meta_service *s = user;
+    struct meta_node_view view;
+    return meta_directory_show(s->directory, id, 0, &view) == 0 && view.state == META_NODE_LIVE;
 }
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-void kedge_service_at(struct kedge_service *s, uint64_t now, uint64_t wall_ms)
+void meta_service_at(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
     s->at = now;
     s->at_wall_ms = wall_ms;
 }
 
 /* The same moment since 1970. */
-static uint64_t wall_of(const struct kedge_service *s, uint64_t at)
+static uint64_t wall_of(const struct meta_service *s, uint64_t at)
 {
     return at >= s->at ? s->at_wall_ms + (at - s->at) / KEDGE_NS_PER_MS
                        : s->at_wall_ms - (s->at - at) / KEDGE_NS_PER_MS;
 }
 
 /* Tells those who watch, at the next tick. */
-static void announce_event(struct kedge_service *s, const char *node, const char *who, uint64_t now,
-                           struct kedge_liveness_event *event)
+static void announce_event(struct meta_service *s, const char *node, const char *who, uint64_t now,
+                           struct meta_liveness_event *event)
 {
     if (s->liveness == NULL)
         return;
     event->time_ms = wall_of(s, now);
-    event->revision = s->settings != NULL ? kedge_settings_revision(s->settings) : 0;
+    event->revision = s->resources != NULL ? meta_resources_revision(s->resources) : 0;
     snprintf(event->node, sizeof event->node, "%s", node);
     snprintf(event->who, sizeof event->who, "%s", who);
-    kedge_liveness_add(s->liveness, event);
+    meta_liveness_add(s->liveness, event);
 }
 
 /* before: what the node was until now. */
-static void announce_live(struct kedge_service *s, const struct kedge_meta_view *before,
-                          const struct kedge_meta_registration *r, uint64_t now)
+static void announce_live(struct meta_service *s, const struct meta_node_view *before,
+                          const struct meta_registration *r, uint64_t now)
 {
-    if (before->state == KEDGE_META_LIVE && before->incarnation == r->incarnation)
+    if (before->state == META_NODE_LIVE && before->incarnation == r->incarnation)
         return;
     announce_event(s, r->id, "", now,
-                   &(struct kedge_liveness_event){.incarnation = r->incarnation,
-                                                  .state = KEDGE_LIVENESS_LIVE,
-                                                  .from = before->state,
-                                                  .from_incarnation = before->incarnation});
+                   &(struct meta_liveness_event){.incarnation = r->incarnation,
+                                                 .state = META_LIVENESS_LIVE,
+                                                 .from = before->state,
+                                                 .from_incarnation = before->incarnation});
 }
 
 struct lapsing {
-    struct kedge_service *s;
+    struct meta_service *s;
     uint64_t now;
 };
 
-static void announce_lapse(void *user, const struct kedge_meta_lapse *lapse)
+static void announce_lapse(void *user, const struct meta_lapse *lapse)
 {
     const struct lapsing *l = user;
-    const bool heard = lapse->from == KEDGE_META_LIVE;
+    const bool heard = lapse->from == META_NODE_LIVE;
     announce_event(
         l->s, lapse->id, "", l->now,
-        &(struct kedge_liveness_event){.incarnation = lapse->incarnation,
-                                       .state = KEDGE_LIVENESS_EXPIRED,
-                                       .from = lapse->from,
-                                       .from_incarnation = lapse->incarnation,
-                                       .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
+        &(struct meta_liveness_event){.incarnation = lapse->incarnation,
+                                      .state = META_LIVENESS_EXPIRED,
+                                      .from = lapse->from,
+                                      .from_incarnation = lapse->incarnation,
+                                      .heard_ms = heard ? wall_of(l->s, lapse->heard) : 0});
 }
 
-void kedge_service_lapse(struct kedge_service *s, uint64_t now)
+void meta_service_lapse(struct meta_service *s, uint64_t now)
 {
-    uint32_t lapsed = kedge_meta_lapse(s->meta, now, announce_lapse, &(struct lapsing){s, now});
+    uint32_t lapsed =
+        meta_directory_lapse(s->directory, now, announce_lapse, &(struct lapsing){s, now});
     s->count.expiries += lapsed;
     if (lapsed == 0)
         return;
-    if (s->readers != NULL)
-        kedge_readers_sweep(s->readers, is_live, s);
+    if (s->responders != NULL)
+        meta_responders_sweep(s->responders, is_live, s);
     kedge_log(KEDGE_LOG_INFO, "nodes expired", "count=%u", lapsed);
 }
 
-void kedge_service_tick(struct kedge_service *s, uint64_t now, uint64_t wall_ms)
+void meta_service_tick(struct meta_service *s, uint64_t now, uint64_t wall_ms)
 {
     const char *ids[BATCH];
     struct kedge_errbuf err;
-    kedge_service_at(s, now, wall_ms);
-    kedge_service_lapse(s, now);
-    if (s->settings != NULL && kedge_service_look_at_places(s))
-        kedge_watches_wake(s);
-    kedge_watches_beat(s, now);
+    meta_service_at(s, now, wall_ms);
+    meta_service_lapse(s, now);
+    if (s->resources != NULL && meta_service_refresh_window_targets(s))
+        meta_watches_wake(s);
+    meta_watches_beat(s, now);
     if (now < s->store_retry_at)
         return;
-    uint32_t n = kedge_meta_lapsed(s->meta, ids, BATCH);
+    uint32_t n = meta_directory_lapsed(s->directory, ids, BATCH);
     if (n > 0) {
-        if (kedge_store_expire(s->store, ids, n, &err) != 0) {
+        if (meta_store_expire(s->store, ids, n, &err) != 0) {
             pause_store(s, "expiring", &err, now);
             return;
         }
-        kedge_meta_expire(s->meta, n, now);
+        meta_directory_expire(s->directory, n, now);
     }
-    if (kedge_meta_forgettable(s->meta, now, ids, 1) == 1) {
-        int status = kedge_store_remove(s->store, ids[0], &err);
+    if (meta_directory_forgettable(s->directory, now, ids, 1) == 1) {
+        int status = meta_store_remove(s->store, ids[0], &err);
         if (status != 0 && status != -ENOENT)
             pause_store(s, "forgetting", &err, now);
         else
-            kedge_meta_remove(s->meta, ids[0]);
+            meta_directory_remove(s->directory, ids[0]);
     }
 }
 
 /* ---- what clients ask for ------------------------------------------------------------------- */
 
-int kedge_service_store_failed(struct kedge_service *s, const char *what, const char *name,
-                               uint64_t now, const struct kedge_errbuf *err)
+int meta_service_store_failed(struct meta_service *s, const char *what, const char *name,
+                              uint64_t now, const struct kedge_errbuf *err)
 {
     uint32_t suppressed;
     s->count.store_errors++;
@@ -168,20 +169,20 @@ int kedge_service_store_failed(struct kedge_service *s, const char *what, const 
 }
 
 /* Makes room for one more node: an expired one that is known for longest is forgotten now. */
-static int evict_node(struct kedge_service *s, const char *id, uint64_t now,
+static int evict_node(struct meta_service *s, const char *id, uint64_t now,
                       struct kedge_errbuf *err)
 {
-    int status = kedge_store_remove(s->store, id, err);
+    int status = meta_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return kedge_service_store_failed(s, "forgetting", id, now, err);
-    kedge_meta_remove(s->meta, id);
+        return meta_service_store_failed(s, "forgetting", id, now, err);
+    meta_directory_remove(s->directory, id);
     return 0;
 }
 
-int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registration *r,
-                        struct kedge_meta_verdict *verdict)
+int meta_service_check(struct meta_service *s, const struct meta_registration *r,
+                       struct meta_verdict *verdict)
 {
-    int status = kedge_meta_check(s->meta, r, verdict);
+    int status = meta_directory_check(s->directory, r, verdict);
     s->count.stale += status == -ESTALE;
     s->count.taken += status == -EEXIST;
     s->count.full += status == -ENOSPC;
@@ -189,37 +190,36 @@ int kedge_service_check(struct kedge_service *s, const struct kedge_meta_registr
 }
 
 /* Of pools that the node no longer has; of a life before all. */
-static void drop_readers(struct kedge_service *s, const struct kedge_meta_registration *r,
-                         const struct kedge_meta_verdict *verdict)
+static void drop_readers(struct meta_service *s, const struct meta_registration *r,
+                         const struct meta_verdict *verdict)
 {
-    uint16_t pools[KEDGE_STORE_NODE_ENDPOINTS];
+    uint16_t pools[META_STORE_NODE_ENDPOINTS];
     uint32_t count = verdict->known_incarnation == r->incarnation ? r->endpoint_count : 0;
     for (uint32_t i = 0; i < count; i++)
         pools[i] = r->endpoint[i].pool;
-    kedge_readers_drop(s->readers, r->id, pools, count);
+    meta_responders_drop(s->responders, r->id, pools, count);
 }
 
-int kedge_service_register(struct kedge_service *s, const struct kedge_meta_registration *r,
-                           uint64_t now, struct kedge_meta_verdict *verdict,
-                           struct kedge_errbuf *err)
+int meta_service_register(struct meta_service *s, const struct meta_registration *r, uint64_t now,
+                          struct meta_verdict *verdict, struct kedge_errbuf *err)
 {
-    struct kedge_store_node durable;
-    struct kedge_meta_view before = {.state = KEDGE_META_FREE};
-    int status = kedge_service_check(s, r, verdict);
+    struct meta_store_node durable;
+    struct meta_node_view before = {.state = META_NODE_FREE};
+    int status = meta_service_check(s, r, verdict);
     if (status != 0)
         return status;
     if (verdict->evict[0] != '\0' && (status = evict_node(s, verdict->evict, now, err)) != 0)
         return status;
     if (verdict->write) {
-        kedge_meta_durable(r, &durable);
-        status = kedge_store_put(s->store, &durable, err);
+        meta_directory_durable(r, &durable);
+        status = meta_store_put(s->store, &durable, err);
         if (status != 0)
-            return kedge_service_store_failed(s, "registering", r->id, now, err);
+            return meta_service_store_failed(s, "registering", r->id, now, err);
     }
-    (void)kedge_meta_show(s->meta, r->id, now, &before);
-    kedge_meta_apply(s->meta, r, now);
+    (void)meta_directory_show(s->directory, r->id, now, &before);
+    meta_directory_apply(s->directory, r, now);
     announce_live(s, &before, r, now);
-    if (s->readers != NULL)
+    if (s->responders != NULL)
         drop_readers(s, r, verdict);
     s->count.registrations++;
     if (verdict->write)
@@ -228,24 +228,24 @@ int kedge_service_register(struct kedge_service *s, const struct kedge_meta_regi
     return 0;
 }
 
-int kedge_service_remove(struct kedge_service *s, const char *id, const char *who, uint64_t now,
-                         struct kedge_errbuf *err)
+int meta_service_remove(struct meta_service *s, const char *id, const char *who, uint64_t now,
+                        struct kedge_errbuf *err)
 {
-    struct kedge_meta_view view;
-    int status = kedge_meta_show(s->meta, id, 0, &view);
+    struct meta_node_view view;
+    int status = meta_directory_show(s->directory, id, 0, &view);
     if (status != 0)
         return status;
-    status = kedge_store_remove(s->store, id, err);
+    status = meta_store_remove(s->store, id, err);
     if (status != 0 && status != -ENOENT)
-        return kedge_service_store_failed(s, "removing", id, now, err);
-    kedge_meta_remove(s->meta, id);
+        return meta_service_store_failed(s, "removing", id, now, err);
+    meta_directory_remove(s->directory, id);
     announce_event(s, id, who, now,
-                   &(struct kedge_liveness_event){.incarnation = view.incarnation,
-                                                  .state = KEDGE_LIVENESS_REMOVED,
-                                                  .from = view.state,
-                                                  .from_incarnation = view.incarnation});
-    if (s->readers != NULL)
-        kedge_readers_drop(s->readers, id, NULL, 0);
+                   &(struct meta_liveness_event){.incarnation = view.incarnation,
+                                                 .state = META_LIVENESS_REMOVED,
+                                                 .from = view.state,
+                                                 .from_incarnation = view.incarnation});
+    if (s->responders != NULL)
+        meta_responders_drop(s->responders, id, NULL, 0);
     s->count.removals++;
     kedge_log(KEDGE_LOG_INFO, "node removed", "node=%s", id);
     return 0;
@@ -260,7 +260,7 @@ static void write_labelled(struct kedge_text *out, const char *name, const char 
     kedge_metric_u64(out, name, labels, 1, number);
 }
 
-static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out)
+static void reader_metrics(struct meta_responders_counts c, struct kedge_text *out)
 {
     kedge_metric_one(out, "kedge_metad_readers", KEDGE_METRIC_GAUGE,
                      "Nodes' pools that read the table through a queue pair of their own.", c.kept);
@@ -273,29 +273,30 @@ static void reader_metrics(struct kedge_readers_counts c, struct kedge_text *out
     write_labelled(out, "kedge_metad_reader_failures_total", "why", "given_up", c.given_up);
 }
 
-static void setting_metrics(const struct kedge_service *s, struct kedge_text *out)
+static void setting_metrics(const struct meta_service *s, struct kedge_text *out)
 {
     kedge_metric_head(out, "kedge_metad_settings", KEDGE_METRIC_GAUGE, "What operators have set.");
-    for (int kind = 0; kind < KEDGE_SETTING_KINDS; kind++)
+    for (int kind = 0; kind < META_RESOURCE_KINDS; kind++)
         write_labelled(out, "kedge_metad_settings", "kind",
-                       kedge_setting_kind_name((enum kedge_setting_kind)kind),
-                       kedge_settings_count(s->settings, (enum kedge_setting_kind)kind));
+                       meta_resource_kind_name((enum meta_resource_kind)kind),
+                       meta_resources_count(s->resources, (enum meta_resource_kind)kind));
     kedge_metric_one(out, "kedge_metad_settings_revision", KEDGE_METRIC_GAUGE,
-                     "Of the last change.", kedge_settings_revision(s->settings));
+                     "Of the last change.", meta_resources_revision(s->resources));
     kedge_metric_one(out, "kedge_metad_changes_total", KEDGE_METRIC_COUNTER,
                      "Changes by operators.", s->count.changes);
-    kedge_metric_one(out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
-                     "Live nodes whose agents have not said that the last change is in force.",
-                     kedge_meta_behind(s->meta, kedge_settings_revision(s->settings)));
+    kedge_metric_one(
+        out, "kedge_metad_nodes_behind", KEDGE_METRIC_GAUGE,
+        "Live nodes whose agents have not said that the last change is in force.",
+        meta_directory_count_behind(s->directory, meta_resources_revision(s->resources)));
     kedge_metric_one(out, "kedge_metad_watches", KEDGE_METRIC_GAUGE, "Streams that are open.",
                      s->watch_count);
 }
 
-static void ask_metrics(const struct kedge_service *s, struct kedge_text *out)
+static void ask_metrics(const struct meta_service *s, struct kedge_text *out)
 {
-    const struct kedge_asks_counters *n = &s->asks.n;
+    const struct meta_queries_counters *n = &s->queries.n;
     kedge_metric_one(out, "kedge_metad_questions_open", KEDGE_METRIC_GAUGE,
-                     "Questions to agents that wait for their answers.", s->asks.count);
+                     "Questions to agents that wait for their answers.", s->queries.count);
     kedge_metric_one(out, "kedge_metad_questions_total", KEDGE_METRIC_COUNTER,
                      "Questions that agents were asked.", n->asked);
     kedge_metric_head(out, "kedge_metad_answers_total", KEDGE_METRIC_COUNTER,
@@ -311,11 +312,11 @@ static void ask_metrics(const struct kedge_service *s, struct kedge_text *out)
     write_labelled(out, "kedge_metad_questions_failed_total", "why", "too_many", n->refused);
 }
 
-void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out)
+void meta_service_metrics(const struct meta_service *s, struct kedge_text *out)
 {
-    const struct kedge_service_counters *c = &s->count;
-    struct kedge_meta_counts now = kedge_meta_count(s->meta);
-    const struct kedge_table_desc *table = kedge_meta_table(s->meta);
+    const struct meta_service_counters *c = &s->count;
+    struct meta_directory_counts now = meta_directory_count(s->directory);
+    const struct kedge_table_desc *table = meta_directory_table(s->directory);
     kedge_metric_build_info(out, "kedge_metad_build_info");
     kedge_metric_one(out, "kedge_metad_log_dropped_total", KEDGE_METRIC_COUNTER,
                      "Lines of the log that nobody took in time.", kedge_log_dropped());
@@ -323,7 +324,7 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     write_labelled(out, "kedge_metad_nodes", "state", "live", now.live);
     write_labelled(out, "kedge_metad_nodes", "state", "waiting", now.waiting);
     write_labelled(out, "kedge_metad_nodes", "state", "expired", now.expired);
-    const struct kedge_reach_counts reach = kedge_meta_reach_count(s->meta);
+    const struct meta_reach_counts reach = meta_directory_reach_count(s->directory);
     kedge_metric_one(out, "kedge_metad_nodes_unreachable", KEDGE_METRIC_GAUGE,
                      "Live nodes that most of those that tried do not reach over the fabric.",
                      reach.unreachable);
@@ -352,9 +353,9 @@ void kedge_service_metrics(const struct kedge_service *s, struct kedge_text *out
     write_labelled(out, "kedge_metad_refused_total", "why", "taken", c->taken);
     write_labelled(out, "kedge_metad_refused_total", "why", "full", c->full);
     write_labelled(out, "kedge_metad_refused_total", "why", "reader", c->readerless);
-    if (s->readers != NULL)
-        reader_metrics(kedge_readers_count(s->readers), out);
-    if (s->settings != NULL)
+    if (s->responders != NULL)
+        reader_metrics(meta_responders_count(s->responders), out);
+    if (s->resources != NULL)
         setting_metrics(s, out);
     ask_metrics(s, out);
     kedge_metric_one(out, "kedge_metad_store_errors_total", KEDGE_METRIC_COUNTER,

@@ -10,7 +10,7 @@
 
 #define SPARE_FDS 128 /* beside the connections: those that are being closed, too */
 
-int metad_start_check(const struct kedge_metad_config *config, struct kedge_errbuf *err)
+int meta_start_check(const struct meta_config *config, struct kedge_errbuf *err)
 {
     int status = kedge_fab_provider_find(config->provider, err) != NULL ? 0 : -EINVAL;
     if (status == 0 && config->listen[0] != '\0')

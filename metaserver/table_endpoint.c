@@ -10,7 +10,7 @@
 #include "fabric/iova.h"
 #include "fabric/providers.h"
 
-static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_config *config,
+static int open_fabric(struct meta_table_endpoint *e, const struct meta_config *config,
                        struct kedge_errbuf *err)
 {
     struct kedge_fab_open_attr attr = {.device = config->device[0] != '\0' ? config->device : NULL,
@@ -22,7 +22,7 @@ static int open_fabric(struct kedge_table_endpoint *e, const struct kedge_metad_
 }
 
 /* One control operation; what it is, for the sentence. */
-static int call_fabric(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
+static int call_fabric(struct meta_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what,
                        struct kedge_errbuf *err)
 {
     int status = kedge_fab_call(e->fab, ctl);
@@ -39,7 +39,7 @@ static int call_fabric(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl
                      what, (unsigned long long)(limit.rlim_cur / 1024));
 }
 
-static int make_target(struct kedge_table_endpoint *e, struct kedge_errbuf *err)
+static int make_target(struct meta_table_endpoint *e, struct kedge_errbuf *err)
 {
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = 4}};
     int status = call_fabric(e, &cq, "creating a completion queue", err);
@@ -76,9 +76,8 @@ static int choose_address(const struct kedge_fab_mem *mem, size_t bytes, uint64_
     return kedge_iova_take(&all, KEDGE_IOVA_TABLE, mem, 0, bytes, iova);
 }
 
-int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
-                              const struct kedge_metad_config *config, size_t bytes,
-                              struct kedge_errbuf *err)
+int meta_table_endpoint_init(struct meta_table_endpoint *e, const struct meta_config *config,
+                             size_t bytes, struct kedge_errbuf *err)
 {
     int status = open_fabric(e, config, err);
     if (status != 0)
@@ -110,7 +109,7 @@ int kedge_table_endpoint_init(struct kedge_table_endpoint *e,
     return e->fab->caps.transports & KEDGE_FAB_DC ? make_target(e, err) : 0;
 }
 
-static void undo_call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
+static void undo_call(struct meta_table_endpoint *e, struct kedge_fab_ctl *ctl, const char *what)
 {
     int status = kedge_fab_call(e->fab, ctl);
     if (status != 0)
@@ -118,7 +117,7 @@ static void undo_call(struct kedge_table_endpoint *e, struct kedge_fab_ctl *ctl,
                   strerror(-status));
 }
 
-void kedge_table_endpoint_fini(struct kedge_table_endpoint *e)
+void meta_table_endpoint_fini(struct meta_table_endpoint *e)
 {
     if (e->dct != NULL)
         undo_call(e, &(struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_DCT, .dct.x = e->dct},
@@ -141,9 +140,9 @@ void kedge_table_endpoint_fini(struct kedge_table_endpoint *e)
     memset(e, 0, sizeof *e);
 }
 
-struct kedge_service_endpoint kedge_table_endpoint_describe(const struct kedge_table_endpoint *e)
+struct meta_service_endpoint meta_table_endpoint_describe(const struct meta_table_endpoint *e)
 {
-    struct kedge_service_endpoint out = {
+    struct meta_service_endpoint out = {
         .lid = e->fab->caps.lid, .table_addr = e->mr->addr, .table_rkey = e->mr->rkey};
     if (e->dct != NULL) {
         out.dct_number = e->dct->dctn;

@@ -13,7 +13,7 @@
 #include "fabric/port.h"
 #include "responder_index.h"
 
-#define NONE      READER_NONE
+#define NONE      RESPONDER_NONE
 #define RD_ATOMIC 16 /* READs of one agent at a time */
 #define RNR_TIMER 12 /* 0.64 ms; required by RTR, but nothing is ever received here */
 #define CQ_ROOM   4  /* nothing is posted, so nothing completes */
@@ -23,8 +23,8 @@ enum state {
     FREE,
     MAKING,     /* being created and brought to INIT */
     SPARE,      /* in INIT */
-    CONNECTING, /* on its way to RTR for an ask */
-    READY,      /* in RTR; its ask is over */
+    CONNECTING, /* on its way to RTR for a request */
+    READY,      /* in RTR; its request is over */
     KEPT,       /* a pool's of a node */
     ENDING,     /* being destroyed */
     STATES,
@@ -32,46 +32,46 @@ enum state {
 
 struct responder {
     struct kedge_fab_ctl ctl; /* under way in MAKING, CONNECTING and ENDING */
-    struct kedge_readers *owner;
+    struct meta_responders *owner;
     struct kedge_fab_qp *qp;
-    struct kedge_reader_ask *ask; /* CONNECTING, READY */
+    struct meta_responder_request *request; /* CONNECTING, READY */
     enum state state;
     uint32_t next; /* FREE, SPARE: of the list */
     bool sound;    /* reached INIT */
 };
 
-TAILQ_HEAD(asks, kedge_reader_ask);
+TAILQ_HEAD(requests, meta_responder_request);
 
-struct kedge_readers {
+struct meta_responders {
     struct kedge_fab_pd *pd;
     struct kedge_fab_cq *cq;
     struct responder *responders; /* capacity of them */
-    struct reader_index kept;
+    struct responder_index kept;
     uint32_t capacity;    /* queue pairs at a time */
     uint32_t limit;       /* of them for pools; the rest lets a pool replace its own */
     uint32_t free, spare; /* first of each list */
     uint32_t touched;     /* responders that were ever used */
     uint32_t in_state[STATES];
     uint32_t fresh; /* CONNECTING, READY: for pools that have none yet */
-    struct asks waiting, connecting, over;
+    struct requests waiting, connecting, over;
     uint32_t asked;   /* in one of them */
-    uint64_t numbers; /* of asks so far */
+    uint64_t numbers; /* of requests so far */
     int make_error;   /* of the last one that was to be made; until there is room again, or somebody
                        * asks */
     bool stocking;    /* spare ones are made */
     bool stopping;
     struct kedge_fab_port_watch port;
-    struct kedge_readers_counts count;
+    struct meta_responders_counts count;
 };
 
-static void serve_waiting(struct kedge_readers *r);
+static void serve_waiting(struct meta_responders *r);
 
 static uint32_t number_of(const struct responder *p)
 {
     return (uint32_t)(p - p->owner->responders);
 }
 
-static uint32_t in_use(const struct kedge_readers *r)
+static uint32_t in_use(const struct meta_responders *r)
 {
     return r->capacity - r->in_state[FREE];
 }
@@ -89,14 +89,14 @@ static void move_responder(struct responder *p, enum state to)
         [KEPT] = {[ENDING] = true /* replaced, dropped */},
         [ENDING] = {[FREE] = true},
     };
-    struct kedge_readers *r = p->owner;
+    struct meta_responders *r = p->owner;
     KEDGE_ASSERT(allowed[p->state][to]);
     r->in_state[p->state]--;
     p->state = to;
     r->in_state[to]++;
 }
 
-static struct responder *pop_responder(struct kedge_readers *r, uint32_t *list)
+static struct responder *pop_responder(struct meta_responders *r, uint32_t *list)
 {
     struct responder *p = &r->responders[*list];
     KEDGE_ASSERT(*list != NONE);
@@ -126,41 +126,42 @@ static void release_responder(struct responder *p)
     push_responder(p, &p->owner->free);
 }
 
-/* ---- asks ----------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
-static void conclude_request(struct kedge_readers *r, struct kedge_reader_ask *ask, int status)
+static void conclude_request(struct meta_responders *r, struct meta_responder_request *request,
+                             int status)
 {
-    ask->status = status;
-    r->fresh -= ask->fresh && status != 0;
-    TAILQ_INSERT_TAIL(&r->over, ask, link);
+    request->status = status;
+    r->fresh -= request->fresh && status != 0;
+    TAILQ_INSERT_TAIL(&r->over, request, link);
 }
 
-static void give_up(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static void give_up(struct meta_responders *r, struct meta_responder_request *request)
 {
     r->count.given_up++;
-    conclude_request(r, ask,
-                     kedge_err(&ask->err, -ECANCELED, "%s",
+    conclude_request(r, request,
+                     kedge_err(&request->err, -ECANCELED, "%s",
                                r->stopping ? STOPS : "nobody waited for it any more"));
 }
 
-static void refuse_unmade(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static void refuse_unmade(struct meta_responders *r, struct meta_responder_request *request)
 {
     int error = r->make_error;
     r->count.failed++;
     conclude_request(
-        r, ask,
-        kedge_err(&ask->err, error,
+        r, request,
+        kedge_err(&request->err, error,
                   "this metaserver's device makes no more queue pairs (%s): free some on its "
                   "host, or raise LimitMEMLOCK",
                   strerror(-error)));
 }
 
-static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static void refuse_full(struct meta_responders *r, struct meta_responder_request *request)
 {
     r->count.refused++;
     conclude_request(
-        r, ask,
-        kedge_err(&ask->err, -ENOSPC,
+        r, request,
+        kedge_err(&request->err, -ENOSPC,
                   "all %u queue pairs that this metaserver has for readers are in use: remove "
                   "nodes that are gone, or raise max_endpoints if the device has more",
                   r->limit));
@@ -170,7 +171,7 @@ static void refuse_full(struct kedge_readers *r, struct kedge_reader_ask *ask)
 
 static void on_made(struct responder *p)
 {
-    struct kedge_readers *r = p->owner;
+    struct meta_responders *r = p->owner;
     int status = p->ctl.status;
     if (p->ctl.kind == KEDGE_FAB_CREATE_QP) {
         if (status != 0) {
@@ -201,30 +202,30 @@ static void on_made(struct responder *p)
 
 static void on_connected(struct responder *p)
 {
-    struct kedge_readers *r = p->owner;
-    struct kedge_reader_ask *ask = p->ask;
+    struct meta_responders *r = p->owner;
+    struct meta_responder_request *request = p->request;
     char gid[KEDGE_GID_TEXT];
     int status = p->ctl.status;
-    TAILQ_REMOVE(&r->connecting, ask, link);
+    TAILQ_REMOVE(&r->connecting, request, link);
     if (status == 0 && !r->stopping) {
         move_responder(p, READY);
-        ask->qpn = p->qp->qpn;
-        conclude_request(r, ask, 0);
+        request->qpn = p->qp->qpn;
+        conclude_request(r, request, 0);
         return;
     }
-    p->ask = NULL;
-    ask->responder = NONE;
+    p->request = NULL;
+    request->responder = NONE;
     end_responder(p);
     if (status == 0) {
-        give_up(r, ask);
+        give_up(r, request);
         return;
     }
     r->count.failed++;
-    conclude_request(r, ask,
-                     kedge_err(&ask->err, status,
+    conclude_request(r, request,
+                     kedge_err(&request->err, status,
                                "a queue pair towards %s cannot be made ready (%s): see that this "
                                "metaserver's device reaches the reader's gid",
-                               kedge_gid_format(ask->peer.gid, gid), strerror(-status)));
+                               kedge_gid_format(request->peer.gid, gid), strerror(-status)));
 }
 
 static void on_ended(struct responder *p)
@@ -265,7 +266,7 @@ static void submit_ctl(struct responder *p, struct kedge_fab_ctl ctl)
     kedge_fab_submit(p->owner->pd->fab, &p->ctl);
 }
 
-static void make_responder(struct kedge_readers *r)
+static void make_responder(struct meta_responders *r)
 {
     struct responder *p =
         r->free != NONE ? pop_responder(r, &r->free) : &r->responders[r->touched++];
@@ -280,25 +281,25 @@ static void make_responder(struct kedge_readers *r)
                              .cap = {.send_wr = 1, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}});
 }
 
-static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static void connect_spare(struct meta_responders *r, struct meta_responder_request *request)
 {
     const struct kedge_fab_caps *caps = &r->pd->fab->caps;
-    const struct kedge_reader_peer *peer = &ask->peer;
-    ask->mtu = peer->mtu < r->port.mtu ? peer->mtu : r->port.mtu;
-    ask->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
+    const struct meta_responder_peer *peer = &request->peer;
+    request->mtu = peer->mtu < r->port.mtu ? peer->mtu : r->port.mtu;
+    request->reads = (uint8_t)(caps->max_rd_atomic < RD_ATOMIC ? caps->max_rd_atomic : RD_ATOMIC);
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
-        .path_mtu = ask->mtu,
+        .path_mtu = request->mtu,
         .dest_qp_num = peer->qpn,
         .rq_psn = peer->psn,
-        .max_dest_rd_atomic = ask->reads,
+        .max_dest_rd_atomic = request->reads,
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = kedge_fab_address(r->pd->fab, peer->gid, peer->lid),
     };
     struct responder *p = pop_responder(r, &r->spare);
-    ask->responder = number_of(p);
-    p->ask = ask;
-    TAILQ_INSERT_TAIL(&r->connecting, ask, link);
+    request->responder = number_of(p);
+    p->request = request;
+    TAILQ_INSERT_TAIL(&r->connecting, request, link);
     move_responder(p, CONNECTING);
     submit_ctl(p, (struct kedge_fab_ctl){
                       .kind = KEDGE_FAB_MODIFY_QP,
@@ -310,54 +311,54 @@ static void connect_spare(struct kedge_readers *r, struct kedge_reader_ask *ask)
 }
 
 /* The first that waits: connected, or told why not. False: it has to wait on. */
-static bool serve_request(struct kedge_readers *r, struct kedge_reader_ask *ask)
+static bool serve_request(struct meta_responders *r, struct meta_responder_request *request)
 {
-    bool fresh = !reader_index_has(&r->kept, ask->id, ask->peer.pool);
-    bool wanted = ask->wanted == NULL || ask->wanted(ask);
+    bool fresh = !meta_responder_index_has(&r->kept, request->id, request->peer.pool);
+    bool wanted = request->wanted == NULL || request->wanted(request);
     bool full = fresh && r->in_state[KEPT] + r->fresh >= r->limit;
     if (wanted && !full && r->spare == NONE)
         return false;
-    TAILQ_REMOVE(&r->waiting, ask, link);
+    TAILQ_REMOVE(&r->waiting, request, link);
     if (!wanted) {
-        give_up(r, ask);
+        give_up(r, request);
     } else if (full) {
-        refuse_full(r, ask);
+        refuse_full(r, request);
     } else {
-        ask->fresh = fresh;
+        request->fresh = fresh;
         r->fresh += fresh;
-        connect_spare(r, ask);
+        connect_spare(r, request);
     }
     return true;
 }
 
-static void serve_waiting(struct kedge_readers *r)
+static void serve_waiting(struct meta_responders *r)
 {
-    struct kedge_reader_ask *ask;
+    struct meta_responder_request *request;
     if (r->stopping)
         return;
-    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, ask))
+    while ((request = TAILQ_FIRST(&r->waiting)) != NULL && serve_request(r, request))
         ;
     while (r->stocking && r->make_error == 0 && r->in_state[FREE] > 0 &&
-           r->in_state[MAKING] + r->in_state[SPARE] < KEDGE_READERS_SPARES)
+           r->in_state[MAKING] + r->in_state[SPARE] < META_RESPONDERS_SPARES)
         make_responder(r);
     /* Whatever is under way may yet leave a queue pair for those who wait. */
     if (in_use(r) > r->in_state[KEPT])
         return;
-    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
-        TAILQ_REMOVE(&r->waiting, ask, link);
+    while ((request = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, request, link);
         if (r->make_error != 0)
-            refuse_unmade(r, ask);
+            refuse_unmade(r, request);
         else
-            refuse_full(r, ask);
+            refuse_full(r, request);
     }
 }
 
 /* ---- the interface -------------------------------------------------------------------------- */
 
-static int take_memory(struct kedge_readers *r)
+static int take_memory(struct meta_responders *r)
 {
     r->responders = calloc(r->capacity, sizeof *r->responders);
-    if (reader_index_init(&r->kept, r->capacity) != 0 || r->responders == NULL)
+    if (meta_responder_index_init(&r->kept, r->capacity) != 0 || r->responders == NULL)
         return -ENOMEM;
     r->free = r->spare = NONE;
     r->in_state[FREE] = r->capacity;
@@ -374,21 +375,22 @@ static void port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before)
               "mtu=%u before=%u", 128u << w->mtu, 128u << before);
 }
 
-int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
-                      struct kedge_readers **out, struct kedge_errbuf *err)
+int meta_responders_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
+                        struct meta_responders **out, struct kedge_errbuf *err)
 {
     /* One queue pair of the device is the DC target's. */
     uint32_t most = pd->fab->caps.max_qp > 0 ? pd->fab->caps.max_qp - 1 : 0;
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = CQ_ROOM}};
-    if (most <= KEDGE_READERS_SPARES)
+    if (most <= META_RESPONDERS_SPARES)
         return kedge_err(err, -ENOSPC, "the device has too few queue pairs (%u) for readers",
                          pd->fab->caps.max_qp);
-    struct kedge_readers *r = calloc(1, sizeof *r);
+    struct meta_responders *r = calloc(1, sizeof *r);
     if (r == NULL)
         return kedge_err(err, -ENOMEM, "out of memory");
     r->pd = pd;
-    r->limit = most - KEDGE_READERS_SPARES < max_pools ? most - KEDGE_READERS_SPARES : max_pools;
-    r->capacity = r->limit + KEDGE_READERS_SPARES;
+    r->limit =
+        most - META_RESPONDERS_SPARES < max_pools ? most - META_RESPONDERS_SPARES : max_pools;
+    r->capacity = r->limit + META_RESPONDERS_SPARES;
     int status = take_memory(r);
     if (status != 0) {
         kedge_err(err, status, "out of memory: lower max_endpoints");
@@ -406,28 +408,28 @@ int kedge_readers_new(struct kedge_fab_pd *pd, uint32_t max_pools, bool ahead,
     *out = r;
     return 0;
 fail:
-    reader_index_fini(&r->kept);
+    meta_responder_index_fini(&r->kept);
     free(r->responders);
     free(r);
     return status;
 }
 
-void kedge_readers_stop(struct kedge_readers *r)
+void meta_responders_stop(struct meta_responders *r)
 {
-    struct kedge_reader_ask *ask;
+    struct meta_responder_request *request;
     r->stopping = true;
-    while ((ask = TAILQ_FIRST(&r->waiting)) != NULL) {
-        TAILQ_REMOVE(&r->waiting, ask, link);
-        give_up(r, ask);
+    while ((request = TAILQ_FIRST(&r->waiting)) != NULL) {
+        TAILQ_REMOVE(&r->waiting, request, link);
+        give_up(r, request);
     }
-    reader_index_clear(&r->kept); /* they end below */
+    meta_responder_index_clear(&r->kept); /* they end below */
     for (uint32_t i = 0; i < r->touched; i++) {
         struct responder *p = &r->responders[i];
         if (p->state == READY) {
-            TAILQ_REMOVE(&r->over, p->ask, link);
-            p->ask->responder = NONE;
-            give_up(r, p->ask);
-            p->ask = NULL;
+            TAILQ_REMOVE(&r->over, p->request, link);
+            p->request->responder = NONE;
+            give_up(r, p->request);
+            p->request = NULL;
         }
         if (p->state == SPARE || p->state == READY || p->state == KEPT)
             end_responder(p);
@@ -439,49 +441,50 @@ void kedge_readers_stop(struct kedge_readers *r)
     }
 }
 
-void kedge_readers_free(struct kedge_readers *r)
+void meta_responders_free(struct meta_responders *r)
 {
     if (r == NULL)
         return;
     if (!r->stopping)
-        kedge_readers_stop(r);
+        meta_responders_stop(r);
     KEDGE_ASSERT(r->asked == 0);
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_DESTROY_CQ, .cq.x = r->cq};
     int status = kedge_fab_call(r->pd->fab, &cq);
     if (status != 0)
         kedge_log(KEDGE_LOG_WARN, "closing the fabric",
                   "object=\"readers' completion queue\" error=\"%s\"", strerror(-status));
-    reader_index_fini(&r->kept);
+    meta_responder_index_fini(&r->kept);
     free(r->responders);
     free(r);
 }
 
-void kedge_readers_tick(struct kedge_readers *r, uint64_t now_ns)
+void meta_responders_tick(struct meta_responders *r, uint64_t now_ns)
 {
     if (!r->stopping)
         kedge_fab_port_watch_tick(&r->port, now_ns);
 }
 
-int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
+int meta_responders_request(struct meta_responders *r, struct meta_responder_request *request)
 {
     uint32_t psn;
-    KEDGE_ASSERT(ask->peer.qpn != 0);
+    KEDGE_ASSERT(request->peer.qpn != 0);
     if (r->stopping)
-        return kedge_err(&ask->err, -ECANCELED, STOPS);
-    if (r->asked >= KEDGE_READERS_WAITING) {
+        return kedge_err(&request->err, -ECANCELED, STOPS);
+    if (r->asked >= META_RESPONDERS_WAITING) {
         r->count.refused++;
-        return kedge_err(&ask->err, -EAGAIN, "%u registrations wait for a queue pair: try again",
-                         r->asked);
+        return kedge_err(&request->err, -EAGAIN,
+                         "%u registrations wait for a queue pair: try again", r->asked);
     }
     int status = kedge_random_bytes(&psn, sizeof psn);
     if (status != 0)
-        return kedge_err(&ask->err, status, "there are no random numbers: %s", strerror(-status));
-    ask->psn = psn & 0xffffff;
-    ask->status = -EINPROGRESS;
-    ask->number = r->numbers++;
-    ask->responder = NONE;
-    ask->fresh = false;
-    TAILQ_INSERT_TAIL(&r->waiting, ask, link);
+        return kedge_err(&request->err, status, "there are no random numbers: %s",
+                         strerror(-status));
+    request->psn = psn & 0xffffff;
+    request->status = -EINPROGRESS;
+    request->number = r->numbers++;
+    request->responder = NONE;
+    request->fresh = false;
+    TAILQ_INSERT_TAIL(&r->waiting, request, link);
     r->asked++;
     r->stocking = true;
     r->make_error = 0;
@@ -489,57 +492,62 @@ int kedge_readers_ask(struct kedge_readers *r, struct kedge_reader_ask *ask)
     return 0;
 }
 
-static bool has_earlier(const struct asks *asks, const struct kedge_reader_ask *ask)
+static bool has_earlier(const struct requests *requests,
+                        const struct meta_responder_request *request)
 {
-    const struct kedge_reader_ask *other = TAILQ_FIRST(asks);
-    while (other != NULL && (other->number >= ask->number || strcmp(other->id, ask->id) != 0))
+    const struct meta_responder_request *other = TAILQ_FIRST(requests);
+    while (other != NULL &&
+           (other->number >= request->number || strcmp(other->id, request->id) != 0))
         other = TAILQ_NEXT(other, link);
     return other != NULL;
 }
 
 /* The device may be ready with a node's later one first. */
-static bool is_overtaking(const struct kedge_readers *r, const struct kedge_reader_ask *ask)
+static bool is_overtaking(const struct meta_responders *r,
+                          const struct meta_responder_request *request)
 {
-    return has_earlier(&r->connecting, ask) || has_earlier(&r->over, ask);
+    return has_earlier(&r->connecting, request) || has_earlier(&r->over, request);
 }
 
-struct kedge_reader_ask *kedge_readers_next(struct kedge_readers *r)
+struct meta_responder_request *meta_responders_next(struct meta_responders *r)
 {
-    struct kedge_reader_ask *ask = TAILQ_FIRST(&r->over);
-    while (ask != NULL && is_overtaking(r, ask))
-        ask = TAILQ_NEXT(ask, link);
-    if (ask == NULL)
+    struct meta_responder_request *request = TAILQ_FIRST(&r->over);
+    while (request != NULL && is_overtaking(r, request))
+        request = TAILQ_NEXT(request, link);
+    if (request == NULL)
         return NULL;
-    TAILQ_REMOVE(&r->over, ask, link);
+    TAILQ_REMOVE(&r->over, request, link);
     r->asked--;
-    return ask;
+    return request;
 }
 
-/* Its responder, which belongs to no ask any more. */
-static struct responder *take_responder(struct kedge_readers *r, struct kedge_reader_ask *ask)
+/* Its responder, which belongs to no request any more. */
+static struct responder *take_responder(struct meta_responders *r,
+                                        struct meta_responder_request *request)
 {
-    KEDGE_ASSERT(ask->status == 0 && ask->responder != NONE);
-    struct responder *p = &r->responders[ask->responder];
-    KEDGE_ASSERT(p->state == READY && p->ask == ask);
-    p->ask = NULL;
-    ask->responder = NONE;
-    r->fresh -= ask->fresh;
+    KEDGE_ASSERT(request->status == 0 && request->responder != NONE);
+    struct responder *p = &r->responders[request->responder];
+    KEDGE_ASSERT(p->state == READY && p->request == request);
+    p->request = NULL;
+    request->responder = NONE;
+    r->fresh -= request->fresh;
     return p;
 }
 
-void kedge_readers_keep(struct kedge_readers *r, struct kedge_reader_ask *ask)
+void meta_responders_keep(struct meta_responders *r, struct meta_responder_request *request)
 {
-    struct responder *p = take_responder(r, ask);
-    uint32_t former = reader_index_put(&r->kept, ask->id, ask->peer.pool, number_of(p));
+    struct responder *p = take_responder(r, request);
+    uint32_t former =
+        meta_responder_index_put(&r->kept, request->id, request->peer.pool, number_of(p));
     move_responder(p, KEPT);
     if (former != NONE)
         end_responder(&r->responders[former]);
     serve_waiting(r);
 }
 
-void kedge_readers_discard(struct kedge_readers *r, struct kedge_reader_ask *ask)
+void meta_responders_discard(struct meta_responders *r, struct meta_responder_request *request)
 {
-    end_responder(take_responder(r, ask));
+    end_responder(take_responder(r, request));
     serve_waiting(r);
 }
 
@@ -550,39 +558,40 @@ static bool is_among(const uint16_t *pools, uint32_t count, uint16_t pool)
     return count > 0;
 }
 
-bool kedge_readers_has(const struct kedge_readers *r, const char *id)
+bool meta_responders_has(const struct meta_responders *r, const char *id)
 {
-    const struct reader_owner *owner = reader_index_at(&r->kept, reader_index_place(&r->kept, id));
+    const struct responder_owner *owner =
+        meta_responder_index_at(&r->kept, meta_responder_index_place(&r->kept, id));
     return owner != NULL && strcmp(owner->id, id) == 0;
 }
 
-void kedge_readers_drop(struct kedge_readers *r, const char *id, const uint16_t *but,
-                        uint32_t count)
+void meta_responders_drop(struct meta_responders *r, const char *id, const uint16_t *but,
+                          uint32_t count)
 {
-    const struct reader_owner *owner;
-    uint32_t at = reader_index_place(&r->kept, id);
-    while ((owner = reader_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
+    const struct responder_owner *owner;
+    uint32_t at = meta_responder_index_place(&r->kept, id);
+    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL && strcmp(owner->id, id) == 0)
         if (is_among(but, count, owner->pool))
             at++;
         else
-            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
+            end_responder(&r->responders[meta_responder_index_take(&r->kept, at)]);
 }
 
-void kedge_readers_sweep(struct kedge_readers *r, bool (*live)(void *user, const char *id),
-                         void *user)
+void meta_responders_sweep(struct meta_responders *r, bool (*live)(void *user, const char *id),
+                           void *user)
 {
-    const struct reader_owner *owner;
+    const struct responder_owner *owner;
     uint32_t at = 0;
-    while ((owner = reader_index_at(&r->kept, at)) != NULL)
+    while ((owner = meta_responder_index_at(&r->kept, at)) != NULL)
         if (live(user, owner->id))
             at++;
         else
-            end_responder(&r->responders[reader_index_take(&r->kept, at)]);
+            end_responder(&r->responders[meta_responder_index_take(&r->kept, at)]);
 }
 
-struct kedge_readers_counts kedge_readers_count(const struct kedge_readers *r)
+struct meta_responders_counts meta_responders_count(const struct meta_responders *r)
 {
-    struct kedge_readers_counts count = r->count;
+    struct meta_responders_counts count = r->count;
     count.kept = r->in_state[KEPT];
     count.spare = r->in_state[SPARE];
     count.all = in_use(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens as settings: what is right by itself. */
+/* Tokens as resources: what is right by itself. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,31 +9,31 @@
 #include "base/assert.h"
 #include "resources_private.h"
 
-static const char *const scopes[] = {[KEDGE_SCOPE_READER] = "reader",
-                                     [KEDGE_SCOPE_OPERATOR] = "operator",
-                                     [KEDGE_SCOPE_ADMIN] = "admin",
-                                     [KEDGE_SCOPE_AGENT] = "agent",
-                                     [KEDGE_SCOPE_WORKER] = "worker"};
+static const char *const scopes[] = {[META_SCOPE_READER] = "reader",
+                                     [META_SCOPE_OPERATOR] = "operator",
+                                     [META_SCOPE_ADMIN] = "admin",
+                                     [META_SCOPE_AGENT] = "agent",
+                                     [META_SCOPE_WORKER] = "worker"};
 
-const char *kedge_scope_name(enum kedge_scope scope)
+const char *meta_scope_name(enum meta_scope scope)
 {
     return scopes[scope];
 }
 
-int kedge_scope_parse(const char *name, enum kedge_scope *out)
+int meta_scope_parse(const char *name, enum meta_scope *out)
 {
     for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
         if (strcmp(scopes[i], name) == 0) {
-            *out = (enum kedge_scope)i;
+            *out = (enum meta_scope)i;
             return 0;
         }
     return -EINVAL;
 }
 
-static int refuse_field(struct kedge_fault *fault, const char *field, const char *detail)
+static int refuse_field(struct meta_violation *violation, const char *field, const char *detail)
 {
-    snprintf(fault->field, sizeof fault->field, "%s", field);
-    snprintf(fault->detail, sizeof fault->detail, "%s", detail);
+    snprintf(violation->field, sizeof violation->field, "%s", field);
+    snprintf(violation->detail, sizeof violation->detail, "%s", detail);
     return -EINVAL;
 }
 
@@ -42,44 +42,44 @@ static int compare_gids(const void *a, const void *b)
     return memcmp(a, b, 16);
 }
 
-static int validate_agent(struct kedge_token *t, struct kedge_fault *fault)
+static int validate_agent(struct meta_token *t, struct meta_violation *violation)
 {
     char field[32];
-    if (!kedge_setting_is_name(t->node, KEDGE_SETTING_NAME_BYTES - 1))
-        return refuse_field(fault, "node", "must be a node's id: the scope is agent");
+    if (!meta_resource_is_name(t->node, META_RESOURCE_NAME_BYTES - 1))
+        return refuse_field(violation, "node", "must be a node's id: the scope is agent");
     if (t->gid_count == 0)
-        return refuse_field(fault, "gids",
+        return refuse_field(violation, "gids",
                             "must list the GIDs of the node's endpoints: the scope is agent");
     for (uint32_t i = 0; i < t->gid_count; i++)
         for (uint32_t k = 0; k < i; k++)
             if (memcmp(t->gids[i], t->gids[k], 16) == 0) {
                 snprintf(field, sizeof field, "gids[%" PRIu32 "]", i);
-                return refuse_field(fault, field, "is there twice");
+                return refuse_field(violation, field, "is there twice");
             }
     qsort(t->gids, t->gid_count, sizeof t->gids[0], compare_gids);
     return 0;
 }
 
-int kedge_token_validate(struct kedge_setting *setting, struct kedge_fault *fault)
+int meta_token_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
-    struct kedge_token *t = &setting->token;
-    KEDGE_ASSERT(t->gid_count <= KEDGE_TOKEN_GIDS);
-    if (t->scope != KEDGE_SCOPE_WORKER && t->tenant[0] != '\0')
-        return refuse_field(fault, "tenant", "is for the scope worker alone");
-    if (t->scope == KEDGE_SCOPE_AGENT)
-        return validate_agent(t, fault);
-    if (t->scope == KEDGE_SCOPE_WORKER && !kedge_setting_is_name(t->tenant, KEDGE_TENANT_NAME_MAX))
-        return refuse_field(fault, "tenant", "must be a tenant's name: the scope is worker");
+    struct meta_token *t = &resource->token;
+    KEDGE_ASSERT(t->gid_count <= META_TOKEN_GIDS);
+    if (t->scope != META_SCOPE_WORKER && t->tenant[0] != '\0')
+        return refuse_field(violation, "tenant", "is for the scope worker alone");
+    if (t->scope == META_SCOPE_AGENT)
+        return validate_agent(t, violation);
+    if (t->scope == META_SCOPE_WORKER && !meta_resource_is_name(t->tenant, META_TENANT_NAME_MAX))
+        return refuse_field(violation, "tenant", "must be a tenant's name: the scope is worker");
     if (t->node[0] != '\0')
-        return refuse_field(fault, "node", "is for the scope agent alone");
+        return refuse_field(violation, "node", "is for the scope agent alone");
     if (t->gid_count != 0)
-        return refuse_field(fault, "gids", "are for the scope agent alone");
+        return refuse_field(violation, "gids", "are for the scope agent alone");
     return 0;
 }
 
-bool kedge_token_same(const struct kedge_setting *one, const struct kedge_setting *other)
+bool meta_token_same(const struct meta_resource *one, const struct meta_resource *other)
 {
-    const struct kedge_token *a = &one->token, *b = &other->token;
+    const struct meta_token *a = &one->token, *b = &other->token;
     return a->scope == b->scope && strcmp(a->node, b->node) == 0 &&
            strcmp(a->tenant, b->tenant) == 0 && a->expires_ms == b->expires_ms &&
            a->gid_count == b->gid_count &&
@@ -89,57 +89,57 @@ bool kedge_token_same(const struct kedge_setting *one, const struct kedge_settin
 
 /* ---- workers' ------------------------------------------------------------------------------- */
 
-uint32_t kedge_settings_worker_tokens(const struct kedge_settings *s,
-                                      const struct kedge_setting *out[KEDGE_WORKER_TOKENS_MAX])
+uint32_t meta_resources_worker_tokens(const struct meta_resources *s,
+                                      const struct meta_resource *out[META_WORKER_TOKENS_MAX])
 {
     uint32_t found = 0;
-    for (uint32_t i = 0; i < kedge_settings_count(s, KEDGE_TOKEN); i++) {
-        const struct kedge_setting *token = kedge_settings_at(s, KEDGE_TOKEN, i);
-        if (token->token.scope != KEDGE_SCOPE_WORKER)
+    for (uint32_t i = 0; i < meta_resources_count(s, META_TOKEN); i++) {
+        const struct meta_resource *token = meta_resources_at(s, META_TOKEN, i);
+        if (token->token.scope != META_SCOPE_WORKER)
             continue;
-        KEDGE_ASSERT(found < KEDGE_WORKER_TOKENS_MAX);
+        KEDGE_ASSERT(found < META_WORKER_TOKENS_MAX);
         out[found++] = token;
     }
     return found;
 }
 
-int kedge_token_check(const struct kedge_settings *s, const struct kedge_setting *to,
-                      struct kedge_fault *fault)
+int meta_token_check(const struct meta_resources *s, const struct meta_resource *to,
+                     struct meta_violation *violation)
 {
-    const struct kedge_setting *all[KEDGE_WORKER_TOKENS_MAX];
-    uint32_t count = kedge_settings_worker_tokens(s, all), others = 0;
-    if (to->token.scope != KEDGE_SCOPE_WORKER)
+    const struct meta_resource *all[META_WORKER_TOKENS_MAX];
+    uint32_t count = meta_resources_worker_tokens(s, all), others = 0;
+    if (to->token.scope != META_SCOPE_WORKER)
         return 0;
-    if (kedge_settings_find(s, KEDGE_TENANT, to->token.tenant) == NULL) {
-        (void)refuse_field(fault, "tenant", "there is no such tenant: create it first");
+    if (meta_resources_find(s, META_TENANT, to->token.tenant) == NULL) {
+        (void)refuse_field(violation, "tenant", "there is no such tenant: create it first");
         return -ENOENT;
     }
     for (uint32_t i = 0; i < count; i++)
         others += strcmp(all[i]->token.tenant, to->token.tenant) == 0 &&
                   strcmp(all[i]->name, to->name) != 0;
-    if (others < KEDGE_TENANT_TOKENS)
+    if (others < META_TENANT_TOKENS)
         return 0;
-    (void)refuse_field(fault, "tenant", "has 16 tokens for workers already: delete one");
+    (void)refuse_field(violation, "tenant", "has 16 tokens for workers already: delete one");
     return -ENOSPC;
 }
 
-const struct kedge_setting *kedge_token_of(const struct kedge_settings *s, const char *tenant)
+const struct meta_resource *meta_token_of(const struct meta_resources *s, const char *tenant)
 {
-    const struct kedge_setting *all[KEDGE_WORKER_TOKENS_MAX];
-    uint32_t count = kedge_settings_worker_tokens(s, all);
+    const struct meta_resource *all[META_WORKER_TOKENS_MAX];
+    uint32_t count = meta_resources_worker_tokens(s, all);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(all[i]->token.tenant, tenant) == 0)
             return all[i];
     return NULL;
 }
 
-bool kedge_token_is_over(const struct kedge_token *t, uint64_t wall_ms)
+bool meta_token_is_over(const struct meta_token *t, uint64_t wall_ms)
 {
     return t->expires_ms != 0 && wall_ms >= t->expires_ms;
 }
 
-bool kedge_token_is_bare(const struct kedge_token *t)
+bool meta_token_is_bare(const struct meta_token *t)
 {
-    static const uint8_t none[KEDGE_TOKEN_HASH_BYTES];
+    static const uint8_t none[META_TOKEN_HASH_BYTES];
     return memcmp(t->hash, none, sizeof none) == 0;
 }

@@ -44,41 +44,41 @@ static void write_time(struct kedge_text *out, uint64_t ms)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int decode_gids(const struct json_at *at, json_t *root, struct kedge_token *t)
+static int decode_gids(const struct json_at *at, json_t *root, struct meta_token *t)
 {
     json_t *array = json_object_get(root, "gids"), *one;
     char field[32];
     size_t i;
     if (array == NULL)
         return 0;
-    if (!json_is_array(array) || json_array_size(array) > KEDGE_TOKEN_GIDS)
-        return json_bad(at, "gids", "must be an array of at most 16 GIDs");
+    if (!json_is_array(array) || json_array_size(array) > META_TOKEN_GIDS)
+        return meta_json_bad(at, "gids", "must be an array of at most 16 GIDs");
     json_array_foreach(array, i, one)
     {
         snprintf(field, sizeof field, "gids[%zu]", i);
         if (!json_is_string(one) || kedge_gid_parse(json_string_value(one), t->gids[i]) != 0)
-            return json_bad(at, field, "must be an IPv6 address");
+            return meta_json_bad(at, field, "must be an IPv6 address");
     }
     t->gid_count = (uint32_t)json_array_size(array);
     return 0;
 }
 
 static int decode_secret(const struct json_at *at, json_t *root, const char *name,
-                         struct kedge_token *t)
+                         struct meta_token *t)
 {
     json_t *value = json_object_get(root, "secret");
     const char *secret = json_string_value(value);
-    char of[KEDGE_SETTING_NAME_BYTES];
+    char of[META_RESOURCE_NAME_BYTES];
     if (value == NULL)
         return 0;
-    if (secret == NULL || secret_name(secret, of) != 0 || strcmp(of, name) != 0)
-        return json_bad(at, "secret",
-                        "must be what another metaserver has shown for a token of this name");
-    return secret_hash(secret, t->hash);
+    if (secret == NULL || meta_secret_name(secret, of) != 0 || strcmp(of, name) != 0)
+        return meta_json_bad(at, "secret",
+                             "must be what another metaserver has shown for a token of this name");
+    return meta_secret_hash(secret, t->hash);
 }
 
-int token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
-                      struct kedge_token *t)
+int meta_token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
+                           struct meta_token *t)
 {
     static const char *const names[] = {"scope",   "node",   "gids", "tenant",
                                         "expires", "sha256", NULL};
@@ -87,46 +87,46 @@ int token_json_decode(const struct json_at *at, json_t *root, const char *name, 
     const char *scope = json_string_value(json_object_get(root, "scope"));
     json_t *node = json_object_get(root, "node"), *expires = json_object_get(root, "expires");
     json_t *hash = json_object_get(root, "sha256"), *tenant = json_object_get(root, "tenant");
-    int status = json_only(at, root, stored ? names : shown);
-    if (status == 0 && (scope == NULL || kedge_scope_parse(scope, &t->scope) != 0))
-        status = json_bad(at, "scope",
-                          "must be \"admin\", \"operator\", \"reader\", \"agent\" or \"worker\"");
+    int status = meta_json_only(at, root, stored ? names : shown);
+    if (status == 0 && (scope == NULL || meta_scope_parse(scope, &t->scope) != 0))
+        status = meta_json_bad(
+            at, "scope", "must be \"admin\", \"operator\", \"reader\", \"agent\" or \"worker\"");
     if (status == 0 && node != NULL) {
         const char *id = json_string_value(node);
-        if (id == NULL || !kedge_setting_is_name(id, sizeof t->node - 1))
-            return json_bad(at, "node", "must be a node's id");
+        if (id == NULL || !meta_resource_is_name(id, sizeof t->node - 1))
+            return meta_json_bad(at, "node", "must be a node's id");
         snprintf(t->node, sizeof t->node, "%s", id);
     }
     if (status == 0 && tenant != NULL) {
         const char *of = json_string_value(tenant);
-        if (of == NULL || !kedge_setting_is_name(of, sizeof t->tenant - 1))
-            return json_bad(at, "tenant", "must be a tenant's name");
+        if (of == NULL || !meta_resource_is_name(of, sizeof t->tenant - 1))
+            return meta_json_bad(at, "tenant", "must be a tenant's name");
         snprintf(t->tenant, sizeof t->tenant, "%s", of);
     }
     if (status == 0)
         status = decode_gids(at, root, t);
     if (status == 0 && expires != NULL &&
         (!json_is_string(expires) || parse_time(json_string_value(expires), &t->expires_ms) != 0))
-        status = json_bad(at, "expires", TIME_FORM);
+        status = meta_json_bad(at, "expires", TIME_FORM);
     /* Whoever edits what was shown sends it back; it is what it is. */
     json_t *expired = json_object_get(root, "expired");
     if (status == 0 && expired != NULL && !json_is_boolean(expired))
-        status = json_bad(at, "expired", "must be true or false");
+        status = meta_json_bad(at, "expired", "must be true or false");
     if (status == 0)
         status = decode_secret(at, root, name, t);
     if (status == 0 && hash != NULL &&
         (!json_is_string(hash) ||
          kedge_hex_decode(json_string_value(hash), t->hash, sizeof t->hash) != 0))
-        status = json_bad(at, "sha256", "must be a string of 64 hexadecimal digits");
+        status = meta_json_bad(at, "sha256", "must be a string of 64 hexadecimal digits");
     return status;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored)
+void meta_token_json_write(struct kedge_text *out, const struct meta_token *t, bool stored)
 {
-    char gid[KEDGE_GID_TEXT], hash[2 * KEDGE_TOKEN_HASH_BYTES + 1];
-    kedge_text_printf(out, "\"scope\":\"%s\"", kedge_scope_name(t->scope));
+    char gid[KEDGE_GID_TEXT], hash[2 * META_TOKEN_HASH_BYTES + 1];
+    kedge_text_printf(out, "\"scope\":\"%s\"", meta_scope_name(t->scope));
     if (t->node[0] != '\0')
         kedge_text_printf(out, ",\"node\":\"%s\"", t->node);
     for (uint32_t i = 0; i < t->gid_count; i++)
@@ -143,13 +143,14 @@ void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool 
                           kedge_hex_encode(t->hash, sizeof t->hash, hash));
 }
 
-void token_json_write_for_agents(struct kedge_text *out, const struct kedge_setting *const all[],
-                                 uint32_t count, const char *tenant)
+void meta_token_json_write_for_agents(struct kedge_text *out,
+                                      const struct meta_resource *const all[], uint32_t count,
+                                      const char *tenant)
 {
-    char hash[2 * KEDGE_TOKEN_HASH_BYTES + 1];
+    char hash[2 * META_TOKEN_HASH_BYTES + 1];
     const char *comma = ",\"tokens\":[", *end = "";
     for (uint32_t i = 0; i < count; i++) {
-        const struct kedge_token *t = &all[i]->token;
+        const struct meta_token *t = &all[i]->token;
         if (strcmp(t->tenant, tenant) != 0)
             continue;
         kedge_text_printf(out, "%s{\"sha256\":\"%s\"", comma,

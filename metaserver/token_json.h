@@ -8,14 +8,15 @@
 #include "metaserver/resources.h"
 
 /* Of a token of that name. A client may say its secret, of which the hash is kept; stored: the hash
- * itself may be there instead, as only the store has it. 0, or as json_bad(). */
-int token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
-                      struct kedge_token *t);
+ * itself may be there instead, as only the store has it. 0, or as meta_json_bad(). */
+int meta_token_json_decode(const struct json_at *at, json_t *root, const char *name, bool stored,
+                           struct meta_token *t);
 /* Appends the members. stored: the hash too. */
-void token_json_write(struct kedge_text *out, const struct kedge_token *t, bool stored);
+void meta_token_json_write(struct kedge_text *out, const struct meta_token *t, bool stored);
 /* Appends the member of a tenant's that says its workers' tokens, as agents are to know them, with
- * a comma before; nothing if it has none. all: kedge_settings_worker_tokens(). */
-void token_json_write_for_agents(struct kedge_text *out, const struct kedge_setting *const all[],
-                                 uint32_t count, const char *tenant);
+ * a comma before; nothing if it has none. all: meta_resources_worker_tokens(). */
+void meta_token_json_write_for_agents(struct kedge_text *out,
+                                      const struct meta_resource *const all[], uint32_t count,
+                                      const char *tenant);
 
 #endif

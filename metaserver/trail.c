@@ -8,40 +8,40 @@
 
 #include "metaserver/resources_json.h"
 
-static bool wants_kind(const struct kedge_watch_filter *filter, uint32_t kind)
+static bool wants_kind(const struct meta_watch_filter *filter, uint32_t kind)
 {
     return filter->kinds == 0 || (filter->kinds & (UINT32_C(1) << kind)) != 0;
 }
 
-static bool wants_name(const struct kedge_watch_filter *filter, const char *name)
+static bool wants_name(const struct meta_watch_filter *filter, const char *name)
 {
     return filter->name[0] == '\0' || strcmp(filter->name, name) == 0;
 }
 
-static bool wants_changes(const struct kedge_watch_filter *filter)
+static bool wants_changes(const struct meta_watch_filter *filter)
 {
-    return filter->kinds != UINT32_C(1) << KEDGE_WATCH_LIVENESS;
+    return filter->kinds != UINT32_C(1) << META_WATCH_LIVENESS;
 }
 
-static bool wants_liveness(const struct kedge_liveness *l, const struct kedge_watch_filter *filter)
+static bool wants_liveness(const struct meta_liveness *l, const struct meta_watch_filter *filter)
 {
-    return l != NULL && wants_kind(filter, KEDGE_WATCH_LIVENESS);
+    return l != NULL && wants_kind(filter, META_WATCH_LIVENESS);
 }
 
-int trail_parse_kinds(const char *text, uint32_t *kinds)
+int meta_trail_parse_kinds(const char *text, uint32_t *kinds)
 {
     uint32_t out = 0;
     for (;; text++) {
         char word[16];
-        enum kedge_setting_kind kind;
+        enum meta_resource_kind kind;
         const size_t length = strcspn(text, ",");
         if (length >= sizeof word)
             return -EINVAL;
         memcpy(word, text, length);
         word[length] = '\0';
         if (strcmp(word, "liveness") == 0)
-            out |= UINT32_C(1) << KEDGE_WATCH_LIVENESS;
-        else if (kedge_setting_kind_parse(word, &kind) == 0)
+            out |= UINT32_C(1) << META_WATCH_LIVENESS;
+        else if (meta_resource_kind_parse(word, &kind) == 0)
             out |= UINT32_C(1) << kind;
         else
             return -EINVAL;
@@ -53,38 +53,38 @@ int trail_parse_kinds(const char *text, uint32_t *kinds)
     return 0;
 }
 
-struct trail_place trail_end(const struct kedge_settings *s, const struct kedge_liveness *l)
+struct trail_place meta_trail_end(const struct meta_resources *s, const struct meta_liveness *l)
 {
-    return (struct trail_place){kedge_settings_revision(s),
-                                l != NULL ? kedge_liveness_newest(l) : 0};
+    return (struct trail_place){meta_resources_revision(s),
+                                l != NULL ? meta_liveness_newest(l) : 0};
 }
 
-bool trail_has(const struct kedge_settings *s, const struct kedge_liveness *l,
-               const struct kedge_watch_filter *filter, const struct trail_place *place)
+bool meta_trail_has(const struct meta_resources *s, const struct meta_liveness *l,
+                    const struct meta_watch_filter *filter, const struct trail_place *place)
 {
-    return (!wants_changes(filter) || kedge_settings_trail_has(s, place->revision)) &&
-           (!wants_liveness(l, filter) || kedge_liveness_has(l, place->position));
+    return (!wants_changes(filter) || meta_resources_trail_has(s, place->revision)) &&
+           (!wants_liveness(l, filter) || meta_liveness_has(l, place->position));
 }
 
-bool trail_next(const struct kedge_settings *s, const struct kedge_liveness *l,
-                const struct kedge_watch_filter *filter, struct trail_place *place,
-                struct trail_entry *out)
+bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness *l,
+                     const struct meta_watch_filter *filter, struct trail_place *place,
+                     struct trail_entry *out)
 {
-    const struct kedge_setting_change *change =
-        wants_changes(filter) ? kedge_settings_change_after(s, place->revision) : NULL;
-    const struct kedge_liveness_event *event =
-        wants_liveness(l, filter) ? kedge_liveness_after(l, place->position) : NULL;
+    const struct meta_resource_change *change =
+        wants_changes(filter) ? meta_resources_change_after(s, place->revision) : NULL;
+    const struct meta_liveness_event *event =
+        wants_liveness(l, filter) ? meta_liveness_after(l, place->position) : NULL;
     while (change != NULL &&
            !(wants_kind(filter, change->kind) && wants_name(filter, change->name))) {
         place->revision = change->revision;
-        change = kedge_settings_change_after(s, change->revision);
+        change = meta_resources_change_after(s, change->revision);
     }
     while (event != NULL && !wants_name(filter, event->node)) {
         place->position = event->position;
-        event = kedge_liveness_after(l, event->position);
+        event = meta_liveness_after(l, event->position);
     }
     if (change == NULL && event == NULL) {
-        *place = trail_end(s, l);
+        *place = meta_trail_end(s, l);
         return false;
     }
     const bool first = event != NULL && (change == NULL || event->revision < change->revision);
@@ -96,12 +96,13 @@ bool trail_next(const struct kedge_settings *s, const struct kedge_liveness *l,
     return true;
 }
 
-void trail_write_position(uint64_t generation, uint64_t position, char out[TRAIL_POSITION_BYTES])
+void meta_trail_write_position(uint64_t generation, uint64_t position,
+                               char out[TRAIL_POSITION_BYTES])
 {
     snprintf(out, TRAIL_POSITION_BYTES, "%016" PRIx64 "-%" PRIu64, generation, position);
 }
 
-int trail_parse_position(const char *text, uint64_t *generation, uint64_t *position)
+int meta_trail_parse_position(const char *text, uint64_t *generation, uint64_t *position)
 {
     uint8_t bytes[8];
     char hex[17];
@@ -118,25 +119,25 @@ int trail_parse_position(const char *text, uint64_t *generation, uint64_t *posit
     return 0;
 }
 
-static const char *from_name(enum kedge_meta_state from)
+static const char *from_name(enum meta_node_state from)
 {
-    return from == KEDGE_META_LAPSED ? "expired" : kedge_meta_state_name(from);
+    return from == META_NODE_LAPSED ? "expired" : meta_node_state_name(from);
 }
 
 static void write_event(struct kedge_text *out, uint64_t generation,
-                        const struct kedge_liveness_event *event)
+                        const struct meta_liveness_event *event)
 {
-    const char *state = kedge_liveness_state_name(event->state);
-    char position[TRAIL_POSITION_BYTES], when[KEDGE_JSON_TIME_BYTES];
-    trail_write_position(generation, event->position, position);
+    const char *state = meta_liveness_state_name(event->state);
+    char position[TRAIL_POSITION_BYTES], when[META_JSON_TIME_BYTES];
+    meta_trail_write_position(generation, event->position, position);
     kedge_text_printf(out, "{\"revision\":%" PRIu64 ",\"time\":\"%s\",\"who\":", event->revision,
-                      kedge_json_time(event->time_ms, when));
+                      meta_json_time(event->time_ms, when));
     kedge_text_json(out, event->who[0] != '\0' ? event->who : "kedge-metad");
     kedge_text_printf(out,
                       ",\"kind\":\"liveness\",\"name\":\"%s\",\"id\":\"%s/%" PRIu32 "/%s\","
                       "\"position\":\"%s\",\"times\":%" PRIu32 ",\"from\":",
                       event->node, event->node, event->incarnation, state, position, event->times);
-    if (event->from == KEDGE_META_FREE)
+    if (event->from == META_NODE_FREE)
         kedge_text_printf(out, "null");
     else
         kedge_text_printf(out, "{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"}",
@@ -144,15 +145,15 @@ static void write_event(struct kedge_text *out, uint64_t generation,
     kedge_text_printf(out, ",\"to\":{\"incarnation\":%" PRIu32 ",\"state\":\"%s\"",
                       event->incarnation, state);
     if (event->heard_ms != 0)
-        kedge_text_printf(out, ",\"last_heard\":\"%s\"", kedge_json_time(event->heard_ms, when));
+        kedge_text_printf(out, ",\"last_heard\":\"%s\"", meta_json_time(event->heard_ms, when));
     kedge_text_printf(out, "}}");
 }
 
-void trail_write(struct kedge_text *out, const struct kedge_liveness *l,
-                 const struct trail_entry *entry)
+void meta_trail_write(struct kedge_text *out, const struct meta_liveness *l,
+                      const struct trail_entry *entry)
 {
     if (entry->change != NULL)
-        kedge_json_write_change(out, entry->change);
+        meta_json_write_change(out, entry->change);
     else
-        write_event(out, kedge_liveness_generation(l), entry->event);
+        write_event(out, meta_liveness_generation(l), entry->event);
 }

@@ -15,31 +15,32 @@ struct trail_place {
 
 /* One entry: the other one is NULL. Borrowed until the next change or event. */
 struct trail_entry {
-    const struct kedge_setting_change *change;
-    const struct kedge_liveness_event *event;
+    const struct meta_resource_change *change;
+    const struct meta_liveness_event *event;
 };
 
 /* "tenant,liveness": 0, or -EINVAL. */
-int trail_parse_kinds(const char *text, uint32_t *kinds);
+int meta_trail_parse_kinds(const char *text, uint32_t *kinds);
 
 /* Where the trail ends now. liveness may be NULL. */
-struct trail_place trail_end(const struct kedge_settings *s, const struct kedge_liveness *l);
+struct trail_place meta_trail_end(const struct meta_resources *s, const struct meta_liveness *l);
 /* Whether all that a filter wants after a place is still there. */
-bool trail_has(const struct kedge_settings *s, const struct kedge_liveness *l,
-               const struct kedge_watch_filter *filter, const struct trail_place *place);
+bool meta_trail_has(const struct meta_resources *s, const struct meta_liveness *l,
+                    const struct meta_watch_filter *filter, const struct trail_place *place);
 /* Goes on to the next entry that is wanted. False: there is none, and the place is the end. */
-bool trail_next(const struct kedge_settings *s, const struct kedge_liveness *l,
-                const struct kedge_watch_filter *filter, struct trail_place *place,
-                struct trail_entry *out);
+bool meta_trail_next(const struct meta_resources *s, const struct meta_liveness *l,
+                     const struct meta_watch_filter *filter, struct trail_place *place,
+                     struct trail_entry *out);
 
 /* "0123456789abcdef-17": which life of a metaserver, and where in it. */
 enum { TRAIL_POSITION_BYTES = 40 };
-void trail_write_position(uint64_t generation, uint64_t position, char out[TRAIL_POSITION_BYTES]);
+void meta_trail_write_position(uint64_t generation, uint64_t position,
+                               char out[TRAIL_POSITION_BYTES]);
 /* 0; -EINVAL: it is no such text. */
-int trail_parse_position(const char *text, uint64_t *generation, uint64_t *position);
+int meta_trail_parse_position(const char *text, uint64_t *generation, uint64_t *position);
 
 /* Appends an entry as JSON. */
-void trail_write(struct kedge_text *out, const struct kedge_liveness *l,
-                 const struct trail_entry *entry);
+void meta_trail_write(struct kedge_text *out, const struct meta_liveness *l,
+                      const struct trail_entry *entry);
 
 #endif

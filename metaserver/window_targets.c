@@ -5,12 +5,12 @@
 
 #include "base/crc32c.h"
 
-uint32_t destinations_of(const struct kedge_meta *m, const char *node,
-                         uint8_t out[KEDGE_STORE_NODE_ENDPOINTS][16])
+uint32_t meta_window_targets_of(const struct meta_directory *m, const char *node,
+                                uint8_t out[META_STORE_NODE_ENDPOINTS][16])
 {
-    struct kedge_meta_view view;
+    struct meta_node_view view;
     uint32_t count = 0;
-    if (kedge_meta_show(m, node, 0, &view) != 0)
+    if (meta_directory_show(m, node, 0, &view) != 0)
         return 0;
     for (uint32_t i = 0; i < view.endpoint_count; i++) {
         uint32_t k = 0;
@@ -22,16 +22,16 @@ uint32_t destinations_of(const struct kedge_meta *m, const char *node,
     return count;
 }
 
-uint64_t destinations_hash(const struct kedge_settings *s, const struct kedge_meta *m)
+uint64_t meta_window_targets_hash(const struct meta_resources *s, const struct meta_directory *m)
 {
-    uint8_t gids[KEDGE_STORE_NODE_ENDPOINTS][16];
+    uint8_t gids[META_STORE_NODE_ENDPOINTS][16];
     uint64_t hash = 0;
     uint32_t crc = 0;
-    for (const struct kedge_setting *w = kedge_settings_after(s, KEDGE_WINDOW, ""); w != NULL;
-         w = kedge_settings_after(s, KEDGE_WINDOW, w->name)) {
+    for (const struct meta_resource *w = meta_resources_after(s, META_WINDOW, ""); w != NULL;
+         w = meta_resources_after(s, META_WINDOW, w->name)) {
         if (w->window.node[0] == '\0')
             continue;
-        uint32_t count = destinations_of(m, w->window.node, gids);
+        uint32_t count = meta_window_targets_of(m, w->window.node, gids);
         crc = kedge_crc32c(crc, w->window.node, strlen(w->window.node) + 1);
         crc = kedge_crc32c(crc, gids, count * sizeof gids[0]);
         hash = UINT64_C(1) << 32 | crc;

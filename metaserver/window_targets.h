@@ -8,9 +8,9 @@
 #include "metaserver/resources.h"
 
 /* The GIDs of a node, each once: as many as this returns. 0: no such node is registered here. */
-uint32_t destinations_of(const struct kedge_meta *m, const char *node,
-                         uint8_t out[KEDGE_STORE_NODE_ENDPOINTS][16]);
+uint32_t meta_window_targets_of(const struct meta_directory *m, const char *node,
+                                uint8_t out[META_STORE_NODE_ENDPOINTS][16]);
 /* A hash of those of all nodes that windows name; 0: none names one. */
-uint64_t destinations_hash(const struct kedge_settings *s, const struct kedge_meta *m);
+uint64_t meta_window_targets_hash(const struct meta_resources *s, const struct meta_directory *m);
 
 #endif

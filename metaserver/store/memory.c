@@ -6,7 +6,7 @@
 
 #include "memory_private.h"
 
-int memory_failing(const struct memory *s, struct kedge_errbuf *err)
+int meta_memory_failing(const struct memory *s, struct kedge_errbuf *err)
 {
     if (s->fail == NULL || *s->fail == 0)
         return 0;
@@ -23,15 +23,15 @@ static uint32_t place_of(const struct memory *s, const char *id, bool *found)
     return at;
 }
 
-static void memory_close(struct kedge_store *store)
+static void memory_close(struct meta_store *store)
 {
     struct memory *s = (struct memory *)store;
     free(s->nodes);
-    memory_free_settings(s);
+    meta_memory_free_resources(s);
     free(s);
 }
 
-static int memory_load(struct kedge_store *store, kedge_store_visit *visit, void *user,
+static int memory_load(struct meta_store *store, meta_store_visit *visit, void *user,
                        struct kedge_errbuf *err)
 {
     const struct memory *s = (const struct memory *)store;
@@ -45,10 +45,10 @@ static int memory_load(struct kedge_store *store, kedge_store_visit *visit, void
 }
 
 /* Takes from every other node the endpoints that node has. */
-static void take_endpoints(struct memory *s, const struct kedge_store_node *node)
+static void take_endpoints(struct memory *s, const struct meta_store_node *node)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        struct kedge_store_node *other = &s->nodes[i];
+        struct meta_store_node *other = &s->nodes[i];
         uint32_t kept = 0;
         for (uint32_t k = 0; k < other->endpoint_count; k++) {
             bool taken = false;
@@ -62,20 +62,20 @@ static void take_endpoints(struct memory *s, const struct kedge_store_node *node
     }
 }
 
-static int memory_put(struct kedge_store *store, const struct kedge_store_node *node,
+static int memory_put(struct meta_store *store, const struct meta_store_node *node,
                       struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     bool found;
     uint32_t at = place_of(s, node->id, &found);
-    int status = memory_failing(s, err);
+    int status = meta_memory_failing(s, err);
     if (status != 0)
         return status;
     if (found && s->nodes[at].incarnation > node->incarnation)
         return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     if (!found && s->count == s->room) {
         uint32_t room = s->room == 0 ? 16 : 2 * s->room;
-        struct kedge_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
+        struct meta_store_node *nodes = realloc(s->nodes, room * sizeof *nodes);
         if (nodes == NULL)
             return kedge_err(err, -ENOMEM, "out of memory");
         s->nodes = nodes;
@@ -90,11 +90,11 @@ static int memory_put(struct kedge_store *store, const struct kedge_store_node *
     return 0;
 }
 
-static int memory_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
+static int memory_expire(struct meta_store *store, const char *const *ids, uint32_t n,
                          struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
-    int status = memory_failing(s, err);
+    int status = meta_memory_failing(s, err);
     for (uint32_t i = 0; i < n && status == 0; i++) {
         bool found;
         uint32_t at = place_of(s, ids[i], &found);
@@ -106,12 +106,12 @@ static int memory_expire(struct kedge_store *store, const char *const *ids, uint
     return status;
 }
 
-static int memory_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
+static int memory_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     bool found;
     uint32_t at = place_of(s, id, &found);
-    int status = memory_failing(s, err);
+    int status = meta_memory_failing(s, err);
     if (status != 0)
         return status;
     if (!found)
@@ -121,38 +121,38 @@ static int memory_remove(struct kedge_store *store, const char *id, struct kedge
     return 0;
 }
 
-static int memory_check(struct kedge_store *store, struct kedge_errbuf *err)
+static int memory_check(struct meta_store *store, struct kedge_errbuf *err)
 {
-    return memory_failing((const struct memory *)store, err);
+    return meta_memory_failing((const struct memory *)store, err);
 }
 
-static int memory_put_item(struct memory *s, const struct kedge_store_item *item,
+static int memory_put_item(struct memory *s, const struct meta_store_item *item,
                            struct kedge_errbuf *err)
 {
-    if (item->kind == KEDGE_STORE_NODE)
+    if (item->kind == META_STORE_NODE)
         return memory_put(&s->base, &item->node, err);
-    memory_keep(s, item);
+    meta_memory_keep(s, item);
     return 0;
 }
 
-static int memory_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+static int memory_replace(struct meta_store *store, meta_store_next *next, void *user,
                           struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store, fresh = {.base = s->base, .fail = s->fail};
-    struct kedge_store_item item;
+    struct meta_store_item item;
     int status, more = 0;
-    status = memory_failing(s, err);
+    status = meta_memory_failing(s, err);
     while (status == 0 && (more = next(user, &item, err)) == 1)
         status = memory_put_item(&fresh, &item, err);
     struct memory *gone = status == 0 && more == 0 ? s : &fresh;
     free(gone->nodes);
-    memory_free_settings(gone);
+    meta_memory_free_resources(gone);
     if (gone == s)
         *s = fresh;
     return status != 0 ? status : more;
 }
 
-static const struct kedge_store_ops memory_ops = {
+static const struct meta_store_ops memory_ops = {
     .name = "memory",
     .close = memory_close,
     .load = memory_load,
@@ -160,12 +160,12 @@ static const struct kedge_store_ops memory_ops = {
     .expire = memory_expire,
     .remove = memory_remove,
     .check = memory_check,
-    .change = memory_change,
-    .load_settings = memory_load_settings,
+    .change = meta_memory_change,
+    .load_settings = meta_memory_load_resources,
     .replace = memory_replace,
 };
 
-struct kedge_store *kedge_store_memory(const int *fail)
+struct meta_store *meta_store_memory(const int *fail)
 {
     struct memory *s = calloc(1, sizeof *s);
     if (s == NULL)

@@ -6,23 +6,23 @@
 #include "metaserver/store.h"
 
 struct memory {
-    struct kedge_store base;
-    struct kedge_store_node *nodes; /* sorted by id */
+    struct meta_store base;
+    struct meta_store_node *nodes; /* sorted by id */
     uint32_t count, room;
-    struct kedge_store_change *settings; /* sorted by kind and name; each the last one to it */
+    struct meta_store_change *resources; /* sorted by kind and name; each the last one to it */
     uint32_t setting_count;
-    struct kedge_store_change *trail; /* oldest first */
+    struct meta_store_change *trail; /* oldest first */
     uint32_t trail_count;
     const int *fail;
 };
 
-int memory_failing(const struct memory *s, struct kedge_errbuf *err);
-int memory_change(struct kedge_store *store, const struct kedge_store_change *change,
-                  struct kedge_errbuf *err);
-int memory_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
-                         struct kedge_errbuf *err);
-/* A setting or an entry of the trail, behind those that are there. */
-void memory_keep(struct memory *s, const struct kedge_store_item *item);
-void memory_free_settings(struct memory *s);
+int meta_memory_failing(const struct memory *s, struct kedge_errbuf *err);
+int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
+                       struct kedge_errbuf *err);
+int meta_memory_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                               struct kedge_errbuf *err);
+/* A resource or an entry of the trail, behind those that are there. */
+void meta_memory_keep(struct memory *s, const struct meta_store_item *item);
+void meta_memory_free_resources(struct memory *s);
 
 #endif

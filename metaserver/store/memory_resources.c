@@ -14,68 +14,68 @@ static char *copy_text(const char *text)
     return own;
 }
 
-static struct kedge_store_change copy_change(const struct kedge_store_change *c)
+static struct meta_store_change copy_change(const struct meta_store_change *c)
 {
-    struct kedge_store_change own = *c;
+    struct meta_store_change own = *c;
     own.who = copy_text(c->who);
     own.kind = copy_text(c->kind);
     own.name = copy_text(c->name);
     own.before = copy_text(c->before);
     own.after = copy_text(c->after);
-    own.setting = copy_text(c->setting);
+    own.resource = copy_text(c->resource);
     return own;
 }
 
-static void free_change(struct kedge_store_change *c)
+static void free_change(struct meta_store_change *c)
 {
-    const char *const texts[] = {c->who, c->kind, c->name, c->before, c->after, c->setting};
+    const char *const texts[] = {c->who, c->kind, c->name, c->before, c->after, c->resource};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free((void *)(uintptr_t)texts[i]);
 }
 
 /* An array with room for one more. */
-static struct kedge_store_change *grow_array(struct kedge_store_change *array, uint32_t count)
+static struct meta_store_change *grow_array(struct meta_store_change *array, uint32_t count)
 {
     array = realloc(array, (count + 1) * sizeof *array);
     KEDGE_ASSERT(array != NULL);
     return array;
 }
 
-static void set_or_drop(struct memory *s, const struct kedge_store_change *c)
+static void set_or_drop(struct memory *s, const struct meta_store_change *c)
 {
     uint32_t at = 0;
     int order = 1;
     for (; at < s->setting_count; at++) {
-        order = strcmp(s->settings[at].kind, c->kind);
-        order = order != 0 ? order : strcmp(s->settings[at].name, c->name);
+        order = strcmp(s->resources[at].kind, c->kind);
+        order = order != 0 ? order : strcmp(s->resources[at].name, c->name);
         if (order >= 0)
             break;
     }
     bool found = at < s->setting_count && order == 0;
     if (found)
-        free_change(&s->settings[at]);
+        free_change(&s->resources[at]);
     if (found && c->after == NULL) {
         s->setting_count--;
-        memmove(&s->settings[at], &s->settings[at + 1],
-                (s->setting_count - at) * sizeof s->settings[0]);
+        memmove(&s->resources[at], &s->resources[at + 1],
+                (s->setting_count - at) * sizeof s->resources[0]);
     }
     if (c->after == NULL)
         return;
     if (!found) {
-        s->settings = grow_array(s->settings, s->setting_count);
-        memmove(&s->settings[at + 1], &s->settings[at],
-                (s->setting_count - at) * sizeof s->settings[0]);
+        s->resources = grow_array(s->resources, s->setting_count);
+        memmove(&s->resources[at + 1], &s->resources[at],
+                (s->setting_count - at) * sizeof s->resources[0]);
         s->setting_count++;
     }
-    s->settings[at] = copy_change(c);
+    s->resources[at] = copy_change(c);
 }
 
-int memory_change(struct kedge_store *store, const struct kedge_store_change *change,
-                  struct kedge_errbuf *err)
+int meta_memory_change(struct meta_store *store, const struct meta_store_change *change,
+                       struct kedge_errbuf *err)
 {
     struct memory *s = (struct memory *)store;
     uint32_t gone = 0;
-    int status = memory_failing(s, err);
+    int status = meta_memory_failing(s, err);
     if (status != 0)
         return status;
     set_or_drop(s, change);
@@ -88,46 +88,46 @@ int memory_change(struct kedge_store *store, const struct kedge_store_change *ch
     return 0;
 }
 
-void memory_keep(struct memory *s, const struct kedge_store_item *item)
+void meta_memory_keep(struct memory *s, const struct meta_store_item *item)
 {
-    const struct kedge_store_setting *own = &item->setting;
-    if (item->kind == KEDGE_STORE_CHANGE) {
+    const struct meta_store_resource *own = &item->resource;
+    if (item->kind == META_STORE_CHANGE) {
         s->trail = grow_array(s->trail, s->trail_count);
         s->trail[s->trail_count++] = copy_change(&item->change);
         return;
     }
-    const struct kedge_store_change c = {
+    const struct meta_store_change c = {
         .revision = own->revision, .kind = own->kind, .name = own->name, .after = own->body};
     set_or_drop(s, &c);
 }
 
-int memory_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
-                         struct kedge_errbuf *err)
+int meta_memory_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                               struct kedge_errbuf *err)
 {
     const struct memory *s = (const struct memory *)store;
     int status = 0;
     (void)err;
     for (uint32_t i = 0; i < s->setting_count && status == 0; i++) {
-        const struct kedge_store_change *c = &s->settings[i];
-        struct kedge_store_setting setting = {c->kind, c->name, c->revision,
-                                              c->setting != NULL ? c->setting : c->after};
-        status = visitor->setting(visitor->user, &setting);
+        const struct meta_store_change *c = &s->resources[i];
+        struct meta_store_resource resource = {c->kind, c->name, c->revision,
+                                               c->resource != NULL ? c->resource : c->after};
+        status = visitor->resource(visitor->user, &resource);
     }
     for (uint32_t i = 0; i < s->trail_count && status == 0; i++) {
-        struct kedge_store_change change = s->trail[i];
+        struct meta_store_change change = s->trail[i];
         change.forget = 0;
-        change.setting = NULL;
+        change.resource = NULL;
         status = visitor->change(visitor->user, &change);
     }
     return status;
 }
 
-void memory_free_settings(struct memory *s)
+void meta_memory_free_resources(struct memory *s)
 {
     for (uint32_t i = 0; i < s->setting_count; i++)
-        free_change(&s->settings[i]);
+        free_change(&s->resources[i]);
     for (uint32_t i = 0; i < s->trail_count; i++)
         free_change(&s->trail[i]);
-    free(s->settings);
+    free(s->resources);
     free(s->trail);
 }

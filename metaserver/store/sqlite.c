@@ -17,7 +17,7 @@
 #include "sqlite_private.h"
 
 #define APPLICATION_ID 0x4b4d4554
-#define PRINT_WORDS    (2 * KEDGE_STORE_NODE_ENDPOINTS)
+#define PRINT_WORDS    (2 * META_STORE_NODE_ENDPOINTS)
 
 static const char *const sql[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
@@ -61,7 +61,7 @@ static bool is_full(const struct sqlite *s, int rc)
            error == ENOSPC;
 }
 
-int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
+int meta_sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
 {
     if ((rc & 0xff) == SQLITE_FULL || ((rc & 0xff) == SQLITE_IOERR && is_full(s, rc)))
         return kedge_err(err, -ENOSPC, "the disk of %s is full: make room there", s->path);
@@ -98,7 +98,7 @@ int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err)
     }
 }
 
-int sqlite_run(struct sqlite *s, enum sqlite_statement which)
+int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which)
 {
     int rc = sqlite3_step(s->statement[which]);
     sqlite3_reset(s->statement[which]);
@@ -108,22 +108,22 @@ int sqlite_run(struct sqlite *s, enum sqlite_statement which)
 static int run_with_id(struct sqlite *s, enum sqlite_statement which, const char *id)
 {
     int rc = sqlite3_bind_text(s->statement[which], 1, id, -1, SQLITE_STATIC);
-    return rc == SQLITE_OK ? sqlite_run(s, which) : rc;
+    return rc == SQLITE_OK ? meta_sqlite_run(s, which) : rc;
 }
 
-int sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
+int meta_sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err)
 {
     if (rc == SQLITE_OK)
-        rc = sqlite_run(s, COMMIT);
+        rc = meta_sqlite_run(s, COMMIT);
     if (rc == SQLITE_OK)
         return 0;
-    int status = sqlite_failed(s, rc, err);
+    int status = meta_sqlite_failed(s, rc, err);
     if (!sqlite3_get_autocommit(s->db))
-        sqlite_run(s, ROLLBACK);
+        meta_sqlite_run(s, ROLLBACK);
     return status;
 }
 
-static int put_endpoints(struct sqlite *s, const struct kedge_store_node *node)
+static int put_endpoints(struct sqlite *s, const struct meta_store_node *node)
 {
     int rc = run_with_id(s, DROP_ENDPOINTS, node->id);
     for (uint32_t i = 0; i < node->endpoint_count && rc == SQLITE_OK; i++) {
@@ -138,7 +138,7 @@ static int put_endpoints(struct sqlite *s, const struct kedge_store_node *node)
 }
 
 /* Borrows `out`, which is of PRINT_WORDS. */
-static int bind_prints(sqlite3_stmt *put, const struct kedge_store_process *p, uint32_t *out)
+static int bind_prints(sqlite3_stmt *put, const struct meta_store_fingerprint *p, uint32_t *out)
 {
     for (uint32_t i = 0; i < p->count; i++) {
         out[2 * i] = htole32(p->print[i].key);
@@ -149,56 +149,56 @@ static int bind_prints(sqlite3_stmt *put, const struct kedge_store_process *p, u
 
 /* In a transaction that was begun. SQLITE_OK, SQLITE_DONE (a newer incarnation is stored) or
  * another code. */
-static int put_node(struct sqlite *s, const struct kedge_store_node *node)
+static int put_node(struct sqlite *s, const struct meta_store_node *node)
 {
     sqlite3_stmt *put = s->statement[PUT_NODE];
     uint32_t prints[PRINT_WORDS];
     sqlite3_bind_int64(put, 2, node->incarnation);
-    sqlite3_bind_int64(put, 3, node->process.identity);
+    sqlite3_bind_int64(put, 3, node->fingerprint.identity);
     sqlite3_bind_int(put, 4, node->expired);
-    bind_prints(put, &node->process, prints);
+    bind_prints(put, &node->fingerprint, prints);
     int rc = run_with_id(s, PUT_NODE, node->id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0)
         return SQLITE_DONE;
     return rc == SQLITE_OK ? put_endpoints(s, node) : rc;
 }
 
-static int sqlite_put(struct kedge_store *store, const struct kedge_store_node *node,
+static int sqlite_put(struct meta_store *store, const struct meta_store_node *node,
                       struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = sqlite_run(s, BEGIN);
+    int rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     rc = put_node(s, node);
     if (rc == SQLITE_DONE) {
-        sqlite_run(s, ROLLBACK);
+        meta_sqlite_run(s, ROLLBACK);
         return kedge_err(err, -ESTALE, "a newer incarnation of %s is stored", node->id);
     }
-    return sqlite_finish(s, rc, err);
+    return meta_sqlite_finish(s, rc, err);
 }
 
-static int put_item(struct sqlite *s, const struct kedge_store_item *item)
+static int put_item(struct sqlite *s, const struct meta_store_item *item)
 {
     switch (item->kind) {
-    case KEDGE_STORE_NODE:
+    case META_STORE_NODE:
         return put_node(s, &item->node);
-    case KEDGE_STORE_SETTING:
-        return sqlite_put_setting(s, &item->setting);
-    case KEDGE_STORE_CHANGE:
-        return sqlite_add_event(s, &item->change);
+    case META_STORE_RESOURCE:
+        return meta_sqlite_put_resource(s, &item->resource);
+    case META_STORE_CHANGE:
+        return meta_sqlite_add_event(s, &item->change);
     }
     return SQLITE_MISUSE;
 }
 
-static int sqlite_replace(struct kedge_store *store, kedge_store_next *next, void *user,
+static int sqlite_replace(struct meta_store *store, meta_store_next *next, void *user,
                           struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    struct kedge_store_item item;
-    int status = 0, rc = sqlite_run(s, BEGIN);
+    struct meta_store_item item;
+    int status = 0, rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     rc = sqlite3_exec(s->db,
                       "DELETE FROM endpoints; DELETE FROM nodes; DELETE FROM settings; "
                       "DELETE FROM events",
@@ -206,48 +206,48 @@ static int sqlite_replace(struct kedge_store *store, kedge_store_next *next, voi
     while (rc == SQLITE_OK && (status = next(user, &item, err)) == 1)
         rc = put_item(s, &item);
     if (status < 0) {
-        sqlite_run(s, ROLLBACK);
+        meta_sqlite_run(s, ROLLBACK);
         return status;
     }
-    status = sqlite_finish(s, rc, err);
+    status = meta_sqlite_finish(s, rc, err);
     s->unsettled |= status == 0;
-    sqlite_settle(s);
+    meta_sqlite_settle(s);
     return status;
 }
 
-static int sqlite_expire(struct kedge_store *store, const char *const *ids, uint32_t n,
+static int sqlite_expire(struct meta_store *store, const char *const *ids, uint32_t n,
                          struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = sqlite_run(s, BEGIN);
+    int rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     for (uint32_t i = 0; i < n && rc == SQLITE_OK; i++) {
         rc = run_with_id(s, EXPIRE_NODE, ids[i]);
         if (rc == SQLITE_OK)
             rc = run_with_id(s, DROP_ENDPOINTS, ids[i]);
     }
-    return sqlite_finish(s, rc, err);
+    return meta_sqlite_finish(s, rc, err);
 }
 
-static int sqlite_remove(struct kedge_store *store, const char *id, struct kedge_errbuf *err)
+static int sqlite_remove(struct meta_store *store, const char *id, struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = sqlite_run(s, BEGIN);
+    int rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     rc = run_with_id(s, DROP_ENDPOINTS, id);
     if (rc == SQLITE_OK)
         rc = run_with_id(s, REMOVE_NODE, id);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0) {
-        sqlite_run(s, ROLLBACK);
+        meta_sqlite_run(s, ROLLBACK);
         return kedge_err(err, -ENOENT, "no node %s is stored", id);
     }
-    return sqlite_finish(s, rc, err);
+    return meta_sqlite_finish(s, rc, err);
 }
 
 /* Whoever edits the file by hand may write what does not fit: that is damage, not a crash. */
-static int load_endpoints(struct sqlite *s, struct kedge_store_node *node)
+static int load_endpoints(struct sqlite *s, struct meta_store_node *node)
 {
     sqlite3_stmt *load = s->statement[LOAD_ENDPOINTS];
     int rc = sqlite3_bind_text(load, 1, node->id, -1, SQLITE_STATIC);
@@ -255,12 +255,12 @@ static int load_endpoints(struct sqlite *s, struct kedge_store_node *node)
         return rc;
     while ((rc = sqlite3_step(load)) == SQLITE_ROW) {
         int pool = sqlite3_column_int(load, 1);
-        if (node->endpoint_count == KEDGE_STORE_NODE_ENDPOINTS ||
+        if (node->endpoint_count == META_STORE_NODE_ENDPOINTS ||
             sqlite3_column_bytes(load, 0) != 16 || pool < 0 || pool > UINT16_MAX) {
             rc = SQLITE_CORRUPT;
             break;
         }
-        struct kedge_store_endpoint *e = &node->endpoint[node->endpoint_count++];
+        struct meta_store_endpoint *e = &node->endpoint[node->endpoint_count++];
         memcpy(e->gid, sqlite3_column_blob(load, 0), sizeof e->gid);
         e->pool = (uint16_t)pool;
     }
@@ -268,64 +268,65 @@ static int load_endpoints(struct sqlite *s, struct kedge_store_node *node)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int load_prints(sqlite3_stmt *load, struct kedge_store_process *p)
+static int load_prints(sqlite3_stmt *load, struct meta_store_fingerprint *p)
 {
     const char *blob = sqlite3_column_blob(load, 4);
     int bytes = sqlite3_column_bytes(load, 4), each = (int)sizeof p->print[0];
-    if (bytes % each != 0 || bytes / each > KEDGE_STORE_NODE_ENDPOINTS)
+    if (bytes % each != 0 || bytes / each > META_STORE_NODE_ENDPOINTS)
         return SQLITE_CORRUPT;
     p->count = (uint32_t)(bytes / each);
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t words[2];
         memcpy(words, blob + i * sizeof words, sizeof words);
-        p->print[i] = (struct kedge_store_print){le32toh(words[0]), le32toh(words[1])};
+        p->print[i] = (struct meta_store_print){le32toh(words[0]), le32toh(words[1])};
     }
     return SQLITE_OK;
 }
 
-static int load_node(struct sqlite *s, struct kedge_store_node *node)
+static int load_node(struct sqlite *s, struct meta_store_node *node)
 {
     sqlite3_stmt *load = s->statement[LOAD_NODES];
     sqlite3_int64 incarnation = sqlite3_column_int64(load, 1);
     const unsigned char *id = sqlite3_column_text(load, 0);
     int bytes = sqlite3_column_bytes(load, 0);
-    if (id == NULL || bytes < 1 || bytes >= KEDGE_STORE_ID_BYTES || incarnation < 1 ||
+    if (id == NULL || bytes < 1 || bytes >= META_STORE_ID_BYTES || incarnation < 1 ||
         incarnation > UINT32_MAX)
         return SQLITE_CORRUPT;
-    *node = (struct kedge_store_node){.incarnation = (uint32_t)incarnation,
-                                      .process.identity = (uint32_t)sqlite3_column_int64(load, 2),
-                                      .expired = sqlite3_column_int(load, 3) != 0};
+    *node =
+        (struct meta_store_node){.incarnation = (uint32_t)incarnation,
+                                 .fingerprint.identity = (uint32_t)sqlite3_column_int64(load, 2),
+                                 .expired = sqlite3_column_int(load, 3) != 0};
     memcpy(node->id, id, (size_t)bytes);
-    int rc = load_prints(load, &node->process);
+    int rc = load_prints(load, &node->fingerprint);
     return rc == SQLITE_OK ? load_endpoints(s, node) : rc;
 }
 
-static int sqlite_load(struct kedge_store *store, kedge_store_visit *visit, void *user,
+static int sqlite_load(struct meta_store *store, meta_store_visit *visit, void *user,
                        struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     sqlite3_stmt *load = s->statement[LOAD_NODES];
     int rc, status = 0;
     while (status == 0 && (rc = sqlite3_step(load)) == SQLITE_ROW) {
-        struct kedge_store_node node;
+        struct meta_store_node node;
         rc = load_node(s, &node);
-        status = rc == SQLITE_OK ? visit(user, &node) : sqlite_failed(s, rc, err);
+        status = rc == SQLITE_OK ? visit(user, &node) : meta_sqlite_failed(s, rc, err);
     }
     if (status == 0 && rc != SQLITE_DONE)
-        status = sqlite_failed(s, rc, err);
+        status = meta_sqlite_failed(s, rc, err);
     sqlite3_reset(load);
     return status;
 }
 
-static int sqlite_check(struct kedge_store *store, struct kedge_errbuf *err)
+static int sqlite_check(struct meta_store *store, struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int rc = sqlite3_step(s->statement[LOAD_NODES]);
     sqlite3_reset(s->statement[LOAD_NODES]);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sqlite_failed(s, rc, err);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : meta_sqlite_failed(s, rc, err);
 }
 
-static void sqlite_close(struct kedge_store *store)
+static void sqlite_close(struct meta_store *store)
 {
     struct sqlite *s = (struct sqlite *)store;
     for (int i = 0; i < STATEMENTS; i++)
@@ -336,7 +337,7 @@ static void sqlite_close(struct kedge_store *store)
     free(s);
 }
 
-static const struct kedge_store_ops sqlite_ops = {
+static const struct meta_store_ops sqlite_ops = {
     .name = "sqlite",
     .close = sqlite_close,
     .load = sqlite_load,
@@ -344,8 +345,8 @@ static const struct kedge_store_ops sqlite_ops = {
     .expire = sqlite_expire,
     .remove = sqlite_remove,
     .check = sqlite_check,
-    .change = sqlite_change,
-    .load_settings = sqlite_load_settings,
+    .change = meta_sqlite_change,
+    .load_settings = meta_sqlite_load_resources,
     .replace = sqlite_replace,
 };
 
@@ -415,7 +416,7 @@ static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
     if (rc == SQLITE_OK)
         rc = read_pragma(s->db, "PRAGMA application_id", &application);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     if (version != 0 && application != APPLICATION_ID)
         return kedge_err(err, -EINVAL,
                          "%s is another program's database: name another data directory", s->path);
@@ -433,7 +434,7 @@ static int migrate_schema(struct sqlite *s, struct kedge_errbuf *err)
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(s->db, set, NULL, NULL, NULL);
         if (rc != SQLITE_OK)
-            return sqlite_failed(s, rc, err);
+            return meta_sqlite_failed(s, rc, err);
     }
     return 0;
 }
@@ -444,7 +445,7 @@ static int prepare_all(struct sqlite *s, struct kedge_errbuf *err)
         int rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statement[i],
                                     NULL);
         if (rc != SQLITE_OK)
-            return sqlite_failed(s, rc, err);
+            return meta_sqlite_failed(s, rc, err);
     }
     return 0;
 }
@@ -454,14 +455,14 @@ static int open_database(struct sqlite *s, struct kedge_errbuf *err)
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(s->path, &s->db, flags, NULL);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
     rc = sqlite3_exec(s->db,
                       "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                       "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
                       NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     int status = migrate_schema(s, err);
     return status != 0 ? status : prepare_all(s, err);
 }
@@ -484,7 +485,7 @@ static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
     if (rc == SQLITE_OK)
         rc = read_pragma(s->db, "PRAGMA user_version", &version);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     if (application != APPLICATION_ID || version != (int)kedge_sql_migration_count)
         return kedge_err(err, -EPROTO,
                          "%s was made by another version of kedge-metad (%d, this one knows %u) or "
@@ -494,10 +495,10 @@ static int open_to_read(struct sqlite *s, struct kedge_errbuf *err)
     if (status != 0)
         return status;
     rc = sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL); /* what is read first decides the moment */
-    return rc == SQLITE_OK ? 0 : sqlite_failed(s, rc, err);
+    return rc == SQLITE_OK ? 0 : meta_sqlite_failed(s, rc, err);
 }
 
-static int open_store(const char *path, bool to_read, struct kedge_store **out,
+static int open_store(const char *path, bool to_read, struct meta_store **out,
                       struct kedge_errbuf *err)
 {
     struct sqlite *s = calloc(1, sizeof *s);
@@ -522,12 +523,12 @@ static int open_store(const char *path, bool to_read, struct kedge_store **out,
     return 0;
 }
 
-int kedge_store_sqlite(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+int meta_store_sqlite(const char *path, struct meta_store **out, struct kedge_errbuf *err)
 {
     return open_store(path, false, out, err);
 }
 
-int kedge_store_sqlite_reader(const char *path, struct kedge_store **out, struct kedge_errbuf *err)
+int meta_store_sqlite_reader(const char *path, struct meta_store **out, struct kedge_errbuf *err)
 {
     return open_store(path, true, out, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between sqlite.c (opening, nodes) and sqlite_resources.c (settings and the trail). */
+/* Between sqlite.c (opening, nodes) and sqlite_resources.c (resources and the trail). */
 #ifndef METASERVER_STORE_SQLITE_PRIVATE_H
 #define METASERVER_STORE_SQLITE_PRIVATE_H
 
@@ -30,7 +30,7 @@ enum sqlite_statement {
 };
 
 struct sqlite {
-    struct kedge_store base;
+    struct meta_store base;
     sqlite3 *db;
     sqlite3_stmt *statement[STATEMENTS];
     int lock_fd;
@@ -39,20 +39,20 @@ struct sqlite {
 };
 
 /* What SQLite says, as an errno and a sentence with the way out. */
-int sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err);
+int meta_sqlite_failed(const struct sqlite *s, int rc, struct kedge_errbuf *err);
 /* Runs a statement that returns no rows; its parameters have been bound. SQLITE_OK or a code. */
-int sqlite_run(struct sqlite *s, enum sqlite_statement which);
+int meta_sqlite_run(struct sqlite *s, enum sqlite_statement which);
 /* Ends a transaction: commits if rc is SQLITE_OK, else (also if that fails) rolls back. */
-int sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err);
+int meta_sqlite_finish(struct sqlite *s, int rc, struct kedge_errbuf *err);
 
-int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
-                  struct kedge_errbuf *err);
+int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
+                       struct kedge_errbuf *err);
 /* Writes one of those, in a transaction that was begun. SQLITE_OK or a code. */
-int sqlite_put_setting(struct sqlite *s, const struct kedge_store_setting *setting);
-int sqlite_add_event(struct sqlite *s, const struct kedge_store_change *change);
+int meta_sqlite_put_resource(struct sqlite *s, const struct meta_store_resource *resource);
+int meta_sqlite_add_event(struct sqlite *s, const struct meta_store_change *change);
 /* Empties the log into the file, if that is due and nobody reads it just now. */
-void sqlite_settle(struct sqlite *s);
-int sqlite_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
-                         struct kedge_errbuf *err);
+void meta_sqlite_settle(struct sqlite *s);
+int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                               struct kedge_errbuf *err);
 
 #endif

@@ -15,47 +15,47 @@ static int bind_number(struct sqlite *s, enum sqlite_statement which, int at, ui
     return sqlite3_bind_int64(s->statement[which], at, (sqlite3_int64)number);
 }
 
-int sqlite_put_setting(struct sqlite *s, const struct kedge_store_setting *setting)
+int meta_sqlite_put_resource(struct sqlite *s, const struct meta_store_resource *resource)
 {
-    const int rc = bind_text(s, PUT_SETTING, 1, setting->kind) |
-                   bind_text(s, PUT_SETTING, 2, setting->name) |
-                   bind_number(s, PUT_SETTING, 3, setting->revision) |
-                   bind_text(s, PUT_SETTING, 4, setting->body);
-    return rc == SQLITE_OK ? sqlite_run(s, PUT_SETTING) : SQLITE_NOMEM;
+    const int rc = bind_text(s, PUT_SETTING, 1, resource->kind) |
+                   bind_text(s, PUT_SETTING, 2, resource->name) |
+                   bind_number(s, PUT_SETTING, 3, resource->revision) |
+                   bind_text(s, PUT_SETTING, 4, resource->body);
+    return rc == SQLITE_OK ? meta_sqlite_run(s, PUT_SETTING) : SQLITE_NOMEM;
 }
 
-static int put_or_drop(struct sqlite *s, const struct kedge_store_change *c)
+static int put_or_drop(struct sqlite *s, const struct meta_store_change *c)
 {
     if (c->after != NULL) {
-        const struct kedge_store_setting setting = {c->kind, c->name, c->revision,
-                                                    c->setting != NULL ? c->setting : c->after};
-        return sqlite_put_setting(s, &setting);
+        const struct meta_store_resource resource = {c->kind, c->name, c->revision,
+                                                     c->resource != NULL ? c->resource : c->after};
+        return meta_sqlite_put_resource(s, &resource);
     }
     const int rc = bind_text(s, DROP_SETTING, 1, c->kind) | bind_text(s, DROP_SETTING, 2, c->name);
-    return rc == SQLITE_OK ? sqlite_run(s, DROP_SETTING) : SQLITE_NOMEM;
+    return rc == SQLITE_OK ? meta_sqlite_run(s, DROP_SETTING) : SQLITE_NOMEM;
 }
 
-int sqlite_add_event(struct sqlite *s, const struct kedge_store_change *c)
+int meta_sqlite_add_event(struct sqlite *s, const struct meta_store_change *c)
 {
     const int rc = bind_number(s, PUT_EVENT, 1, c->revision) |
                    bind_number(s, PUT_EVENT, 2, c->time_ms) | bind_text(s, PUT_EVENT, 3, c->who) |
                    bind_text(s, PUT_EVENT, 4, c->kind) | bind_text(s, PUT_EVENT, 5, c->name) |
                    bind_text(s, PUT_EVENT, 6, c->before) | bind_text(s, PUT_EVENT, 7, c->after);
-    return rc == SQLITE_OK ? sqlite_run(s, PUT_EVENT) : SQLITE_NOMEM;
+    return rc == SQLITE_OK ? meta_sqlite_run(s, PUT_EVENT) : SQLITE_NOMEM;
 }
 
-static int add_event(struct sqlite *s, const struct kedge_store_change *c)
+static int add_event(struct sqlite *s, const struct meta_store_change *c)
 {
-    int rc = sqlite_add_event(s, c);
+    int rc = meta_sqlite_add_event(s, c);
     if (rc != SQLITE_OK || c->forget == 0)
         return rc;
     rc = bind_number(s, FORGET_EVENTS, 1, c->forget);
-    return rc == SQLITE_OK ? sqlite_run(s, FORGET_EVENTS) : SQLITE_NOMEM;
+    return rc == SQLITE_OK ? meta_sqlite_run(s, FORGET_EVENTS) : SQLITE_NOMEM;
 }
 
 /* Somebody may copy the file without its log. Who reads it (a backup) is not waited for: then it is
  * done after another change, or when the store is closed. */
-void sqlite_settle(struct sqlite *s)
+void meta_sqlite_settle(struct sqlite *s)
 {
     if (!s->unsettled)
         return;
@@ -65,20 +65,20 @@ void sqlite_settle(struct sqlite *s)
     sqlite3_busy_timeout(s->db, SQLITE_BUSY_MS);
 }
 
-int sqlite_change(struct kedge_store *store, const struct kedge_store_change *change,
-                  struct kedge_errbuf *err)
+int meta_sqlite_change(struct meta_store *store, const struct meta_store_change *change,
+                       struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
-    int rc = sqlite_run(s, BEGIN);
+    int rc = meta_sqlite_run(s, BEGIN);
     if (rc != SQLITE_OK)
-        return sqlite_failed(s, rc, err);
+        return meta_sqlite_failed(s, rc, err);
     rc = put_or_drop(s, change);
     if (rc == SQLITE_OK)
         rc = add_event(s, change);
-    const int status = sqlite_finish(s, rc, err);
+    const int status = meta_sqlite_finish(s, rc, err);
     /* What is replaced or deleted may have allowed more. */
     s->unsettled |= status == 0 && change->before != NULL;
-    sqlite_settle(s);
+    meta_sqlite_settle(s);
     return status;
 }
 
@@ -93,47 +93,47 @@ static uint64_t column_number(sqlite3_stmt *row, int column)
     return value < 0 ? 0 : (uint64_t)value;
 }
 
-static int give_setting(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
+static int give_setting(sqlite3_stmt *row, const struct meta_store_visitor *visitor)
 {
-    struct kedge_store_setting setting = {.kind = column_text(row, 0),
-                                          .name = column_text(row, 1),
-                                          .revision = column_number(row, 2),
-                                          .body = column_text(row, 3)};
-    if (setting.kind == NULL || setting.name == NULL || setting.body == NULL)
+    struct meta_store_resource resource = {.kind = column_text(row, 0),
+                                           .name = column_text(row, 1),
+                                           .revision = column_number(row, 2),
+                                           .body = column_text(row, 3)};
+    if (resource.kind == NULL || resource.name == NULL || resource.body == NULL)
         return -ENOMEM; /* the schema has no NULL there */
-    return visitor->setting(visitor->user, &setting);
+    return visitor->resource(visitor->user, &resource);
 }
 
-static int give_change(sqlite3_stmt *row, const struct kedge_store_visitor *visitor)
+static int give_change(sqlite3_stmt *row, const struct meta_store_visitor *visitor)
 {
-    struct kedge_store_change change = {.revision = column_number(row, 0),
-                                        .time_ms = column_number(row, 1),
-                                        .who = column_text(row, 2),
-                                        .kind = column_text(row, 3),
-                                        .name = column_text(row, 4),
-                                        .before = column_text(row, 5),
-                                        .after = column_text(row, 6)};
+    struct meta_store_change change = {.revision = column_number(row, 0),
+                                       .time_ms = column_number(row, 1),
+                                       .who = column_text(row, 2),
+                                       .kind = column_text(row, 3),
+                                       .name = column_text(row, 4),
+                                       .before = column_text(row, 5),
+                                       .after = column_text(row, 6)};
     if (change.who == NULL || change.kind == NULL || change.name == NULL)
         return -ENOMEM;
     return visitor->change(visitor->user, &change);
 }
 
 static int visit_rows(struct sqlite *s, enum sqlite_statement which,
-                      int (*give)(sqlite3_stmt *row, const struct kedge_store_visitor *visitor),
-                      const struct kedge_store_visitor *visitor, struct kedge_errbuf *err)
+                      int (*give)(sqlite3_stmt *row, const struct meta_store_visitor *visitor),
+                      const struct meta_store_visitor *visitor, struct kedge_errbuf *err)
 {
     sqlite3_stmt *load = s->statement[which];
     int rc, status = 0;
     while (status == 0 && (rc = sqlite3_step(load)) == SQLITE_ROW)
         status = give(load, visitor);
     if (status == 0 && rc != SQLITE_DONE)
-        status = sqlite_failed(s, rc, err);
+        status = meta_sqlite_failed(s, rc, err);
     sqlite3_reset(load);
     return status;
 }
 
-int sqlite_load_settings(struct kedge_store *store, const struct kedge_store_visitor *visitor,
-                         struct kedge_errbuf *err)
+int meta_sqlite_load_resources(struct meta_store *store, const struct meta_store_visitor *visitor,
+                               struct kedge_errbuf *err)
 {
     struct sqlite *s = (struct sqlite *)store;
     int status = visit_rows(s, LOAD_SETTINGS, give_setting, visitor, err);

@@ -45,7 +45,7 @@ documented >"$work/documented"
 # What the daemon has, from its table: "METHOD /path".
 {
     sed -nE 's/^ *\{"([A-Z]+)", "(\/[^"]*)",.*/\1 \2/p' "$root/metaserver/routes.c"
-    sed -nE 's/^ *SETTINGS\("(\/[^"]*)",.*/\1/p' "$root/metaserver/routes.c" | while read -r path; do
+    sed -nE 's/^ *RESOURCES\("(\/[^"]*)",.*/\1/p' "$root/metaserver/routes.c" | while read -r path; do
         printf '%s\n' "GET $path" "GET $path/{name}" "PUT $path/{name}" "DELETE $path/{name}"
     done
 } | sort >"$work/has"

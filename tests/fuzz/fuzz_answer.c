@@ -15,8 +15,8 @@ enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 13 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct kedge_service s;
-static struct kedge_watch *watch;
+static struct meta_service s;
+static struct meta_watch *watch;
 static struct kedge_text relayed;
 static int status;
 
@@ -25,7 +25,7 @@ static void on_wake(void *token)
     KEDGE_ASSERT(token != NULL);
 }
 
-static void on_answer(void *token, const struct kedge_service_answer *answer,
+static void on_answer(void *token, const struct meta_service_answer *answer,
                       const struct kedge_text *body)
 {
     KEDGE_ASSERT(token == &s && body->error == 0);
@@ -34,24 +34,24 @@ static void on_answer(void *token, const struct kedge_service_answer *answer,
     kedge_text_append(&relayed, kedge_text_str(body), body->length);
 }
 
-/* The status; KEDGE_SERVICE_LATER: it is yet to come. */
+/* The status; META_SERVICE_LATER: it is yet to come. */
 static int ask(const char *method, const char *path, const char *node, const void *body,
-               size_t bytes, struct kedge_service_answer *answer)
+               size_t bytes, struct meta_service_answer *answer)
 {
-    struct kedge_service_request request = {.method = method,
-                                            .path = path,
-                                            .local = true,
-                                            .content_type = "application/json",
-                                            .body = body,
-                                            .body_bytes = bytes,
-                                            .who = "fuzz",
-                                            .token = &s};
+    struct meta_service_request request = {.method = method,
+                                           .path = path,
+                                           .local = true,
+                                           .content_type = "application/json",
+                                           .body = body,
+                                           .body_bytes = bytes,
+                                           .who = "fuzz",
+                                           .token = &s};
     struct kedge_text out;
-    request.query[KEDGE_QUERY_NODE] = node;
-    request.query[KEDGE_QUERY_WATCH] = request.query[KEDGE_QUERY_ANSWERS] =
+    request.parameter[META_PARAMETER_NODE] = node;
+    request.parameter[META_PARAMETER_WATCH] = request.parameter[META_PARAMETER_ANSWERS] =
         strstr(path, "/configuration") != NULL ? "1" : NULL;
     kedge_text_init(&out, 4 << 20);
-    kedge_service_handle(&s, &request, 1, &out, answer);
+    meta_service_handle(&s, &request, 1, &out, answer);
     kedge_text_fini(&out);
     return answer->status;
 }
@@ -61,7 +61,7 @@ static void drain(void)
     const char *bytes;
     size_t length;
     do
-        KEDGE_ASSERT(kedge_watch_next(watch, 0, &bytes, &length) == 0);
+        KEDGE_ASSERT(meta_watch_next(watch, 0, &bytes, &length) == 0);
     while (length > 0);
 }
 
@@ -70,22 +70,22 @@ static void begin(void)
     static const char node[] = "{\"incarnation\":5,\"endpoints\":[{\"gid\":\"fd00::1\",\"pool\":1,"
                                "\"transports\":[\"dc\"],\"dct_number\":77,"
                                "\"dc_key\":\"00000000000000aa\",\"mtu\":4096}]}";
-    const struct kedge_meta_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
+    const struct meta_directory_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots(16));
-    struct kedge_service_answer answer;
+    struct meta_service_answer answer;
     void *memory = aligned_alloc(64, bytes);
     KEDGE_ASSERT(memory != NULL);
     memset(memory, 0, bytes);
     kedge_log_init("fuzz", KEDGE_LOG_ERROR);
     kedge_text_init(&relayed, 4 << 20);
-    s.meta = kedge_meta_new(&limits, memory, 1, 2);
-    s.settings = kedge_settings_new(16);
-    s.store = kedge_store_memory(NULL);
+    s.directory = meta_directory_new(&limits, memory, 1, 2);
+    s.resources = meta_resources_new(16);
+    s.store = meta_store_memory(NULL);
     s.endpoint.dct_number = 1;
     s.max_watches = 2;
     s.wake = on_wake;
     s.answer = on_answer;
-    KEDGE_ASSERT(s.meta != NULL && s.settings != NULL && s.store != NULL);
+    KEDGE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL);
     KEDGE_ASSERT(ask("PUT", "/v1/nodes/n1", NULL, node, sizeof node - 1, &answer) == 201);
     KEDGE_ASSERT(ask("GET", "/v1/nodes/n1/configuration", NULL, "", 0, &answer) == 200);
     watch = answer.watch;
@@ -135,29 +135,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                      {"GET", "/v1/workers", "n1"},
                      {"GET", "/v1/leases/n1:1-00000001-1", NULL},
                      {"DELETE", "/v1/leases/n1:1-00000001-1", NULL}};
-    struct kedge_service_answer answer;
+    struct meta_service_answer answer;
     char path[80];
     if (size == 0)
         return 0;
-    if (s.meta == NULL)
+    if (s.directory == NULL)
         begin();
     const int what = data[0] % 4;
     KEDGE_ASSERT(ask(questions[what].method, questions[what].path, questions[what].node, "", 0,
-                     &answer) == KEDGE_SERVICE_LATER);
-    const struct kedge_ask *open = LIST_FIRST(&s.asks.open);
+                     &answer) == META_SERVICE_LATER);
+    const struct meta_query *open = LIST_FIRST(&s.queries.open);
     snprintf(path, sizeof path, "/v1/nodes/n1/answers/%s", open->id);
     drain();
-    status = KEDGE_SERVICE_LATER;
+    status = META_SERVICE_LATER;
     const int told = ask("PUT", path, NULL, data + 1, size - 1, &answer);
-    kedge_service_advance(&s, 1);
+    meta_service_advance(&s, 1);
     KEDGE_ASSERT(told == 204 || told == 400 || told == 413);
     if (told == 400)
         KEDGE_ASSERT(status == 502);
     if (told == 204 && (status == 200 || status == 202))
         check(what);
     /* What is too large is refused before it is looked at; a page may go on. */
-    kedge_service_advance(&s, 60 * KEDGE_NS_PER_S);
+    meta_service_advance(&s, 60 * KEDGE_NS_PER_S);
     drain();
-    KEDGE_ASSERT(status >= 200 && s.asks.count == 0 && LIST_EMPTY(&s.held));
+    KEDGE_ASSERT(status >= 200 && s.queries.count == 0 && LIST_EMPTY(&s.proxies));
     return 0;
 }

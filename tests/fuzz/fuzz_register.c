@@ -10,13 +10,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kedge_meta_registration r;
-    struct kedge_reader_peer reader;
-    struct kedge_fault fault = {.field = ""};
+    struct meta_registration r;
+    struct meta_responder_peer reader;
+    struct meta_violation fault = {.field = ""};
     uint32_t incarnation = 0;
-    if (kedge_json_registration("n", data, size, &r, &reader, &fault) == 0) {
+    if (meta_json_registration("n", data, size, &r, &reader, &fault) == 0) {
         KEDGE_ASSERT(r.incarnation > 0 && strcmp(r.id, "n") == 0);
-        KEDGE_ASSERT(r.endpoint_count >= 1 && r.endpoint_count <= KEDGE_STORE_NODE_ENDPOINTS);
+        KEDGE_ASSERT(r.endpoint_count >= 1 && r.endpoint_count <= META_STORE_NODE_ENDPOINTS);
         for (uint32_t i = 0; i < r.endpoint_count; i++) {
             const struct kedge_endpoint_record *e = &r.endpoint[i];
             KEDGE_ASSERT(e->flags & KEDGE_RECORD_LIVE && e->incarnation == r.incarnation);
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         KEDGE_ASSERT(fault.detail[0] != '\0');
         KEDGE_ASSERT(memchr(fault.field, '\0', sizeof fault.field) != NULL);
     }
-    if (kedge_json_renewal(data, size, &incarnation, &fault) == 0)
+    if (meta_json_renewal(data, size, &incarnation, &fault) == 0)
         KEDGE_ASSERT(incarnation > 0);
     return 0;
 }

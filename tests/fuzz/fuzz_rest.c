@@ -9,15 +9,15 @@
 #include "base/clock.h"
 #include "metaserver/service.h"
 
-enum { LINES = 5 + KEDGE_QUERIES, LINE_BYTES = 256 };
+enum { LINES = 5 + META_PARAMETERS, LINE_BYTES = 256 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct kedge_service s;
-static int answered;              /* later */
-static struct kedge_watch *agent; /* the stream of n1's, that is asked */
+static struct meta_service s;
+static int answered;             /* later */
+static struct meta_watch *agent; /* the stream of n1's, that is asked */
 
-static void on_answer(void *token, const struct kedge_service_answer *answer,
+static void on_answer(void *token, const struct meta_service_answer *answer,
                       const struct kedge_text *body)
 {
     KEDGE_ASSERT(token == &s && answer->status >= 200 && body->error == 0);
@@ -31,22 +31,23 @@ static void on_wake(void *token)
 
 static void begin(void)
 {
-    const struct kedge_meta_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
+    const struct meta_directory_limits limits = {16, 16, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots(16));
     void *memory = aligned_alloc(64, bytes);
     KEDGE_ASSERT(memory != NULL);
     memset(memory, 0, bytes);
     kedge_log_init("fuzz", KEDGE_LOG_ERROR);
-    s.meta = kedge_meta_new(&limits, memory, 1, 2);
-    s.settings = kedge_settings_new(16);
-    s.store = kedge_store_memory(NULL);
+    s.directory = meta_directory_new(&limits, memory, 1, 2);
+    s.resources = meta_resources_new(16);
+    s.store = meta_store_memory(NULL);
     s.node_lease_ns = KEDGE_NS_PER_S;
     s.endpoint.dct_number = 1;
     s.max_watches = 2;
     s.wake = on_wake;
     s.answer = on_answer;
-    s.liveness = kedge_liveness_new(16, 2);
-    KEDGE_ASSERT(s.meta != NULL && s.settings != NULL && s.store != NULL && s.liveness != NULL);
+    s.liveness = meta_liveness_new(16, 2);
+    KEDGE_ASSERT(s.directory != NULL && s.resources != NULL && s.store != NULL &&
+                 s.liveness != NULL);
 }
 
 /* The next line as a string; NULL if it is "-" or there is none. */
@@ -66,53 +67,53 @@ static const char *take_line(const uint8_t **data, size_t *size, char out[LINE_B
 static void wait_for_answer(void)
 {
     const int before = answered;
-    KEDGE_ASSERT(s.asks.count == 1);
+    KEDGE_ASSERT(s.queries.count == 1);
     for (int i = 0; i < 40 && answered == before; i++)
-        kedge_service_advance(&s, (uint64_t)i * 40 * KEDGE_NS_PER_S);
-    KEDGE_ASSERT(answered == before + 1 && s.asks.count == 0);
+        meta_service_advance(&s, (uint64_t)i * 40 * KEDGE_NS_PER_S);
+    KEDGE_ASSERT(answered == before + 1 && s.queries.count == 0);
 }
 
-static void drain(struct kedge_watch *watch)
+static void drain(struct meta_watch *watch)
 {
     const char *bytes = NULL;
     size_t length = 0;
     bool whole = true; /* a document comes in two pieces */
-    for (int i = 0; i < 4 && kedge_watch_next(watch, 0, &bytes, &length) == 0 && length > 0; i++)
+    for (int i = 0; i < 4 && meta_watch_next(watch, 0, &bytes, &length) == 0 && length > 0; i++)
         whole = bytes[length - 1] == '\n';
     KEDGE_ASSERT(whole);
-    if (agent == NULL && kedge_watch_of_agent(&s, "n1") == watch)
+    if (agent == NULL && meta_watch_of_agent(&s, "n1") == watch)
         agent = watch; /* stays */
     else
-        kedge_watch_free(watch);
+        meta_watch_free(watch);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char line[LINES][LINE_BYTES];
     const char *text[LINES];
-    struct kedge_service_answer answer;
+    struct meta_service_answer answer;
     struct kedge_text body;
-    if (s.meta == NULL)
+    if (s.directory == NULL)
         begin();
     for (int i = 0; i < LINES; i++)
         text[i] = take_line(&data, &size, line[i]);
-    struct kedge_service_request request = {.method = text[0] != NULL ? text[0] : "GET",
-                                            .path = text[1] != NULL ? text[1] : "/",
-                                            .if_match = text[2],
-                                            .if_none_match = text[3],
-                                            .authorization = text[4],
-                                            .local = text[4] == NULL,
-                                            .content_type = "application/json",
-                                            .body = data,
-                                            .body_bytes = size,
-                                            .who = "fuzz",
-                                            .token = &s};
-    for (int i = 0; i < KEDGE_QUERIES; i++)
-        request.query[i] = text[5 + i];
-    uint64_t revision = kedge_settings_revision(s.settings);
+    struct meta_service_request request = {.method = text[0] != NULL ? text[0] : "GET",
+                                           .path = text[1] != NULL ? text[1] : "/",
+                                           .if_match = text[2],
+                                           .if_none_match = text[3],
+                                           .authorization = text[4],
+                                           .local = text[4] == NULL,
+                                           .content_type = "application/json",
+                                           .body = data,
+                                           .body_bytes = size,
+                                           .who = "fuzz",
+                                           .token = &s};
+    for (int i = 0; i < META_PARAMETERS; i++)
+        request.parameter[i] = text[5 + i];
+    uint64_t revision = meta_resources_revision(s.resources);
     kedge_text_init(&body, 4 << 20);
-    kedge_service_handle(&s, &request, 1, &body, &answer);
-    if (answer.status == KEDGE_SERVICE_LATER) {
+    meta_service_handle(&s, &request, 1, &body, &answer);
+    if (answer.status == META_SERVICE_LATER) {
         wait_for_answer();
         kedge_text_fini(&body);
         return 0;
@@ -120,9 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     KEDGE_ASSERT(answer.status >= 200 && answer.status < 600 && body.error == 0);
     if (answer.status >= 400) {
         KEDGE_ASSERT(strcmp(answer.content_type, "application/problem+json") == 0);
-        KEDGE_ASSERT(answer.watch == NULL && kedge_settings_revision(s.settings) == revision);
+        KEDGE_ASSERT(answer.watch == NULL && meta_resources_revision(s.resources) == revision);
     }
-    KEDGE_ASSERT(kedge_settings_revision(s.settings) - revision <= 1);
+    KEDGE_ASSERT(meta_resources_revision(s.resources) - revision <= 1);
     if (answer.watch != NULL)
         drain(answer.watch);
     kedge_text_fini(&body);

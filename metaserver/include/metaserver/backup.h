@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a store holds as a text, and back: whatever kind of store it came from or goes to.
  *
- * Lines of JSON: what it is, then a node, a setting or an entry of the trail each, and last how
+ * Lines of JSON: what it is, then a node, a resource or an entry of the trail each, and last how
  * many lines there were before it and their SHA-256. It holds hashes of tokens, and no secrets. One
  * thread. */
 #ifndef METASERVER_BACKUP_H
@@ -10,19 +10,19 @@
 #include "base/text.h"
 #include "metaserver/store.h"
 
-enum { KEDGE_BACKUP_BYTES_MAX = 1 << 30 };
+enum { META_BACKUP_BYTES_MAX = 1 << 30 };
 
-struct kedge_backup_counts {
-    uint64_t nodes, settings, changes, tokens; /* tokens: of the settings */
-    uint64_t time_ms;                          /* when it was made, since 1970 */
+struct meta_backup_counts {
+    uint64_t nodes, resources, changes, tokens; /* tokens: of the resources */
+    uint64_t time_ms;                           /* when it was made, since 1970 */
 };
 
 /* Appends all that is in the store. -errno and a sentence. */
-int kedge_backup_write(struct kedge_store *store, uint64_t wall_ms, struct kedge_text *out,
-                       struct kedge_backup_counts *counts, struct kedge_errbuf *err);
+int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_text *out,
+                      struct meta_backup_counts *counts, struct kedge_errbuf *err);
 /* Puts a text that was written so in place of what is in the store, all of it or nothing. -EBADMSG:
  * it is none, not whole, or was changed. */
-int kedge_backup_restore(struct kedge_store *store, const char *text, size_t length,
-                         struct kedge_backup_counts *counts, struct kedge_errbuf *err);
+int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
+                        struct meta_backup_counts *counts, struct kedge_errbuf *err);
 
 #endif

@@ -11,23 +11,23 @@
 #include "metaserver/violation.h"
 #include "metaserver/table_responders.h"
 
-#define KEDGE_JSON_MAX_BYTES        65536       /* of a body */
-#define KEDGE_JSON_MAX_ANSWER_BYTES (256 << 10) /* of an agent's: a worker's leases fit */
+#define META_JSON_MAX_BYTES        65536       /* of a body */
+#define META_JSON_MAX_ANSWER_BYTES (256 << 10) /* of an agent's: a worker's leases fit */
 
 /* [a-z0-9][a-z0-9.-]{0,62} */
-bool kedge_json_is_id(const char *id);
+bool meta_json_is_id(const char *id);
 
-/* PUT /v1/nodes/{id}. reader->qpn is 0 when there is none. 0; -EINVAL and *fault: not JSON
+/* PUT /v1/nodes/{id}. initiator->qpn is 0 when there is none. 0; -EINVAL and *violation: not JSON
  * (duplicate keys, NUL, bad UTF-8, too deep), an unknown field, or a value that is missing, of the
  * wrong type or out of bounds. */
-int kedge_json_registration(const char *id, const void *body, size_t bytes,
-                            struct kedge_meta_registration *out, struct kedge_reader_peer *reader,
-                            struct kedge_fault *fault);
+int meta_json_registration(const char *id, const void *body, size_t bytes,
+                           struct meta_registration *out, struct meta_responder_peer *initiator,
+                           struct meta_violation *violation);
 /* POST /v1/nodes/{id}/renew. As above. */
-int kedge_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
-                       struct kedge_fault *fault);
+int meta_json_renewal(const void *body, size_t bytes, uint32_t *incarnation,
+                      struct meta_violation *violation);
 /* PUT /v1/nodes/{id}/applied. As above. */
-int kedge_json_report(const void *body, size_t bytes, uint32_t *incarnation,
-                      struct kedge_meta_report *out, struct kedge_fault *fault);
+int meta_json_report(const void *body, size_t bytes, uint32_t *incarnation, struct meta_report *out,
+                     struct meta_violation *violation);
 
 #endif

@@ -17,79 +17,79 @@
 #include <stdint.h>
 
 enum {
-    KEDGE_REACH_TARGETS = 16, /* of a report */
-    KEDGE_REACH_PEERS = 8     /* that an agent is told to try */
+    META_REACH_TARGETS = 16, /* of a report */
+    META_REACH_PEERS = 8     /* that an agent is told to try */
 };
-#define KEDGE_REACH_KEEP_NS UINT64_C(120000000000) /* a report that is not repeated */
+#define META_REACH_KEEP_NS UINT64_C(120000000000) /* a report that is not repeated */
 
-enum kedge_reach_error {
-    KEDGE_REACH_OK,
-    KEDGE_REACH_TIMEOUT,     /* it does not answer */
-    KEDGE_REACH_UNREACHABLE, /* there is no path to it */
-    KEDGE_REACH_REFUSED,     /* it refuses to be READ */
-    KEDGE_REACH_DEVICE,      /* the reporting node's own device does */
-    KEDGE_REACH_ERRORS
+enum meta_reach_error {
+    META_REACH_OK,
+    META_REACH_TIMEOUT,     /* it does not answer */
+    META_REACH_UNREACHABLE, /* there is no path to it */
+    META_REACH_REFUSED,     /* it refuses to be READ */
+    META_REACH_DEVICE,      /* the reporting node's own device does */
+    META_REACH_ERRORS
 };
 /* "timeout", ...: a literal. */
-const char *kedge_reach_error_name(enum kedge_reach_error error);
+const char *meta_reach_error_name(enum meta_reach_error error);
 
 /* One target of a report. */
-struct kedge_reach_tried {
+struct meta_reach_tried {
     uint32_t node;
-    enum kedge_reach_error error;
+    enum meta_reach_error error;
     uint64_t for_ns; /* it fails for so long already */
 };
 
-struct kedge_reach_report {
-    struct kedge_reach_tried table; /* this metaserver's; its node says nothing */
+struct meta_reach_report {
+    struct meta_reach_tried table; /* this metaserver's; its node says nothing */
     bool has_table;
     uint32_t count;
-    struct kedge_reach_tried tried[KEDGE_REACH_TARGETS];
+    struct meta_reach_tried tried[META_REACH_TARGETS];
 };
 
-enum kedge_reach_state {
-    KEDGE_REACH_STATE_UNKNOWN, /* nothing is known of it */
-    KEDGE_REACH_STATE_OK,
-    KEDGE_REACH_STATE_FAILING,    /* it fails towards others that are not to blame */
-    KEDGE_REACH_STATE_UNREACHABLE /* it is to blame that others fail towards it */
+enum meta_reach_state {
+    META_REACH_STATE_UNKNOWN, /* nothing is known of it */
+    META_REACH_STATE_OK,
+    META_REACH_STATE_FAILING,    /* it fails towards others that are not to blame */
+    META_REACH_STATE_UNREACHABLE /* it is to blame that others fail towards it */
 };
 /* "unknown", ...: a literal. */
-const char *kedge_reach_state_name(enum kedge_reach_state state);
+const char *meta_reach_state_name(enum meta_reach_state state);
 
 /* How a node is shown. */
-struct kedge_reach_view {
-    enum kedge_reach_state state;
+struct meta_reach_view {
+    enum meta_reach_state state;
     uint64_t for_ns;  /* FAILING, UNREACHABLE: for so long */
     uint32_t tried;   /* by it, the table included */
     uint32_t failing; /* of them, those that it fails towards and that are not to blame: */
-    struct kedge_reach_tried towards[KEDGE_REACH_TARGETS + 1];
+    struct meta_reach_tried towards[META_REACH_TARGETS + 1];
     bool table;         /* the last of these is the metaserver's table */
     uint32_t tried_by;  /* nodes with a voice that have tried it, */
     uint32_t failed_by; /* and that fail towards it */
 };
 
-struct kedge_reach;
+struct meta_reach;
 
 /* For nodes 0 .. nodes - 1. NULL: no memory. */
-struct kedge_reach *kedge_reach_new(uint32_t nodes);
-void kedge_reach_free(struct kedge_reach *r); /* NULL is allowed */
+struct meta_reach *meta_reach_new(uint32_t nodes);
+void meta_reach_free(struct meta_reach *r); /* NULL is allowed */
 
 /* What a node says, in place of what it has said. Targets that are the node itself, or come twice,
  * are left out. */
-void kedge_reach_put(struct kedge_reach *r, uint32_t node, const struct kedge_reach_report *report,
-                     uint64_t now);
+void meta_reach_put(struct meta_reach *r, uint32_t node, const struct meta_reach_report *report,
+                    uint64_t now);
 /* The node is gone, or has another life: what it has said, and what was said of it, is void. */
-void kedge_reach_drop(struct kedge_reach *r, uint32_t node);
+void meta_reach_drop(struct meta_reach *r, uint32_t node);
 /* Forgets what is too old. Bounded by what is. */
-void kedge_reach_expire(struct kedge_reach *r, uint64_t now);
+void meta_reach_expire(struct meta_reach *r, uint64_t now);
 
-void kedge_reach_show(const struct kedge_reach *r, uint32_t node, uint64_t now,
-                      struct kedge_reach_view *out);
+void meta_reach_show(const struct meta_reach *r, uint32_t node, uint64_t now,
+                     struct meta_reach_view *out);
 
-struct kedge_reach_counts {
+struct meta_reach_counts {
     uint32_t unreachable;               /* nodes */
     uint32_t table_tried, table_failed; /* nodes that have tried the table, and fail */
 };
-struct kedge_reach_counts kedge_reach_count(const struct kedge_reach *r);
+struct meta_reach_counts meta_reach_count(const struct meta_reach *r);
 
 #endif

@@ -10,7 +10,7 @@
 #include "metaserver/config.h"
 #include "metaserver/service.h"
 
-struct kedge_table_endpoint {
+struct meta_table_endpoint {
     struct kedge_fab *fab;
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem; /* the table */
@@ -22,13 +22,12 @@ struct kedge_table_endpoint {
 };
 
 /* Opens the device and registers zeroed memory for a table of bytes, for remote reading alone. out
- * is zeroed to begin. -errno and a sentence; kedge_table_endpoint_fini() also after a failure. */
-int kedge_table_endpoint_init(struct kedge_table_endpoint *out,
-                              const struct kedge_metad_config *config, size_t bytes,
-                              struct kedge_errbuf *err);
-void kedge_table_endpoint_fini(struct kedge_table_endpoint *e);
+ * is zeroed to begin. -errno and a sentence; meta_table_endpoint_fini() also after a failure. */
+int meta_table_endpoint_init(struct meta_table_endpoint *out, const struct meta_config *config,
+                             size_t bytes, struct kedge_errbuf *err);
+void meta_table_endpoint_fini(struct meta_table_endpoint *e);
 
 /* What agents are told. */
-struct kedge_service_endpoint kedge_table_endpoint_describe(const struct kedge_table_endpoint *e);
+struct meta_service_endpoint meta_table_endpoint_describe(const struct meta_table_endpoint *e);
 
 #endif

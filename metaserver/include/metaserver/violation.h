@@ -4,7 +4,7 @@
 #define METASERVER_VIOLATION_H
 
 /* What is wrong, and where ("endpoints[2].dc_key"; empty: the whole of it). */
-struct kedge_fault {
+struct meta_violation {
     char field[64];
     char detail[256];
 };

@@ -21,7 +21,7 @@ static struct {
 static int replies;
 static bool client_gone;
 
-static inline void on_answer(void *token, const struct kedge_service_answer *a,
+static inline void on_answer(void *token, const struct meta_service_answer *a,
                              const struct kedge_text *text)
 {
     ck_assert_ptr_eq(token, &request);
@@ -53,20 +53,20 @@ static inline void register_node(int n)
 }
 
 /* The stream of a node's agent, of which the configuration has been read. */
-static inline struct kedge_watch *follow(int n)
+static inline struct meta_watch *follow(int n)
 {
     char path[48];
     const char *bytes;
     size_t length;
     snprintf(path, sizeof path, "/v1/nodes/n%d/configuration", n);
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_REVISION, "0");
-    query(KEDGE_QUERY_ANSWERS, "1");
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_REVISION, "0");
+    query(META_PARAMETER_ANSWERS, "1");
     ck_assert_int_eq(ask("GET", path, ""), 200);
-    struct kedge_watch *w = answer.watch;
+    struct meta_watch *w = answer.watch;
     ck_assert_ptr_nonnull(w);
     do
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
     while (length > 0);
     return w;
 }
@@ -85,21 +85,21 @@ static inline void begin(void)
 /* A teardown that finds every question ended. */
 static inline void end(void)
 {
-    ck_assert_uint_eq(s.asks.count, 0);
-    ck_assert(LIST_EMPTY(&s.held) && LIST_EMPTY(&s.asks.open));
+    ck_assert_uint_eq(s.queries.count, 0);
+    ck_assert(LIST_EMPTY(&s.proxies) && LIST_EMPTY(&s.queries.open));
     teardown();
 }
 
-static char id[KEDGE_ASK_ID_BYTES]; /* of the last question that was read */
+static char id[META_QUERY_ID_BYTES]; /* of the last question that was read */
 
 /* Reads the next question; what is in it but its id. "": there is none. */
-static inline const char *question(struct kedge_watch *w)
+static inline const char *question(struct meta_watch *w)
 {
-    static char text[KEDGE_ASK_BYTES + 100];
+    static char text[META_QUERY_BYTES + 100];
     static const char head[] = "{\"ask\":{\"id\":\"";
     const char *bytes;
     size_t length;
-    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+    ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
     if (length == 0)
         return "";
     ck_assert_uint_lt(length, sizeof text);
@@ -119,7 +119,7 @@ static inline int answers(int n, int status, const char *json)
     snprintf(path, sizeof path, "/v1/nodes/n%d/answers/%s", n, id);
     snprintf(text, sizeof text, "{\"status\":%d,\"body\":%s}", status, json);
     const int told = ask("PUT", path, text);
-    kedge_service_advance(&s, now);
+    meta_service_advance(&s, now);
     return told;
 }
 

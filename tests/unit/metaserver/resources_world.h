@@ -16,15 +16,15 @@
 
 #define TRAIL 16
 
-static struct kedge_service s;
+static struct meta_service s;
 static void *memory;
 static uint64_t now;
 static uint64_t wall_ms; /* 2025-11-21T15:43:28.123Z to begin */
 static int fail;         /* the store's */
 static int woken;
 static struct kedge_text body;
-static struct kedge_service_answer answer;
-static struct kedge_service_request request; /* what ask() adds to: conditions, query */
+static struct meta_service_answer answer;
+static struct meta_service_request request; /* what ask() adds to: conditions, query */
 
 static inline void on_wake(void *token)
 {
@@ -32,19 +32,19 @@ static inline void on_wake(void *token)
     woken++;
 }
 
-static inline void open_service(struct kedge_store *store)
+static inline void open_service(struct meta_store *store)
 {
-    struct kedge_meta_limits limits = {16, 16, 1000 * KEDGE_NS_PER_S, 1000 * KEDGE_NS_PER_S};
+    struct meta_directory_limits limits = {16, 16, 1000 * KEDGE_NS_PER_S, 1000 * KEDGE_NS_PER_S};
     struct kedge_errbuf err;
     memset(memory, 0, kedge_table_bytes(kedge_table_log2_slots(16)));
     memset(&s, 0, sizeof s);
-    s.meta = kedge_meta_new(&limits, memory, 0x5eed, 0x77);
-    s.settings = kedge_settings_new(TRAIL);
+    s.directory = meta_directory_new(&limits, memory, 0x5eed, 0x77);
+    s.resources = meta_resources_new(TRAIL);
     s.store = store;
     s.wake = on_wake;
     s.max_watches = 3;
     s.endpoint.dct_number = 9;
-    ck_assert_msg(kedge_service_load(&s, now, &err) == 0, "%s", err.text);
+    ck_assert_msg(meta_service_load(&s, now, &err) == 0, "%s", err.text);
 }
 
 static inline void setup(void)
@@ -54,21 +54,21 @@ static inline void setup(void)
     wall_ms = UINT64_C(1763739808123);
     fail = woken = 0;
     kedge_text_init(&body, 4 << 20);
-    open_service(kedge_store_memory(&fail));
+    open_service(meta_store_memory(&fail));
 }
 
 static inline void close_service(void)
 {
     ck_assert_uint_eq(s.watch_count, 0);
     ck_assert_ptr_null(s.document);
-    kedge_meta_free(s.meta);
-    kedge_settings_free(s.settings);
+    meta_directory_free(s.directory);
+    meta_resources_free(s.resources);
 }
 
 static inline void teardown(void)
 {
     close_service();
-    kedge_store_close(s.store);
+    meta_store_close(s.store);
     kedge_text_fini(&body);
     free(memory);
 }
@@ -85,7 +85,7 @@ static inline int ask(const char *method, const char *path, const char *json)
     request.who = "uid 7";
     request.wall_ms = wall_ms;
     kedge_text_reset(&body);
-    kedge_service_handle(&s, &request, now, &body, &answer);
+    meta_service_handle(&s, &request, now, &body, &answer);
     ck_assert_int_eq(body.error, 0);
     if (answer.status >= 400)
         ck_assert_str_eq(answer.content_type, "application/problem+json");
@@ -98,9 +98,9 @@ static inline bool says(const char *text)
     return strstr(kedge_text_str(&body), text) != NULL;
 }
 
-static inline void query(enum kedge_service_query which, const char *value)
+static inline void query(enum meta_service_parameter which, const char *value)
 {
-    request.query[which] = value;
+    request.parameter[which] = value;
 }
 
 #endif

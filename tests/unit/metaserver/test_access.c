@@ -41,39 +41,38 @@ static void make(const char *name, const char *json)
 START_TEST(a_scope_suffices_for_what_needs_no_more)
 {
     static const struct {
-        enum kedge_scope scope;
+        enum meta_scope scope;
         bool may[5]; /* nothing, reader, operator, admin, lock */
-    } rows[] = {{KEDGE_SCOPE_READER, {true, true, false, false, false}},
-                {KEDGE_SCOPE_OPERATOR, {true, true, true, false, false}},
-                {KEDGE_SCOPE_ADMIN, {true, true, true, true, true}},
-                {KEDGE_SCOPE_AGENT, {true, false, false, false, false}},
-                {KEDGE_SCOPE_WORKER, {true, false, false, false, false}}};
+    } rows[] = {{META_SCOPE_READER, {true, true, false, false, false}},
+                {META_SCOPE_OPERATOR, {true, true, true, false, false}},
+                {META_SCOPE_ADMIN, {true, true, true, true, true}},
+                {META_SCOPE_AGENT, {true, false, false, false, false}},
+                {META_SCOPE_WORKER, {true, false, false, false, false}}};
     static const bool shows_nothing[5] = {true, true, true, true, false};
-    for (int need = KEDGE_NEED_NOTHING; need <= KEDGE_NEED_LOCK; need++) {
-        struct kedge_fault fault = {.detail = ""};
-        const struct kedge_caller unknown = {.kind = KEDGE_CALLER_UNKNOWN},
-                                  wrong = {.kind = KEDGE_CALLER_WRONG},
-                                  local = {.kind = KEDGE_CALLER_LOCAL};
-        const enum kedge_need n = (enum kedge_need)need;
-        const int denied = need == KEDGE_NEED_NOTHING ? 0 : -EKEYREJECTED;
+    for (int need = META_NEED_NOTHING; need <= META_NEED_LOCK; need++) {
+        struct meta_violation fault = {.detail = ""};
+        const struct meta_caller unknown = {.kind = META_CALLER_UNKNOWN},
+                                 wrong = {.kind = META_CALLER_WRONG},
+                                 local = {.kind = META_CALLER_LOCAL};
+        const enum meta_need n = (enum meta_need)need;
+        const int denied = need == META_NEED_NOTHING ? 0 : -EKEYREJECTED;
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-            const struct kedge_setting token = {.kind = KEDGE_TOKEN,
+            const struct meta_resource token = {.kind = META_TOKEN,
                                                 .token = {.scope = rows[i].scope, .node = "n1"}};
-            const struct kedge_caller c = {.kind = KEDGE_CALLER_TOKEN, .token = &token};
+            const struct meta_caller c = {.kind = META_CALLER_TOKEN, .token = &token};
             int wanted = rows[i].may[need] ? 0 : -EACCES;
             for (int open = 0; open < 2; open++)
-                ck_assert_int_eq(kedge_access_decide(&c, open, n, KEDGE_AGENT_NO, "n1", &fault),
+                ck_assert_int_eq(meta_access_decide(&c, open, n, META_AGENT_NO, "n1", &fault),
                                  wanted);
             if (wanted != 0)
-                ck_assert_ptr_nonnull(strstr(fault.detail, kedge_need_name(n)));
+                ck_assert_ptr_nonnull(strstr(fault.detail, meta_need_name(n)));
         }
-        ck_assert_int_eq(kedge_access_decide(&local, false, n, KEDGE_AGENT_NO, "", &fault), 0);
-        ck_assert_int_eq(kedge_access_decide(&unknown, true, n, KEDGE_AGENT_NO, "", &fault),
+        ck_assert_int_eq(meta_access_decide(&local, false, n, META_AGENT_NO, "", &fault), 0);
+        ck_assert_int_eq(meta_access_decide(&unknown, true, n, META_AGENT_NO, "", &fault),
                          shows_nothing[need] ? 0 : -EKEYREJECTED);
-        ck_assert_int_eq(kedge_access_decide(&unknown, false, n, KEDGE_AGENT_NO, "", &fault),
-                         denied);
+        ck_assert_int_eq(meta_access_decide(&unknown, false, n, META_AGENT_NO, "", &fault), denied);
         for (int open = 0; open < 2; open++)
-            ck_assert_int_eq(kedge_access_decide(&wrong, open, n, KEDGE_AGENT_NO, "", &fault),
+            ck_assert_int_eq(meta_access_decide(&wrong, open, n, META_AGENT_NO, "", &fault),
                              denied);
     }
 }
@@ -81,21 +80,21 @@ END_TEST
 
 START_TEST(an_agent_may_what_its_node_needs)
 {
-    const struct kedge_setting token = {.kind = KEDGE_TOKEN,
-                                        .token = {.scope = KEDGE_SCOPE_AGENT, .node = "n1"}};
-    const struct kedge_caller c = {.kind = KEDGE_CALLER_TOKEN, .token = &token};
+    const struct meta_resource token = {.kind = META_TOKEN,
+                                        .token = {.scope = META_SCOPE_AGENT, .node = "n1"}};
+    const struct meta_caller c = {.kind = META_CALLER_TOKEN, .token = &token};
     static const struct {
-        enum kedge_need_agent agent;
+        enum meta_need_agent agent;
         const char *id;
         int status;
-    } rows[] = {{KEDGE_AGENT_OWN, "n1", 0},        {KEDGE_AGENT_OWN, "n2", -EACCES},
-                {KEDGE_AGENT_OWN, "", -EACCES},    {KEDGE_AGENT_OWN, "n", -EACCES},
-                {KEDGE_AGENT_OWN, "n11", -EACCES}, {KEDGE_AGENT_ANY, "n2", 0},
-                {KEDGE_AGENT_NO, "n1", -EACCES}};
+    } rows[] = {{META_AGENT_OWN, "n1", 0},        {META_AGENT_OWN, "n2", -EACCES},
+                {META_AGENT_OWN, "", -EACCES},    {META_AGENT_OWN, "n", -EACCES},
+                {META_AGENT_OWN, "n11", -EACCES}, {META_AGENT_ANY, "n2", 0},
+                {META_AGENT_NO, "n1", -EACCES}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct kedge_fault fault = {.detail = ""};
+        struct meta_violation fault = {.detail = ""};
         ck_assert_int_eq(
-            kedge_access_decide(&c, false, KEDGE_NEED_ADMIN, rows[i].agent, rows[i].id, &fault),
+            meta_access_decide(&c, false, META_NEED_ADMIN, rows[i].agent, rows[i].id, &fault),
             rows[i].status);
         ck_assert(rows[i].status == 0 || strstr(fault.detail, "admin") != NULL);
     }
@@ -124,7 +123,7 @@ START_TEST(a_secret_is_shown_once_and_no_hash_ever)
                           "%s: %s", paths[i], kedge_text_str(&body));
         }
         ck_assert_int_eq(ask_as("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 200 + !restarted);
-        struct kedge_store *store = s.store;
+        struct meta_store *store = s.store;
         close_service();
         open_service(store);
         ck_assert_int_eq(ask("PUT", "/v1/nodes/n1", NODE_1), 200);
@@ -219,7 +218,7 @@ START_TEST(a_token_is_not_made_to_have_expired)
                                "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:29Z\","
                                "\"expired\":true}"),
                      200);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 1);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 1);
     ck_assert_int_eq(ask_local("PUT", "/v1/tokens/soon",
                                "{\"scope\":\"reader\",\"expires\":\"2025-11-21T15:43:27Z\"}"),
                      400);
@@ -313,26 +312,26 @@ START_TEST(a_stream_ends_with_its_token)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         make("a1", "{\"scope\":\"agent\",\"node\":\"n1\",\"gids\":[\"fd00::1\"],"
                    "\"expires\":\"2025-11-21T15:43:38Z\"}");
-        query(KEDGE_QUERY_WATCH, "1");
+        query(META_PARAMETER_WATCH, "1");
         ck_assert_int_eq(ask_as("GET", "/v1/nodes/n1/configuration", ""), 200);
-        struct kedge_watch *w = answer.watch;
+        struct meta_watch *w = answer.watch;
         ck_assert_ptr_nonnull(w);
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
         ck_assert_ptr_nonnull(strstr(bytes, "\"tenants\""));
         ck_assert_ptr_null(strstr(bytes, "token"));
         ck_assert_int_eq(ask_local("PUT", "/v1/tokens/else", "{\"scope\":\"reader\"}"),
                          i == 0 ? 201 : 200);
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
         uint64_t later = now + 9 * KEDGE_NS_PER_S;
-        ck_assert_int_eq(kedge_watch_next(w, later, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, later, &bytes, &length), 0);
         if (i == 0)
             ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/a1", ""), 204);
         else if (i == 1)
             ck_assert_int_eq(ask_local("PUT", "/v1/tokens/a1", AGENT), 200);
         else
             later = now + 10 * KEDGE_NS_PER_S;
-        ck_assert_int_eq(kedge_watch_next(w, later, &bytes, &length), -ECANCELED);
-        kedge_watch_free(w);
+        ck_assert_int_eq(meta_watch_next(w, later, &bytes, &length), -ECANCELED);
+        meta_watch_free(w);
         if (i != 0)
             ck_assert_int_eq(ask_local("DELETE", "/v1/tokens/a1", ""), 204);
     }
@@ -419,7 +418,7 @@ START_TEST(malformed_tokens_are_named_by_their_field)
         snprintf(field, sizeof field, "\"field\":\"%s\"", wrong[i].field);
         ck_assert_msg(says(field), "%s: %s", wrong[i].json, kedge_text_str(&body));
     }
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
     teardown();
 }
 END_TEST

@@ -8,14 +8,14 @@ START_TEST(one_lease_and_one_worker_have_their_node_in_their_ids)
 {
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
-    ck_assert_int_eq(ask("GET", "/v1/leases/n1:3-0000beef-2", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *w = follow(1);
+    ck_assert_int_eq(ask("GET", "/v1/leases/n1:3-0000beef-2", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(w),
                      "\"method\":\"GET\",\"resource\":\"leases\",\"item\":\"3-0000beef-2\"");
     ck_assert_int_eq(answers(1, 200, LEASE("3-0000beef-2", "3-0000beef")), 204);
     ck_assert_str_eq(reply[0].text, "{\"id\":\"n1:3-0000beef-2\",\"worker\":\"n1:3-0000beef\","
                                     "\"node\":\"n1\",\"state\":\"live\"}\n");
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:3-0000beef", ""), KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:3-0000beef", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(w),
                      "\"method\":\"GET\",\"resource\":\"workers\",\"item\":\"3-0000beef\"");
     ck_assert_int_eq(answers(1, 404, "{\"status\":404,\"detail\":\"it has \\u001bended\"}"), 204);
@@ -29,19 +29,19 @@ START_TEST(one_lease_and_one_worker_have_their_node_in_their_ids)
     ck_assert_int_eq(ask("GET", "/v1/leases/n9:3-0000beef-2", ""), 404);
     ck_assert(says("unknown-node"));
     ck_assert_int_eq(ask("DELETE", "/v1/workers/n1:3-0000beef", ""), 405);
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
 
 START_TEST(an_answer_is_taken_once_and_from_the_node_that_was_asked)
 {
-    char first[KEDGE_ASK_ID_BYTES];
+    char first[META_QUERY_ID_BYTES];
     begin();
     register_node(1);
     register_node(2);
-    struct kedge_watch *w = follow(1), *other = follow(2);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *w = follow(1), *other = follow(2);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(other), "");
     ck_assert_ptr_nonnull(strstr(question(w), "1-00000001"));
     ck_assert_int_eq(answers(2, 200, WORKER("1-00000001")), 404);
@@ -54,11 +54,11 @@ START_TEST(an_answer_is_taken_once_and_from_the_node_that_was_asked)
     ck_assert_int_eq(answers(1, 200, WORKER("1-00000001")), 204);
     ck_assert_int_eq(answers(1, 200, WORKER("1-00000001")), 404);
     ck_assert_int_eq(replies, 1);
-    ck_assert_uint_eq(s.asks.n.asked, 1);
-    ck_assert_uint_eq(s.asks.n.answered, 1);
-    ck_assert_uint_eq(s.asks.n.unwanted, 3);
-    kedge_watch_free(w);
-    kedge_watch_free(other);
+    ck_assert_uint_eq(s.queries.n.asked, 1);
+    ck_assert_uint_eq(s.queries.n.answered, 1);
+    ck_assert_uint_eq(s.queries.n.unwanted, 3);
+    meta_watch_free(w);
+    meta_watch_free(other);
     end();
 }
 END_TEST
@@ -66,21 +66,21 @@ END_TEST
 START_TEST(whom_nobody_can_ask_is_said_at_once)
 {
     begin();
-    query(KEDGE_QUERY_NODE, "n1");
+    query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 404);
     register_node(1);
-    query(KEDGE_QUERY_NODE, "n1");
+    query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 503);
     ck_assert(says("agent-unreachable") && says("follows another metaserver"));
-    query(KEDGE_QUERY_WATCH, "1"); /* who does not say that it answers is not asked */
-    query(KEDGE_QUERY_REVISION, "0");
+    query(META_PARAMETER_WATCH, "1"); /* who does not say that it answers is not asked */
+    query(META_PARAMETER_REVISION, "0");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
-    struct kedge_watch *w = answer.watch;
+    struct meta_watch *w = answer.watch;
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-1", ""), 503);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
-    kedge_watch_free(w);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
+    meta_watch_free(w);
     now += 1001 * KEDGE_NS_PER_S;
-    query(KEDGE_QUERY_NODE, "n1");
+    query(META_PARAMETER_NODE, "n1");
     ck_assert_int_eq(ask("GET", "/v1/workers", ""), 503);
     ck_assert(says("agent-unreachable") && says("is not registered here now"));
     ck_assert_int_eq(replies, 0);
@@ -92,25 +92,25 @@ START_TEST(an_agent_that_does_not_answer_is_waited_for_so_long)
 {
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), KEDGE_SERVICE_LATER);
-    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-1", ""), KEDGE_SERVICE_LATER);
-    kedge_service_advance(&s, now + 5000 * MS - 1);
+    struct meta_watch *w = follow(1);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
+    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-1", ""), META_SERVICE_LATER);
+    meta_service_advance(&s, now + 5000 * MS - 1);
     ck_assert_int_eq(replies, 0);
-    kedge_service_advance(&s, now + 5000 * MS);
+    meta_service_advance(&s, now + 5000 * MS);
     ck_assert_int_eq(replies, 1);
     ck_assert_int_eq(reply[0].status, 504);
     ck_assert_ptr_nonnull(strstr(reply[0].text, "node n1 has not answered within 5 s"));
-    kedge_service_advance(&s, now + 35000 * MS - 1);
+    meta_service_advance(&s, now + 35000 * MS - 1);
     ck_assert_int_eq(replies, 1);
-    kedge_service_advance(&s, now + 35000 * MS);
+    meta_service_advance(&s, now + 35000 * MS);
     ck_assert_int_eq(reply[1].status, 504);
     ck_assert_ptr_nonnull(strstr(reply[1].text, "whether it has revoked anything is not known"));
-    ck_assert_uint_eq(s.asks.n.late, 2);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), KEDGE_SERVICE_LATER);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000002", ""), KEDGE_SERVICE_LATER);
-    kedge_watch_free(w);
-    kedge_service_advance(&s, now);
+    ck_assert_uint_eq(s.queries.n.late, 2);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000002", ""), META_SERVICE_LATER);
+    meta_watch_free(w);
+    meta_service_advance(&s, now);
     ck_assert_int_eq(replies, 4);
     ck_assert_int_eq(reply[2].status, 503);
     ck_assert_ptr_nonnull(strstr(reply[3].text, "went before it answered"));
@@ -122,63 +122,63 @@ START_TEST(the_newest_stream_of_a_node_is_the_one_that_is_asked)
 {
     begin();
     register_node(1);
-    struct kedge_watch *dead = follow(1), *w = follow(1);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *dead = follow(1), *w = follow(1);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n1:1-00000001", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(dead), "");
-    kedge_watch_free(dead);
-    kedge_service_advance(&s, now);
+    meta_watch_free(dead);
+    meta_service_advance(&s, now);
     ck_assert_int_eq(replies, 0);
     ck_assert_ptr_nonnull(strstr(question(w), "1-00000001"));
     client_gone = true;
-    kedge_service_advance(&s, now);
+    meta_service_advance(&s, now);
     ck_assert_int_eq(replies, 1);
-    ck_assert_uint_eq(s.asks.count, 0);
+    ck_assert_uint_eq(s.queries.count, 0);
     client_gone = false;
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
-    kedge_asks_stop(&s);
-    kedge_service_advance(&s, now);
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
+    meta_queries_stop(&s);
+    meta_service_advance(&s, now);
     ck_assert_int_eq(reply[1].status, 503);
     ck_assert_ptr_nonnull(strstr(reply[1].text, "this metaserver stops"));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
 
 START_TEST(questions_are_few_at_a_time)
 {
-    struct kedge_watch *w[9];
+    struct meta_watch *w[9];
     begin();
     for (int n = 0; n < 9; n++) {
         char path[48];
         register_node(n);
         w[n] = follow(n);
         snprintf(path, sizeof path, "/v1/workers/n%d:1-00000001", n);
-        for (int i = 0; n < 8 && i < KEDGE_ASKS_OF_NODE; i++)
-            ck_assert_int_eq(ask("GET", path, ""), KEDGE_SERVICE_LATER);
+        for (int i = 0; n < 8 && i < META_QUERIES_OF_NODE; i++)
+            ck_assert_int_eq(ask("GET", path, ""), META_SERVICE_LATER);
         ck_assert_int_eq(ask("GET", path, ""), 503); /* a fifth; of the last node the first */
         ck_assert(says("too-many-questions"));
     }
-    ck_assert_uint_eq(s.asks.count, KEDGE_ASKS_MAX);
-    ck_assert_uint_eq(s.asks.n.refused, 9);
+    ck_assert_uint_eq(s.queries.count, META_QUERIES_MAX);
+    ck_assert_uint_eq(s.queries.n.refused, 9);
     now += 5 * KEDGE_NS_PER_S;
-    kedge_service_advance(&s, now);
-    ck_assert_int_eq(replies, KEDGE_ASKS_MAX);
-    ck_assert_int_eq(ask("GET", "/v1/workers/n8:1-00000001", ""), KEDGE_SERVICE_LATER);
+    meta_service_advance(&s, now);
+    ck_assert_int_eq(replies, META_QUERIES_MAX);
+    ck_assert_int_eq(ask("GET", "/v1/workers/n8:1-00000001", ""), META_SERVICE_LATER);
     for (int n = 0; n < 9; n++)
-        kedge_watch_free(w[n]);
-    kedge_service_advance(&s, now);
+        meta_watch_free(w[n]);
+    meta_service_advance(&s, now);
     end();
 }
 END_TEST
 
 /* The next question, past the configuration, which revocations change; false: there is none. */
-static bool find_question(struct kedge_watch *w, char *out, size_t size)
+static bool find_question(struct meta_watch *w, char *out, size_t size)
 {
     static const char head[] = "{\"ask\":{\"id\":\"";
     const char *bytes;
     size_t length;
     do {
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
         if (length == 0)
             return false;
     } while (length < sizeof head || memcmp(bytes, head, sizeof head - 1) != 0);
@@ -193,14 +193,14 @@ START_TEST(looking_keeps_nobody_from_revoking)
     enum { REVOCATIONS = 43 };
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
+    struct meta_watch *w = follow(1);
     unsigned looks = 0, revoked = 0, looked = 0;
     for (int i = 0; i < REVOCATIONS; i++) {
         replies = 0;
-        while (ask("GET", "/v1/workers/n1:1-00000001", "") == KEDGE_SERVICE_LATER)
+        while (ask("GET", "/v1/workers/n1:1-00000001", "") == META_SERVICE_LATER)
             looks++;
-        ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-1-1", ""), KEDGE_SERVICE_LATER);
-        for (char q[KEDGE_ASK_BYTES + 100]; find_question(w, q, sizeof q);) {
+        ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-1-1", ""), META_SERVICE_LATER);
+        for (char q[META_QUERY_BYTES + 100]; find_question(w, q, sizeof q);) {
             const bool revokes = strstr(q, "DELETE") != NULL;
             ck_assert_int_eq(answers(1, 404, "{\"detail\":\"no\"}"), 204);
             revoked += revokes;
@@ -209,7 +209,7 @@ START_TEST(looking_keeps_nobody_from_revoking)
     }
     ck_assert_uint_eq(revoked, REVOCATIONS);
     ck_assert_uint_eq(looked, looks);
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -219,21 +219,21 @@ START_TEST(revocations_wait_in_their_order_for_those_that_the_agent_has)
     enum { REVOCATIONS = 20 };
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
+    struct meta_watch *w = follow(1);
     for (int i = 0; i < REVOCATIONS; i++) {
         char path[48];
         snprintf(path, sizeof path, "/v1/leases/n1:1-1-%d", i + 10);
-        ck_assert_int_eq(ask("DELETE", path, ""), KEDGE_SERVICE_LATER);
+        ck_assert_int_eq(ask("DELETE", path, ""), META_SERVICE_LATER);
     }
-    char first[KEDGE_ASK_ID_BYTES], q[KEDGE_ASK_BYTES + 100];
-    for (int i = 0; i < KEDGE_CHANGES_SENT; i++) {
+    char first[META_QUERY_ID_BYTES], q[META_QUERY_BYTES + 100];
+    for (int i = 0; i < META_CHANGE_QUERIES_SENT; i++) {
         ck_assert(find_question(w, q, sizeof q));
         if (i == 0)
             memcpy(first, id, sizeof first);
     }
     ck_assert(!find_question(w, q, sizeof q));
     memcpy(id, first, sizeof first);
-    for (int i = KEDGE_CHANGES_SENT; i < REVOCATIONS; i++) {
+    for (int i = META_CHANGE_QUERIES_SENT; i < REVOCATIONS; i++) {
         char item[24];
         snprintf(item, sizeof item, "\"1-1-%d\"", i + 10);
         woken = 0;
@@ -242,8 +242,8 @@ START_TEST(revocations_wait_in_their_order_for_those_that_the_agent_has)
         ck_assert(find_question(w, q, sizeof q));
         ck_assert_msg(strstr(q, item) != NULL, "%s: %s", item, q);
     }
-    kedge_watch_free(w);
-    kedge_service_advance(&s, now);
+    meta_watch_free(w);
+    meta_service_advance(&s, now);
     ck_assert_int_eq(replies, REVOCATIONS);
     end();
 }
@@ -277,34 +277,34 @@ START_TEST(what_makes_no_sense_is_not_passed_on)
     };
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
+    struct meta_watch *w = follow(1);
     const int count = sizeof wrong / sizeof wrong[0];
     for (int i = 0; i < count; i++) {
         if (strchr(wrong[i].path, ':') == NULL)
-            query(KEDGE_QUERY_NODE, "n1");
-        ck_assert_int_eq(ask("GET", wrong[i].path, ""), KEDGE_SERVICE_LATER);
+            query(META_PARAMETER_NODE, "n1");
+        ck_assert_int_eq(ask("GET", wrong[i].path, ""), META_SERVICE_LATER);
         (void)question(w);
         ck_assert_msg(answers(1, wrong[i].status, wrong[i].json) == 400, "%s", wrong[i].json);
         ck_assert_int_eq(replies, i + 1);
         ck_assert_msg(reply[i].status == 502, "%s: %s", wrong[i].json, reply[i].text);
         ck_assert_ptr_nonnull(strstr(reply[i].text, "urn:kedge:problem:senseless-answer"));
     }
-    ck_assert_uint_eq(s.asks.n.senseless, count);
-    query(KEDGE_QUERY_NODE, "n1");
-    query(KEDGE_QUERY_LIMIT, "1"); /* and gets two */
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    ck_assert_uint_eq(s.queries.n.senseless, count);
+    query(META_PARAMETER_NODE, "n1");
+    query(META_PARAMETER_LIMIT, "1"); /* and gets two */
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     (void)question(w);
     ck_assert_int_eq(answers(1, 200, "{\"workers\":[" WORKER("1-1") "," WORKER("1-2") "]}"), 400);
     ck_assert_int_eq(reply[count].status, 502);
     char large[2000] = "{\"workers\":[{\"id\":\"1-1\",\"x\":\"";
     memset(large + strlen(large), 'x', 1000);
     memcpy(large + strlen(large), "\"}]}", 5);
-    query(KEDGE_QUERY_NODE, "n1");
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    query(META_PARAMETER_NODE, "n1");
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     (void)question(w);
     ck_assert_int_eq(answers(1, 200, large), 400);
     ck_assert(says("is too large"));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -320,16 +320,16 @@ START_TEST(what_an_agent_refuses_has_the_problem_that_it_is)
         {500, 502, "senseless-answer"}};
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
+    struct meta_watch *w = follow(1);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        ck_assert_int_eq(ask("GET", "/v1/leases/n1:1-00000001-1", ""), KEDGE_SERVICE_LATER);
+        ck_assert_int_eq(ask("GET", "/v1/leases/n1:1-00000001-1", ""), META_SERVICE_LATER);
         (void)question(w);
         ck_assert_int_eq(answers(1, refused[i].status, "{\"detail\":\"since\"}"), 204);
         ck_assert_int_eq(reply[i].status, refused[i].relayed);
         ck_assert_msg(strstr(reply[i].text, refused[i].type) != NULL, "%s", reply[i].text);
         ck_assert_ptr_nonnull(strstr(reply[i].text, ": since\""));
     }
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -338,9 +338,9 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
 {
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
-    query(KEDGE_QUERY_FORCE, "1");
-    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-3", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *w = follow(1);
+    query(META_PARAMETER_FORCE, "1");
+    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-3", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(w), "\"method\":\"DELETE\",\"resource\":\"leases\","
                                   "\"item\":\"1-00000001-3\",\"force\":true");
     ck_assert_int_eq(
@@ -354,8 +354,8 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
                      "{\"worker\":\"n1:1-00000001\",\"forced\":true,\"leases\":["
                      "\n{\"id\":\"n1:1-00000001-3\",\"worker\":\"n1:1-00000001\",\"node\":\"n1\","
                      "\"state\":\"live\"}],\"over\":false,\"breaks\":\"a \\\"lot\\\"\"}\n");
-    query(KEDGE_QUERY_WORKER, "n1:1-00000001");
-    ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), KEDGE_SERVICE_LATER);
+    query(META_PARAMETER_WORKER, "n1:1-00000001");
+    ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), META_SERVICE_LATER);
     const char *text = question(w); /* before what is new of the configuration */
     ck_assert_str_eq(text, "\"method\":\"DELETE\",\"resource\":\"leases\","
                            "\"worker\":\"1-00000001\"");
@@ -365,10 +365,10 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
     fail = EIO;
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-00000001-4", ""), 503);
     ck_assert(says("store-failed"));
-    ck_assert_uint_eq(s.asks.count, 0);
+    ck_assert_uint_eq(s.queries.count, 0);
     fail = 0;
-    query(KEDGE_QUERY_KIND, "lease");
-    query(KEDGE_QUERY_NAME, "n1");
+    query(META_PARAMETER_KIND, "lease");
+    query(META_PARAMETER_NAME, "n1");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     static const char trail[] =
         "{\"revision\":2,\"events\":["
@@ -379,11 +379,11 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
         "\"kind\":\"lease\",\"name\":\"n1\","
         "\"from\":{\"worker\":\"1-00000001\",\"force\":false},\"to\":null}]}\n";
     ck_assert_str_eq(kedge_text_str(&body), trail);
-    kedge_watch_free(w);
-    struct kedge_store *store = s.store;
+    meta_watch_free(w);
+    struct meta_store *store = s.store;
     close_service();
     open_service(store); /* and again */
-    query(KEDGE_QUERY_KIND, "lease");
+    query(META_PARAMETER_KIND, "lease");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert_str_eq(kedge_text_str(&body), trail);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);

@@ -6,11 +6,11 @@ START_TEST(an_agent_is_asked_for_a_page_and_its_client_gets_it)
 {
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
-    query(KEDGE_QUERY_NODE, "n1");
-    query(KEDGE_QUERY_TENANT, "we\"b");
-    query(KEDGE_QUERY_LIMIT, "2");
-    ck_assert_int_eq(ask("GET", "/v1/leases", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *w = follow(1);
+    query(META_PARAMETER_NODE, "n1");
+    query(META_PARAMETER_TENANT, "we\"b");
+    query(META_PARAMETER_LIMIT, "2");
+    ck_assert_int_eq(ask("GET", "/v1/leases", ""), META_SERVICE_LATER);
     ck_assert_int_eq(woken, 1);
     ck_assert_str_eq(question(w),
                      "\"method\":\"GET\",\"resource\":\"leases\",\"tenant\":\"we\\\"b\","
@@ -29,14 +29,14 @@ START_TEST(an_agent_is_asked_for_a_page_and_its_client_gets_it)
                      "\"state\":\"live\"},"
                      "\n{\"id\":\"n1:3-0000beef-2\",\"worker\":\"n1:3-0000beef\",\"node\":\"n1\","
                      "\"state\":\"live\"}],\"next_cursor\":\"bjE6TXc\"}\n");
-    query(KEDGE_QUERY_NODE, "n1");
-    query(KEDGE_QUERY_CURSOR, "bjE6TXc");
-    ck_assert_int_eq(ask("GET", "/v1/leases", ""), KEDGE_SERVICE_LATER);
+    query(META_PARAMETER_NODE, "n1");
+    query(META_PARAMETER_CURSOR, "bjE6TXc");
+    ck_assert_int_eq(ask("GET", "/v1/leases", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(w), "\"method\":\"GET\",\"resource\":\"leases\",\"cursor\":\"Mw\","
                                   "\"limit\":100");
     ck_assert_int_eq(answers(1, 200, "{\"leases\":[]}"), 204);
     ck_assert_str_eq(reply[1].text, "{\"leases\":[]}\n");
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -45,10 +45,10 @@ START_TEST(what_an_agent_gives_in_parts_is_one_page)
 {
     begin();
     register_node(1);
-    struct kedge_watch *w = follow(1);
-    query(KEDGE_QUERY_WORKER, "n1:1-00000001");
-    query(KEDGE_QUERY_LIMIT, "1000");
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *w = follow(1);
+    query(META_PARAMETER_WORKER, "n1:1-00000001");
+    query(META_PARAMETER_LIMIT, "1000");
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     ck_assert_str_eq(question(w), "\"method\":\"GET\",\"resource\":\"workers\","
                                   "\"worker\":\"1-00000001\",\"limit\":500");
     ck_assert_int_eq(
@@ -59,7 +59,7 @@ START_TEST(what_an_agent_gives_in_parts_is_one_page)
     ck_assert_str_eq(reply[0].text,
                      "{\"workers\":[\n{\"id\":\"n1:1-00000001\",\"node\":\"n1\",\"leases\":2},"
                      "\n{\"id\":\"n1:2-00000001\",\"node\":\"n1\",\"leases\":2}]}\n");
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -69,9 +69,9 @@ START_TEST(all_nodes_are_asked_one_after_the_other)
     begin();
     for (int n = 1; n <= 4; n++)
         register_node(n);
-    struct kedge_watch *first = follow(1), *third = follow(3), *fourth = follow(4);
-    query(KEDGE_QUERY_LIMIT, "3");
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    struct meta_watch *first = follow(1), *third = follow(3), *fourth = follow(4);
+    query(META_PARAMETER_LIMIT, "3");
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     ck_assert_ptr_nonnull(strstr(question(first), "\"limit\":3"));
     ck_assert_str_eq(question(third), "");
     ck_assert_int_eq(answers(1, 200, "{\"workers\":[" WORKER("1-1") "]}"), 204);
@@ -92,28 +92,28 @@ START_TEST(all_nodes_are_asked_one_after_the_other)
         "{\"node\":\"n2\",\"why\":\"the agent of node n2 follows another metaserver, or none at "
         "this moment: ask that one, or again soon\"},{\"node\":\"n3\",\"why\":\"node n3: no\"}],"
         "\"next_cursor\":\"bjQ6Yw\"}\n");
-    query(KEDGE_QUERY_CURSOR, "bjQ6Yw");
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    query(META_PARAMETER_CURSOR, "bjQ6Yw");
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     ck_assert_ptr_nonnull(strstr(question(fourth), "\"cursor\":\"c\",\"limit\":100"));
     ck_assert_int_eq(answers(4, 200, "{\"workers\":[]}"), 204);
     ck_assert_str_eq(reply[1].text, "{\"workers\":[],\"unreachable\":[]}\n");
     /* One that does not answer ends the page, and the next one goes on behind it. */
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     now += 5 * KEDGE_NS_PER_S;
-    kedge_service_advance(&s, now);
+    meta_service_advance(&s, now);
     ck_assert_ptr_nonnull(strstr(reply[2].text, "n1 has not answered within 5 s"));
     ck_assert_ptr_nonnull(strstr(reply[2].text, "\"next_cursor\":\"bjE\""));
-    query(KEDGE_QUERY_CURSOR, "bjE");
-    ck_assert_int_eq(ask("GET", "/v1/workers", ""), KEDGE_SERVICE_LATER);
+    query(META_PARAMETER_CURSOR, "bjE");
+    ck_assert_int_eq(ask("GET", "/v1/workers", ""), META_SERVICE_LATER);
     ck_assert_ptr_nonnull(strstr(question(third), "\"limit\":100"));
-    kedge_watch_free(third); /* while it is asked */
-    kedge_service_advance(&s, now);
+    meta_watch_free(third); /* while it is asked */
+    meta_service_advance(&s, now);
     (void)question(fourth);
     ck_assert_int_eq(answers(4, 200, "{\"workers\":[]}"), 204);
     ck_assert_ptr_nonnull(strstr(reply[3].text, "node n3 went before it answered"));
     ck_assert_ptr_null(strstr(reply[3].text, "next_cursor"));
-    kedge_watch_free(first);
-    kedge_watch_free(fourth);
+    meta_watch_free(first);
+    meta_watch_free(fourth);
     end();
 }
 END_TEST
@@ -133,22 +133,22 @@ END_TEST
 START_TEST(what_is_asked_wrong_is_refused)
 {
     static const struct {
-        enum kedge_service_query which;
+        enum meta_service_parameter which;
         const char *value;
     } wrong[] = {
-        {KEDGE_QUERY_LIMIT, "0"},
-        {KEDGE_QUERY_LIMIT, "1001"},
-        {KEDGE_QUERY_NODE, ""},
-        {KEDGE_QUERY_NODE, "N1"},
-        {KEDGE_QUERY_WORKER, "1-1"},
-        {KEDGE_QUERY_WORKER, "n1:"},
-        {KEDGE_QUERY_WORKER, "n1:x"},
-        {KEDGE_QUERY_WORKER, ":1-1"},
-        {KEDGE_QUERY_CURSOR, "!"},
-        {KEDGE_QUERY_CURSOR, ""},
-        {KEDGE_QUERY_CURSOR, "bjE6"} /* n1: */,
-        {KEDGE_QUERY_CURSOR, "TjE"} /* N1 */,
-        {KEDGE_QUERY_TENANT, "0123456789012345678901234567890123456789012345678901234567890123"},
+        {META_PARAMETER_LIMIT, "0"},
+        {META_PARAMETER_LIMIT, "1001"},
+        {META_PARAMETER_NODE, ""},
+        {META_PARAMETER_NODE, "N1"},
+        {META_PARAMETER_WORKER, "1-1"},
+        {META_PARAMETER_WORKER, "n1:"},
+        {META_PARAMETER_WORKER, "n1:x"},
+        {META_PARAMETER_WORKER, ":1-1"},
+        {META_PARAMETER_CURSOR, "!"},
+        {META_PARAMETER_CURSOR, ""},
+        {META_PARAMETER_CURSOR, "bjE6"} /* n1: */,
+        {META_PARAMETER_CURSOR, "TjE"} /* N1 */,
+        {META_PARAMETER_TENANT, "0123456789012345678901234567890123456789012345678901234567890123"},
     };
     begin();
     register_node(1);
@@ -157,21 +157,21 @@ START_TEST(what_is_asked_wrong_is_refused)
         query(wrong[i].which, wrong[i].value);
         ck_assert_msg(ask("GET", "/v1/leases", "") == 400, "%s", wrong[i].value);
     }
-    query(KEDGE_QUERY_NODE, "n2");
-    query(KEDGE_QUERY_CURSOR, "bjE6TXc"); /* of n1 */
+    query(META_PARAMETER_NODE, "n2");
+    query(META_PARAMETER_CURSOR, "bjE6TXc"); /* of n1 */
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 400);
-    query(KEDGE_QUERY_NODE, "n2");
-    query(KEDGE_QUERY_WORKER, "n1:1-1");
+    query(META_PARAMETER_NODE, "n2");
+    query(META_PARAMETER_WORKER, "n1:1-1");
     ck_assert_int_eq(ask("GET", "/v1/leases", ""), 400);
     ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), 400);
-    query(KEDGE_QUERY_WORKER, "1-1");
+    query(META_PARAMETER_WORKER, "1-1");
     ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), 400);
-    query(KEDGE_QUERY_FORCE, "true");
+    query(META_PARAMETER_FORCE, "true");
     ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:1-1-1", ""), 400);
-    query(KEDGE_QUERY_ANSWERS, "1");
+    query(META_PARAMETER_ANSWERS, "1");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 400);
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_ANSWERS, "2");
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_ANSWERS, "2");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 400);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/answers/0123456789abcdef", "{}"), 404);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/answers/none", "{}"), 400);

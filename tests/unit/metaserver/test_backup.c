@@ -8,55 +8,55 @@
 #include "metaserver/backup.h"
 
 static struct kedge_errbuf err;
-static struct kedge_backup_counts n;
+static struct meta_backup_counts n;
 
-static struct kedge_store *make_store(void)
+static struct meta_store *make_store(void)
 {
-    struct kedge_store *s = kedge_store_memory(NULL);
-    struct kedge_store_node node = {
+    struct meta_store *s = meta_store_memory(NULL);
+    struct meta_store_node node = {
         .id = "a.b-1",
         .incarnation = UINT32_MAX,
-        .process = {.identity = UINT32_MAX, .count = 1, .print = {{UINT32_MAX, 7}}},
+        .fingerprint = {.identity = UINT32_MAX, .count = 1, .print = {{UINT32_MAX, 7}}},
         .endpoint_count = 2,
         .endpoint = {{{0xfd, [15] = 1}, 0}, {{0xfd, [15] = 2}, 65535}}};
-    struct kedge_store_change change = {.revision = 1,
-                                        .time_ms = 5,
-                                        .who = "token \"x\"\n",
-                                        .kind = "token",
-                                        .name = "t",
-                                        .after = "{\"scope\":\"admin\"}",
-                                        .setting = "{\"scope\":\"admin\",\"hash\":\"00\"}"};
-    ck_assert_int_eq(kedge_store_put(s, &node, &err), 0);
-    node = (struct kedge_store_node){.id = "gone", .incarnation = 3, .expired = true};
-    ck_assert_int_eq(kedge_store_put(s, &node, &err), 0);
-    ck_assert_int_eq(kedge_store_change(s, &change, &err), 0);
-    change = (struct kedge_store_change){.revision = 2,
-                                         .time_ms = 6,
-                                         .who = "me",
-                                         .kind = "window",
-                                         .name = "w",
-                                         .before = "{}",
-                                         .after = NULL};
-    ck_assert_int_eq(kedge_store_change(s, &change, &err), 0);
+    struct meta_store_change change = {.revision = 1,
+                                       .time_ms = 5,
+                                       .who = "token \"x\"\n",
+                                       .kind = "token",
+                                       .name = "t",
+                                       .after = "{\"scope\":\"admin\"}",
+                                       .resource = "{\"scope\":\"admin\",\"hash\":\"00\"}"};
+    ck_assert_int_eq(meta_store_put(s, &node, &err), 0);
+    node = (struct meta_store_node){.id = "gone", .incarnation = 3, .expired = true};
+    ck_assert_int_eq(meta_store_put(s, &node, &err), 0);
+    ck_assert_int_eq(meta_store_change(s, &change, &err), 0);
+    change = (struct meta_store_change){.revision = 2,
+                                        .time_ms = 6,
+                                        .who = "me",
+                                        .kind = "window",
+                                        .name = "w",
+                                        .before = "{}",
+                                        .after = NULL};
+    ck_assert_int_eq(meta_store_change(s, &change, &err), 0);
     return s;
 }
 
-static void write_out(struct kedge_store *s, struct kedge_text *out)
+static void write_out(struct meta_store *s, struct kedge_text *out)
 {
     kedge_text_init(out, 1 << 20);
-    ck_assert_msg(kedge_backup_write(s, 1234567, out, &n, &err) == 0, "%s", err.text);
+    ck_assert_msg(meta_backup_write(s, 1234567, out, &n, &err) == 0, "%s", err.text);
 }
 
 START_TEST(what_is_restored_is_what_was_backed_up)
 {
-    struct kedge_store *from = make_store(), *to = kedge_store_memory(NULL);
+    struct meta_store *from = make_store(), *to = meta_store_memory(NULL);
     struct kedge_text text, again;
     write_out(from, &text);
     ck_assert_uint_eq(n.nodes, 2);
-    ck_assert_uint_eq(n.settings, 1);
+    ck_assert_uint_eq(n.resources, 1);
     ck_assert_uint_eq(n.tokens, 1);
     ck_assert_uint_eq(n.changes, 2);
-    ck_assert_msg(kedge_backup_restore(to, text.data, text.length, &n, &err) == 0, "%s", err.text);
+    ck_assert_msg(meta_backup_restore(to, text.data, text.length, &n, &err) == 0, "%s", err.text);
     ck_assert_uint_eq(n.nodes, 2);
     ck_assert_uint_eq(n.tokens, 1);
     ck_assert_uint_eq(n.time_ms, 1234567);
@@ -64,26 +64,26 @@ START_TEST(what_is_restored_is_what_was_backed_up)
     ck_assert_str_eq(kedge_text_str(&again), kedge_text_str(&text));
     kedge_text_fini(&text);
     kedge_text_fini(&again);
-    kedge_store_close(from);
-    kedge_store_close(to);
+    meta_store_close(from);
+    meta_store_close(to);
 }
 END_TEST
 
 START_TEST(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
 {
-    struct kedge_store *from = make_store(), *to = kedge_store_memory(NULL);
+    struct meta_store *from = make_store(), *to = meta_store_memory(NULL);
     struct kedge_text text, empty, after;
     write_out(from, &text);
     write_out(to, &empty);
     for (size_t length = 0; length < text.length; length++) {
         char *part = strndup(text.data, length);
-        ck_assert_int_eq(kedge_backup_restore(to, part, length, &n, &err), -EBADMSG);
+        ck_assert_int_eq(meta_backup_restore(to, part, length, &n, &err), -EBADMSG);
         free(part);
     }
     for (size_t at = 0; at < text.length; at++) {
         char *changed = strndup(text.data, text.length);
         changed[at] = (char)(changed[at] == '1' ? '2' : '1');
-        ck_assert_msg(kedge_backup_restore(to, changed, text.length, &n, &err) < 0, "%zu", at);
+        ck_assert_msg(meta_backup_restore(to, changed, text.length, &n, &err) < 0, "%zu", at);
         free(changed);
     }
     write_out(to, &after);
@@ -91,8 +91,8 @@ START_TEST(what_is_not_whole_or_was_changed_is_refused_and_nothing_is_replaced)
     kedge_text_fini(&text);
     kedge_text_fini(&empty);
     kedge_text_fini(&after);
-    kedge_store_close(from);
-    kedge_store_close(to);
+    meta_store_close(from);
+    meta_store_close(to);
 }
 END_TEST
 

@@ -7,7 +7,7 @@
 #include "../check_main.h"
 #include "metaserver/config.h"
 
-static int configure(const char *text, struct kedge_metad_config *out, struct kedge_errbuf *err)
+static int configure(const char *text, struct meta_config *out, struct kedge_errbuf *err)
 {
     char path[] = "/tmp/kedge-config-XXXXXX";
     int fd = mkstemp(path);
@@ -15,16 +15,16 @@ static int configure(const char *text, struct kedge_metad_config *out, struct ke
     ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     err->text[0] = '\0';
-    int status = kedge_metad_configure(path, out, err);
+    int status = meta_config_read(path, out, err);
     unlink(path);
     return status;
 }
 
 START_TEST(settings_have_defaults_and_are_read)
 {
-    struct kedge_metad_config c;
+    struct meta_config c;
     struct kedge_errbuf err;
-    ck_assert_int_eq(kedge_metad_configure(NULL, &c, &err), 0);
+    ck_assert_int_eq(meta_config_read(NULL, &c, &err), 0);
     ck_assert_str_eq(c.listen, "127.0.0.1:7480");
     ck_assert_uint_eq(c.max_endpoints, 16384);
     ck_assert_uint_eq(c.node_lease_ns, 10000000000ull);
@@ -67,7 +67,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
          ":2: access must be tokens or open (open is what auto was on loopback: every process that "
          "reaches the port may do everything), not \"auto\""},
     };
-    struct kedge_metad_config c;
+    struct meta_config c;
     struct kedge_errbuf err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert_msg(configure(cases[i].text, &c, &err) == -EINVAL, "%s", cases[i].text);
@@ -76,7 +76,7 @@ START_TEST(what_is_wrong_is_named_with_its_line)
     char longest[400] = "[metaserver]\nlisten = ";
     memset(longest + strlen(longest), 'x', 350);
     ck_assert_int_eq(configure(longest, &c, &err), -EINVAL);
-    ck_assert_int_eq(kedge_metad_configure("/nonexistent", &c, &err), -ENOENT);
+    ck_assert_int_eq(meta_config_read("/nonexistent", &c, &err), -ENOENT);
     ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent"));
 }
 END_TEST
@@ -96,7 +96,7 @@ START_TEST(tokens_are_needed_on_every_address_unless_it_is_said_to_be_open)
                  {"[metaserver]\naccess = open\n", false},
                  {"[metaserver]\naccess = tokens\nlisten = 10.0.0.7:7480\n", true},
                  {"[metaserver]\naccess = open\nlisten = 10.0.0.7:7480\n", false}};
-    struct kedge_metad_config c;
+    struct meta_config c;
     struct kedge_errbuf err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert_msg(configure(cases[i].text, &c, &err) == 0, "%s: %s", cases[i].text, err.text);
@@ -107,10 +107,10 @@ END_TEST
 
 START_TEST(a_setting_may_be_as_long_as_it_can_be)
 {
-    struct kedge_metad_config c;
+    struct meta_config c;
     struct kedge_errbuf err;
     char text[8192] = "[metaserver]\ndata_dir = /";
-    size_t begin = strlen(text), length = KEDGE_METAD_TEXT - 2;
+    size_t begin = strlen(text), length = META_CONFIG_TEXT_BYTES - 2;
     memset(text + begin, 'd', length);
     text[begin + length] = '\0';
     ck_assert_int_eq(configure(text, &c, &err), 0);

@@ -12,32 +12,32 @@
 #define FORGET 10000ull
 
 struct fixture {
-    struct kedge_meta *meta;
+    struct meta_directory *directory;
     void *memory;
     uint64_t now;
 };
 
 static void setup(struct fixture *f, uint32_t max_nodes, uint32_t max_endpoints)
 {
-    struct kedge_meta_limits limits = {max_nodes, max_endpoints, LEASE, FORGET};
+    struct meta_directory_limits limits = {max_nodes, max_endpoints, LEASE, FORGET};
     f->memory = aligned_alloc(64, kedge_table_bytes(kedge_table_log2_slots(max_endpoints)));
     memset(f->memory, 0, kedge_table_bytes(kedge_table_log2_slots(max_endpoints)));
-    f->meta = kedge_meta_new(&limits, f->memory, 0x5eed, 77);
+    f->directory = meta_directory_new(&limits, f->memory, 0x5eed, 77);
     f->now = 5000;
-    ck_assert_ptr_nonnull(f->meta);
+    ck_assert_ptr_nonnull(f->directory);
 }
 
 static void teardown(struct fixture *f)
 {
-    kedge_meta_free(f->meta);
+    meta_directory_free(f->directory);
     free(f->memory);
 }
 
 /* A node whose process is told apart by `process`, with `count` endpoints numbered from first. */
-static struct kedge_meta_registration registration(const char *id, uint32_t incarnation,
-                                                   uint64_t process, uint32_t first, uint32_t count)
+static struct meta_registration registration(const char *id, uint32_t incarnation, uint64_t process,
+                                             uint32_t first, uint32_t count)
 {
-    struct kedge_meta_registration r = {.incarnation = incarnation, .endpoint_count = count};
+    struct meta_registration r = {.incarnation = incarnation, .endpoint_count = count};
     snprintf(r.id, sizeof r.id, "%s", id);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = first + i;
@@ -52,22 +52,21 @@ static struct kedge_meta_registration registration(const char *id, uint32_t inca
     return r;
 }
 
-static int do_register(struct fixture *f, struct kedge_meta_registration r,
-                       struct kedge_meta_verdict *verdict)
+static int do_register(struct fixture *f, struct meta_registration r, struct meta_verdict *verdict)
 {
-    int status = kedge_meta_check(f->meta, &r, verdict);
+    int status = meta_directory_check(f->directory, &r, verdict);
     if (status != 0)
         return status;
     if (verdict->evict[0] != '\0')
-        ck_assert_int_eq(kedge_meta_remove(f->meta, verdict->evict), 0);
-    kedge_meta_apply(f->meta, &r, f->now);
+        ck_assert_int_eq(meta_directory_remove(f->directory, verdict->evict), 0);
+    meta_directory_apply(f->directory, &r, f->now);
     return 0;
 }
 
 /* What an agent finds that READs the table. */
 static int lookup(const struct fixture *f, uint32_t number, struct kedge_endpoint_record *out)
 {
-    const struct kedge_table_desc *d = kedge_meta_table(f->meta);
+    const struct kedge_table_desc *d = meta_directory_table(f->directory);
     uint8_t gid[16] = {0xfd};
     memcpy(gid + 12, &number, sizeof number);
     size_t home = kedge_endpoint_home(d, gid, 1);
@@ -78,7 +77,7 @@ static int lookup(const struct fixture *f, uint32_t number, struct kedge_endpoin
 START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     const char *ids[4];
     setup(&f, 8, 8);
@@ -88,18 +87,18 @@ START_TEST(a_registered_node_is_found_in_the_table_until_its_lease_ends)
     ck_assert_int_eq(lookup(&f, 1, &out), 0);
     ck_assert_uint_eq(out.incarnation, 10);
     ck_assert_int_eq(lookup(&f, 2, &out), 0);
-    ck_assert_uint_eq(kedge_meta_next(f.meta), f.now + LEASE);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE - 1, NULL, NULL), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
+    ck_assert_uint_eq(meta_directory_next_lapse(f.directory), f.now + LEASE);
+    ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now + LEASE - 1, NULL, NULL), 0);
+    ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
     ck_assert_int_eq(lookup(&f, 2, &out), -ENOENT);
-    ck_assert_uint_eq(kedge_meta_next(f.meta), UINT64_MAX);
-    ck_assert_uint_eq(kedge_meta_lapsed(f.meta, ids, 4), 1);
+    ck_assert_uint_eq(meta_directory_next_lapse(f.directory), UINT64_MAX);
+    ck_assert_uint_eq(meta_directory_lapsed(f.directory, ids, 4), 1);
     ck_assert_str_eq(ids[0], "a");
-    kedge_meta_expire(f.meta, 1, f.now + LEASE);
-    ck_assert_uint_eq(kedge_meta_lapsed(f.meta, ids, 4), 0);
-    ck_assert_uint_eq(kedge_meta_count(f.meta).expired, 1);
-    ck_assert_uint_eq(kedge_meta_count(f.meta).endpoints, 0);
+    meta_directory_expire(f.directory, 1, f.now + LEASE);
+    ck_assert_uint_eq(meta_directory_lapsed(f.directory, ids, 4), 0);
+    ck_assert_uint_eq(meta_directory_count(f.directory).expired, 1);
+    ck_assert_uint_eq(meta_directory_count(f.directory).endpoints, 0);
     teardown(&f);
 }
 END_TEST
@@ -107,20 +106,20 @@ END_TEST
 START_TEST(renewing_prolongs_the_lease_of_that_node_alone)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     uint32_t known;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 10, 2, 2, 1), &v), 0);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 10, f.now + 900, &known), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 10, f.now + 900, &known), 0);
+    ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(lookup(&f, 1, &out), 0);
     ck_assert_int_eq(lookup(&f, 2, &out), -ENOENT);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "b", 10, f.now, &known), -EUNATCH);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "c", 10, f.now, &known), -ENOENT);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 11, f.now, &known), -EUNATCH);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 9, f.now, &known), -ESTALE);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "b", 10, f.now, &known), -EUNATCH);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "c", 10, f.now, &known), -ENOENT);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 11, f.now, &known), -EUNATCH);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 9, f.now, &known), -ESTALE);
     ck_assert_uint_eq(known, 10);
     teardown(&f);
 }
@@ -129,7 +128,7 @@ END_TEST
 START_TEST(an_older_incarnation_and_the_same_one_of_another_process_are_refused)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
@@ -151,7 +150,7 @@ END_TEST
 START_TEST(a_process_may_repeat_itself_and_change_its_endpoints)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 2), &v), 0);
@@ -162,16 +161,16 @@ START_TEST(a_process_may_repeat_itself_and_change_its_endpoints)
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
     ck_assert_int_eq(lookup(&f, 2, &out), 0);
     ck_assert_int_eq(lookup(&f, 4, &out), 0);
-    ck_assert_uint_eq(kedge_meta_count(f.meta).published, 3);
-    ck_assert_uint_eq(kedge_meta_count(f.meta).endpoints, 3);
+    ck_assert_uint_eq(meta_directory_count(f.directory).published, 3);
+    ck_assert_uint_eq(meta_directory_count(f.directory).endpoints, 3);
     teardown(&f);
 }
 END_TEST
 
 /* Endpoints with the numbers first .. first + count - 1, of which one has another process' key. */
-static struct kedge_meta_registration changed(uint32_t first, uint32_t count, uint32_t which)
+static struct meta_registration changed(uint32_t first, uint32_t count, uint32_t which)
 {
-    struct kedge_meta_registration r = registration("a", 10, 1, first, count);
+    struct meta_registration r = registration("a", 10, 1, first, count);
     r.endpoint[which - first].dc_key = 2;
     return r;
 }
@@ -179,7 +178,7 @@ static struct kedge_meta_registration changed(uint32_t first, uint32_t count, ui
 START_TEST(of_the_same_incarnation_one_endpoint_is_what_it_was)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 8, 16);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), 0);
@@ -206,12 +205,12 @@ END_TEST
 START_TEST(pools_of_one_gid_come_and_go)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
-    struct kedge_meta_registration r = registration("a", 10, 1, 1, 1);
+    struct meta_verdict v;
+    struct meta_registration r = registration("a", 10, 1, 1, 1);
     const struct kedge_table_desc *d;
     struct kedge_endpoint_record out;
     setup(&f, 8, 8);
-    d = kedge_meta_table(f.meta);
+    d = meta_directory_table(f.directory);
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     r.endpoint[1] = r.endpoint[0];
     r.endpoint[1].pool = 513;
@@ -235,20 +234,20 @@ END_TEST
 START_TEST(endpoints_may_change_while_the_metaserver_hears_nothing_of_it)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
-    struct kedge_store_node stored;
-    struct kedge_meta_registration r = registration("a", 10, 1, 1, 2);
+    struct meta_verdict v;
+    struct meta_store_node stored;
+    struct meta_registration r = registration("a", 10, 1, 1, 2);
     for (int how = 0; how < 3; how++) { /* restarted; and expired; lapsed */
         setup(&f, 8, 8);
-        kedge_meta_durable(&r, &stored);
+        meta_directory_durable(&r, &stored);
         stored.expired = how == 1;
         stored.endpoint_count = how == 1 ? 0 : 2;
         if (how < 2) {
-            ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
+            ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), 0);
         } else {
             ck_assert_int_eq(do_register(&f, r, &v), 0);
             f.now += LEASE;
-            kedge_meta_lapse(f.meta, f.now, NULL, NULL);
+            meta_directory_lapse(f.directory, f.now, NULL, NULL);
         }
         ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 3), &v), -ESTALE);
         ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 3, 2), &v), -ESTALE);
@@ -262,13 +261,13 @@ END_TEST
 START_TEST(what_an_older_store_knows_is_enough_for_the_same_endpoints)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
-    struct kedge_store_node stored;
-    struct kedge_meta_registration r = registration("a", 10, 1, 1, 2);
+    struct meta_verdict v;
+    struct meta_store_node stored;
+    struct meta_registration r = registration("a", 10, 1, 1, 2);
     setup(&f, 8, 8);
-    kedge_meta_durable(&r, &stored);
-    stored.process.count = 0;
-    ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
+    meta_directory_durable(&r, &stored);
+    stored.fingerprint.count = 0;
+    ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), 0);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 3), &v), -ESTALE);
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     ck_assert(v.write); /* so that it knows more from now on */
@@ -280,12 +279,12 @@ END_TEST
 START_TEST(a_node_that_lapsed_comes_back_with_the_same_incarnation)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
+    meta_directory_lapse(f.directory, f.now, NULL, NULL);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 1), &v), -ESTALE);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 1, 1), &v), 0);
     ck_assert(v.write); /* the store may say that it expired */
@@ -297,7 +296,7 @@ END_TEST
 START_TEST(an_endpoint_belongs_to_one_node)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 8, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 1, 5, 1), &v), 0);
@@ -305,9 +304,9 @@ START_TEST(an_endpoint_belongs_to_one_node)
     ck_assert_uint_eq(v.endpoint, 1);
     ck_assert_str_eq(v.owner, "a");
     ck_assert_int_eq(lookup(&f, 4, &out), -ENOENT);
-    ck_assert_int_eq(kedge_meta_remove(f.meta, "a"), 0);
+    ck_assert_int_eq(meta_directory_remove(f.directory, "a"), 0);
     ck_assert_int_eq(lookup(&f, 5, &out), -ENOENT);
-    ck_assert_int_eq(kedge_meta_remove(f.meta, "a"), -ENOENT);
+    ck_assert_int_eq(meta_directory_remove(f.directory, "a"), -ENOENT);
     ck_assert_int_eq(do_register(&f, registration("b", 10, 2, 4, 2), &v), 0);
     ck_assert_int_eq(lookup(&f, 5, &out), 0);
     ck_assert_uint_eq(out.dc_key, 2);
@@ -318,32 +317,32 @@ END_TEST
 START_TEST(a_restored_node_waits_and_comes_back_without_a_write)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
-    struct kedge_meta_view view;
-    struct kedge_store_node stored, clash;
+    struct meta_node_view view;
+    struct meta_store_node stored, clash;
     uint32_t known;
-    struct kedge_meta_registration r = registration("a", 10, 1, 1, 2);
+    struct meta_registration r = registration("a", 10, 1, 1, 2);
     setup(&f, 8, 8);
-    kedge_meta_durable(&r, &stored);
-    ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
-    ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), -EEXIST);
+    meta_directory_durable(&r, &stored);
+    ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), 0);
+    ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), -EEXIST);
     clash = stored;
     clash.id[0] = 'b';
-    ck_assert_int_eq(kedge_meta_restore(f.meta, &clash, f.now), -EEXIST);
+    ck_assert_int_eq(meta_directory_restore(f.directory, &clash, f.now), -EEXIST);
     ck_assert_int_eq(lookup(&f, 1, &out), -ENOENT);
-    ck_assert_int_eq(kedge_meta_show(f.meta, "a", f.now + 1, &view), 0);
-    ck_assert_int_eq(view.state, KEDGE_META_WAITING);
+    ck_assert_int_eq(meta_directory_show(f.directory, "a", f.now + 1, &view), 0);
+    ck_assert_int_eq(view.state, META_NODE_WAITING);
     ck_assert_uint_eq(view.expires_in_ns, LEASE - 1);
     ck_assert_uint_eq(view.endpoint_count, 2);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 10, f.now, &known), -EUNATCH);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 10, f.now, &known), -EUNATCH);
     /* Its endpoints stay its own while it may come back. */
     ck_assert_int_eq(do_register(&f, registration("b", 1, 2, 1, 1), &v), -EEXIST);
     ck_assert_int_eq(do_register(&f, registration("a", 10, 2, 1, 2), &v), -ESTALE);
     ck_assert_int_eq(do_register(&f, r, &v), 0);
     ck_assert(!v.created && !v.write);
     ck_assert_int_eq(lookup(&f, 2, &out), 0);
-    ck_assert_int_eq(kedge_meta_renew(f.meta, "a", 10, f.now, &known), 0);
+    ck_assert_int_eq(meta_directory_renew(f.directory, "a", 10, f.now, &known), 0);
     teardown(&f);
 }
 END_TEST
@@ -351,13 +350,13 @@ END_TEST
 START_TEST(a_restored_node_that_does_not_come_lapses)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
-    struct kedge_store_node stored;
-    struct kedge_meta_registration r = registration("a", 10, 1, 1, 1);
+    struct meta_verdict v;
+    struct meta_store_node stored;
+    struct meta_registration r = registration("a", 10, 1, 1, 1);
     setup(&f, 8, 8);
-    kedge_meta_durable(&r, &stored);
-    ck_assert_int_eq(kedge_meta_restore(f.meta, &stored, f.now), 0);
-    ck_assert_uint_eq(kedge_meta_lapse(f.meta, f.now + LEASE, NULL, NULL), 1);
+    meta_directory_durable(&r, &stored);
+    ck_assert_int_eq(meta_directory_restore(f.directory, &stored, f.now), 0);
+    ck_assert_uint_eq(meta_directory_lapse(f.directory, f.now + LEASE, NULL, NULL), 1);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 2, 1, 1), &v), 0);
     teardown(&f);
 }
@@ -366,14 +365,14 @@ END_TEST
 START_TEST(full_tables_refuse_the_next_one_and_change_nothing)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     struct kedge_endpoint_record out;
     setup(&f, 4, 4);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 3), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 1, 4, 2), &v), -ENOSPC);
     ck_assert_uint_eq(v.endpoint, 1);
     ck_assert_int_eq(lookup(&f, 4, &out), -ENOENT);
-    ck_assert_uint_eq(kedge_meta_count(f.meta).nodes, 1);
+    ck_assert_uint_eq(meta_directory_count(f.directory).nodes, 1);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 1, 4, 1), &v), 0);
     teardown(&f);
 }
@@ -382,12 +381,12 @@ END_TEST
 START_TEST(a_full_window_refuses_and_counts_the_endpoints_of_one_request_together)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     uint32_t numbers[20], count = 0, last = KEDGE_TABLE_WINDOW + 3;
     setup(&f, 64, 64);
-    const struct kedge_table_desc *d = kedge_meta_table(f.meta);
+    const struct kedge_table_desc *d = meta_directory_table(f.directory);
     for (uint32_t n = 1; count < last + 1; n++) {
-        struct kedge_meta_registration r = registration("x", 1, 1, n, 1);
+        struct meta_registration r = registration("x", 1, 1, n, 1);
         if (kedge_endpoint_home(d, r.endpoint[0].gid, 1) == 33)
             numbers[count++] = n;
     }
@@ -397,7 +396,7 @@ START_TEST(a_full_window_refuses_and_counts_the_endpoints_of_one_request_togethe
         ck_assert_int_eq(do_register(&f, registration(id, 1, 1, numbers[i], 1), &v), 0);
     }
     /* One slot is left: two of one request do not fit, one does. */
-    struct kedge_meta_registration two = registration("two", 1, 1, numbers[16], 1);
+    struct meta_registration two = registration("two", 1, 1, numbers[16], 1);
     two.endpoint[two.endpoint_count++] = registration("x", 1, 1, numbers[17], 1).endpoint[0];
     ck_assert_int_eq(do_register(&f, two, &v), -ENOSPC);
     ck_assert_uint_eq(v.endpoint, 1);
@@ -411,18 +410,18 @@ END_TEST
 START_TEST(the_oldest_expired_node_makes_room_for_a_new_one)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     setup(&f, 2, 8);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("b", 1, 1, 2, 1), &v), 0);
     ck_assert_int_eq(do_register(&f, registration("c", 1, 1, 3, 1), &v), -ENOSPC);
     ck_assert_uint_eq(v.endpoint, UINT32_MAX);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
-    kedge_meta_expire(f.meta, 2, f.now);
+    meta_directory_lapse(f.directory, f.now, NULL, NULL);
+    meta_directory_expire(f.directory, 2, f.now);
     ck_assert_int_eq(do_register(&f, registration("c", 1, 1, 3, 1), &v), 0);
     ck_assert_str_eq(v.evict, "a");
-    ck_assert_uint_eq(kedge_meta_count(f.meta).nodes, 2);
+    ck_assert_uint_eq(meta_directory_count(f.directory).nodes, 2);
     teardown(&f);
 }
 END_TEST
@@ -430,15 +429,15 @@ END_TEST
 START_TEST(an_expired_node_is_forgotten_in_its_time)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     const char *ids[2];
     setup(&f, 4, 4);
     ck_assert_int_eq(do_register(&f, registration("a", 1, 1, 1, 1), &v), 0);
     f.now += LEASE;
-    kedge_meta_lapse(f.meta, f.now, NULL, NULL);
-    kedge_meta_expire(f.meta, 1, f.now);
-    ck_assert_uint_eq(kedge_meta_forgettable(f.meta, f.now + FORGET - 1, ids, 2), 0);
-    ck_assert_uint_eq(kedge_meta_forgettable(f.meta, f.now + FORGET, ids, 2), 1);
+    meta_directory_lapse(f.directory, f.now, NULL, NULL);
+    meta_directory_expire(f.directory, 1, f.now);
+    ck_assert_uint_eq(meta_directory_forgettable(f.directory, f.now + FORGET - 1, ids, 2), 0);
+    ck_assert_uint_eq(meta_directory_forgettable(f.directory, f.now + FORGET, ids, 2), 1);
     ck_assert_str_eq(ids[0], "a");
     teardown(&f);
 }
@@ -447,23 +446,23 @@ END_TEST
 START_TEST(nodes_are_listed_in_order)
 {
     struct fixture f;
-    struct kedge_meta_verdict v;
-    struct kedge_meta_view view = {.id = ""};
+    struct meta_verdict v;
+    struct meta_node_view view = {.id = ""};
     char seen[64] = {0};
     setup(&f, 8, 8);
     static const char *const ids[] = {"c", "a", "d", "b.x", "b"};
     for (uint32_t i = 0; i < 5; i++)
         ck_assert_int_eq(do_register(&f, registration(ids[i], 1, 1, i, 1), &v), 0);
-    while (kedge_meta_after(f.meta, view.id, f.now, &view) == 0) {
+    while (meta_directory_after(f.directory, view.id, f.now, &view) == 0) {
         size_t used = strlen(seen);
         memcpy(seen + used, view.id, strlen(view.id) + 1);
         seen[strlen(seen)] = ' ';
         ck_assert_uint_eq(view.endpoint[0].mtu, 4096);
     }
     ck_assert_str_eq(seen, "a b b.x c d ");
-    ck_assert_int_eq(kedge_meta_after(f.meta, "bb", f.now, &view), 0);
+    ck_assert_int_eq(meta_directory_after(f.directory, "bb", f.now, &view), 0);
     ck_assert_str_eq(view.id, "c");
-    ck_assert_int_eq(kedge_meta_show(f.meta, "nobody", f.now, &view), -ENOENT);
+    ck_assert_int_eq(meta_directory_show(f.directory, "nobody", f.now, &view), -ENOENT);
     teardown(&f);
 }
 END_TEST
@@ -478,7 +477,7 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
     } model[NODES] = {{0, 0}};
     struct fixture f;
     struct kedge_prng prng;
-    struct kedge_meta_verdict v;
+    struct meta_verdict v;
     const char *ids[NODES];
     setup(&f, NODES, NODES);
     kedge_prng_seed(&prng, 11);
@@ -487,7 +486,7 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
         char id[8];
         snprintf(id, sizeof id, "n%u", n);
         f.now += kedge_prng_below(&prng, 120);
-        kedge_meta_lapse(f.meta, f.now, NULL, NULL);
+        meta_directory_lapse(f.directory, f.now, NULL, NULL);
         for (uint32_t i = 0; i < NODES; i++)
             if (model[i].end <= f.now)
                 model[i].end = 0;
@@ -503,7 +502,7 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
             model[n].end = f.now + LEASE;
             break;
         case 2:
-            if (kedge_meta_renew(f.meta, id, model[n].incarnation, f.now, &known) == 0) {
+            if (meta_directory_renew(f.directory, id, model[n].incarnation, f.now, &known) == 0) {
                 ck_assert_uint_ne(model[n].end, 0);
                 model[n].end = f.now + LEASE;
             } else {
@@ -511,10 +510,11 @@ START_TEST(random_steps_keep_the_table_equal_to_a_simple_model)
             }
             break;
         case 3:
-            kedge_meta_expire(f.meta, kedge_meta_lapsed(f.meta, ids, NODES), f.now);
+            meta_directory_expire(f.directory, meta_directory_lapsed(f.directory, ids, NODES),
+                                  f.now);
             break;
         default:
-            if (kedge_prng_below(&prng, 8) == 0 && kedge_meta_remove(f.meta, id) == 0)
+            if (kedge_prng_below(&prng, 8) == 0 && meta_directory_remove(f.directory, id) == 0)
                 model[n].end = 0;
         }
         for (uint32_t i = 0; i < NODES; i++) {

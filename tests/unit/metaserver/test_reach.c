@@ -5,53 +5,53 @@
 
 enum { NODES = 8, A = 0, B, C, D, E };
 static const uint64_t S = 1000000000;
-static struct kedge_reach *r;
+static struct meta_reach *r;
 static uint64_t now;
 
 static void setup(void)
 {
-    r = kedge_reach_new(NODES);
+    r = meta_reach_new(NODES);
     ck_assert_ptr_nonnull(r);
     now = 100 * S;
 }
 
 static void teardown(void)
 {
-    kedge_reach_free(r);
+    meta_reach_free(r);
 }
 
 /* Of `node`: which of the nodes A to E it has tried and which of them fail, as bits; and whether
  * the table does (-1: it was not tried). */
 static void say(uint32_t node, unsigned tried, unsigned failing, int table_fails)
 {
-    struct kedge_reach_report report = {.has_table = table_fails >= 0};
+    struct meta_reach_report report = {.has_table = table_fails >= 0};
     if (table_fails > 0)
-        report.table.error = KEDGE_REACH_TIMEOUT;
+        report.table.error = META_REACH_TIMEOUT;
     for (uint32_t i = 0; i < NODES; i++)
         if (tried >> i & 1)
-            report.tried[report.count++] = (struct kedge_reach_tried){
-                .node = i, .error = failing >> i & 1 ? KEDGE_REACH_TIMEOUT : KEDGE_REACH_OK};
-    kedge_reach_put(r, node, &report, now);
+            report.tried[report.count++] = (struct meta_reach_tried){
+                .node = i, .error = failing >> i & 1 ? META_REACH_TIMEOUT : META_REACH_OK};
+    meta_reach_put(r, node, &report, now);
 }
 
-static struct kedge_reach_view view(uint32_t node)
+static struct meta_reach_view view(uint32_t node)
 {
-    struct kedge_reach_view v;
-    kedge_reach_show(r, node, now, &v);
+    struct meta_reach_view v;
+    meta_reach_show(r, node, now, &v);
     return v;
 }
 
-static void is(uint32_t node, enum kedge_reach_state state, uint32_t failing)
+static void is(uint32_t node, enum meta_reach_state state, uint32_t failing)
 {
-    const struct kedge_reach_view v = view(node);
-    ck_assert_msg(v.state == state, "node %u is %s, not %s", node, kedge_reach_state_name(v.state),
-                  kedge_reach_state_name(state));
+    const struct meta_reach_view v = view(node);
+    ck_assert_msg(v.state == state, "node %u is %s, not %s", node, meta_reach_state_name(v.state),
+                  meta_reach_state_name(state));
     ck_assert_uint_eq(v.failing, failing);
 }
-#define OK_          KEDGE_REACH_STATE_OK
-#define FAILING      KEDGE_REACH_STATE_FAILING
-#define UNREACHABLE_ KEDGE_REACH_STATE_UNREACHABLE
-#define UNKNOWN      KEDGE_REACH_STATE_UNKNOWN
+#define OK_          META_REACH_STATE_OK
+#define FAILING      META_REACH_STATE_FAILING
+#define UNREACHABLE_ META_REACH_STATE_UNREACHABLE
+#define UNKNOWN      META_REACH_STATE_UNKNOWN
 #define BIT(node)    (1u << (node))
 
 START_TEST(of_a_node_that_nobody_speaks_of_nothing_is_known)
@@ -77,7 +77,7 @@ START_TEST(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
     is(C, UNREACHABLE_, 0);
     ck_assert_uint_eq(view(C).failed_by, 3);
     ck_assert_uint_eq(view(C).tried_by, 3);
-    ck_assert_uint_eq(kedge_reach_count(r).unreachable, 1);
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 1);
     now += 5 * S;
     ck_assert_uint_eq(view(C).for_ns, 5 * S);
     say(A, BIT(B) | BIT(C) | BIT(D), 0, 0);
@@ -85,7 +85,7 @@ START_TEST(a_target_that_most_do_not_reach_is_reported_and_nobody_else_changes)
     say(B, BIT(A) | BIT(C) | BIT(D), 0, 0);
     is(C, OK_, 0);
     is(D, FAILING, 1); /* one of three: its own trouble */
-    ck_assert_uint_eq(kedge_reach_count(r).unreachable, 0);
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 0);
 }
 END_TEST
 
@@ -112,7 +112,7 @@ START_TEST(a_node_that_fails_towards_all_is_shown_and_has_no_voice_about_others)
     is(A, UNKNOWN, 0); /* two that are cut off do not make a third one unreachable */
     is(B, UNKNOWN, 0);
     ck_assert_uint_eq(view(A).failed_by, 0);
-    ck_assert_uint_eq(kedge_reach_count(r).table_tried, 0);
+    ck_assert_uint_eq(meta_reach_count(r).table_tried, 0);
 }
 END_TEST
 
@@ -134,8 +134,8 @@ START_TEST(a_table_that_most_do_not_reach_is_nobodys_failing)
     say(B, BIT(A) | BIT(C), 0, 1);
     is(A, OK_, 0);
     is(B, OK_, 0);
-    ck_assert_uint_eq(kedge_reach_count(r).table_failed, 2);
-    ck_assert_uint_eq(kedge_reach_count(r).unreachable, 0); /* it is no node */
+    ck_assert_uint_eq(meta_reach_count(r).table_failed, 2);
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 0); /* it is no node */
 }
 END_TEST
 
@@ -145,12 +145,12 @@ START_TEST(what_is_not_repeated_goes)
     now += S;
     say(B, BIT(A) | BIT(C), BIT(C), 0);
     is(C, UNREACHABLE_, 0);
-    now += KEDGE_REACH_KEEP_NS - S;
-    kedge_reach_expire(r, now);
+    now += META_REACH_KEEP_NS - S;
+    meta_reach_expire(r, now);
     is(C, UNKNOWN, 0);
     is(B, FAILING, 1);
     now += S;
-    kedge_reach_expire(r, now);
+    meta_reach_expire(r, now);
     is(B, UNKNOWN, 0);
     ck_assert_uint_eq(view(C).tried_by, 0);
 }
@@ -169,12 +169,12 @@ END_TEST
 
 START_TEST(a_target_counts_once_and_nobody_speaks_of_himself)
 {
-    struct kedge_reach_report report = {.count = 5};
+    struct meta_reach_report report = {.count = 5};
     for (uint32_t i = 0; i < 3; i++)
-        report.tried[i] = (struct kedge_reach_tried){.node = C, .error = KEDGE_REACH_REFUSED};
-    report.tried[3] = (struct kedge_reach_tried){.node = A, .error = KEDGE_REACH_TIMEOUT};
-    report.tried[4] = (struct kedge_reach_tried){.node = B};
-    kedge_reach_put(r, A, &report, now);
+        report.tried[i] = (struct meta_reach_tried){.node = C, .error = META_REACH_REFUSED};
+    report.tried[3] = (struct meta_reach_tried){.node = A, .error = META_REACH_TIMEOUT};
+    report.tried[4] = (struct meta_reach_tried){.node = B};
+    meta_reach_put(r, A, &report, now);
     ck_assert_uint_eq(view(C).failed_by, 1);
     ck_assert_uint_eq(view(A).tried_by, 0);
     ck_assert_uint_eq(view(A).tried, 2);
@@ -186,13 +186,13 @@ START_TEST(another_life_of_a_node_begins_without_what_was_said_of_the_former)
     say(A, BIT(B) | BIT(C), BIT(C), 0);
     say(B, BIT(A) | BIT(C), BIT(C), 0);
     is(C, UNREACHABLE_, 0);
-    kedge_reach_drop(r, C);
+    meta_reach_drop(r, C);
     is(C, UNKNOWN, 0);
     is(A, OK_, 0); /* what it did not reach is not there any more */
-    ck_assert_uint_eq(kedge_reach_count(r).unreachable, 0);
+    ck_assert_uint_eq(meta_reach_count(r).unreachable, 0);
     say(A, BIT(B), 0, 0); /* its former voice is not taken away from the new one */
     ck_assert_uint_eq(view(C).tried_by, 0);
-    kedge_reach_drop(r, B);
+    meta_reach_drop(r, B);
     ck_assert_uint_eq(view(A).tried_by, 0);
     is(B, UNKNOWN, 0);
 }
@@ -200,14 +200,14 @@ END_TEST
 
 START_TEST(since_when_it_fails_is_the_agents_to_say)
 {
-    struct kedge_reach_report report = {
-        .count = 1, .tried = {{.node = C, .error = KEDGE_REACH_TIMEOUT, .for_ns = 30 * S}}};
-    kedge_reach_put(r, A, &report, now);
+    struct meta_reach_report report = {
+        .count = 1, .tried = {{.node = C, .error = META_REACH_TIMEOUT, .for_ns = 30 * S}}};
+    meta_reach_put(r, A, &report, now);
     now += 2 * S;
     ck_assert_uint_eq(view(A).for_ns, 32 * S);
     ck_assert_uint_eq(view(A).towards[0].for_ns, 32 * S);
     report.tried[0].for_ns = 1000 * S; /* before this clock began */
-    kedge_reach_put(r, A, &report, now);
+    meta_reach_put(r, A, &report, now);
     ck_assert_uint_eq(view(A).for_ns, now);
 }
 END_TEST
@@ -221,7 +221,7 @@ START_TEST(counts_are_those_of_the_reports_that_there_are)
         x = x * 6364136223846793005ull + 1442695040888963407ull;
         const uint32_t node = x >> 60 & 7;
         if ((x >> 40 & 15) == 0) {
-            kedge_reach_drop(r, node);
+            meta_reach_drop(r, node);
             tried[node] = failing[node] = 0;
             for (int i = 0; i < NODES; i++)
                 tried[i] &= ~BIT(node);

@@ -10,74 +10,74 @@
 
 #define TRAIL 8
 
-static struct kedge_settings *s;
-static struct kedge_fault fault;
-static struct kedge_setting_change change;
-static const struct kedge_setting_match whatever;
+static struct meta_resources *s;
+static struct meta_violation fault;
+static struct meta_resource_change change;
+static const struct meta_resource_match whatever;
 
 static void setup(void)
 {
-    s = kedge_settings_new(TRAIL);
+    s = meta_resources_new(TRAIL);
     ck_assert_ptr_nonnull(s);
 }
 
 static void teardown(void)
 {
-    kedge_settings_free(s);
+    meta_resources_free(s);
 }
 
-static struct kedge_setting tenant(const char *name, uint32_t first, uint32_t last)
+static struct meta_resource tenant(const char *name, uint32_t first, uint32_t last)
 {
-    struct kedge_setting t = {.kind = KEDGE_TENANT};
+    struct meta_resource t = {.kind = META_TENANT};
     snprintf(t.name, sizeof t.name, "%s", name);
     t.tenant.uid_count = 1;
-    t.tenant.uids[0] = (struct kedge_uid_range){first, last};
+    t.tenant.uids[0] = (struct meta_uid_range){first, last};
     return t;
 }
 
-static struct kedge_setting window(const char *name, const char *of, uint64_t bytes)
+static struct meta_resource window(const char *name, const char *of, uint64_t bytes)
 {
-    struct kedge_setting w = {.kind = KEDGE_WINDOW, .window.bytes = bytes};
+    struct meta_resource w = {.kind = META_WINDOW, .window.bytes = bytes};
     snprintf(w.name, sizeof w.name, "%s", name);
     snprintf(w.window.tenant, sizeof w.window.tenant, "%s", of);
-    w.window.scope = of[0] != '\0' ? KEDGE_WINDOW_TENANT : KEDGE_WINDOW_DEVICE;
+    w.window.scope = of[0] != '\0' ? META_WINDOW_TENANT : META_WINDOW_DEVICE;
     return w;
 }
 
-static int put_if(struct kedge_setting to, struct kedge_setting_match match)
+static int put_if(struct meta_resource to, struct meta_resource_match match)
 {
     memset(&fault, 0, sizeof fault);
-    int status = kedge_settings_plan_put(s, &to, &match, &change, &fault);
+    int status = meta_resources_plan_put(s, &to, &match, &change, &fault);
     if (status == 0)
-        kedge_settings_apply(s, &change);
+        meta_resources_apply(s, &change);
     else
         ck_assert_msg(fault.detail[0] != '\0', "refused without a reason");
     return status;
 }
 
-static int put(struct kedge_setting to)
+static int put(struct meta_resource to)
 {
     return put_if(to, whatever);
 }
 
-static int drop(enum kedge_setting_kind kind, const char *name)
+static int drop(enum meta_resource_kind kind, const char *name)
 {
-    int status = kedge_settings_plan_remove(s, kind, name, &whatever, &change, &fault);
+    int status = meta_resources_plan_remove(s, kind, name, &whatever, &change, &fault);
     if (status == 0)
-        kedge_settings_apply(s, &change);
+        meta_resources_apply(s, &change);
     return status;
 }
 
-static uint64_t revision_of(enum kedge_setting_kind kind, const char *name)
+static uint64_t revision_of(enum meta_resource_kind kind, const char *name)
 {
-    const struct kedge_setting *found = kedge_settings_find(s, kind, name);
+    const struct meta_resource *found = meta_resources_find(s, kind, name);
     return found != NULL ? found->revision : 0;
 }
 
 START_TEST(every_change_gets_the_next_revision)
 {
     setup();
-    ck_assert_uint_eq(kedge_settings_revision(s), 0);
+    ck_assert_uint_eq(meta_resources_revision(s), 0);
     ck_assert_int_eq(put(tenant("web", 1000, 1000)), 0);
     ck_assert(!change.had && change.has);
     ck_assert_int_eq(put(window("all", "", 4096)), 0);
@@ -85,29 +85,29 @@ START_TEST(every_change_gets_the_next_revision)
     ck_assert(change.had && change.has);
     ck_assert_uint_eq(change.from.tenant.uids[0].last, 1000);
     ck_assert_uint_eq(change.to.tenant.uids[0].last, 1001);
-    ck_assert_uint_eq(revision_of(KEDGE_TENANT, "web"), 3);
-    ck_assert_uint_eq(revision_of(KEDGE_WINDOW, "all"), 2);
-    ck_assert_int_eq(drop(KEDGE_WINDOW, "all"), 0);
+    ck_assert_uint_eq(revision_of(META_TENANT, "web"), 3);
+    ck_assert_uint_eq(revision_of(META_WINDOW, "all"), 2);
+    ck_assert_int_eq(drop(META_WINDOW, "all"), 0);
     ck_assert(change.had && !change.has);
-    ck_assert_uint_eq(kedge_settings_revision(s), 4);
-    ck_assert_int_eq(drop(KEDGE_WINDOW, "all"), -ENOENT);
-    ck_assert_uint_eq(kedge_settings_revision(s), 4);
+    ck_assert_uint_eq(meta_resources_revision(s), 4);
+    ck_assert_int_eq(drop(META_WINDOW, "all"), -ENOENT);
+    ck_assert_uint_eq(meta_resources_revision(s), 4);
     teardown();
 }
 END_TEST
 
 START_TEST(what_is_there_already_is_no_change)
 {
-    struct kedge_setting t = tenant("web", 1000, 1000);
+    struct meta_resource t = tenant("web", 1000, 1000);
     setup();
     ck_assert_int_eq(put(t), 0);
     ck_assert_int_eq(put(t), 0);
     ck_assert_uint_eq(change.revision, 0);
     ck_assert_uint_eq(change.to.revision, 1);
-    ck_assert_uint_eq(kedge_settings_revision(s), 1);
+    ck_assert_uint_eq(meta_resources_revision(s), 1);
     ck_assert_int_eq(put(window("w", "", 1)), 0);
     ck_assert_int_eq(put(window("w", "", 1)), 0);
-    ck_assert_uint_eq(kedge_settings_revision(s), 2);
+    ck_assert_uint_eq(meta_resources_revision(s), 2);
     teardown();
 }
 END_TEST
@@ -115,11 +115,11 @@ END_TEST
 START_TEST(uids_are_put_in_order_and_belong_to_one_tenant)
 {
     setup();
-    struct kedge_setting t = tenant("a", 2000, 2999);
+    struct meta_resource t = tenant("a", 2000, 2999);
     t.tenant.uid_count = 2;
-    t.tenant.uids[1] = (struct kedge_uid_range){1000, 1000};
+    t.tenant.uids[1] = (struct meta_uid_range){1000, 1000};
     ck_assert_int_eq(put(t), 0);
-    const struct kedge_setting *found = kedge_settings_find(s, KEDGE_TENANT, "a");
+    const struct meta_resource *found = meta_resources_find(s, META_TENANT, "a");
     ck_assert_uint_eq(found->tenant.uids[0].first, 1000);
     ck_assert_uint_eq(found->tenant.uids[1].first, 2000);
     ck_assert_int_eq(put(tenant("b", 2500, 2500)), -EEXIST);
@@ -141,8 +141,8 @@ END_TEST
 START_TEST(values_out_of_bounds_are_named)
 {
     setup();
-    struct kedge_setting t = tenant("a", 1, 1), w = window("w", "", 1);
-    t.tenant.vqps = KEDGE_SETTING_NUMBER_MAX;
+    struct meta_resource t = tenant("a", 1, 1), w = window("w", "", 1);
+    t.tenant.vqps = META_RESOURCE_NUMBER_MAX;
     ck_assert_int_eq(put(t), 0);
     t.tenant.vqps++;
     ck_assert_int_eq(put(t), -EINVAL);
@@ -151,15 +151,15 @@ START_TEST(values_out_of_bounds_are_named)
     t.tenant.memory_bytes = 65535;
     ck_assert_int_eq(put(t), -EINVAL);
     ck_assert_str_eq(fault.field, "memory_bytes");
-    w.window.ops = KEDGE_SETTING_NUMBER_MAX + 1;
+    w.window.ops = META_RESOURCE_NUMBER_MAX + 1;
     ck_assert_int_eq(put(w), -EINVAL);
     ck_assert_str_eq(fault.field, "ops");
     w = window("w", "a", 1);
-    w.window.scope = KEDGE_WINDOW_DESTINATION;
+    w.window.scope = META_WINDOW_DESTINATION;
     ck_assert_int_eq(put(w), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
     w = window("w", "", 1);
-    w.window.scope = KEDGE_WINDOW_TENANT;
+    w.window.scope = META_WINDOW_TENANT;
     ck_assert_int_eq(put(w), -EINVAL);
     static const char *const names[] = {
         "", "A", "-a", "a_b", "a/b", "a b", "a23456789a123456789a123456789a12"};
@@ -168,7 +168,7 @@ START_TEST(values_out_of_bounds_are_named)
         ck_assert_str_eq(fault.field, "name");
     }
     ck_assert_int_eq(put(tenant("a23456789a123456789a123456789a1", 9, 9)), 0);
-    ck_assert_uint_eq(kedge_settings_revision(s), 2);
+    ck_assert_uint_eq(meta_resources_revision(s), 2);
     teardown();
 }
 END_TEST
@@ -180,17 +180,17 @@ START_TEST(a_tenant_that_a_window_refers_to_stays)
     ck_assert_str_eq(fault.field, "tenant");
     ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
     ck_assert_int_eq(put(window("w", "web", 1)), 0);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), -EBUSY);
+    ck_assert_int_eq(drop(META_TENANT, "web"), -EBUSY);
     ck_assert_ptr_nonnull(strstr(fault.detail, "window w refers to it"));
     ck_assert_int_eq(put(window("w", "", 1)), 0);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), 0);
+    ck_assert_int_eq(drop(META_TENANT, "web"), 0);
     teardown();
 }
 END_TEST
 
-static struct kedge_setting token(const char *name, enum kedge_scope scope, const char *of)
+static struct meta_resource token(const char *name, enum meta_scope scope, const char *of)
 {
-    struct kedge_setting t = {.kind = KEDGE_TOKEN, .token = {.scope = scope, .hash = {1}}};
+    struct meta_resource t = {.kind = META_TOKEN, .token = {.scope = scope, .hash = {1}}};
     snprintf(t.name, sizeof t.name, "%s", name);
     snprintf(t.token.tenant, sizeof t.token.tenant, "%s", of);
     return t;
@@ -199,44 +199,44 @@ static struct kedge_setting token(const char *name, enum kedge_scope scope, cons
 START_TEST(a_workers_token_is_of_a_tenant_which_stays)
 {
     setup();
-    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "")), -EINVAL);
+    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "")), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
-    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_READER, "web")), -EINVAL);
+    ck_assert_int_eq(put(token("t", META_SCOPE_READER, "web")), -EINVAL);
     ck_assert_str_eq(fault.field, "tenant");
-    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "web")), -ENOENT);
+    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "web")), -ENOENT);
     ck_assert_str_eq(fault.field, "tenant");
     ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
     ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
-    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "web")), 0);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), -EBUSY);
+    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "web")), 0);
+    ck_assert_int_eq(drop(META_TENANT, "web"), -EBUSY);
     ck_assert_ptr_nonnull(strstr(fault.detail, "token t refers to it"));
-    uint64_t revision = kedge_settings_revision(s);
-    ck_assert_int_eq(put(token("t", KEDGE_SCOPE_WORKER, "other")), 0);
-    ck_assert_uint_eq(kedge_settings_revision(s), revision + 1);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "web"), 0);
-    ck_assert_int_eq(drop(KEDGE_TOKEN, "t"), 0);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "other"), 0);
+    uint64_t revision = meta_resources_revision(s);
+    ck_assert_int_eq(put(token("t", META_SCOPE_WORKER, "other")), 0);
+    ck_assert_uint_eq(meta_resources_revision(s), revision + 1);
+    ck_assert_int_eq(drop(META_TENANT, "web"), 0);
+    ck_assert_int_eq(drop(META_TOKEN, "t"), 0);
+    ck_assert_int_eq(drop(META_TENANT, "other"), 0);
     teardown();
 }
 END_TEST
 
 START_TEST(a_tenant_has_so_many_tokens)
 {
-    const struct kedge_setting *all[KEDGE_WORKER_TOKENS_MAX];
+    const struct meta_resource *all[META_WORKER_TOKENS_MAX];
     char name[16];
     setup();
     ck_assert_int_eq(put(tenant("web", 1, 1)), 0);
     ck_assert_int_eq(put(tenant("other", 2, 2)), 0);
-    ck_assert_int_eq(put(token("reader", KEDGE_SCOPE_READER, "")), 0);
-    for (int i = 0; i < KEDGE_TENANT_TOKENS; i++) {
+    ck_assert_int_eq(put(token("reader", META_SCOPE_READER, "")), 0);
+    for (int i = 0; i < META_TENANT_TOKENS; i++) {
         snprintf(name, sizeof name, "t%02d", i);
-        ck_assert_int_eq(put(token(name, KEDGE_SCOPE_WORKER, "web")), 0);
+        ck_assert_int_eq(put(token(name, META_SCOPE_WORKER, "web")), 0);
     }
-    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "web")), -ENOSPC);
-    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "other")), 0);
-    ck_assert_int_eq(put(token("more", KEDGE_SCOPE_WORKER, "web")), -ENOSPC);
-    ck_assert_int_eq(put(token("t00", KEDGE_SCOPE_WORKER, "web")), 0); /* it is one of them */
-    ck_assert_uint_eq(kedge_settings_worker_tokens(s, all), KEDGE_TENANT_TOKENS + 1);
+    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "other")), 0);
+    ck_assert_int_eq(put(token("more", META_SCOPE_WORKER, "web")), -ENOSPC);
+    ck_assert_int_eq(put(token("t00", META_SCOPE_WORKER, "web")), 0); /* it is one of them */
+    ck_assert_uint_eq(meta_resources_worker_tokens(s, all), META_TENANT_TOKENS + 1);
     ck_assert_str_eq(all[0]->name, "more");
     ck_assert_str_eq(all[16]->name, "t15");
     teardown();
@@ -245,7 +245,7 @@ END_TEST
 
 START_TEST(conditions_are_kept_to)
 {
-    const struct kedge_setting_match absent = {.absent = true}, any = {.any = true},
+    const struct meta_resource_match absent = {.absent = true}, any = {.any = true},
                                      first = {.listed = true, .count = 1, .revision = {1}},
                                      either = {.listed = true, .count = 2, .revision = {7, 2}},
                                      none = {.listed = true};
@@ -262,34 +262,34 @@ START_TEST(conditions_are_kept_to)
     ck_assert_int_eq(put_if(tenant("a", 2, 2), none), -EREMCHG);
     ck_assert_int_eq(put_if(tenant("a", 3, 3), either), 0);
     ck_assert_int_eq(put_if(tenant("a", 4, 4), any), 0);
-    ck_assert_int_eq(kedge_settings_plan_remove(s, KEDGE_TENANT, "a", &first, &change, &fault),
+    ck_assert_int_eq(meta_resources_plan_remove(s, META_TENANT, "a", &first, &change, &fault),
                      -EREMCHG);
-    ck_assert_int_eq(kedge_settings_plan_remove(s, KEDGE_TENANT, "b", &any, &change, &fault),
+    ck_assert_int_eq(meta_resources_plan_remove(s, META_TENANT, "b", &any, &change, &fault),
                      -EREMCHG);
-    ck_assert_int_eq(kedge_settings_plan_remove(s, KEDGE_TENANT, "a", &any, &change, &fault), 0);
-    ck_assert_uint_eq(revision_of(KEDGE_TENANT, "a"), 4);
+    ck_assert_int_eq(meta_resources_plan_remove(s, META_TENANT, "a", &any, &change, &fault), 0);
+    ck_assert_uint_eq(revision_of(META_TENANT, "a"), 4);
     teardown();
 }
 END_TEST
 
 START_TEST(there_is_room_for_so_many_and_they_are_listed_by_name)
 {
-    char name[32], last[KEDGE_SETTING_NAME_BYTES] = "";
+    char name[32], last[META_RESOURCE_NAME_BYTES] = "";
     uint32_t n = 0;
     setup();
-    for (uint32_t i = 0; i < KEDGE_TENANTS_MAX; i++) {
-        snprintf(name, sizeof name, "t%u", (i * 37) % KEDGE_TENANTS_MAX);
+    for (uint32_t i = 0; i < META_TENANTS_MAX; i++) {
+        snprintf(name, sizeof name, "t%u", (i * 37) % META_TENANTS_MAX);
         ck_assert_int_eq(put(tenant(name, i, i)), 0);
     }
     ck_assert_int_eq(put(tenant("more", 5000, 5000)), -ENOSPC);
     ck_assert_int_eq(put(tenant("t1", 5000, 5000)), 0);
-    for (const struct kedge_setting *t = NULL;
-         (t = kedge_settings_after(s, KEDGE_TENANT, last)) != NULL; n++) {
+    for (const struct meta_resource *t = NULL;
+         (t = meta_resources_after(s, META_TENANT, last)) != NULL; n++) {
         ck_assert_int_lt(strcmp(last, t->name), 0);
         snprintf(last, sizeof last, "%s", t->name);
     }
-    ck_assert_uint_eq(n, KEDGE_TENANTS_MAX);
-    ck_assert_int_eq(drop(KEDGE_TENANT, "t7"), 0);
+    ck_assert_uint_eq(n, META_TENANTS_MAX);
+    ck_assert_int_eq(drop(META_TENANT, "t7"), 0);
     ck_assert_int_eq(put(tenant("more", 6000, 6000)), 0);
     teardown();
 }
@@ -298,49 +298,49 @@ END_TEST
 START_TEST(the_trail_keeps_the_newest_and_knows_what_is_gone)
 {
     setup();
-    ck_assert(kedge_settings_trail_has(s, 0));
-    ck_assert(!kedge_settings_trail_has(s, 1));
-    ck_assert_ptr_null(kedge_settings_change_after(s, 0));
+    ck_assert(meta_resources_trail_has(s, 0));
+    ck_assert(!meta_resources_trail_has(s, 1));
+    ck_assert_ptr_null(meta_resources_change_after(s, 0));
     for (uint64_t i = 1; i <= 20; i++) {
-        struct kedge_setting w = window("w", "", i);
-        ck_assert_int_eq(kedge_settings_plan_put(s, &w, &whatever, &change, &fault), 0);
-        ck_assert_uint_eq(kedge_settings_forgets(s, &change), i > TRAIL ? i - TRAIL : 0);
-        kedge_settings_apply(s, &change);
-        ck_assert_uint_eq(kedge_settings_change_after(s, i - 1)->to.window.bytes, i);
+        struct meta_resource w = window("w", "", i);
+        ck_assert_int_eq(meta_resources_plan_put(s, &w, &whatever, &change, &fault), 0);
+        ck_assert_uint_eq(meta_resources_forgets(s, &change), i > TRAIL ? i - TRAIL : 0);
+        meta_resources_apply(s, &change);
+        ck_assert_uint_eq(meta_resources_change_after(s, i - 1)->to.window.bytes, i);
     }
-    ck_assert(!kedge_settings_trail_has(s, 11));
-    ck_assert(kedge_settings_trail_has(s, 12));
-    ck_assert(kedge_settings_trail_has(s, 20));
-    ck_assert(!kedge_settings_trail_has(s, 21));
-    ck_assert_uint_eq(kedge_settings_change_after(s, 0)->revision, 13);
-    ck_assert_uint_eq(kedge_settings_change_after(s, 15)->revision, 16);
-    ck_assert_ptr_null(kedge_settings_change_after(s, 20));
+    ck_assert(!meta_resources_trail_has(s, 11));
+    ck_assert(meta_resources_trail_has(s, 12));
+    ck_assert(meta_resources_trail_has(s, 20));
+    ck_assert(!meta_resources_trail_has(s, 21));
+    ck_assert_uint_eq(meta_resources_change_after(s, 0)->revision, 13);
+    ck_assert_uint_eq(meta_resources_change_after(s, 15)->revision, 16);
+    ck_assert_ptr_null(meta_resources_change_after(s, 20));
     teardown();
 }
 END_TEST
 
 START_TEST(what_was_stored_is_restored_with_its_revisions)
 {
-    struct kedge_setting t = tenant("web", 1, 1), w = window("w", "web", 9);
-    struct kedge_setting_change c = {.kind = KEDGE_WINDOW, .name = "w", .had = true};
+    struct meta_resource t = tenant("web", 1, 1), w = window("w", "web", 9);
+    struct meta_resource_change c = {.kind = META_WINDOW, .name = "w", .had = true};
     t.revision = 3;
     w.revision = 5;
     setup();
-    ck_assert_int_eq(kedge_settings_restore(s, &w, &fault), -ENOENT);
-    ck_assert_int_eq(kedge_settings_restore(s, &t, &fault), 0);
-    ck_assert_int_eq(kedge_settings_restore(s, &t, &fault), -EREMCHG);
-    ck_assert_int_eq(kedge_settings_restore(s, &w, &fault), 0);
-    ck_assert_int_eq(kedge_settings_restore_change(s, &c), -EINVAL);
+    ck_assert_int_eq(meta_resources_restore(s, &w, &fault), -ENOENT);
+    ck_assert_int_eq(meta_resources_restore(s, &t, &fault), 0);
+    ck_assert_int_eq(meta_resources_restore(s, &t, &fault), -EREMCHG);
+    ck_assert_int_eq(meta_resources_restore(s, &w, &fault), 0);
+    ck_assert_int_eq(meta_resources_restore_change(s, &c), -EINVAL);
     for (c.revision = 4; c.revision <= 6; c.revision++)
-        ck_assert_int_eq(kedge_settings_restore_change(s, &c), 0);
-    ck_assert_int_eq(kedge_settings_restore_change(s, &c), 0);
+        ck_assert_int_eq(meta_resources_restore_change(s, &c), 0);
+    ck_assert_int_eq(meta_resources_restore_change(s, &c), 0);
     c.revision = 9;
-    ck_assert_int_eq(kedge_settings_restore_change(s, &c), -EINVAL);
-    ck_assert_uint_eq(kedge_settings_revision(s), 7);
-    ck_assert_uint_eq(revision_of(KEDGE_WINDOW, "w"), 5);
-    ck_assert(kedge_settings_trail_has(s, 3) && !kedge_settings_trail_has(s, 2));
+    ck_assert_int_eq(meta_resources_restore_change(s, &c), -EINVAL);
+    ck_assert_uint_eq(meta_resources_revision(s), 7);
+    ck_assert_uint_eq(revision_of(META_WINDOW, "w"), 5);
+    ck_assert(meta_resources_trail_has(s, 3) && !meta_resources_trail_has(s, 2));
     ck_assert_int_eq(put(window("w", "", 9)), 0);
-    ck_assert_uint_eq(kedge_settings_revision(s), 8);
+    ck_assert_uint_eq(meta_resources_revision(s), 8);
     teardown();
 }
 END_TEST

@@ -37,7 +37,7 @@ START_TEST(each_pool_of_a_node_reads_through_its_own)
     reader_join(&w, &both[0], 5, 200);
     ck_assert(reader_finds(&both[0], &w, 1) && reader_finds(&both[1], &w, 1));
     ck_assert_uint_eq(world_readers(&w).kept, 2);
-    ck_assert_uint_eq(world_readers(&w).all, 2 + KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).all, 2 + META_RESPONDERS_SPARES);
     close_both(both);
     world_close(&w);
 }
@@ -55,7 +55,7 @@ START_TEST(readers_of_two_pools_may_be_asked_for_at_once)
     reader_put(&w, &both[0], 5, &first); /* which does not know the other pool */
     reader_put(&w, &both[1], 5, &last);
     world_wait_held(&w);
-    ck_assert_int_eq(last.status, KEDGE_SERVICE_LATER); /* else the first would take it away */
+    ck_assert_int_eq(last.status, META_SERVICE_LATER); /* else the first would take it away */
     world_release(&w);
     world_settle(&w);
     ck_assert_int_eq(first.status, 201);
@@ -63,7 +63,7 @@ START_TEST(readers_of_two_pools_may_be_asked_for_at_once)
     reader_connect(&both[0], &first);
     reader_connect(&both[1], &last);
     ck_assert(reader_finds(&both[0], &w, 1) && reader_finds(&both[1], &w, 1));
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 2);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).endpoints, 2);
     close_both(both);
     world_close(&w);
 }
@@ -82,7 +82,7 @@ START_TEST(a_pool_that_goes_takes_its_reader_with_it)
     reader_join(&w, &both[0], 5, 200);
     world_settle(&w);
     ck_assert_uint_eq(world_readers(&w).kept, 1);
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 1);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).endpoints, 1);
     ck_assert(reader_finds(&both[0], &w, 1));
     ck_assert_int_ne(reader_try(&both[1], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
     close_both(both);
@@ -109,7 +109,7 @@ START_TEST(endpoints_change_without_a_reader)
     world_ask(&w, "PUT", "/v1/nodes/n1", body, &reply);
     ck_assert_int_eq(reply.status, 200);
     world_settle(&w);
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).endpoints, 1);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).endpoints, 1);
     ck_assert(reader_finds(&both[0], &w, 1)); /* as it was */
     ck_assert_int_ne(reader_try(&both[1], &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
     close_both(both);

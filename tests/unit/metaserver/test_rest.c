@@ -15,24 +15,24 @@
 #define JSON  "application/json"
 
 struct fixture {
-    struct kedge_service s;
+    struct meta_service s;
     void *memory;
     uint64_t now;
     int fail; /* the store's */
     struct kedge_text body;
-    struct kedge_service_answer answer;
+    struct meta_service_answer answer;
 };
 
 static void setup(struct fixture *f)
 {
-    struct kedge_meta_limits limits = {64, 64, LEASE, 100 * KEDGE_NS_PER_S};
+    struct meta_directory_limits limits = {64, 64, LEASE, 100 * KEDGE_NS_PER_S};
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots(64));
     memset(f, 0, sizeof *f);
     f->memory = aligned_alloc(64, bytes);
     memset(f->memory, 0, bytes);
-    f->s.meta = kedge_meta_new(&limits, f->memory, 0x5eed, 0x77);
-    f->s.settings = kedge_settings_new(16);
-    f->s.store = kedge_store_memory(&f->fail);
+    f->s.directory = meta_directory_new(&limits, f->memory, 0x5eed, 0x77);
+    f->s.resources = meta_resources_new(16);
+    f->s.store = meta_store_memory(&f->fail);
     f->s.node_lease_ns = LEASE;
     f->s.endpoint.dct_number = 9;
     f->s.endpoint.gid[0] = 0xfd;
@@ -43,9 +43,9 @@ static void setup(struct fixture *f)
 
 static void teardown(struct fixture *f)
 {
-    kedge_meta_free(f->s.meta);
-    kedge_settings_free(f->s.settings);
-    kedge_store_close(f->s.store);
+    meta_directory_free(f->s.directory);
+    meta_resources_free(f->s.resources);
+    meta_store_close(f->s.store);
     kedge_text_fini(&f->body);
     free(f->memory);
 }
@@ -54,10 +54,10 @@ static void teardown(struct fixture *f)
 static int ask_as(struct fixture *f, const char *method, const char *path, const char *type,
                   const char *body, size_t bytes)
 {
-    struct kedge_service_request request = {
+    struct meta_service_request request = {
         .method = method, .path = path, .content_type = type, .body = body, .body_bytes = bytes};
     kedge_text_reset(&f->body);
-    kedge_service_handle(&f->s, &request, f->now, &f->body, &f->answer);
+    meta_service_handle(&f->s, &request, f->now, &f->body, &f->answer);
     ck_assert_int_eq(f->body.error, 0);
     return f->answer.status;
 }
@@ -101,7 +101,7 @@ START_TEST(a_node_registers_renews_is_shown_without_keys_and_leaves)
     ck_assert_int_eq(ask(&f, "GET", "/v1/nodes/n1", ""), 404);
     ck_assert_int_eq(ask(&f, "DELETE", "/v1/nodes/n1", ""), 404);
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 404);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).published, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).published, 0);
     teardown(&f);
 }
 END_TEST
@@ -132,8 +132,8 @@ START_TEST(a_failing_store_gives_503_and_changes_nothing)
     setup(&f);
     f.fail = ENOSPC;
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 503);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).nodes, 0);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).published, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).published, 0);
     ck_assert_int_eq(ask(&f, "GET", "/readyz", ""), 503);
     ck_assert_int_eq(ask(&f, "GET", "/healthz", ""), 200);
     f.fail = 0;
@@ -158,20 +158,21 @@ START_TEST(an_expiry_that_the_store_refuses_is_written_later)
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
     f.fail = EIO;
     f.now += LEASE;
-    kedge_service_tick(&f.s, f.now, 0);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).published, 0);
+    meta_service_tick(&f.s, f.now, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).published, 0);
     ck_assert_int_eq(ask(&f, "GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says(&f, "\"state\":\"expired\""));
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 404);
     ck_assert(says(&f, "register-again"));
     f.fail = 0;
     const char *ids[2];
-    kedge_service_tick(&f.s, f.now + 1, 0);
-    ck_assert_uint_eq(kedge_meta_lapsed(f.s.meta, ids, 2), 1); /* not tried again at once */
-    kedge_service_tick(&f.s, f.now + 6 * KEDGE_NS_PER_S, 0);
-    ck_assert_uint_eq(kedge_meta_lapsed(f.s.meta, ids, 2), 0);
-    kedge_service_tick(&f.s, f.now + 200 * KEDGE_NS_PER_S, 0);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).nodes, 0); /* forgotten */
+    meta_service_tick(&f.s, f.now + 1, 0);
+    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2),
+                      1); /* not tried again at once */
+    meta_service_tick(&f.s, f.now + 6 * KEDGE_NS_PER_S, 0);
+    ck_assert_uint_eq(meta_directory_lapsed(f.s.directory, ids, 2), 0);
+    meta_service_tick(&f.s, f.now + 200 * KEDGE_NS_PER_S, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0); /* forgotten */
     teardown(&f);
 }
 END_TEST
@@ -183,10 +184,10 @@ START_TEST(after_a_restart_nodes_are_listed_and_have_to_register_again)
     setup(&f);
     setup(&g);
     ck_assert_int_eq(ask(&f, "PUT", "/v1/nodes/n1", NODE("5", "fd00::1", KEY_A)), 201);
-    struct kedge_store *kept = f.s.store;
+    struct meta_store *kept = f.s.store;
     f.s.store = g.s.store;
     g.s.store = kept;
-    ck_assert_int_eq(kedge_service_load(&g.s, g.now, &err), 0);
+    ck_assert_int_eq(meta_service_load(&g.s, g.now, &err), 0);
     ck_assert_int_eq(ask(&g, "GET", "/v1/nodes", ""), 200);
     ck_assert(says(&g, "\"id\":\"n1\",\"incarnation\":5,\"state\":\"waiting\""));
     ck_assert_int_eq(ask(&g, "POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 404);
@@ -335,7 +336,7 @@ START_TEST(bodies_that_are_wrong_are_refused_with_the_field)
     ck_assert_int_eq(ask_as(&f, "PUT", "/v1/nodes/n", JSON, "{}\0{}", 5), 400);
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n/renew", "{\"incarnation\":1,\"x\":2}"), 400);
     ck_assert_int_eq(ask(&f, "POST", "/v1/nodes/n/renew", "{}"), 400);
-    ck_assert_uint_eq(kedge_meta_count(f.s.meta).nodes, 0);
+    ck_assert_uint_eq(meta_directory_count(f.s.directory).nodes, 0);
     teardown(&f);
 }
 END_TEST
@@ -347,10 +348,10 @@ START_TEST(an_endpoint_may_have_a_later_incarnation_than_its_node)
         "\"mtu\":1024,\"ud_qpn\":1,\"ud_qkey\":0},{\"gid\":\"fd00::1\",\"pool\":2,\"incarnation\":"
         "7,"
         "\"transports\":[\"rc\"],\"mtu\":1024,\"ud_qpn\":2,\"ud_qkey\":0}]}";
-    struct kedge_meta_registration r;
-    struct kedge_reader_peer reader;
-    struct kedge_fault fault;
-    ck_assert_int_eq(kedge_json_registration("n1", body, strlen(body), &r, &reader, &fault), 0);
+    struct meta_registration r;
+    struct meta_responder_peer reader;
+    struct meta_violation fault;
+    ck_assert_int_eq(meta_json_registration("n1", body, strlen(body), &r, &reader, &fault), 0);
     ck_assert_uint_eq(r.incarnation, 5);
     ck_assert_uint_eq(r.endpoint[0].incarnation, 5);
     ck_assert_uint_eq(r.endpoint[1].incarnation, 7);
@@ -359,7 +360,7 @@ END_TEST
 
 START_TEST(too_deep_and_too_large_bodies_are_refused)
 {
-    static char body[KEDGE_JSON_MAX_BYTES + 1];
+    static char body[META_JSON_MAX_BYTES + 1];
     struct fixture f;
     setup(&f);
     memset(body, '[', sizeof body);
@@ -385,13 +386,13 @@ START_TEST(a_list_is_read_page_by_page)
         ck_assert_int_eq(ask(&f, "PUT", path, body), 201);
     }
     for (int page = 0; page < 3; page++) {
-        struct kedge_service_request request = {.method = "GET",
-                                                .path = "/v1/nodes",
-                                                .query[KEDGE_QUERY_LIMIT] = "2",
-                                                .query[KEDGE_QUERY_CURSOR] =
-                                                    page == 0 ? NULL : cursor};
+        struct meta_service_request request = {.method = "GET",
+                                               .path = "/v1/nodes",
+                                               .parameter[META_PARAMETER_LIMIT] = "2",
+                                               .parameter[META_PARAMETER_CURSOR] =
+                                                   page == 0 ? NULL : cursor};
         kedge_text_reset(&f.body);
-        kedge_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
+        meta_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_int_eq(f.answer.status, 200);
         for (const char *at = kedge_text_str(&f.body); (at = strstr(at, "\"id\":\"")) != NULL; at++)
             memcpy(seen + strlen(seen), at + 6, 2);
@@ -406,12 +407,12 @@ START_TEST(a_list_is_read_page_by_page)
     } wrong[] = {{"0", NULL},  {"1001", NULL}, {"", NULL},   {"-1", NULL}, {NULL, ""},
                  {NULL, "!!"}, {NULL, "AA"},   {"1x", NULL}, {NULL, "QQ"}, {NULL, "bgAx"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct kedge_service_request request = {.method = "GET",
-                                                .path = "/v1/nodes",
-                                                .query[KEDGE_QUERY_LIMIT] = wrong[i].limit,
-                                                .query[KEDGE_QUERY_CURSOR] = wrong[i].cursor};
+        struct meta_service_request request = {.method = "GET",
+                                               .path = "/v1/nodes",
+                                               .parameter[META_PARAMETER_LIMIT] = wrong[i].limit,
+                                               .parameter[META_PARAMETER_CURSOR] = wrong[i].cursor};
         kedge_text_reset(&f.body);
-        kedge_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
+        meta_service_handle(&f.s, &request, f.now, &f.body, &f.answer);
         ck_assert_msg(f.answer.status == 400, "case %zu", i);
     }
     teardown(&f);

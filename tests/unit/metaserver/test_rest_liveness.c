@@ -9,30 +9,30 @@
 static void begin(void)
 {
     setup();
-    s.liveness = kedge_liveness_new(64, 0x77);
+    s.liveness = meta_liveness_new(64, 0x77);
 }
 
 static void end(void)
 {
-    kedge_liveness_free(s.liveness);
+    meta_liveness_free(s.liveness);
     teardown();
 }
 
 /* Nodes come from their stores, and what is remembered of them does not. */
 static void restart_metaserver(uint64_t generation)
 {
-    struct kedge_store *store = s.store;
+    struct meta_store *store = s.store;
     close_service();
-    kedge_liveness_free(s.liveness);
+    meta_liveness_free(s.liveness);
     open_service(store);
-    s.liveness = kedge_liveness_new(64, generation);
+    s.liveness = meta_liveness_new(64, generation);
 }
 
 static void pass(uint64_t ns)
 {
     now += ns;
     wall_ms += ns / KEDGE_NS_PER_MS;
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
 }
 
 static int register_node(const char *id, unsigned incarnation)
@@ -46,26 +46,26 @@ static int register_node(const char *id, unsigned incarnation)
     return ask("PUT", path, json);
 }
 
-static struct kedge_watch *watch(const char *kind, const char *position)
+static struct meta_watch *watch(const char *kind, const char *position)
 {
-    query(KEDGE_QUERY_WATCH, "1");
+    query(META_PARAMETER_WATCH, "1");
     if (kind != NULL)
-        query(KEDGE_QUERY_KIND, kind);
+        query(META_PARAMETER_KIND, kind);
     if (position != NULL)
-        query(KEDGE_QUERY_POSITION, position);
+        query(META_PARAMETER_POSITION, position);
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert_ptr_nonnull(answer.watch);
     return answer.watch;
 }
 
 /* What there is for it now. */
-static const char *piece(struct kedge_watch *w)
+static const char *piece(struct meta_watch *w)
 {
     static char text[1 << 16];
     const char *bytes = NULL;
     size_t length, used = 0;
     do {
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
         ck_assert_uint_lt(used + length, sizeof text);
         if (length > 0)
             memcpy(text + used, bytes, length);
@@ -78,7 +78,7 @@ static const char *piece(struct kedge_watch *w)
 START_TEST(a_node_that_comes_and_expires_is_told_once_with_times)
 {
     begin();
-    struct kedge_watch *w = watch(NULL, NULL);
+    struct meta_watch *w = watch(NULL, NULL);
     ck_assert_int_eq(register_node("n1", 5), 201);
     ck_assert_int_eq(register_node("n1", 5), 200); /* the same again: no news */
     ck_assert_int_eq(ask("POST", "/v1/nodes/n1/renew", "{\"incarnation\":5}"), 200);
@@ -109,7 +109,7 @@ START_TEST(a_node_that_comes_and_expires_is_told_once_with_times)
     ck_assert_ptr_nonnull(strstr(text, "\"from\":{\"incarnation\":5,\"state\":\"expired\"}"));
     ck_assert_ptr_nonnull(strstr(text, "\"who\":\"uid 7\",\"kind\":\"liveness\",\"name\":\"n1\","
                                        "\"id\":\"n1/6/removed\""));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -117,8 +117,8 @@ END_TEST
 START_TEST(liveness_is_filtered_by_kind_and_name)
 {
     begin();
-    struct kedge_watch *alone = watch("liveness", NULL), *both = watch("node,liveness", NULL);
-    struct kedge_watch *tenants = watch("tenant", NULL);
+    struct meta_watch *alone = watch("liveness", NULL), *both = watch("node,liveness", NULL);
+    struct meta_watch *tenants = watch("tenant", NULL);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
     ck_assert_int_eq(register_node("n1", 5), 201);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"cordoned\":true}"), 201);
@@ -128,16 +128,16 @@ START_TEST(liveness_is_filtered_by_kind_and_name)
     ck_assert_ptr_nonnull(strstr(text, "n1/5/live"));
     ck_assert_ptr_nonnull(strstr(strstr(text, "n1/5/live"), "cordoned"));
     ck_assert_ptr_null(strstr(text, "tenant"));
-    kedge_watch_free(alone);
-    kedge_watch_free(both);
-    kedge_watch_free(tenants);
+    meta_watch_free(alone);
+    meta_watch_free(both);
+    meta_watch_free(tenants);
     ck_assert_int_eq(register_node("n2", 5), 201);
-    query(KEDGE_QUERY_NAME, "n2");
+    query(META_PARAMETER_NAME, "n2");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("n2/5/live") && !says("n1/5/live") && !says("cordoned"));
-    query(KEDGE_QUERY_KIND, "liveness,");
+    query(META_PARAMETER_KIND, "liveness,");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
-    query(KEDGE_QUERY_KIND, "");
+    query(META_PARAMETER_KIND, "");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
     end();
 }
@@ -153,9 +153,9 @@ START_TEST(pages_have_changes_and_nodes_in_one_order)
     ck_assert_int_eq(register_node("n3", 5), 201);
     ck_assert_int_eq(ask("DELETE", "/v1/tenants/web", ""), 204);
     for (int page = 0; page < 5; page++) {
-        query(KEDGE_QUERY_LIMIT, "1");
+        query(META_PARAMETER_LIMIT, "1");
         if (page > 0)
-            query(KEDGE_QUERY_CURSOR, cursor);
+            query(META_PARAMETER_CURSOR, cursor);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
         ck_assert(says("{\"revision\":2,\"position\":\"0000000000000077-3\",\"events\":["));
         const char *name = strstr(kedge_text_str(&body), "\"name\":\"");
@@ -166,14 +166,14 @@ START_TEST(pages_have_changes_and_nodes_in_one_order)
             snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(next + 15, "\""), next + 15);
     }
     ck_assert_str_eq(seen, "n1\"webn2\"n3\"web");
-    query(KEDGE_QUERY_CURSOR,
+    query(META_PARAMETER_CURSOR,
           "Mi4wMDAwMDAwMDAwMDAwMDc4LTI"); /* 2.0000000000000078-2: in another life */
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("n1/5/live") && says("n2/5/live") && !says("web"));
     static const char *const wrong[] = {
         "Mi43", "Mi54LTE", "LjAwMDAwMDAwMDAwMDAwNzctMQ"}; /* 2.7, 2.x-1, .0000000000000077-1 */
     for (int i = 0; i < 3; i++) {
-        query(KEDGE_QUERY_CURSOR, wrong[i]);
+        query(META_PARAMETER_CURSOR, wrong[i]);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
         ck_assert(says("\"field\":\"cursor\""));
     }
@@ -186,37 +186,37 @@ START_TEST(a_watch_goes_on_where_it_was)
     begin();
     ck_assert_int_eq(register_node("n1", 5), 201);
     ck_assert_int_eq(register_node("n2", 5), 201);
-    struct kedge_watch *w = watch("liveness", "0000000000000077-1");
+    struct meta_watch *w = watch("liveness", "0000000000000077-1");
     ck_assert_ptr_null(strstr(piece(w), "n1/5/live"));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     w = watch("liveness", NULL); /* from now on */
     ck_assert_str_eq(piece(w), "");
-    kedge_watch_free(w);
+    meta_watch_free(w);
     /* Of another metaserver, or of a former life: all that there is. */
     w = watch("liveness", "0000000000000078-9");
     ck_assert_ptr_nonnull(strstr(piece(w), "n1/5/live"));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     for (int i = 0; i < 70; i++) {
         char name[8];
         snprintf(name, sizeof name, "%c%c", 'a' + i % 26, 'a' + i / 26);
-        struct kedge_liveness_event e = {.incarnation = 1};
+        struct meta_liveness_event e = {.incarnation = 1};
         snprintf(e.node, sizeof e.node, "%s", name);
-        kedge_liveness_add(s.liveness, &e);
+        meta_liveness_add(s.liveness, &e);
     }
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_POSITION, "0000000000000077-1");
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_POSITION, "0000000000000077-1");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 410);
     ck_assert(says("\"field\":\"position\"") && says("list the nodes"));
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_POSITION, "0000000000000077-1");
-    query(KEDGE_QUERY_KIND, "tenant"); /* has nothing to do with it */
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_POSITION, "0000000000000077-1");
+    query(META_PARAMETER_KIND, "tenant"); /* has nothing to do with it */
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
-    kedge_watch_free(answer.watch);
+    meta_watch_free(answer.watch);
     static const char *const wrong[] = {
         "", "1", "0000000000000077", "0000000000000077-", "x", "0000000000000077-1x"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        query(KEDGE_QUERY_WATCH, "1");
-        query(KEDGE_QUERY_POSITION, wrong[i]);
+        query(META_PARAMETER_WATCH, "1");
+        query(META_PARAMETER_POSITION, wrong[i]);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
     }
     end();
@@ -228,16 +228,16 @@ START_TEST(whoever_falls_behind_the_events_of_nodes_is_cut_off)
     const char *bytes;
     size_t length;
     begin();
-    struct kedge_watch *w = watch("liveness", NULL), *others = watch("tenant", NULL);
+    struct meta_watch *w = watch("liveness", NULL), *others = watch("tenant", NULL);
     for (uint32_t i = 0; i < 100; i++) {
-        struct kedge_liveness_event e = {.incarnation = 1};
+        struct meta_liveness_event e = {.incarnation = 1};
         snprintf(e.node, sizeof e.node, "n%u", i);
-        kedge_liveness_add(s.liveness, &e);
+        meta_liveness_add(s.liveness, &e);
     }
-    ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), -ECANCELED);
-    ck_assert_int_eq(kedge_watch_next(others, now, &bytes, &length), 0);
-    kedge_watch_free(w);
-    kedge_watch_free(others);
+    ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), -ECANCELED);
+    ck_assert_int_eq(meta_watch_next(others, now, &bytes, &length), 0);
+    meta_watch_free(w);
+    meta_watch_free(others);
     end();
 }
 END_TEST
@@ -248,7 +248,7 @@ START_TEST(after_a_restart_nodes_are_told_under_the_ids_of_before)
     ck_assert_int_eq(register_node("n1", 5), 201);
     ck_assert_int_eq(register_node("n2", 5), 201);
     restart_metaserver(0x88);
-    struct kedge_watch *w = watch("liveness", "0000000000000077-2");
+    struct meta_watch *w = watch("liveness", "0000000000000077-2");
     ck_assert_str_eq(piece(w), "");
     ck_assert_int_eq(register_node("n1", 5), 200);
     pass(LEASE / 2);
@@ -261,7 +261,7 @@ START_TEST(after_a_restart_nodes_are_told_under_the_ids_of_before)
     ck_assert_ptr_nonnull(strstr(text, "\"id\":\"n2/5/expired\""));
     ck_assert_ptr_null(strstr(text, "last_heard"));
     ck_assert_ptr_null(strstr(text, "n1/5/"));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     end();
 }
 END_TEST
@@ -272,8 +272,8 @@ START_TEST(nodes_that_expire_write_no_revision)
     ck_assert_int_eq(register_node("n1", 5), 201);
     pass(LEASE);
     pass(0);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
-    ck_assert_uint_eq(kedge_liveness_newest(s.liveness), 2);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
+    ck_assert_uint_eq(meta_liveness_newest(s.liveness), 2);
     end();
 }
 END_TEST

@@ -48,7 +48,7 @@ START_TEST(a_node_is_labelled_and_cordoned_whether_it_is_registered_or_not)
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1/settings", ""), 204);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
     ck_assert(says(",\"node\":{\"labels\":{},\"cordoned\":false,\"draining\":false},"));
-    query(KEDGE_QUERY_KIND, "node");
+    query(META_PARAMETER_KIND, "node");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("\"kind\":\"node\",\"name\":\"n1\",\"from\":null") && says("\"to\":null"));
     teardown();
@@ -92,18 +92,18 @@ START_TEST(nodes_are_listed_by_their_labels)
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
     ck_assert_int_eq(
         ask("PUT", "/v1/nodes/n3/settings", "{\"labels\":{\"zone\":\"a\",\"rack\":\"7\"}}"), 201);
-    query(KEDGE_QUERY_LABEL, "zone=a");
-    query(KEDGE_QUERY_LIMIT, "1");
+    query(META_PARAMETER_LABEL, "zone=a");
+    query(META_PARAMETER_LIMIT, "1");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
     ck_assert(says("\"n1\"") && !says("\"n2\"") && !says("\"n3\"") && says("next_cursor"));
-    query(KEDGE_QUERY_LABEL, "zone=a");
-    query(KEDGE_QUERY_CURSOR, "bjE");
+    query(META_PARAMETER_LABEL, "zone=a");
+    query(META_PARAMETER_CURSOR, "bjE");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
     ck_assert(!says("\"n1\"") && !says("\"n2\"") && says("\"n3\"") && !says("next_cursor"));
-    query(KEDGE_QUERY_LABEL, "zone=a,rack=7");
+    query(META_PARAMETER_LABEL, "zone=a,rack=7");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
     ck_assert(!says("\"n1\"") && says("\"n3\""));
-    query(KEDGE_QUERY_LABEL, "zone");
+    query(META_PARAMETER_LABEL, "zone");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 400);
     teardown();
 }
@@ -121,8 +121,8 @@ START_TEST(nodes_that_are_not_registered_are_listed_among_the_others_if_somethin
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n0/settings", "{}"), 201);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n3/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        query(KEDGE_QUERY_LIMIT, "1");
-        query(KEDGE_QUERY_CURSOR, i > 0 ? cursor : NULL);
+        query(META_PARAMETER_LIMIT, "1");
+        query(META_PARAMETER_CURSOR, i > 0 ? cursor : NULL);
         ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
         const bool here = strcmp(all[i], "n1") == 0 || strcmp(all[i], "n3") == 0;
         snprintf(wanted, sizeof wanted, "\"nodes\":[\n{\"id\":\"%s\",%s\"state\":\"%s\"", all[i],
@@ -132,10 +132,10 @@ START_TEST(nodes_that_are_not_registered_are_listed_among_the_others_if_somethin
         ck_assert(i == 4 ? next == NULL
                          : next != NULL && sscanf(next + 15, "%30[^\"]", cursor) == 1);
     }
-    query(KEDGE_QUERY_LABEL, "zone=a");
+    query(META_PARAMETER_LABEL, "zone=a");
     ck_assert_int_eq(ask("GET", "/v1/nodes", ""), 200);
     ck_assert(says("\"n3\"") && says("\"n9\"") && !says("\"n0\"") && !says("\"n1\""));
-    ck_assert_uint_eq(kedge_meta_count(s.meta).nodes, 2);
+    ck_assert_uint_eq(meta_directory_count(s.directory).nodes, 2);
     teardown();
 }
 END_TEST
@@ -152,14 +152,14 @@ START_TEST(agents_say_what_is_in_force)
     ck_assert_int_eq(ask("PUT", path, said), 409);
     ck_assert(says("\"known_incarnation\":6"));
     register_node("n2", "fd00::2", 5);
-    ck_assert_uint_eq(kedge_meta_behind(s.meta, 0), 0);
+    ck_assert_uint_eq(meta_directory_count_behind(s.directory, 0), 0);
     ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{}"), 201);
-    ck_assert_uint_eq(kedge_meta_behind(s.meta, 1), 2);
+    ck_assert_uint_eq(meta_directory_count_behind(s.directory, 1), 2);
     ck_assert_int_eq(ask("PUT", path,
                          "{\"incarnation\":6,\"revision\":1,\"seen\":1,\"sessions\":3,"
                          "\"why\":\"\"}"),
                      204);
-    ck_assert_uint_eq(kedge_meta_behind(s.meta, 1), 1);
+    ck_assert_uint_eq(meta_directory_count_behind(s.directory, 1), 1);
     ck_assert_int_eq(ask("GET", "/metrics", ""), 200);
     ck_assert(says("\nkedge_metad_nodes_behind 1\n"));
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
@@ -317,7 +317,7 @@ START_TEST(a_restart_finds_nodes_and_pools)
                          "\"grace_ms\":7,\"reason\":\"r\"}"),
                      201);
     ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{\"zone\":\"a\"},\"spares\":0}"), 201);
-    struct kedge_store *store = s.store;
+    struct meta_store *store = s.store;
     close_service();
     open_service(store);
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/settings", ""), 200);

@@ -12,11 +12,11 @@ static void refused(int status, const char *path, const char *json, const char *
                     const char *sentence)
 {
     char text[128];
-    uint64_t revision = kedge_settings_revision(s.settings);
+    uint64_t revision = meta_resources_revision(s.resources);
     ck_assert_msg(ask("PUT", path, json) == status, "%s %s: %s", path, json, kedge_text_str(&body));
     snprintf(text, sizeof text, "\"field\":\"%s\"", field);
     ck_assert_msg(says(text) && says(sentence), "%s", kedge_text_str(&body));
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), revision);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), revision);
 }
 
 START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
@@ -27,11 +27,11 @@ START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
                      "{\"name\":\"gold\",\"revision\":1,\"nodes\":{},\"number\":513}\n");
     ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{}"), 201);
     ck_assert(says("\"number\":58624"));
-    ck_assert_uint_eq(kedge_pool_id("silver"), 58624);
+    ck_assert_uint_eq(meta_pool_id("silver"), 58624);
     for (int i = 0; i < 1000; i++) {
         char name[16];
         snprintf(name, sizeof name, "p%d", i);
-        ck_assert_uint_ge(kedge_pool_id(name), 2);
+        ck_assert_uint_ge(meta_pool_id(name), 2);
     }
     teardown();
 }
@@ -44,7 +44,7 @@ START_TEST(a_pools_number_stays)
     refused(409, "/v1/pools/gold", "{\"number\":514}", "number", "is 513 as long as");
     ck_assert(says("urn:kedge:problem:fixed"));
     ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 200);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 1);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 1);
     ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"spares\":3}"), 200); /* not said: kept */
     ck_assert(says("\"number\":513") && says("\"spares\":3"));
     ck_assert_int_eq(ask("DELETE", "/v1/pools/gold", ""), 204);
@@ -63,7 +63,7 @@ START_TEST(no_two_pools_have_one_number)
     refused(409, "/v1/pools/silver", "{}", "number", "is that of pool gold"); /* by its name */
     ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"number\":7}"), 201);
     /* Two names with one hash, as there are. */
-    ck_assert_uint_eq(kedge_pool_id("p393"), kedge_pool_id("p434"));
+    ck_assert_uint_eq(meta_pool_id("p393"), meta_pool_id("p434"));
     ck_assert_int_eq(ask("PUT", "/v1/pools/p393", "{}"), 201);
     refused(409, "/v1/pools/p434", "{}", "number", "is that of pool p393");
     teardown();
@@ -110,7 +110,7 @@ START_TEST(values_of_a_pool_have_bounds)
     setup();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(400, "/v1/pools/p", wrong[i].json, wrong[i].field, "malformed");
-    for (int i = 0; i <= KEDGE_POOL_TENANTS; i++)
+    for (int i = 0; i <= META_POOL_TENANTS; i++)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"t%d\"", i > 0 ? "," : "", i);
     snprintf(json + strlen(json), sizeof json - strlen(json), "]}");
     refused(400, "/v1/pools/p", json, "tenants", "at most 64");
@@ -152,21 +152,21 @@ START_TEST(an_agent_is_told_which_pool_a_tenant_has)
 }
 END_TEST
 
-static void store_older(struct kedge_store *store, uint64_t revision, const char *pool)
+static void store_older(struct meta_store *store, uint64_t revision, const char *pool)
 {
-    const struct kedge_store_change older = {.revision = revision,
-                                             .time_ms = 1,
-                                             .who = "uid 0",
-                                             .kind = "pool",
-                                             .name = pool,
-                                             .after = "{\"nodes\":{},\"spares\":1}"};
+    const struct meta_store_change older = {.revision = revision,
+                                            .time_ms = 1,
+                                            .who = "uid 0",
+                                            .kind = "pool",
+                                            .name = pool,
+                                            .after = "{\"nodes\":{},\"spares\":1}"};
     struct kedge_errbuf err;
-    ck_assert_int_eq(kedge_store_change(store, &older, &err), 0);
+    ck_assert_int_eq(meta_store_change(store, &older, &err), 0);
 }
 
 static void restart(void)
 {
-    struct kedge_store *store = s.store;
+    struct meta_store *store = s.store;
     close_service();
     open_service(store);
 }
@@ -191,8 +191,8 @@ END_TEST
 static void store_two_of_one_number(uint16_t *id)
 {
     char zinc[32];
-    *id = kedge_pool_id("p393");
-    ck_assert_uint_eq(kedge_pool_id("p434"), *id);
+    *id = meta_pool_id("p393");
+    ck_assert_uint_eq(meta_pool_id("p434"), *id);
     snprintf(zinc, sizeof zinc, "{\"number\":%u}", *id + 1u);
     ck_assert_int_eq(ask("PUT", "/v1/pools/zinc", zinc), 201);
     store_older(s.store, 2, "p434");
@@ -214,11 +214,11 @@ START_TEST(older_pools_whose_names_stand_for_one_number_get_two_for_good)
     restart();
     has_number("/v1/pools/p393", id);
     has_number("/v1/pools/p434", id + 2u);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* said in the trail */
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 4); /* said in the trail */
     shows("/v1/events", "\"revision\":4,\"time\":");
     ck_assert(says("\"who\":\"kedge-metad\",\"kind\":\"pool\",\"name\":\"p434\""));
     restart();
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* once */
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 4); /* once */
     ck_assert_int_eq(ask("DELETE", "/v1/pools/p393", ""), 204);
     restart();
     has_number("/v1/pools/p434", id + 2u);
@@ -234,11 +234,11 @@ START_TEST(a_number_that_cannot_be_written_down_is_chosen_again)
     fail = EROFS;
     restart();
     has_number("/v1/pools/p434", id + 2u);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 3);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 3);
     fail = 0;
     restart();
     has_number("/v1/pools/p434", id + 2u);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 4);
     teardown();
 }
 END_TEST

@@ -86,7 +86,7 @@ START_TEST(what_is_malformed_is_named_by_its_path)
         ck_assert_msg(wrong[i].field == NULL ? !says("\"field\"") : says(field), "%s: %s",
                       wrong[i].json, kedge_text_str(&body));
     }
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 0);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 0);
     teardown();
 }
 END_TEST
@@ -108,15 +108,15 @@ START_TEST(a_window_names_one_destination_and_another_when_it_is_changed)
                          "\"ops\":9}"),
                      200);
     ck_assert(says("\"gid\":\"fd00::1\",\"pool\":\"fast\""));
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 4);
     ck_assert_int_eq(ask("PUT", "/v1/windows/w",
                          "{\"scope\":\"destination\",\"pool\":\"fast\",\"gid\":\"fd00::1\","
                          "\"ops\":9}"),
                      200);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 4); /* it was so already */
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 4); /* it was so already */
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[],\"control_ops_per_s\":7}"), 201);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[],\"control_ops_per_s\":8}"), 200);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 6);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 6);
     teardown();
 }
 END_TEST
@@ -180,7 +180,7 @@ START_TEST(what_contradicts_is_refused_with_the_culprit)
     ck_assert(says("urn:kedge:problem:in-use") && says("window w refers to it"));
     ck_assert_int_eq(ask("PUT", "/v1/tenants/db", "{\"uids\":[9,\"4-6\"]}"), 409);
     ck_assert(says("urn:kedge:problem:uid-taken") && says("\"field\":\"uids[1]\""));
-    for (int i = 1; i < KEDGE_TENANTS_MAX; i++) {
+    for (int i = 1; i < META_TENANTS_MAX; i++) {
         snprintf(path, sizeof path, "/v1/tenants/t%d", i);
         snprintf(json, sizeof json, "{\"uids\":[%d]}", 100 + i);
         ck_assert_int_eq(ask("PUT", path, json), 201);
@@ -200,24 +200,24 @@ START_TEST(lists_are_filtered_and_paged)
     ck_assert_int_eq(ask("PUT", "/v1/windows/x", "{\"scope\":\"tenant\",\"tenant\":\"a\"}"), 201);
     ck_assert_int_eq(ask("PUT", "/v1/windows/y", "{\"scope\":\"device\"}"), 201);
     ck_assert_int_eq(ask("PUT", "/v1/windows/z", "{\"scope\":\"tenant\",\"tenant\":\"b\"}"), 201);
-    query(KEDGE_QUERY_UID, "15");
+    query(META_PARAMETER_UID, "15");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 200);
     ck_assert(says("{\"revision\":5,\"tenants\":[\n{\"name\":\"a\"") && !says("\"b\""));
-    query(KEDGE_QUERY_UID, "21");
+    query(META_PARAMETER_UID, "21");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 200);
     ck_assert(says("\"tenants\":[]}"));
-    query(KEDGE_QUERY_UID, "x");
+    query(META_PARAMETER_UID, "x");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
-    query(KEDGE_QUERY_SCOPE, "tenant");
-    query(KEDGE_QUERY_TENANT, "b");
+    query(META_PARAMETER_SCOPE, "tenant");
+    query(META_PARAMETER_TENANT, "b");
     ck_assert_int_eq(ask("GET", "/v1/windows", ""), 200);
     ck_assert(says("\"z\"") && !says("\"x\"") && !says("\"y\""));
-    query(KEDGE_QUERY_SCOPE, "sea");
+    query(META_PARAMETER_SCOPE, "sea");
     ck_assert_int_eq(ask("GET", "/v1/windows", ""), 400);
     for (const char *next = cursor; next != NULL; pages++) {
-        query(KEDGE_QUERY_LIMIT, "1");
-        query(KEDGE_QUERY_SCOPE, "tenant");
-        query(KEDGE_QUERY_CURSOR, cursor[0] != '\0' ? cursor : NULL);
+        query(META_PARAMETER_LIMIT, "1");
+        query(META_PARAMETER_SCOPE, "tenant");
+        query(META_PARAMETER_CURSOR, cursor[0] != '\0' ? cursor : NULL);
         ck_assert_int_eq(ask("GET", "/v1/windows", ""), 200);
         ck_assert(says(pages == 0 ? "\"x\"" : "\"z\""));
         next = strstr(kedge_text_str(&body), "\"next_cursor\":\"");
@@ -225,7 +225,7 @@ START_TEST(lists_are_filtered_and_paged)
             ck_assert_int_eq(sscanf(next + 15, "%100[^\"]", cursor), 1);
     }
     ck_assert_int_eq(pages, 2);
-    query(KEDGE_QUERY_CURSOR, "!");
+    query(META_PARAMETER_CURSOR, "!");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
     teardown();
 }
@@ -264,29 +264,29 @@ END_TEST
 START_TEST(a_query_parameter_that_filters_nothing_is_refused)
 {
     setup();
-    kedge_service_query(&request, "limit", "5");
-    kedge_service_query(&request, "uid", "7");
+    meta_service_add_parameter(&request, "limit", "5");
+    meta_service_add_parameter(&request, "uid", "7");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 200);
-    kedge_service_query(&request, "limit", "5");
-    kedge_service_query(&request, "limits", "6");
+    meta_service_add_parameter(&request, "limit", "5");
+    meta_service_add_parameter(&request, "limits", "6");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
     ck_assert(says("\"detail\":\"GET takes these alone here: limit, cursor, uid\"") &&
               says("\"field\":\"limits\""));
-    kedge_service_query(&request, "limit", "5");
-    kedge_service_query(&request, "limit", "5");
+    meta_service_add_parameter(&request, "limit", "5");
+    meta_service_add_parameter(&request, "limit", "5");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
     ck_assert(says("\"field\":\"limit\"") && says("more than once"));
-    kedge_service_query(&request, "uid", "7"); /* of another route */
+    meta_service_add_parameter(&request, "uid", "7"); /* of another route */
     ck_assert_int_eq(ask("HEAD", "/v1/windows", ""), 400);
     ck_assert(says("\"field\":\"uid\""));
-    kedge_service_query(&request, "force", "1");
+    meta_service_add_parameter(&request, "force", "1");
     ck_assert_int_eq(ask("DELETE", "/v1/tenants/none", ""), 400);
     ck_assert(says("DELETE takes no parameters here"));
-    kedge_service_query(&request, "watch", "1");
+    meta_service_add_parameter(&request, "watch", "1");
     ck_assert_int_eq(ask("GET", "/v1/tenants", ""), 400);
     ck_assert(says("/v1/events?watch=1") && says("\"field\":\"watch\""));
-    kedge_service_query(&request, "watch", "1");
-    kedge_service_query(&request, "cursor", "MQ");
+    meta_service_add_parameter(&request, "watch", "1");
+    meta_service_add_parameter(&request, "cursor", "MQ");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
     ck_assert(says("\"field\":\"cursor\""));
     teardown();
@@ -334,7 +334,7 @@ START_TEST(a_restart_finds_everything_with_its_revisions)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(ask("GET", lists[i], ""), 200);
         snprintf(before, sizeof before, "%s", kedge_text_str(&body));
-        struct kedge_store *store = s.store;
+        struct meta_store *store = s.store;
         close_service();
         open_service(store);
         ck_assert_int_eq(ask("GET", lists[i], ""), 200);
@@ -342,18 +342,18 @@ START_TEST(a_restart_finds_everything_with_its_revisions)
     }
     ck_assert(says("{\"revision\":21,\"events\":[\n{\"revision\":6,"));
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w1", ""), 204);
-    ck_assert_uint_eq(kedge_settings_revision(s.settings), 22);
+    ck_assert_uint_eq(meta_resources_revision(s.resources), 22);
     teardown();
 }
 END_TEST
 
-static int visit_setting(void *user, const struct kedge_store_setting *setting)
+static int visit_setting(void *user, const struct meta_store_resource *setting)
 {
     snprintf(user, 256, "%s", setting->body);
     return 0;
 }
 
-static int visit_change(void *user, const struct kedge_store_change *change)
+static int visit_change(void *user, const struct meta_store_change *change)
 {
     (void)user, (void)change;
     return 0;
@@ -361,7 +361,7 @@ static int visit_change(void *user, const struct kedge_store_change *change)
 
 START_TEST(a_store_that_contradicts_itself_is_not_believed)
 {
-    static const struct kedge_store_change bad[] = {
+    static const struct meta_store_change bad[] = {
         {.revision = 2, .kind = "tenant", .name = "x", .after = "{\"uids\":[5]}"},
         {.revision = 2, .kind = "planet", .name = "x", .after = "{}"},
         {.revision = 2, .kind = "tenant", .name = "X", .after = "{\"uids\":[]}"},
@@ -374,23 +374,23 @@ START_TEST(a_store_that_contradicts_itself_is_not_believed)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[256];
-        const struct kedge_store_visitor visitor = {visit_setting, visit_change, text};
-        struct kedge_store_change change = bad[i];
+        const struct meta_store_visitor visitor = {visit_setting, visit_change, text};
+        struct meta_store_change change = bad[i];
         struct kedge_errbuf err;
         setup();
         ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
-        ck_assert_int_eq(kedge_store_load_settings(s.store, &visitor, &err), 0);
+        ck_assert_int_eq(meta_store_load_resources(s.store, &visitor, &err), 0);
         ck_assert_str_eq(
             text,
             "{\"uids\":[5],\"sessions\":0,\"vqps\":0,\"mrs\":0,"
             "\"memory_bytes\":0,\"window_bytes\":0,\"window_ops\":0,\"control_ops_per_s\":0}");
         change.who = "nobody";
-        ck_assert_int_eq(kedge_store_change(s.store, &change, &err), 0);
-        struct kedge_settings *fresh = kedge_settings_new(TRAIL), *old = s.settings;
-        s.settings = fresh;
-        ck_assert_msg(kedge_service_load(&s, now, &err) < 0, "case %zu", i);
+        ck_assert_int_eq(meta_store_change(s.store, &change, &err), 0);
+        struct meta_resources *fresh = meta_resources_new(TRAIL), *old = s.resources;
+        s.resources = fresh;
+        ck_assert_msg(meta_service_load(&s, now, &err) < 0, "case %zu", i);
         ck_assert_ptr_nonnull(strstr(err.text, "restore it from a backup"));
-        kedge_settings_free(old);
+        meta_resources_free(old);
         teardown();
     }
 }

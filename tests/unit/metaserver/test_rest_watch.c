@@ -13,7 +13,7 @@ START_TEST(the_trail_says_who_changed_what)
     ck_assert_int_eq(ask("PUT", "/v1/windows/w", "{\"scope\":\"device\",\"ops\":2}"), 200);
     ck_assert_int_eq(ask("DELETE", "/v1/windows/w", ""), 204);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/w", "{\"uids\":[]}"), 201);
-    query(KEDGE_QUERY_KIND, "window");
+    query(META_PARAMETER_KIND, "window");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert_str_eq(
         kedge_text_str(&body),
@@ -27,26 +27,26 @@ START_TEST(the_trail_says_who_changed_what)
         "{\"revision\":3,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"window\",\"name\":\"w\",\"from\":{\"scope\":\"device\",\"bytes\":0,\"ops\":2},"
         "\"to\":null}]}\n");
-    query(KEDGE_QUERY_LIMIT, "2");
+    query(META_PARAMETER_LIMIT, "2");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("\"next_cursor\":\"Mg\"") && !says("\"revision\":3"));
-    query(KEDGE_QUERY_CURSOR, "Mg");
+    query(META_PARAMETER_CURSOR, "Mg");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("[\n{\"revision\":3") && !says("next_cursor"));
-    query(KEDGE_QUERY_KIND, "planet");
+    query(META_PARAMETER_KIND, "planet");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
-    query(KEDGE_QUERY_NAME, "W");
+    query(META_PARAMETER_NAME, "W");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
-    query(KEDGE_QUERY_CURSOR, "d2Vi"); /* web */
+    query(META_PARAMETER_CURSOR, "d2Vi"); /* web */
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
     teardown();
 }
 END_TEST
 
-static struct kedge_watch *watch(const char *path, const char *revision)
+static struct meta_watch *watch(const char *path, const char *revision)
 {
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_REVISION, revision);
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_REVISION, revision);
     ck_assert_int_eq(ask("GET", path, ""), 200);
     ck_assert_str_eq(answer.content_type, "application/jsonl");
     ck_assert_ptr_nonnull(answer.watch);
@@ -54,13 +54,13 @@ static struct kedge_watch *watch(const char *path, const char *revision)
 }
 
 /* What comes next, as a text of whole lines; "" for nothing. */
-static const char *piece(struct kedge_watch *w)
+static const char *piece(struct meta_watch *w)
 {
     static char text[1 << 19];
     const char *bytes = NULL;
     size_t length, used = 0;
     do {
-        ck_assert_int_eq(kedge_watch_next(w, now, &bytes, &length), 0);
+        ck_assert_int_eq(meta_watch_next(w, now, &bytes, &length), 0);
         ck_assert_uint_lt(used + length, sizeof text);
         if (length > 0) /* else there are no bytes either */
             memcpy(text + used, bytes, length);
@@ -86,14 +86,14 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     register_node();
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 200);
     ck_assert_str_eq(kedge_text_str(&body), EMPTY);
-    struct kedge_watch *fresh = watch("/v1/nodes/n1/configuration", NULL);
-    struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "0");
-    struct kedge_watch *strays = watch("/v1/nodes/n1/configuration", "7");
+    struct meta_watch *fresh = watch("/v1/nodes/n1/configuration", NULL);
+    struct meta_watch *knows = watch("/v1/nodes/n1/configuration", "0");
+    struct meta_watch *strays = watch("/v1/nodes/n1/configuration", "7");
     ck_assert_str_eq(piece(fresh), EMPTY);
     ck_assert_str_eq(piece(fresh), "");
     ck_assert_str_eq(piece(knows), "");
     ck_assert_str_eq(piece(strays), EMPTY);
-    query(KEDGE_QUERY_WATCH, "1");
+    query(META_PARAMETER_WATCH, "1");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 503);
     ck_assert(says("too-many-watches") && says("max_watches"));
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
@@ -110,20 +110,20 @@ START_TEST(a_node_is_told_its_configuration_whenever_it_changes)
     ck_assert_ptr_nonnull(strstr(piece(strays), "{\"revision\":3,"));
     ck_assert_ptr_nonnull(strstr(piece(knows), "{\"revision\":3,"));
     ck_assert_str_eq(piece(knows), "");
-    kedge_watch_free(fresh);
-    kedge_watch_free(strays);
+    meta_watch_free(fresh);
+    meta_watch_free(strays);
     const char *bytes;
     size_t length;
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n1", ""), 204);
-    ck_assert_int_eq(kedge_watch_next(knows, now, &bytes, &length), -ECANCELED);
-    kedge_watch_free(knows);
+    ck_assert_int_eq(meta_watch_next(knows, now, &bytes, &length), -ECANCELED);
+    meta_watch_free(knows);
     teardown();
 }
 END_TEST
 
 START_TEST(streams_of_others_leave_room_for_agents)
 {
-    struct kedge_watch *held[4], *agent[4];
+    struct meta_watch *held[4], *agent[4];
     const char *bytes;
     size_t length;
     setup();
@@ -132,23 +132,23 @@ START_TEST(streams_of_others_leave_room_for_agents)
     register_node();
     for (int i = 0; i < 4; i++)
         held[i] = watch(i % 2 == 0 ? "/v1/events" : "/v1/nodes/n1/configuration", NULL);
-    query(KEDGE_QUERY_WATCH, "1");
+    query(META_PARAMETER_WATCH, "1");
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1/configuration", ""), 503);
     ck_assert(says("too-many-watches") && says("reader_watches"));
     for (int i = 0; i < 4; i++) {
-        query(KEDGE_QUERY_ANSWERS, "1");
+        query(META_PARAMETER_ANSWERS, "1");
         agent[i] = watch("/v1/nodes/n1/configuration", NULL);
-        ck_assert_ptr_eq(kedge_watch_of_agent(&s, "n1"), agent[i]);
+        ck_assert_ptr_eq(meta_watch_of_agent(&s, "n1"), agent[i]);
         /* Of one agent so many at a time that it can begin anew. */
         for (int k = 0; k <= i; k++)
             if (k < i - 1)
-                ck_assert_int_eq(kedge_watch_next(agent[k], now, &bytes, &length), -ECANCELED);
+                ck_assert_int_eq(meta_watch_next(agent[k], now, &bytes, &length), -ECANCELED);
             else
-                ck_assert_int_eq(kedge_watch_next(agent[k], now, &bytes, &length), 0);
+                ck_assert_int_eq(meta_watch_next(agent[k], now, &bytes, &length), 0);
     }
     for (int i = 0; i < 4; i++) {
-        kedge_watch_free(held[i]);
-        kedge_watch_free(agent[i]);
+        meta_watch_free(held[i]);
+        meta_watch_free(agent[i]);
     }
     ck_assert_uint_eq(s.agent_watches, 0);
     teardown();
@@ -178,14 +178,14 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     ck_assert_int_eq(
         ask("PUT", "/v1/windows/w", "{\"scope\":\"destination\",\"node\":\"n2\",\"ops\":5}"), 201);
     ck_assert(!says("gids"));
-    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", NULL);
+    struct meta_watch *w = watch("/v1/nodes/n1/configuration", NULL);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"node\":\"n2\",\"bytes\":0,\"ops\":5,\"gids\":[]}"));
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_str_eq(piece(w), "");
     ck_assert_int_eq(register_with("n2", 3, (const char *[2]){"fd00::2"}), 201);
     ck_assert_int_eq(register_with("n3", 3, (const char *[2]){"fd00::3"}), 201);
     woken = 0;
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     const char *text = piece(w);
     ck_assert_ptr_nonnull(strstr(text, "{\"revision\":1,"));
@@ -196,24 +196,24 @@ START_TEST(a_node_is_told_where_the_nodes_are_that_windows_name)
     /* What concerns no window wakes nobody; nor does the same place in another life. */
     ck_assert_int_eq(register_with("n3", 4, (const char *[2]){"fd00::4"}), 200);
     ck_assert_int_eq(register_with("n2", 4, (const char *[2]){"fd00::2"}), 200);
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     /* Another place, in two pools; a GID that both have is said once. */
     ck_assert_int_eq(register_with("n2", 5, (const char *[2]){"fd00::7", "fd00::7"}), 200);
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[\"fd00::7\"]}"));
     ck_assert_int_eq(ask("DELETE", "/v1/nodes/n2", ""), 204);
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"gids\":[]}"));
     ck_assert_int_eq(register_with("n2", 6, (const char *[2]){"fd00::7", "fd00::8"}), 201);
-    kedge_service_tick(&s, now, wall_ms);
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_ptr_nonnull(strstr(piece(w), "\"fd00::8\""));
     /* One that has the revision already may have missed that. */
-    struct kedge_watch *knows = watch("/v1/nodes/n1/configuration", "1");
+    struct meta_watch *knows = watch("/v1/nodes/n1/configuration", "1");
     ck_assert_ptr_nonnull(strstr(piece(knows), "\"fd00::8\""));
     ck_assert_str_eq(piece(knows), "");
-    kedge_watch_free(knows);
-    kedge_watch_free(w);
+    meta_watch_free(knows);
+    meta_watch_free(w);
     teardown();
 }
 END_TEST
@@ -222,17 +222,17 @@ START_TEST(who_hears_nothing_for_long_gets_an_empty_line)
 {
     setup();
     register_node();
-    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
-    kedge_service_tick(&s, now, wall_ms);
+    struct meta_watch *w = watch("/v1/nodes/n1/configuration", "0");
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 0);
-    now += KEDGE_WATCH_BEAT_NS;
-    kedge_service_tick(&s, now, wall_ms);
+    now += META_WATCH_BEAT_NS;
+    meta_service_tick(&s, now, wall_ms);
     ck_assert_int_eq(woken, 1);
     ck_assert_str_eq(piece(w), "\n");
     ck_assert_str_eq(piece(w), "");
-    kedge_service_tick(&s, now + KEDGE_WATCH_BEAT_NS - 1, wall_ms);
+    meta_service_tick(&s, now + META_WATCH_BEAT_NS - 1, wall_ms);
     ck_assert_int_eq(woken, 1);
-    kedge_watch_free(w);
+    meta_watch_free(w);
     teardown();
 }
 END_TEST
@@ -243,9 +243,9 @@ START_TEST(the_trail_is_watched_from_a_revision_that_it_has)
     const char *bytes;
     size_t length;
     setup();
-    struct kedge_watch *slow = watch("/v1/events", "0");
-    query(KEDGE_QUERY_KIND, "tenant");
-    struct kedge_watch *tenants = watch("/v1/events", NULL);
+    struct meta_watch *slow = watch("/v1/events", "0");
+    query(META_PARAMETER_KIND, "tenant");
+    struct meta_watch *tenants = watch("/v1/events", NULL);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
     for (int i = 0; i < TRAIL; i++) {
         snprintf(path, sizeof path, "/v1/windows/w%d", i);
@@ -254,29 +254,29 @@ START_TEST(the_trail_is_watched_from_a_revision_that_it_has)
             ck_assert_ptr_nonnull(strstr(piece(tenants), "{\"revision\":1,"));
     }
     ck_assert_str_eq(piece(tenants), "");
-    ck_assert_int_eq(kedge_watch_next(slow, now, &bytes, &length), -ECANCELED);
-    kedge_watch_free(slow);
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_REVISION, "0");
+    ck_assert_int_eq(meta_watch_next(slow, now, &bytes, &length), -ECANCELED);
+    meta_watch_free(slow);
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_REVISION, "0");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 410);
     ck_assert(says("urn:kedge:problem:revision-gone") && says("begins with 2 and ends with 17"));
-    query(KEDGE_QUERY_WATCH, "1");
-    query(KEDGE_QUERY_REVISION, "18");
+    query(META_PARAMETER_WATCH, "1");
+    query(META_PARAMETER_REVISION, "18");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 410);
-    struct kedge_watch *all = watch("/v1/events", "1");
+    struct meta_watch *all = watch("/v1/events", "1");
     int lines = 0;
     for (const char *text = piece(all); *text != '\0'; text = piece(all))
         for (; (text = strchr(text, '\n')) != NULL; text++)
             lines++;
     ck_assert_int_eq(lines, TRAIL);
-    kedge_watch_free(all);
-    kedge_watch_free(tenants);
+    meta_watch_free(all);
+    meta_watch_free(tenants);
     static const struct {
         const char *watch, *revision;
     } wrong[] = {{"0", NULL}, {"", NULL}, {"1", "x"}, {"1", "-1"}, {NULL, "1"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        query(KEDGE_QUERY_WATCH, wrong[i].watch);
-        query(KEDGE_QUERY_REVISION, wrong[i].revision);
+        query(META_PARAMETER_WATCH, wrong[i].watch);
+        query(META_PARAMETER_REVISION, wrong[i].revision);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 400);
     }
     teardown();
@@ -288,10 +288,10 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
     char path[80], json[8192], names[4096];
     setup();
     register_node();
-    for (int i = 0; i < KEDGE_TENANTS_MAX; i++) {
+    for (int i = 0; i < META_TENANTS_MAX; i++) {
         size_t used = (size_t)snprintf(json, sizeof json, "{\"uids\":[");
-        for (int k = 0; k < KEDGE_TENANT_UIDS; k++) {
-            unsigned first = 4000000000u + (unsigned)(i * KEDGE_TENANT_UIDS + k) * 4;
+        for (int k = 0; k < META_TENANT_UIDS; k++) {
+            unsigned first = 4000000000u + (unsigned)(i * META_TENANT_UIDS + k) * 4;
             used += (size_t)snprintf(json + used, sizeof json - used, "%s\"%u-%u\"", k ? "," : "",
                                      first, first + 2);
         }
@@ -300,7 +300,7 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
         snprintf(path, sizeof path, "/v1/tenants/a-name-of-thirty-one-letters-%02d", i);
         ck_assert_int_eq(ask("PUT", path, json), 201);
     }
-    for (int i = 0; i < KEDGE_WINDOWS_MAX; i++) {
+    for (int i = 0; i < META_WINDOWS_MAX; i++) {
         snprintf(path, sizeof path, "/v1/windows/%060d%03d", 0, i);
         ck_assert_int_eq(ask("PUT", path,
                              "{\"scope\":\"tenant\",\"bytes\":9007199254740992,\"tenant\":"
@@ -309,11 +309,11 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
     }
     ck_assert_int_eq(ask("PUT", "/v1/windows/more", "{\"scope\":\"device\"}"), 507);
     const char *label = "0123456789012345678901234567890123456789012345678901234567890";
-    for (int i = 0; i < KEDGE_POOLS_MAX + 1; i++) {
+    for (int i = 0; i < META_POOLS_MAX + 1; i++) {
         int length = 0;
-        for (int k = 0; k < KEDGE_POOL_TENANTS; k++)
+        for (int k = 0; k < META_POOL_TENANTS; k++)
             length += snprintf(names + length, sizeof names - (size_t)length, "%s\"%031d\"",
-                               k > 0 ? "," : "", i * KEDGE_POOL_TENANTS + k);
+                               k > 0 ? "," : "", i * META_POOL_TENANTS + k);
         snprintf(json, sizeof json,
                  "{\"%s\":{\"a%s\":\"%s\",\"b%s\":\"%s\",\"c%s\":\"%s\",\"d%s\":\"%s\"}%s%s%s}",
                  i == 0 ? "labels" : "nodes", label, label, label, label, label, label, label,
@@ -327,12 +327,12 @@ START_TEST(the_most_that_can_be_set_fits_into_one_document)
         snprintf(path, sizeof path, i == 0 ? "/v1/nodes/n1/settings" : "/v1/pools/%031d", i);
         ck_assert_int_eq(ask("PUT", path, json), 201);
     }
-    struct kedge_watch *w = watch("/v1/nodes/n1/configuration", "0");
+    struct meta_watch *w = watch("/v1/nodes/n1/configuration", "0");
     const char *text = piece(w);
     ck_assert_uint_gt(strlen(text), 280000);
     ck_assert_uint_lt(strlen(text), 400000);
     ck_assert_ptr_nonnull(strstr(text, "\"name\":\"0000000000000000000000000000064\""));
-    kedge_watch_free(w);
+    meta_watch_free(w);
     teardown();
 }
 END_TEST
@@ -342,7 +342,7 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
     char json[4096] = "", cursor[64];
     int pages = 0, seen = 0;
     setup();
-    for (int k = 0; k < KEDGE_POOL_TENANTS; k++)
+    for (int k = 0; k < META_POOL_TENANTS; k++)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"%031d\"",
                  k == 0 ? "{\"tenants\":[" : ",", k);
     snprintf(json + strlen(json), sizeof json - strlen(json), "],\"spares\":0}");
@@ -352,7 +352,7 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
     }
     for (const char *next = ""; next != NULL; pages++) {
         if (pages > 0)
-            query(KEDGE_QUERY_CURSOR, cursor);
+            query(META_PARAMETER_CURSOR, cursor);
         ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
         ck_assert_uint_lt(body.length, 80000); /* of twice as much */
         for (const char *at = kedge_text_str(&body); (at = strstr(at, "{\"revision\":")) != NULL;

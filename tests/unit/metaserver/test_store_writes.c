@@ -28,7 +28,7 @@ static struct {
     uint64_t now; /* writes so far */
 } disk;
 
-/* Whether this write meets the fault; who is killed does not come back. */
+/* Whether this write meets the violation; who is killed does not come back. */
 static bool meets_fault(void)
 {
     if (++disk.now < disk.at || disk.kind == NONE || (disk.kind != FULL && disk.now > disk.at))
@@ -158,10 +158,10 @@ static void end(void)
  * why. */
 static bool open_all(void)
 {
-    struct kedge_store *store = NULL;
+    struct meta_store *store = NULL;
     struct kedge_errbuf err;
     now = KEDGE_NS_PER_S;
-    if (kedge_store_sqlite(path, &store, &err) != 0) {
+    if (meta_store_sqlite(path, &store, &err) != 0) {
         ck_assert_msg(disk.kind == FULL && strstr(err.text, "is full") != NULL, "write %llu: %s",
                       (unsigned long long)disk.at, err.text);
         return false;
@@ -173,7 +173,7 @@ static bool open_all(void)
 static void close_all(void)
 {
     close_service();
-    kedge_store_close(s.store);
+    meta_store_close(s.store);
 }
 
 /* Does a step. False: it was refused, because the disk is full. */
@@ -186,7 +186,7 @@ static bool take(const struct step *step)
     if (strcmp(step->method, TICK) == 0) {
         uint64_t errors = s.count.store_errors;
         now += 1001 * KEDGE_NS_PER_S;
-        kedge_service_tick(&s, now, 0);
+        meta_service_tick(&s, now, 0);
         return s.count.store_errors == errors;
     }
     request.local = true;
@@ -202,16 +202,16 @@ static bool take(const struct step *step)
 
 enum { TEXT = 8192 };
 
-static int list_node(void *user, const struct kedge_store_node *n)
+static int list_node(void *user, const struct meta_store_node *n)
 {
     char *end = strchr(user, '\0');
     snprintf(end, TEXT - strlen(user), "%s %u %08x/%u %08x %d %u %02x\n", n->id, n->incarnation,
-             n->process.identity, n->process.count, n->process.print[0].body, n->expired,
-             n->endpoint_count, n->endpoint[0].gid[15]);
+             n->fingerprint.identity, n->fingerprint.count, n->fingerprint.print[0].body,
+             n->expired, n->endpoint_count, n->endpoint[0].gid[15]);
     return 0;
 }
 
-static int list_setting(void *user, const struct kedge_store_setting *x)
+static int list_setting(void *user, const struct meta_store_resource *x)
 {
     char *end = strchr(user, '\0');
     snprintf(end, TEXT - strlen(user), "%s/%s %llu %s\n", x->kind, x->name,
@@ -219,7 +219,7 @@ static int list_setting(void *user, const struct kedge_store_setting *x)
     return 0;
 }
 
-static int list_change(void *user, const struct kedge_store_change *x)
+static int list_change(void *user, const struct meta_store_change *x)
 {
     char *end = strchr(user, '\0');
     snprintf(end, TEXT - strlen(user), "%llu %s %s %s %s>%s\n", (unsigned long long)x->revision,
@@ -229,13 +229,13 @@ static int list_change(void *user, const struct kedge_store_change *x)
 }
 
 /* All that is stored. */
-static void list(struct kedge_store *store, char text[TEXT])
+static void list(struct meta_store *store, char text[TEXT])
 {
-    const struct kedge_store_visitor visitor = {list_setting, list_change, text};
+    const struct meta_store_visitor visitor = {list_setting, list_change, text};
     struct kedge_errbuf err;
     text[0] = '\0';
-    ck_assert_int_eq(kedge_store_load(store, list_node, text, &err), 0);
-    ck_assert_int_eq(kedge_store_load_settings(store, &visitor, &err), 0);
+    ck_assert_int_eq(meta_store_load(store, list_node, text, &err), 0);
+    ck_assert_int_eq(meta_store_load_resources(store, &visitor, &err), 0);
     ck_assert_uint_lt(strlen(text), TEXT - 1);
 }
 

@@ -15,7 +15,7 @@
 #define ENTRIES 1024
 
 struct told {
-    struct kedge_service_endpoint endpoint;
+    struct meta_service_endpoint endpoint;
     struct kedge_table_desc desc;
 };
 
@@ -29,33 +29,33 @@ static void node_gid(uint8_t gid[16], uint8_t number)
 /* Tells the parent where its table is, stops, and when continued ends. */
 static int metaserver(const char *device, int out)
 {
-    static struct kedge_metad_config config;
-    struct kedge_table_endpoint endpoint = {.fab = NULL};
-    struct kedge_meta_limits limits = {16, ENTRIES, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
-    struct kedge_meta_registration r = {.id = "n", .incarnation = 6, .endpoint_count = 1};
+    static struct meta_config config;
+    struct meta_table_endpoint endpoint = {.fab = NULL};
+    struct meta_directory_limits limits = {16, ENTRIES, KEDGE_NS_PER_S, KEDGE_NS_PER_S};
+    struct meta_registration r = {.id = "n", .incarnation = 6, .endpoint_count = 1};
     struct kedge_errbuf err;
     struct told told;
     snprintf(config.provider, sizeof config.provider, "soft");
     snprintf(config.device, sizeof config.device, "%s", device);
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots(ENTRIES));
-    if (kedge_table_endpoint_init(&endpoint, &config, bytes, &err) != 0) {
+    if (meta_table_endpoint_init(&endpoint, &config, bytes, &err) != 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct kedge_meta *meta = kedge_meta_new(&limits, endpoint.mem.addr, 0x5eed, 0x77);
+    struct meta_directory *meta = meta_directory_new(&limits, endpoint.mem.addr, 0x5eed, 0x77);
     r.endpoint[0] = (struct kedge_endpoint_record){.flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_DC,
                                                    .incarnation = 6,
                                                    .dctn_mtu = 5u << 24 | 0x123,
                                                    .dc_key = 0x1122334455667788};
     node_gid(r.endpoint[0].gid, 1);
-    kedge_meta_apply(meta, &r, 0);
-    told.endpoint = kedge_table_endpoint_describe(&endpoint);
-    told.desc = *kedge_meta_table(meta);
+    meta_directory_apply(meta, &r, 0);
+    told.endpoint = meta_table_endpoint_describe(&endpoint);
+    told.desc = *meta_directory_table(meta);
     if (write(out, &told, sizeof told) != sizeof told)
         return 1;
     raise(SIGSTOP);
-    kedge_meta_free(meta);
-    kedge_table_endpoint_fini(&endpoint);
+    meta_directory_free(meta);
+    meta_table_endpoint_fini(&endpoint);
     return 0;
 }
 

@@ -15,8 +15,9 @@ START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
     world_open(&w, 16);
     reader_open(&a, &w, 1);
     reader_put(&w, &a, 5, &reply);
-    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0); /* nothing happens before it is ready */
+    ck_assert_int_eq(reply.status, META_SERVICE_LATER);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes,
+                      0); /* nothing happens before it is ready */
     world_settle(&w);
     ck_assert_int_eq(reply.status, 201);
     ck_assert(says(&reply, "\"endpoint\":{\"gid\":\"") && says(&reply, "\",\"rc\":{\"qpn\":"));
@@ -25,7 +26,7 @@ START_TEST(an_agent_without_dc_finds_an_endpoint_with_one_read)
     ck_assert(reader_finds(&a, &w, 1));
     ck_assert(!reader_finds(&a, &w, 2));
     ck_assert_uint_eq(world_readers(&w).kept, 1);
-    ck_assert_uint_eq(world_readers(&w).spare, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).spare, META_RESPONDERS_SPARES);
     reader_close(&a);
     world_close(&w);
 }
@@ -84,7 +85,7 @@ START_TEST(an_agent_that_registers_with_another_queue_pair_reads_through_that_on
     ck_assert(reader_finds(&a, &w, 1));
     ck_assert_int_ne(reader_try(&former, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_readers(&w).kept, 1);
-    ck_assert_uint_eq(world_readers(&w).all, 1 + KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).all, 1 + META_RESPONDERS_SPARES);
     reader_close(&former);
     reader_close(&a);
     world_close(&w);
@@ -125,7 +126,7 @@ START_TEST(the_last_of_a_nodes_registrations_stays_though_it_was_ready_first)
     reader_put(&w, &a, 5, &first);
     reader_put(&w, &a, 5, &last);
     world_wait_held(&w);
-    ck_assert_int_eq(last.status, KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(last.status, META_SERVICE_LATER);
     world_release(&w);
     world_settle(&w);
     ck_assert_int_eq(first.status, 201);
@@ -155,7 +156,7 @@ START_TEST(a_node_that_goes_takes_its_queue_pair_with_it)
         ways[i](&w);
         world_settle(&w);
         ck_assert_uint_eq(world_readers(&w).kept, 1);
-        ck_assert_uint_eq(world_readers(&w).all, 1 + KEDGE_READERS_SPARES);
+        ck_assert_uint_eq(world_readers(&w).all, 1 + META_RESPONDERS_SPARES);
         ck_assert_int_ne(reader_try(&a, &w, IBV_WR_RDMA_READ, 1), IBV_WC_SUCCESS);
         ck_assert(reader_finds(&other, &w, 2));
         reader_close(&a);
@@ -213,12 +214,12 @@ START_TEST(what_became_stale_while_it_waited_is_refused)
     reader_open(&a, &w, 1);
     reader_join(&w, &a, 4, 201);
     reader_put(&w, &a, 5, &reply);
-    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(reply.status, META_SERVICE_LATER);
     world_put_node_without(&w); /* incarnation 6 */
     world_settle(&w);
     ck_assert_int_eq(reply.status, 409);
     ck_assert_uint_eq(world_readers(&w).kept, 0);
-    ck_assert_uint_eq(world_readers(&w).all, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).all, META_RESPONDERS_SPARES);
     ck_assert_uint_eq(w.s.count.http[409], 1);
     reader_close(&a);
     world_close(&w);
@@ -241,7 +242,7 @@ START_TEST(when_none_is_left_a_new_node_is_refused_and_a_known_one_is_not)
     ck_assert(says(&reply, "urn:kedge:problem:no-queue-pair"));
     ck_assert(says(&reply, "all 2 queue pairs"));
     ck_assert_uint_eq(world_readers(&w).refused, 1);
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 2);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes, 2);
     reader_renew(&a[1]);
     reader_join(&w, &a[1], 6, 200);
     ck_assert(reader_finds(&a[1], &w, 2));
@@ -281,19 +282,19 @@ START_TEST(no_queue_pair_is_spent_on_a_client_that_has_gone)
 {
     struct world w;
     struct reader a;
-    struct reply reply[KEDGE_READERS_SPARES + 1];
+    struct reply reply[META_RESPONDERS_SPARES + 1];
     world_open(&w, 16);
     reader_open(&a, &w, 1);
-    for (int i = 0; i <= KEDGE_READERS_SPARES; i++) {
+    for (int i = 0; i <= META_RESPONDERS_SPARES; i++) {
         reader_put(&w, &a, 5, &reply[i]); /* before the first spare one is ready */
-        reply[i].gone = i < KEDGE_READERS_SPARES;
+        reply[i].gone = i < META_RESPONDERS_SPARES;
     }
     world_settle(&w);
-    for (int i = 0; i < KEDGE_READERS_SPARES; i++)
+    for (int i = 0; i < META_RESPONDERS_SPARES; i++)
         ck_assert_int_eq(reply[i].status, 503);
-    ck_assert_int_eq(reply[KEDGE_READERS_SPARES].status, 201);
-    ck_assert_uint_eq(world_readers(&w).given_up, KEDGE_READERS_SPARES);
-    reader_connect(&a, &reply[KEDGE_READERS_SPARES]);
+    ck_assert_int_eq(reply[META_RESPONDERS_SPARES].status, 201);
+    ck_assert_uint_eq(world_readers(&w).given_up, META_RESPONDERS_SPARES);
+    reader_connect(&a, &reply[META_RESPONDERS_SPARES]);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
     world_close(&w);
@@ -304,7 +305,7 @@ START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
 {
     struct world w;
     struct reader a;
-    struct reply kept, waiting[2 * KEDGE_READERS_SPARES], ready, late;
+    struct reply kept, waiting[2 * META_RESPONDERS_SPARES], ready, late;
     world_open(&w, 16);
     reader_open(&a, &w, 1);
     reader_put(&w, &a, 5, &kept);
@@ -313,14 +314,14 @@ START_TEST(stopping_answers_what_waits_and_leaves_no_queue_pair)
     reader_put(&w, &a, 5, &ready);
     while (kedge_fab_run(w.fab) > 0) /* ready, but nobody has taken it */
         ;
-    for (int i = 0; i < 2 * KEDGE_READERS_SPARES; i++)
+    for (int i = 0; i < 2 * META_RESPONDERS_SPARES; i++)
         reader_put(&w, &a, 5, &waiting[i]); /* some on their way, some without a queue pair */
-    kedge_readers_stop(w.s.readers);
+    meta_responders_stop(w.s.responders);
     ck_assert_uint_eq(world_readers(&w).all, 0);
-    ck_assert_int_eq(ready.status, KEDGE_SERVICE_LATER);
-    kedge_service_advance(&w.s, w.now);
+    ck_assert_int_eq(ready.status, META_SERVICE_LATER);
+    meta_service_advance(&w.s, w.now);
     ck_assert_int_eq(ready.status, 503);
-    for (int i = 0; i < 2 * KEDGE_READERS_SPARES; i++) {
+    for (int i = 0; i < 2 * META_RESPONDERS_SPARES; i++) {
         ck_assert_int_eq(waiting[i].status, 503);
         ck_assert(says(&waiting[i], "stops"));
     }
@@ -345,7 +346,7 @@ START_TEST(a_device_that_makes_no_queue_pair_is_told_and_asked_again)
     world_settle(&w); /* and it ends: what fails is not tried for ever */
     ck_assert_int_eq(reply.status, 503);
     ck_assert(says(&reply, "makes no more queue pairs (Input/output error)"));
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes, 0);
     ck_assert(world_readers(&w).failed == 1 && world_readers(&w).all == 0);
     kedge_fault_set_plan(w.fab, &none);
     reader_join(&w, &a, 5, 201);
@@ -375,7 +376,7 @@ START_TEST(a_queue_pair_that_cannot_be_connected_is_told_and_goes)
     ck_assert(says(&reply, "cannot be made ready (Input/output error)"));
     ck_assert_uint_eq(world_readers(&w).failed, 1);
     ck_assert_uint_eq(world_readers(&w).kept, 0);
-    ck_assert_uint_eq(world_readers(&w).all, KEDGE_READERS_SPARES);
+    ck_assert_uint_eq(world_readers(&w).all, META_RESPONDERS_SPARES);
     reader_join(&w, &a, 5, 201);
     ck_assert(reader_finds(&a, &w, 1));
     reader_close(&a);
@@ -428,7 +429,7 @@ START_TEST(readers_that_are_wrong_or_missing_are_refused_with_the_field)
                       reply.status, reply.body);
     }
     ck_assert_uint_eq(w.s.count.readerless, 1);
-    ck_assert_uint_eq(kedge_meta_count(w.s.meta).nodes, 0);
+    ck_assert_uint_eq(meta_directory_count(w.s.directory).nodes, 0);
     world_close(&w);
 }
 END_TEST
@@ -442,7 +443,7 @@ START_TEST(metrics_show_the_readers)
     reader_open(&a, &w, 1);
     reader_join(&w, &a, 5, 201);
     kedge_text_init(&text, 1 << 20);
-    kedge_service_metrics(&w.s, &text);
+    meta_service_metrics(&w.s, &text);
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers 1\n"));
     ck_assert_ptr_nonnull(strstr(text.data, "\nkedge_metad_readers_spare 8\n"));
     ck_assert_ptr_nonnull(

@@ -55,11 +55,11 @@ static struct kedge_fab *open_device(const char *directory, uint8_t number)
 
 /* ---- the metaserver ------------------------------------------------------------------------- */
 
-static void on_answer(void *token, const struct kedge_service_answer *answer,
+static void on_answer(void *token, const struct meta_service_answer *answer,
                       const struct kedge_text *body)
 {
     struct reply *reply = token;
-    ck_assert_int_eq(reply->status, KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(reply->status, META_SERVICE_LATER);
     ck_assert_int_eq(body->error, 0);
     reply->status = answer->status;
     snprintf(reply->body, sizeof reply->body, "%s", kedge_text_str(body));
@@ -74,7 +74,7 @@ static bool is_gone(void *token)
 
 void world_open(struct world *w, uint32_t max_readers)
 {
-    struct kedge_meta_limits limits = {NODES, NODES, WORLD_LEASE, 100 * KEDGE_NS_PER_S};
+    struct meta_directory_limits limits = {NODES, NODES, WORLD_LEASE, 100 * KEDGE_NS_PER_S};
     const struct kedge_fault_plan none = {.seed = 1};
     size_t bytes = kedge_table_bytes(kedge_table_log2_slots(NODES));
     struct kedge_errbuf err;
@@ -90,8 +90,8 @@ void world_open(struct world *w, uint32_t max_readers)
                                                        .length = bytes,
                                                        .access = IBV_ACCESS_REMOTE_READ}})
                 .mr.x;
-    w->s.meta = kedge_meta_new(&limits, w->mem.addr, 0x5eed, 0x77);
-    w->s.store = kedge_store_memory(NULL);
+    w->s.directory = meta_directory_new(&limits, w->mem.addr, 0x5eed, 0x77);
+    w->s.store = meta_store_memory(NULL);
     w->s.node_lease_ns = WORLD_LEASE;
     w->s.endpoint.table_addr = w->mr->addr;
     w->s.endpoint.table_rkey = w->mr->rkey;
@@ -99,7 +99,7 @@ void world_open(struct world *w, uint32_t max_readers)
     w->s.answer = on_answer;
     w->s.gone = is_gone;
     w->now = KEDGE_NS_PER_S;
-    ck_assert_msg(kedge_readers_new(w->pd, max_readers, true, &w->s.readers, &err) == 0, "%s",
+    ck_assert_msg(meta_responders_new(w->pd, max_readers, true, &w->s.responders, &err) == 0, "%s",
                   err.text);
 }
 
@@ -107,9 +107,9 @@ void world_open(struct world *w, uint32_t max_readers)
 void world_close(struct world *w)
 {
     char path[96];
-    kedge_readers_free(w->s.readers);
-    kedge_meta_free(w->s.meta);
-    kedge_store_close(w->s.store);
+    meta_responders_free(w->s.responders);
+    meta_directory_free(w->s.directory);
+    meta_store_close(w->s.store);
     call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr.x = w->mr});
     call(w->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_FREE_PD, .pd.x = w->pd});
     kedge_fab_mem_free(&w->mem);
@@ -121,31 +121,31 @@ void world_close(struct world *w)
 
 void world_settle(struct world *w)
 {
-    struct kedge_readers_counts c;
+    struct meta_responders_counts c;
     do {
         struct pollfd fd = {.fd = kedge_fab_ctl_fd(w->fab), .events = POLLIN};
         if (kedge_fab_run(w->fab) == 0)
             (void)poll(&fd, 1, 10);
-        kedge_service_advance(&w->s, w->now);
-        c = kedge_readers_count(w->s.readers);
+        meta_service_advance(&w->s, w->now);
+        c = meta_responders_count(w->s.responders);
     } while (c.asked > 0 || c.all > c.kept + c.spare);
 }
 
 void world_ask(struct world *w, const char *method, const char *path, const char *body,
                struct reply *out)
 {
-    struct kedge_service_request request = {.method = method,
-                                            .path = path,
-                                            .content_type = "application/json",
-                                            .body = body,
-                                            .body_bytes = strlen(body),
-                                            .token = out};
-    struct kedge_service_answer answer;
+    struct meta_service_request request = {.method = method,
+                                           .path = path,
+                                           .content_type = "application/json",
+                                           .body = body,
+                                           .body_bytes = strlen(body),
+                                           .token = out};
+    struct meta_service_answer answer;
     struct kedge_text text;
-    *out = (struct reply){.status = KEDGE_SERVICE_LATER};
+    *out = (struct reply){.status = META_SERVICE_LATER};
     kedge_text_init(&text, sizeof out->body * 8);
-    kedge_service_handle(&w->s, &request, w->now, &text, &answer);
-    if (answer.status != KEDGE_SERVICE_LATER)
+    meta_service_handle(&w->s, &request, w->now, &text, &answer);
+    if (answer.status != META_SERVICE_LATER)
         on_answer(out, &answer, &text);
     kedge_text_fini(&text);
 }
@@ -261,7 +261,7 @@ void reader_connect(struct reader *a, const struct reply *reply)
 enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_wr_opcode opcode,
                               uint8_t number)
 {
-    const struct kedge_table_desc *desc = kedge_meta_table(w->s.meta);
+    const struct kedge_table_desc *desc = meta_directory_table(w->s.directory);
     uint8_t gid[16];
     number_gid(gid, number);
     uint64_t home = kedge_endpoint_home(desc, gid, 0);
@@ -288,22 +288,23 @@ bool reader_finds(struct reader *a, const struct world *w, uint8_t number)
     uint8_t gid[16];
     number_gid(gid, number);
     ck_assert_int_eq(reader_try(a, w, IBV_WR_RDMA_READ, number), IBV_WC_SUCCESS);
-    return kedge_endpoint_find(kedge_meta_table(w->s.meta), a->mem.addr, gid, 0, &record) == 0;
+    return kedge_endpoint_find(meta_directory_table(w->s.directory), a->mem.addr, gid, 0,
+                               &record) == 0;
 }
 
 void reader_join(struct world *w, struct reader *a, uint32_t incarnation, int status)
 {
     struct reply reply;
     reader_put(w, a, incarnation, &reply);
-    ck_assert_int_eq(reply.status, KEDGE_SERVICE_LATER);
+    ck_assert_int_eq(reply.status, META_SERVICE_LATER);
     world_settle(w);
     ck_assert_msg(reply.status == status, "%d %s", reply.status, reply.body);
     reader_connect(a, &reply);
 }
 
-struct kedge_readers_counts world_readers(const struct world *w)
+struct meta_responders_counts world_readers(const struct world *w)
 {
-    return kedge_readers_count(w->s.readers);
+    return meta_responders_count(w->s.responders);
 }
 
 /* ---- a queue pair that is held back */
@@ -338,7 +339,7 @@ void world_wait_held(struct world *w)
 {
     for (int after = 0; held == NULL || after < 200; after += held != NULL) { /* ms */
         (void)kedge_fab_run(w->fab);
-        kedge_service_advance(&w->s, w->now);
+        meta_service_advance(&w->s, w->now);
         usleep(1000);
     }
 }
@@ -361,7 +362,7 @@ void world_delete_node(struct world *w)
 void world_expire_node(struct world *w)
 {
     w->now += WORLD_LEASE;
-    kedge_service_tick(&w->s, w->now, 0);
+    meta_service_tick(&w->s, w->now, 0);
 }
 
 void world_put_node_without(struct world *w)

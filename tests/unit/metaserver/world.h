@@ -21,7 +21,7 @@ struct world {
     struct kedge_fab_pd *pd;
     struct kedge_fab_mem mem;
     struct kedge_fab_mr *mr;
-    struct kedge_service s;
+    struct meta_service s;
     uint64_t now;
 };
 
@@ -31,7 +31,7 @@ void world_close(struct world *w);
 /* Runs the metaserver until everything is answered and its device has nothing to do. */
 void world_settle(struct world *w);
 
-struct kedge_readers_counts world_readers(const struct world *w);
+struct meta_responders_counts world_readers(const struct world *w);
 
 /* A device carries out several control operations at a time: the next queue pair that is to be
  * connected is held back; world_wait_held() waits until it is and a later one had time to be ready.
@@ -47,7 +47,7 @@ void world_put_node_without(struct world *w);
 
 /* A request and what was answered: the token of the service. */
 struct reply {
-    int status; /* KEDGE_SERVICE_LATER: not yet */
+    int status; /* META_SERVICE_LATER: not yet */
     bool gone;  /* nobody waits for it */
     char body[2048];
 };
