@@ -156,7 +156,7 @@ static const char *workers_cell(const struct ctl_node *n, char out[CELL_BYTES])
 {
     const char *state = n->draining ? "draining" : "cordoned";
     if (!n->cordoned)
-        snprintf(out, CELL_BYTES, "welcome");
+        snprintf(out, CELL_BYTES, "ready");
     else if (n->says_sessions)
         snprintf(out, CELL_BYTES, "%s, %llu left", state, (unsigned long long)n->sessions);
     else

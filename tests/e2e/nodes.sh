@@ -13,8 +13,8 @@ refused() { # pattern sentence
     ok "$2: $(cat "$work/refused.out")"
 }
 attaches() {
-    worker welcome vqps 1
-    grep -q then "$work/welcome.out" || fail "$1: $(cat "$work/welcome.out")"
+    worker ready vqps 1
+    grep -q then "$work/ready.out" || fail "$1: $(cat "$work/ready.out")"
     ok "$1"
     kill "$worker"
     wait "$worker" 2>/dev/null || true
@@ -24,6 +24,7 @@ attaches() {
 gid=$(node | jq -r '.endpoints[0].gid')
 ctl node get "$gid"
 shows '^id +node-a$'
+shows '^workers +ready$'
 refuses 3 'no node has the GID fd00::42: see rdmactl node list' node get fd00::42
 
 # Labels.
@@ -85,7 +86,7 @@ says '{"disk":"ssd","zone":"a"}' "the metaserver has kept what was set" .labels
 says 0 "and hears of the agent again what is in force" .applied.sessions
 ctl node uncordon node-a
 is false "no longer cordoned" .node_state.cordoned
-attaches "a worker is welcome again"
+attaches "the node is ready for workers again"
 says '{"disk":"ssd","zone":"a"}' "and the labels stay" .labels
 
 # What get prints, edited, is applied to what it was made of; with all that it may say of a node.
@@ -139,7 +140,7 @@ grep -q 'the operator drains this node' "$work/stays.out" || fail "the worker is
 ok "with a grace of 0 it is ended at once"
 ctl node uncordon node-a
 is false "no longer" .node_state.cordoned
-attaches "a worker is welcome again"
+attaches "the node is ready for workers again"
 
 # What is in force where.
 ctl tenant set intruder uids="$(id -u)"
