@@ -58,10 +58,10 @@ static int read_files(const struct ctl_options *o, struct ctl_manifest *m, struc
 static int put_item(const struct ctl_options *o, const struct ctl_manifest_item *item,
                     struct kedge_http_result *out, struct kedge_errbuf *err)
 {
-    char path[CTL_SETTING_PATH_BYTES], header[HEADER_BYTES] = "";
+    char path[CTL_RESOURCE_PATH_BYTES], header[HEADER_BYTES] = "";
     struct ctl_request request = {.method = "PUT", .path = path, .body = item->body};
     struct kedge_errbuf why;
-    int status = ctl_setting_path(item->kind, item->name, path, err);
+    int status = ctl_resource_path(item->kind, item->name, path, err);
     if (status != 0)
         return status;
     if (item->revision != 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between decode_settings.c, decode_nodes.c and decode_manifest.c: JSON in and out. */
+/* Between decode_resources.c, decode_nodes.c and decode_manifest.c: JSON in and out. */
 #ifndef CTL_DECODE_PRIVATE_H
 #define CTL_DECODE_PRIVATE_H
 
@@ -8,13 +8,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 /* An object, the caller's to json_decref(). 0 or -EBADMSG. */
 int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_errbuf *err);
 /* Appends an object. 0 or -ENOMEM. */
 int ctl_json_dump(json_t *object, struct kedge_text *out, struct kedge_errbuf *err);
-/* A setting as it was answered (NULL: there is none), without name and revision: what is PUT. The
+/* A resource as it was answered (NULL: there is none), without name and revision: what is PUT. The
  * caller's to json_decref(). *revision is 0 if there is none. 0, -EBADMSG or -ENOMEM. */
 int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revision,
                   struct kedge_errbuf *err);

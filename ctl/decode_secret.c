@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err)
 {

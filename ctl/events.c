@@ -10,7 +10,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 #include "ctl/table.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ctl/options.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 void ctl_keys_of(const char *kind, char *out, size_t size)
 {

@@ -2,7 +2,7 @@
 /* What operators set: the table of kinds and of their keys. */
 #include <string.h>
 
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 static const struct ctl_kind kinds[] = {
     {"tenant",

@@ -9,7 +9,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "held_private.h"
+#include "agent_items_private.h"
 
 enum {
     MAX_PAGES = 100000,
@@ -22,7 +22,7 @@ enum {
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-static size_t columns_of(const struct ctl_held_kind *kind, bool wide, size_t *shown)
+static size_t columns_of(const struct ctl_agent_item_kind *kind, bool wide, size_t *shown)
 {
     size_t n = 0;
     for (size_t i = 0; i < kind->columns; i++)
@@ -31,20 +31,21 @@ static size_t columns_of(const struct ctl_held_kind *kind, bool wide, size_t *sh
     return n;
 }
 
-int ctl_held_table_new(const struct ctl_held_kind *kind, bool wide, struct ctl_table **out)
+int ctl_agent_item_table_new(const struct ctl_agent_item_kind *kind, bool wide,
+                             struct ctl_table **out)
 {
-    const char *headings[CTL_HELD_COLUMNS];
-    size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
+    const char *headings[CTL_AGENT_ITEM_COLUMNS];
+    size_t shown[CTL_AGENT_ITEM_COLUMNS], columns = columns_of(kind, wide, shown);
     for (size_t i = 0; i < columns; i++)
         headings[i] = kind->column[shown[i]].heading;
     return ctl_table_new(headings, columns, out);
 }
 
-void ctl_held_rows(struct ctl_table *table, const struct ctl_held_kind *kind, bool wide,
-                   const struct ctl_held_page *page)
+void ctl_agent_item_rows(struct ctl_table *table, const struct ctl_agent_item_kind *kind, bool wide,
+                         const struct ctl_agent_item_page *page)
 {
-    const char *cells[CTL_HELD_COLUMNS];
-    size_t shown[CTL_HELD_COLUMNS], columns = columns_of(kind, wide, shown);
+    const char *cells[CTL_AGENT_ITEM_COLUMNS];
+    size_t shown[CTL_AGENT_ITEM_COLUMNS], columns = columns_of(kind, wide, shown);
     for (size_t n = 0; n < page->count; n++) {
         for (size_t i = 0; i < columns; i++)
             cells[i] = page->item[n].cell[shown[i]];
@@ -65,8 +66,8 @@ static bool asks_server(const struct ctl_options *o)
     return o->node != NULL || o->all_nodes || is_of_node(o->id) || is_of_node(o->worker);
 }
 
-int ctl_held_call(const struct ctl_options *o, const char *method, const char *path,
-                  struct kedge_http_result *out, struct kedge_errbuf *err)
+int ctl_agent_item_call(const struct ctl_options *o, const char *method, const char *path,
+                        struct kedge_http_result *out, struct kedge_errbuf *err)
 {
     const bool revokes = strcmp(method, "DELETE") == 0;
     const struct ctl_request request = {
@@ -95,43 +96,45 @@ static int encode_id(const struct ctl_options *o, const char *what, const char *
 
 /* ---- list and get -------------------------------------------------------------------------- */
 
-int ctl_held_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
+int ctl_agent_item_of_worker(const struct ctl_options *o, char *path, struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
     if (o->worker == NULL)
         return 0;
     const int status = encode_id(o, "worker", o->worker, encoded, err);
     if (status == 0)
-        return ctl_add_encoded(path, CTL_HELD_PATH_BYTES, "worker", encoded, err);
+        return ctl_add_encoded(path, CTL_AGENT_ITEM_PATH_BYTES, "worker", encoded, err);
     return status;
 }
 
-static int list_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                     const char *cursor, char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
+static int list_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                     const char *cursor, char out[CTL_AGENT_ITEM_PATH_BYTES],
+                     struct kedge_errbuf *err)
 {
-    snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
-    int status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "tenant", o->tenant, err);
+    snprintf(out, CTL_AGENT_ITEM_PATH_BYTES, "/v1/%s?limit=1000", kind->plural);
+    int status = ctl_add_query(out, CTL_AGENT_ITEM_PATH_BYTES, "tenant", o->tenant, err);
     if (status == 0)
-        status = ctl_held_of_worker(o, out, err);
+        status = ctl_agent_item_of_worker(o, out, err);
     if (status == 0)
-        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "node", o->node, err);
+        status = ctl_add_query(out, CTL_AGENT_ITEM_PATH_BYTES, "node", o->node, err);
     if (status == 0)
-        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "cursor",
+        status = ctl_add_query(out, CTL_AGENT_ITEM_PATH_BYTES, "cursor",
                                cursor[0] != '\0' ? cursor : NULL, err);
     return status;
 }
 
-int ctl_held_fetch(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                   const char *cursor, struct ctl_held_page *out, struct kedge_errbuf *err)
+int ctl_agent_item_fetch(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                         const char *cursor, struct ctl_agent_item_page *out,
+                         struct kedge_errbuf *err)
 {
     struct kedge_http_result result;
-    char path[CTL_HELD_PATH_BYTES];
+    char path[CTL_AGENT_ITEM_PATH_BYTES];
     int status = list_path(o, kind, cursor, path, err);
     if (status == 0)
-        status = ctl_held_call(o, "GET", path, &result, err);
+        status = ctl_agent_item_call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
-    status = ctl_decode_held(kind, result.body, result.body_length, out, err);
+    status = ctl_decode_agent_items(kind, result.body, result.body_length, out, err);
     kedge_http_result_fini(&result);
     return status;
 }
@@ -144,13 +147,13 @@ struct listed {
     struct ctl_table *table; /* unless it is JSON */
 };
 
-static void add_page(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                     const struct ctl_held_page *page, struct listed *l)
+static void add_page(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                     const struct ctl_agent_item_page *page, struct listed *l)
 {
     for (size_t i = 0; o->json && i < page->count; i++)
         printf("%s%s", l->count + i > 0 ? "," : "", page->item[i].json);
     if (!o->json)
-        ctl_held_rows(l->table, kind, o->wide, page);
+        ctl_agent_item_rows(l->table, kind, o->wide, page);
     l->count += page->count;
     for (size_t i = 0; i < page->gaps; i++, l->gaps++)
         if (o->json)
@@ -161,27 +164,27 @@ static void add_page(const struct ctl_options *o, const struct ctl_held_kind *ki
 }
 
 /* Page by page: there may be many. */
-static int list_pages(const struct ctl_options *o, const struct ctl_held_kind *kind,
+static int list_pages(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                       struct listed *l, struct kedge_errbuf *err)
 {
-    struct ctl_held_page page = {.next = ""};
+    struct ctl_agent_item_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
     for (unsigned n = 0; n < MAX_PAGES; n++) {
-        int status = ctl_held_fetch(o, kind, cursor, &page, err);
+        int status = ctl_agent_item_fetch(o, kind, cursor, &page, err);
         if (status != 0)
             return status;
         if (o->json && n == 0)
             printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
         add_page(o, kind, &page, l);
         memcpy(cursor, page.next, sizeof cursor);
-        ctl_held_page_fini(&page);
+        ctl_agent_item_page_fini(&page);
         if (cursor[0] == '\0')
             break;
     }
     return 0;
 }
 
-static int print_listed(const struct ctl_options *o, const struct ctl_held_kind *kind,
+static int print_listed(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                         const struct listed *l, struct kedge_errbuf *err)
 {
     int status = 0;
@@ -203,11 +206,11 @@ static int print_listed(const struct ctl_options *o, const struct ctl_held_kind 
     return status;
 }
 
-int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_agent_item_list(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
     struct listed l = {.count = 0};
-    int status = ctl_held_table_new(kind, o->wide, &l.table);
+    int status = ctl_agent_item_table_new(kind, o->wide, &l.table);
     if (status != 0)
         return kedge_err(err, status, "out of memory");
     kedge_text_init(&l.gap, GAPS_BYTES);
@@ -219,42 +222,42 @@ int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int ctl_held_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                  char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
+int ctl_agent_item_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                        char out[CTL_AGENT_ITEM_PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[PART_BYTES];
     const int status = encode_id(o, kind->name, o->id, encoded, err);
     if (status == 0)
-        snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
+        snprintf(out, CTL_AGENT_ITEM_PATH_BYTES, "/v1/%s/%s", kind->plural, encoded);
     return status;
 }
 
 /* What has a unit in its name in JSON has it behind the number here. */
-static void print_field(const struct ctl_held_column *column, const char *value)
+static void print_field(const struct ctl_agent_item_column *column, const char *value)
 {
     const size_t length = strlen(column->field), unit = column->unit == CTL_MS ? strlen("_ms") : 0;
     printf("%-12.*s %s\n", (int)(length - unit), column->field, value);
 }
 
-int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_agent_item_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_held_kind *kind = ctl_held_kind_find(o->kind);
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(o->kind);
     struct kedge_http_result result;
-    struct ctl_held held;
-    char path[CTL_HELD_PATH_BYTES];
-    int status = ctl_held_path(o, kind, path, err);
+    struct ctl_agent_item item;
+    char path[CTL_AGENT_ITEM_PATH_BYTES];
+    int status = ctl_agent_item_path(o, kind, path, err);
     if (status == 0)
-        status = ctl_held_call(o, "GET", path, &result, err);
+        status = ctl_agent_item_call(o, "GET", path, &result, err);
     if (status != 0)
         return status;
-    status = ctl_decode_held_one(kind, result.body, result.body_length, &held, err);
+    status = ctl_decode_agent_item(kind, result.body, result.body_length, &item, err);
     kedge_http_result_fini(&result);
     if (status != 0)
         return status;
     if (o->json)
-        status = ctl_json_print(held.json, err);
+        status = ctl_json_print(item.json, err);
     for (size_t i = 0; !o->json && i < kind->columns; i++)
-        print_field(&kind->column[i], held.cell[i]);
-    ctl_held_fini(&held);
+        print_field(&kind->column[i], item.cell[i]);
+    ctl_agent_item_fini(&item);
     return status;
 }

@@ -34,26 +34,26 @@ static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
         return ctl_agent_status(o, err);
     case CTL_DOCTOR:
         return ctl_doctor(o, err);
-    case CTL_SETTING_LIST:
-        return ctl_setting_list(o, err);
-    case CTL_SETTING_GET:
-        return ctl_setting_get(o, err);
-    case CTL_SETTING_CREATE:
-        return ctl_setting_create(o, err);
-    case CTL_SETTING_SET:
-        return ctl_setting_set(o, err);
-    case CTL_SETTING_DELETE:
-        return ctl_setting_delete(o, err);
+    case CTL_RESOURCE_LIST:
+        return ctl_resource_list(o, err);
+    case CTL_RESOURCE_GET:
+        return ctl_resource_get(o, err);
+    case CTL_RESOURCE_CREATE:
+        return ctl_resource_create(o, err);
+    case CTL_RESOURCE_SET:
+        return ctl_resource_set(o, err);
+    case CTL_RESOURCE_DELETE:
+        return ctl_resource_delete(o, err);
     case CTL_EVENT_LIST:
         return ctl_event_list(o, err);
     case CTL_EVENT_WATCH:
         return ctl_event_watch(o, err);
     case CTL_APPLY:
         return ctl_apply(o, err);
-    case CTL_HELD_LIST:
-        return ctl_held_list(o, err);
-    case CTL_HELD_GET:
-        return ctl_held_get(o, err);
+    case CTL_AGENT_ITEM_LIST:
+        return ctl_agent_item_list(o, err);
+    case CTL_AGENT_ITEM_GET:
+        return ctl_agent_item_get(o, err);
     case CTL_LEASE_REVOKE:
         return ctl_lease_revoke(o, err);
     case CTL_CONTEXT_LIST:

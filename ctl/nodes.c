@@ -8,7 +8,7 @@
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 #include "ctl/table.h"
 
 enum { MAX_PAGES = 100000, CURSOR_BYTES = 256, OUTPUT_BYTES = 1 << 28, CELL_BYTES = 32 };
@@ -164,7 +164,7 @@ static const char *workers_cell(const struct ctl_node *n, char out[CELL_BYTES])
     return out;
 }
 
-/* What is in force of the settings, and why no more. */
+/* What is in force of the configuration, and why no more. */
 static const char *settings_cell(const struct ctl_node *n, char out[CTL_TEXT_BYTES + CELL_BYTES])
 {
     if (!n->reported)
@@ -277,18 +277,18 @@ static int fetch_revision(const struct ctl_options *o, const char *node_path, ui
 {
     char path[CTL_NODE_PATH_BYTES + 16];
     struct kedge_http_result result;
-    struct ctl_setting set;
+    struct ctl_resource set;
     snprintf(path, sizeof path, "%s/settings", node_path);
     *out = 0;
     int status = ctl_fetch_server(o, path, &result, err);
     if (status != 0)
         return status == -ENOENT ? 0 : status;
-    status = ctl_decode_setting(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    status = ctl_decode_resource(ctl_kind_find("node"), result.body, result.body_length, &set, err);
     kedge_http_result_fini(&result);
     if (status != 0)
         return status;
     *out = set.revision;
-    ctl_setting_fini(&set);
+    ctl_resource_fini(&set);
     return 0;
 }
 

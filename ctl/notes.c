@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is odd about a setting that was taken as it is: it names what is not there (yet), which may
+/* What is odd about a resource that was taken as it is: it names what is not there (yet), which may
  * be meant, or a slip. */
 #include <errno.h>
 #include <stdio.h>
@@ -60,12 +60,12 @@ static void note_selector(const struct ctl_options *o, const char *selector)
 static void note_tenants(const struct ctl_options *o, const char *tenants)
 {
     const struct ctl_kind *kind = ctl_kind_find("tenant");
-    char name[NAME_BYTES], path[CTL_SETTING_PATH_BYTES];
+    char name[NAME_BYTES], path[CTL_RESOURCE_PATH_BYTES];
     for (const char *at = strcmp(tenants, "-") != 0 ? tenants : NULL; at != NULL;) {
         struct kedge_http_result result;
         struct kedge_errbuf err;
         at = next_word(at, name);
-        if (ctl_setting_path(kind, name, path, &err) != 0)
+        if (ctl_resource_path(kind, name, path, &err) != 0)
             continue;
         const int status = ctl_fetch_server(o, path, &result, &err);
         if (status == 0)
@@ -78,11 +78,11 @@ static void note_tenants(const struct ctl_options *o, const char *tenants)
     }
 }
 
-void ctl_setting_notes(const struct ctl_options *o, const struct ctl_kind *kind,
-                       const struct ctl_setting *setting)
+void ctl_resource_notes(const struct ctl_options *o, const struct ctl_kind *kind,
+                        const struct ctl_resource *resource)
 {
     for (size_t i = 0; i < kind->keys; i++) {
-        const char *key = kind->key[i].name, *value = setting->value[i];
+        const char *key = kind->key[i].name, *value = resource->value[i];
         if (strcmp(key, "tenants") == 0 || strcmp(key, "tenant") == 0)
             note_tenants(o, value);
         else if (kind->key[i].type == CTL_SELECTOR)

@@ -162,36 +162,36 @@ static const struct command {
     {{"node", "delete"}, AN_ID, CTL_NODE_DELETE, NULL},
     {{"node", "watch"}, NOTHING, CTL_EVENT_WATCH, "node,liveness"},
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
-    {{"tenant", "list"}, NOTHING, CTL_SETTING_LIST, "tenant"},
-    {{"tenant", "get"}, AN_ID, CTL_SETTING_GET, "tenant"},
-    {{"tenant", "create"}, WORDS, CTL_SETTING_CREATE, "tenant"},
-    {{"tenant", "set"}, WORDS, CTL_SETTING_SET, "tenant"},
-    {{"tenant", "delete"}, AN_ID, CTL_SETTING_DELETE, "tenant"},
+    {{"tenant", "list"}, NOTHING, CTL_RESOURCE_LIST, "tenant"},
+    {{"tenant", "get"}, AN_ID, CTL_RESOURCE_GET, "tenant"},
+    {{"tenant", "create"}, WORDS, CTL_RESOURCE_CREATE, "tenant"},
+    {{"tenant", "set"}, WORDS, CTL_RESOURCE_SET, "tenant"},
+    {{"tenant", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "tenant"},
     {{"tenant", "watch"}, NOTHING, CTL_EVENT_WATCH, "tenant"},
-    {{"window", "list"}, NOTHING, CTL_SETTING_LIST, "window"},
-    {{"window", "get"}, AN_ID, CTL_SETTING_GET, "window"},
-    {{"window", "create"}, WORDS, CTL_SETTING_CREATE, "window"},
-    {{"window", "set"}, WORDS, CTL_SETTING_SET, "window"},
-    {{"window", "delete"}, AN_ID, CTL_SETTING_DELETE, "window"},
+    {{"window", "list"}, NOTHING, CTL_RESOURCE_LIST, "window"},
+    {{"window", "get"}, AN_ID, CTL_RESOURCE_GET, "window"},
+    {{"window", "create"}, WORDS, CTL_RESOURCE_CREATE, "window"},
+    {{"window", "set"}, WORDS, CTL_RESOURCE_SET, "window"},
+    {{"window", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "window"},
     {{"window", "watch"}, NOTHING, CTL_EVENT_WATCH, "window"},
-    {{"token", "list"}, NOTHING, CTL_SETTING_LIST, "token"},
-    {{"token", "get"}, AN_ID, CTL_SETTING_GET, "token"},
-    {{"token", "create"}, WORDS, CTL_SETTING_CREATE, "token"},
-    {{"token", "set"}, WORDS, CTL_SETTING_SET, "token"},
-    {{"token", "delete"}, AN_ID, CTL_SETTING_DELETE, "token"},
+    {{"token", "list"}, NOTHING, CTL_RESOURCE_LIST, "token"},
+    {{"token", "get"}, AN_ID, CTL_RESOURCE_GET, "token"},
+    {{"token", "create"}, WORDS, CTL_RESOURCE_CREATE, "token"},
+    {{"token", "set"}, WORDS, CTL_RESOURCE_SET, "token"},
+    {{"token", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "token"},
     {{"token", "watch"}, NOTHING, CTL_EVENT_WATCH, "token"},
-    {{"pool", "list"}, NOTHING, CTL_SETTING_LIST, "pool"},
-    {{"pool", "get"}, AN_ID, CTL_SETTING_GET, "pool"},
-    {{"pool", "set"}, WORDS, CTL_SETTING_SET, "pool"},
-    {{"pool", "create"}, OR_NONE, CTL_SETTING_CREATE, "pool"},
-    {{"pool", "delete"}, AN_ID, CTL_SETTING_DELETE, "pool"},
+    {{"pool", "list"}, NOTHING, CTL_RESOURCE_LIST, "pool"},
+    {{"pool", "get"}, AN_ID, CTL_RESOURCE_GET, "pool"},
+    {{"pool", "set"}, WORDS, CTL_RESOURCE_SET, "pool"},
+    {{"pool", "create"}, OR_NONE, CTL_RESOURCE_CREATE, "pool"},
+    {{"pool", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "pool"},
     {{"pool", "watch"}, NOTHING, CTL_EVENT_WATCH, "pool"},
     {{"event", "list"}, NOTHING, CTL_EVENT_LIST, NULL},
     {{"event", "watch"}, NOTHING, CTL_EVENT_WATCH, NULL},
-    {{"worker", "list"}, NOTHING, CTL_HELD_LIST, "worker"},
-    {{"worker", "get"}, AN_ID, CTL_HELD_GET, "worker"},
-    {{"lease", "list"}, NOTHING, CTL_HELD_LIST, "lease"},
-    {{"lease", "get"}, AN_ID, CTL_HELD_GET, "lease"},
+    {{"worker", "list"}, NOTHING, CTL_AGENT_ITEM_LIST, "worker"},
+    {{"worker", "get"}, AN_ID, CTL_AGENT_ITEM_GET, "worker"},
+    {{"lease", "list"}, NOTHING, CTL_AGENT_ITEM_LIST, "lease"},
+    {{"lease", "get"}, AN_ID, CTL_AGENT_ITEM_GET, "lease"},
     {{"lease", "revoke"}, OR_WORKER, CTL_LEASE_REVOKE, "lease"},
     {{"apply", NULL}, NOTHING, CTL_APPLY, NULL},
     {{"context", "list"}, NOTHING, CTL_CONTEXT_LIST, NULL},
@@ -268,7 +268,7 @@ static int parse_command(int words, char **word, struct ctl_options *o, struct k
 
 static bool lists_kind(const struct ctl_options *o, const char *kind)
 {
-    return o->command == CTL_SETTING_LIST && strcmp(o->kind, kind) == 0;
+    return o->command == CTL_RESOURCE_LIST && strcmp(o->kind, kind) == 0;
 }
 
 /* Options that narrow what is listed or watched. */
@@ -302,7 +302,7 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
     if (o->all && (o->command != CTL_LEASE_REVOKE || o->worker != NULL))
         return kedge_err(err, -EINVAL, "--all is for lease revoke alone, without --worker");
     const bool pool = ctl_pool_edited(o);
-    if (o->command != CTL_LEASE_REVOKE && o->command != CTL_HELD_LIST &&
+    if (o->command != CTL_LEASE_REVOKE && o->command != CTL_AGENT_ITEM_LIST &&
         (o->worker != NULL || (o->tenant != NULL && !pool && !lists_kind(o, "window"))))
         return kedge_err(err, -EINVAL,
                          "--worker is for workers and leases alone, --tenant for those, window "
@@ -315,16 +315,16 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
                          "leases are revoked one by one, or a worker's at a time: see rdmactl "
                          "worker list --tenant %.60s",
                          o->tenant);
-    if (o->node != NULL && o->command != CTL_HELD_LIST && o->command != CTL_HELD_GET &&
+    if (o->node != NULL && o->command != CTL_AGENT_ITEM_LIST && o->command != CTL_AGENT_ITEM_GET &&
         o->command != CTL_LEASE_REVOKE)
         return kedge_err(err, -EINVAL, "--node is for workers and leases alone");
-    if (o->all_nodes && (o->command != CTL_HELD_LIST || o->node != NULL || o->worker != NULL))
+    if (o->all_nodes && (o->command != CTL_AGENT_ITEM_LIST || o->node != NULL || o->worker != NULL))
         return kedge_err(err, -EINVAL,
                          "--all-nodes is for worker list and lease list alone, without --node and "
                          "--worker");
     if (o->secret_file != NULL &&
         (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
-         (o->command != CTL_SETTING_CREATE && o->command != CTL_SETTING_SET)))
+         (o->command != CTL_RESOURCE_CREATE && o->command != CTL_RESOURCE_SET)))
         return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
     if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
         return kedge_err(err, -EINVAL, "--revision and --position are for watch alone");

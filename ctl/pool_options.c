@@ -11,7 +11,7 @@
 
 bool ctl_pool_edited(const struct ctl_options *o)
 {
-    return (o->command == CTL_SETTING_CREATE || o->command == CTL_SETTING_SET) &&
+    return (o->command == CTL_RESOURCE_CREATE || o->command == CTL_RESOURCE_SET) &&
            strcmp(o->kind, "pool") == 0;
 }
 

@@ -9,28 +9,28 @@
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
-#include "held_private.h"
+#include "agent_items_private.h"
 
 enum { MAX_PAGES = 100000, FAILED_BYTES = 4 << 20 };
 
 /* ---- one lease, or a worker ----------------------------------------------------------------- */
 
-static int revoke_path(const struct ctl_options *o, const struct ctl_held_kind *kind,
-                       char out[CTL_HELD_PATH_BYTES], struct kedge_errbuf *err)
+static int revoke_path(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
+                       char out[CTL_AGENT_ITEM_PATH_BYTES], struct kedge_errbuf *err)
 {
     int status = 0;
     if (o->id != NULL)
-        status = ctl_held_path(o, kind, out, err);
+        status = ctl_agent_item_path(o, kind, out, err);
     else
-        snprintf(out, CTL_HELD_PATH_BYTES, "/v1/%s", kind->plural);
+        snprintf(out, CTL_AGENT_ITEM_PATH_BYTES, "/v1/%s", kind->plural);
     if (status == 0 && o->id == NULL)
-        status = ctl_held_of_worker(o, out, err);
+        status = ctl_agent_item_of_worker(o, out, err);
     if (status == 0)
-        status = ctl_add_query(out, CTL_HELD_PATH_BYTES, "force", o->force ? "1" : NULL, err);
+        status = ctl_add_query(out, CTL_AGENT_ITEM_PATH_BYTES, "force", o->force ? "1" : NULL, err);
     return status;
 }
 
-static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind *kind,
+static int print_revoked(const struct ctl_options *o, const struct ctl_agent_item_kind *kind,
                          const struct ctl_revoked *r, struct kedge_errbuf *err)
 {
     struct ctl_table *table;
@@ -38,9 +38,9 @@ static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind
         puts("it has no lease that could be revoked");
         return 0;
     }
-    int status = ctl_held_table_new(kind, o->wide, &table);
+    int status = ctl_agent_item_table_new(kind, o->wide, &table);
     if (status == 0) {
-        ctl_held_rows(table, kind, o->wide, &r->leases);
+        ctl_agent_item_rows(table, kind, o->wide, &r->leases);
         status = ctl_table_print(table);
         ctl_table_free(table);
     }
@@ -55,10 +55,10 @@ static int print_revoked(const struct ctl_options *o, const struct ctl_held_kind
 static int revoke_leases(const struct ctl_options *o, struct kedge_http_result *body,
                          struct ctl_revoked *out, struct kedge_errbuf *err)
 {
-    char path[CTL_HELD_PATH_BYTES];
-    int status = revoke_path(o, ctl_held_kind_find("lease"), path, err);
+    char path[CTL_AGENT_ITEM_PATH_BYTES];
+    int status = revoke_path(o, ctl_agent_item_kind_find("lease"), path, err);
     if (status == 0)
-        status = ctl_held_call(o, "DELETE", path, body, err);
+        status = ctl_agent_item_call(o, "DELETE", path, body, err);
     if (status != 0)
         return status;
     status = ctl_decode_revoked(body->body, body->body_length, out, err);
@@ -85,11 +85,11 @@ static int revoke_one(const struct ctl_options *o, struct kedge_errbuf *err)
     if (o->json)
         status = ctl_json_print(result.body, err);
     else
-        status = print_revoked(o, ctl_held_kind_find("lease"), &r, err);
+        status = print_revoked(o, ctl_agent_item_kind_find("lease"), &r, err);
     if (status == 0)
         status = check_over(&r, err);
     kedge_http_result_fini(&result);
-    ctl_held_page_fini(&r.leases);
+    ctl_agent_item_page_fini(&r.leases);
     return status;
 }
 
@@ -101,17 +101,18 @@ struct holders {
     size_t count;
 };
 
-static const char *cell_of(const struct ctl_held_kind *kind, const struct ctl_held *held,
-                           const char *field)
+static const char *cell_of(const struct ctl_agent_item_kind *kind,
+                           const struct ctl_agent_item *item, const char *field)
 {
     for (size_t i = 0; i < kind->columns; i++)
         if (strcmp(kind->column[i].field, field) == 0)
-            return held->cell[i];
+            return item->cell[i];
     return "";
 }
 
-static int add_holders(const struct ctl_held_kind *kind, const struct ctl_held_page *page,
-                       struct holders *h, struct kedge_errbuf *err)
+static int add_holders(const struct ctl_agent_item_kind *kind,
+                       const struct ctl_agent_item_page *page, struct holders *h,
+                       struct kedge_errbuf *err)
 {
     void *grown = realloc(h->id, (h->count + page->count + 1) * sizeof h->id[0]);
     if (grown == NULL)
@@ -125,16 +126,16 @@ static int add_holders(const struct ctl_held_kind *kind, const struct ctl_held_p
 
 static int find_holders(const struct ctl_options *o, struct holders *h, struct kedge_errbuf *err)
 {
-    const struct ctl_held_kind *kind = ctl_held_kind_find("worker");
-    struct ctl_held_page page = {.next = ""};
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("worker");
+    struct ctl_agent_item_page page = {.next = ""};
     char cursor[sizeof page.next] = "";
     for (unsigned n = 0; n < MAX_PAGES; n++) {
-        int status = ctl_held_fetch(o, kind, cursor, &page, err);
+        int status = ctl_agent_item_fetch(o, kind, cursor, &page, err);
         if (status != 0)
             return status;
         status = add_holders(kind, &page, h, err);
         memcpy(cursor, page.next, sizeof cursor);
-        ctl_held_page_fini(&page);
+        ctl_agent_item_page_fini(&page);
         if (status != 0 || cursor[0] == '\0')
             return status;
     }
@@ -172,7 +173,7 @@ static void print_of(const struct ctl_options *o, const char *worker,
         printf("%s%s", r->done > 0 ? "," : "", result->body); /* the end of its line is a blank */
     } else {
         printf("%sworker %s:\n", r->done > 0 ? "\n" : "", worker);
-        (void)print_revoked(o, ctl_held_kind_find("lease"), revoked, &why);
+        (void)print_revoked(o, ctl_agent_item_kind_find("lease"), revoked, &why);
     }
     r->done++;
     fflush(stdout);
@@ -193,7 +194,7 @@ static void revoke_of(const struct ctl_options *o, const char *worker, struct re
         print_of(o, worker, &result, &revoked, r);
         status = check_over(&revoked, &why);
         kedge_http_result_fini(&result);
-        ctl_held_page_fini(&revoked.leases);
+        ctl_agent_item_page_fini(&revoked.leases);
     }
     if (status != 0)
         note_failure(o, worker, status, &why, r);

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "ctl/held.h"
+#include "ctl/agent_items.h"
 #include "metaserver/service.h"
 
 enum { NODE_COLUMN_LEASE = 14, NODE_COLUMN_WORKER = 9, WORKER_COLUMN = 13 };
@@ -92,10 +92,10 @@ static void begin(void)
     drain();
 }
 
-static void check_page(const struct ctl_held_page *page, bool leases)
+static void check_page(const struct ctl_agent_item_page *page, bool leases)
 {
     for (size_t i = 0; i < page->count; i++) {
-        const struct ctl_held *item = &page->item[i];
+        const struct ctl_agent_item *item = &page->item[i];
         KEDGE_ASSERT(strncmp(item->cell[0], "n1:", 3) == 0);
         KEDGE_ASSERT(strcmp(item->cell[leases ? NODE_COLUMN_LEASE : NODE_COLUMN_WORKER], "n1") ==
                      0);
@@ -106,24 +106,24 @@ static void check_page(const struct ctl_held_page *page, bool leases)
 static void check(int what)
 {
     struct kedge_errbuf err;
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     struct ctl_revoked r;
-    struct ctl_held one;
-    const struct ctl_held_kind *lease = ctl_held_kind_find("lease");
-    const struct ctl_held_kind *worker = ctl_held_kind_find("worker");
+    struct ctl_agent_item one;
+    const struct ctl_agent_item_kind *lease = ctl_agent_item_kind_find("lease");
+    const struct ctl_agent_item_kind *worker = ctl_agent_item_kind_find("worker");
     if (what < 2) {
-        KEDGE_ASSERT(ctl_decode_held(what == 0 ? lease : worker, relayed.data, relayed.length,
-                                     &page, &err) == 0);
+        KEDGE_ASSERT(ctl_decode_agent_items(what == 0 ? lease : worker, relayed.data,
+                                            relayed.length, &page, &err) == 0);
         check_page(&page, what == 0);
-        ctl_held_page_fini(&page);
+        ctl_agent_item_page_fini(&page);
     } else if (what == 2) {
-        KEDGE_ASSERT(ctl_decode_held_one(lease, relayed.data, relayed.length, &one, &err) == 0);
+        KEDGE_ASSERT(ctl_decode_agent_item(lease, relayed.data, relayed.length, &one, &err) == 0);
         KEDGE_ASSERT(strcmp(one.cell[0], "n1:1-00000001-1") == 0);
-        ctl_held_fini(&one);
+        ctl_agent_item_fini(&one);
     } else {
         KEDGE_ASSERT(ctl_decode_revoked(relayed.data, relayed.length, &r, &err) == 0);
         check_page(&r.leases, true);
-        ctl_held_page_fini(&r.leases);
+        ctl_agent_item_page_fini(&r.leases);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "agentd/lease_ids.h"
 #include "base/assert.h"
-#include "ctl/held.h"
+#include "ctl/agent_items.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,8 @@ static void fuzz_ids(const char *text)
     }
 }
 
-static void check_page(const struct ctl_held_kind *kind, const struct ctl_held_page *page)
+static void check_page(const struct ctl_agent_item_kind *kind,
+                       const struct ctl_agent_item_page *page)
 {
     for (size_t n = 0; n < page->count; n++) {
         KEDGE_ASSERT(page->item[n].json != NULL);
@@ -44,20 +45,20 @@ static void check_page(const struct ctl_held_kind *kind, const struct ctl_held_p
 
 static void fuzz_answers(const char *name, const char *text, size_t size)
 {
-    const struct ctl_held_kind *kind = ctl_held_kind_find(name);
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find(name);
     struct kedge_errbuf err;
-    struct ctl_held_page page;
-    struct ctl_held one;
+    struct ctl_agent_item_page page;
+    struct ctl_agent_item one;
     struct ctl_revoked r;
-    if (ctl_decode_held(kind, text, size, &page, &err) == 0) {
+    if (ctl_decode_agent_items(kind, text, size, &page, &err) == 0) {
         check_page(kind, &page);
-        ctl_held_page_fini(&page);
+        ctl_agent_item_page_fini(&page);
     }
-    if (ctl_decode_held_one(kind, text, size, &one, &err) == 0)
-        ctl_held_fini(&one);
+    if (ctl_decode_agent_item(kind, text, size, &one, &err) == 0)
+        ctl_agent_item_fini(&one);
     if (ctl_decode_revoked(text, size, &r, &err) == 0) {
-        check_page(ctl_held_kind_find("lease"), &r.leases);
-        ctl_held_page_fini(&r.leases);
+        check_page(ctl_agent_item_kind_find("lease"), &r.leases);
+        ctl_agent_item_page_fini(&r.leases);
     }
 }
 

@@ -14,12 +14,12 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_node_delete(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Of o->kind. */
-int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err);
 /* -EEXIST: it is there already. */
-int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err);
 int ctl_event_list(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Returns only when the stream has ended: never 0. */
 int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err);
@@ -27,8 +27,8 @@ int ctl_event_watch(const struct ctl_options *o, struct kedge_errbuf *err);
  */
 int ctl_apply(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Of o->kind, asked of the local agent. */
-int ctl_held_list(const struct ctl_options *o, struct kedge_errbuf *err);
-int ctl_held_get(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_agent_item_list(const struct ctl_options *o, struct kedge_errbuf *err);
+int ctl_agent_item_get(const struct ctl_options *o, struct kedge_errbuf *err);
 /* Waits until they are over. -ETIMEDOUT: they are withdrawn, and not over yet. Of all workers: what
  * became of the first that failed. */
 int ctl_lease_revoke(const struct ctl_options *o, struct kedge_errbuf *err);

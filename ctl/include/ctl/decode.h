@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What servers answer, from JSON to plain structs. With decode_settings.c and
+/* What servers answer, from JSON to plain structs. With decode_resources.c and
  * decode_probe.c the one place of rdmactl that knows jansson. Any thread. Fields that are unknown
  * are ignored, so that newer servers can be asked. */
 #ifndef CTL_DECODE_H
@@ -53,7 +53,7 @@ struct ctl_node {
     uint64_t set_revision; /* of what is set of it; 0: unknown, or nothing is */
     char reason[CTL_TEXT_BYTES];
     char labels[CTL_LABELS_BYTES]; /* "key=value,..." */
-    bool reported;                 /* what its agent says of the settings: */
+    bool reported;                 /* what its agent says of its configuration: */
     bool behind, says_sessions;
     uint64_t revision, seen, sessions; /* in force; that it was told; workers that it has */
     char why[CTL_TEXT_BYTES];          /* what it cannot do */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 struct ctl_manifest_item {
     const struct ctl_kind *kind;

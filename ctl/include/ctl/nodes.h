@@ -21,12 +21,12 @@ struct ctl_node_edit {
     bool reason_said;   /* else one that the node has already stays */
     uint64_t grace_ms;  /* of DRAIN; 0: for ever */
 };
-/* What to PUT as a node's settings: those of `body` (NULL: nothing is set yet) with that changed.
+/* What to PUT as a node's spec: that of `body` (NULL: nothing is set yet) with that changed.
  * *revision is that of body, 0 without. 0; -EINVAL: a word is no label; -EBADMSG; -ENOMEM. */
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
                   struct kedge_text *out, uint64_t *revision, struct kedge_errbuf *err);
 
-/* Whether an agent has done what a revision of the settings says of its node. */
+/* Whether an agent has done what a revision of the resources says of its node. */
 enum ctl_force {
     CTL_IN_FORCE,
     CTL_NOT_YET,

@@ -3,11 +3,11 @@
 #define CTL_NOTES_H
 
 #include "ctl/options.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
-/* Says on standard error what a setting names that is not there: tenants, labels that no node has.
+/* Says on standard error what a resource names that is not there: tenants, labels that no node has.
  * Asks the metaserver; silent where it does not answer. */
-void ctl_setting_notes(const struct ctl_options *o, const struct ctl_kind *kind,
-                       const struct ctl_setting *setting);
+void ctl_resource_notes(const struct ctl_options *o, const struct ctl_kind *kind,
+                        const struct ctl_resource *resource);
 
 #endif

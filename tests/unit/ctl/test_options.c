@@ -39,7 +39,7 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(PARSE(&o, "doctor"), 0);
     ck_assert_int_eq(o.command, CTL_DOCTOR);
     ck_assert_int_eq(PARSE(&o, "window", "set", "w", "ops=5", "bytes=0", "-owide"), 0);
-    ck_assert_int_eq(o.command, CTL_SETTING_SET);
+    ck_assert_int_eq(o.command, CTL_RESOURCE_SET);
     ck_assert_str_eq(o.kind, "window");
     ck_assert_str_eq(o.id, "w");
     ck_assert_uint_eq(o.word_count, 2);
@@ -47,7 +47,7 @@ START_TEST(every_command_is_understood)
     ck_assert_str_eq(o.words[1], "bytes=0");
     ck_assert(o.wide && !o.json);
     ck_assert_int_eq(PARSE(&o, "tenant", "delete", "t"), 0);
-    ck_assert_int_eq(o.command, CTL_SETTING_DELETE);
+    ck_assert_int_eq(o.command, CTL_RESOURCE_DELETE);
     ck_assert_int_eq(PARSE(&o, "tenant", "watch", "--revision", "12"), 0);
     ck_assert_int_eq(o.command, CTL_EVENT_WATCH);
     ck_assert(o.from_revision);
@@ -70,7 +70,7 @@ START_TEST(every_command_is_understood)
     ck_assert_int_eq(PARSE(&o, "node", "list", "--label", "a=b,c=d"), 0);
     ck_assert_str_eq(o.label, "a=b,c=d");
     ck_assert_int_eq(PARSE(&o, "pool", "create", "p", "spares=0"), 0);
-    ck_assert_int_eq(o.command, CTL_SETTING_CREATE);
+    ck_assert_int_eq(o.command, CTL_RESOURCE_CREATE);
     ck_assert_str_eq(o.kind, "pool");
     ck_assert_int_eq(PARSE(&o, "lease", "revoke", "--node", "n", "1-00000001-1", "--force"), 0);
     ck_assert(strcmp(o.node, "n") == 0 && o.force && !o.all_nodes);
@@ -82,7 +82,7 @@ START_TEST(every_command_is_understood)
     ck_assert_uint_eq(o.files, 1);
     ck_assert_str_eq(o.file[0], "-");
     ck_assert_int_eq(PARSE(&o, "token", "create", "ci", "scope=reader"), 0);
-    ck_assert_int_eq(o.command, CTL_SETTING_CREATE);
+    ck_assert_int_eq(o.command, CTL_RESOURCE_CREATE);
     ck_assert_str_eq(o.kind, "token");
     ck_assert_int_eq(PARSE(&o, "status", "--server", "unix:/run/kedge/metad.sock"), 0);
     ck_assert_str_eq(o.server, "unix:/run/kedge/metad.sock");
@@ -153,7 +153,7 @@ END_TEST
 
 START_TEST(a_pool_has_as_many_tenants_as_fit)
 {
-    struct ctl_options o = {.command = CTL_SETTING_SET, .kind = "pool"};
+    struct ctl_options o = {.command = CTL_RESOURCE_SET, .kind = "pool"};
     struct ctl_pool_words w;
     for (size_t i = 0; i < CTL_POOL_TENANTS; i++)
         o.pool.tenant[i] = "a-name-of-thirty-one-letters-00";

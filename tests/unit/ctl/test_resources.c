@@ -8,7 +8,7 @@
 
 #include "ctl/manifest.h"
 #include "ctl/nodes.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 static struct kedge_errbuf err;
 static struct kedge_text out;
@@ -21,14 +21,14 @@ static uint64_t revision;
 START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
 {
     const struct ctl_kind *kind = ctl_kind_find("tenant");
-    struct ctl_settings all = {.item = NULL};
+    struct ctl_resources all = {.item = NULL};
     char next[32];
     const char *page = "{\"revision\":9,\"tenants\":[" TENANT "],\"next_cursor\":\"abc\"}";
-    ck_assert_int_eq(ctl_decode_settings(kind, page, strlen(page), &all, next, sizeof next, &err),
+    ck_assert_int_eq(ctl_decode_resources(kind, page, strlen(page), &all, next, sizeof next, &err),
                      0);
     ck_assert_str_eq(next, "abc");
     page = "{\"tenants\":[{\"name\":\"x\\u001b[2J\",\"revision\":8,\"uids\":[]}]}";
-    ck_assert_int_eq(ctl_decode_settings(kind, page, strlen(page), &all, next, sizeof next, &err),
+    ck_assert_int_eq(ctl_decode_resources(kind, page, strlen(page), &all, next, sizeof next, &err),
                      0);
     ck_assert_str_eq(next, "");
     ck_assert_uint_eq(all.count, 2);
@@ -50,10 +50,10 @@ START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
                                         "{\"tenants\":[{\"revision\":1}]}"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(
-            ctl_decode_settings(kind, wrong[i], strlen(wrong[i]), &all, next, sizeof next, &err),
+            ctl_decode_resources(kind, wrong[i], strlen(wrong[i]), &all, next, sizeof next, &err),
             -EBADMSG);
     ck_assert_uint_eq(all.count, 2);
-    ctl_settings_fini(&all);
+    ctl_resources_fini(&all);
 }
 END_TEST
 
@@ -78,8 +78,8 @@ static int edit(const char *kind, const char *body, const char *const words[4])
     while (count < 4 && words[count] != NULL)
         count++;
     kedge_text_reset(&out);
-    return ctl_edit_setting(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, words,
-                            count, &out, &revision, &err);
+    return ctl_edit_resource(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, words,
+                             count, &out, &revision, &err);
 }
 #define EDIT(kind, body, ...) edit(kind, body, (const char *const[4]){__VA_ARGS__})
 

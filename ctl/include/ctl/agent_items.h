@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What agents hold for their workers: themselves and their leases, as rdmactl shows them. Plain
- * structs; decode_held.c alone knows that they are JSON. Any thread. */
-#ifndef CTL_HELD_H
-#define CTL_HELD_H
+ * structs; decode_agent_items.c alone knows that they are JSON. Any thread. */
+#ifndef CTL_AGENT_ITEMS_H
+#define CTL_AGENT_ITEMS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 enum {
-    CTL_HELD_COLUMNS = 15,
+    CTL_AGENT_ITEM_COLUMNS = 15,
     CTL_CELL_BYTES = 112, /* an id with its node's fits */
     CTL_CURSOR_BYTES = 256,
     CTL_GAP_BYTES = 512,
@@ -18,33 +18,33 @@ enum {
 
 enum ctl_unit { CTL_PLAIN, CTL_BYTES, CTL_MS };
 
-struct ctl_held_column {
+struct ctl_agent_item_column {
     const char *field; /* of the agent's answer */
     const char *heading;
     enum ctl_unit unit;
     bool wide; /* of -o wide alone */
 };
 
-struct ctl_held_kind {
+struct ctl_agent_item_kind {
     const char *name;   /* "lease" */
     const char *plural; /* of its path and its lists */
     size_t columns;
-    struct ctl_held_column column[CTL_HELD_COLUMNS];
+    struct ctl_agent_item_column column[CTL_AGENT_ITEM_COLUMNS];
 };
 
 /* "lease" or "worker"; NULL: there is no such kind. */
-const struct ctl_held_kind *ctl_held_kind_find(const char *name);
+const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name);
 
-struct ctl_held {
-    char cell[CTL_HELD_COLUMNS][CTL_CELL_BYTES]; /* as it is shown; "-": none */
-    char *json;                                  /* owned: what the agent said */
+struct ctl_agent_item {
+    char cell[CTL_AGENT_ITEM_COLUMNS][CTL_CELL_BYTES]; /* as it is shown; "-": none */
+    char *json;                                        /* owned: what the agent said */
 };
 
-struct ctl_held_page {
-    struct ctl_held *item; /* owned */
+struct ctl_agent_item_page {
+    struct ctl_agent_item *item; /* owned */
     size_t count;
     char next[CTL_CURSOR_BYTES]; /* the next page's cursor; "": there is none */
-    struct ctl_held_gap {        /* of all nodes: one that could not be asked */
+    struct ctl_agent_item_gap {  /* of all nodes: one that could not be asked */
         char node[CTL_CELL_BYTES];
         char why[CTL_GAP_BYTES];
         char *json; /* owned */
@@ -53,16 +53,16 @@ struct ctl_held_page {
 };
 
 /* 0, or -EBADMSG, -ENOMEM and nothing to fini. */
-int ctl_decode_held(const struct ctl_held_kind *kind, const char *body, size_t bytes,
-                    struct ctl_held_page *out, struct kedge_errbuf *err);
-int ctl_decode_held_one(const struct ctl_held_kind *kind, const char *body, size_t bytes,
-                        struct ctl_held *out, struct kedge_errbuf *err);
-void ctl_held_page_fini(struct ctl_held_page *page);
-void ctl_held_fini(struct ctl_held *held);
+int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
+                           struct ctl_agent_item_page *out, struct kedge_errbuf *err);
+int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
+                          struct ctl_agent_item *out, struct kedge_errbuf *err);
+void ctl_agent_item_page_fini(struct ctl_agent_item_page *page);
+void ctl_agent_item_fini(struct ctl_agent_item *item);
 
 /* What revoking came to, beside the page of leases. */
 struct ctl_revoked {
-    struct ctl_held_page leases;
+    struct ctl_agent_item_page leases;
     bool forced, over;
     char breaks[600];
 };

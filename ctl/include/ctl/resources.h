@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators set, and the trail of their changes, as rdmactl reads and writes them. Plain
- * structs; decode_settings.c alone knows that they are JSON. Any thread. */
-#ifndef CTL_SETTINGS_H
-#define CTL_SETTINGS_H
+ * structs; decode_resources.c alone knows that they are JSON. Any thread. */
+#ifndef CTL_RESOURCES_H
+#define CTL_RESOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,12 +54,12 @@ const struct ctl_kind *ctl_kind_find(const char *name);
 /* By its plural, likewise. */
 const struct ctl_kind *ctl_kind_of_list(const char *plural);
 
-enum { CTL_SETTING_PATH_BYTES = 512 };
+enum { CTL_RESOURCE_PATH_BYTES = 512 };
 /* "/v1/tenants/NAME". 0, or -EINVAL: that is no name. */
-int ctl_setting_path(const struct ctl_kind *kind, const char *name,
-                     char out[CTL_SETTING_PATH_BYTES], struct kedge_errbuf *err);
+int ctl_resource_path(const struct ctl_kind *kind, const char *name,
+                      char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err);
 
-struct ctl_setting {
+struct ctl_resource {
     char name[CTL_ID_BYTES];
     uint64_t revision;
     char *value[CTL_KEYS_MAX];     /* owned: as it is shown, of each key of its kind; "-": none */
@@ -67,30 +67,30 @@ struct ctl_setting {
     char *json;                    /* owned: what the server said */
 };
 
-/* Owns its settings. */
-struct ctl_settings {
-    struct ctl_setting *item;
+/* Owns its resources. */
+struct ctl_resources {
+    struct ctl_resource *item;
     size_t count;
 };
 
 /* One page: appends; next is the next page's cursor, "" at the end. 0, or -EBADMSG, -ENOMEM. */
-int ctl_decode_settings(const struct ctl_kind *kind, const char *body, size_t bytes,
-                        struct ctl_settings *all, char *next, size_t size,
-                        struct kedge_errbuf *err);
-void ctl_settings_fini(struct ctl_settings *all);
-/* One, the caller's to ctl_setting_fini(). */
-int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
-                       struct ctl_setting *out, struct kedge_errbuf *err);
-void ctl_setting_fini(struct ctl_setting *setting);
+int ctl_decode_resources(const struct ctl_kind *kind, const char *body, size_t bytes,
+                         struct ctl_resources *all, char *next, size_t size,
+                         struct kedge_errbuf *err);
+void ctl_resources_fini(struct ctl_resources *all);
+/* One, the caller's to ctl_resource_fini(). */
+int ctl_decode_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+                        struct ctl_resource *out, struct kedge_errbuf *err);
+void ctl_resource_fini(struct ctl_resource *resource);
 
-/* What to PUT for `key=value` words: the setting of `body` (NULL: there is none yet) with those
+/* What to PUT for `key=value` words: the resource of `body` (NULL: there is none yet) with those
  * changed; what else it has stays. *revision is that of body, 0 without. 0; -EINVAL: a word that is
  * no key of this kind, or a value that is no such; -EBADMSG; -ENOMEM. */
-int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
-                     const char *const *words, size_t count, struct kedge_text *out,
-                     uint64_t *revision, struct kedge_errbuf *err);
+int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+                      const char *const *words, size_t count, struct kedge_text *out,
+                      uint64_t *revision, struct kedge_errbuf *err);
 
-/* Puts a secret into what ctl_edit_setting() has made. 0 or -ENOMEM. */
+/* Puts a secret into what ctl_edit_resource() has made. 0 or -ENOMEM. */
 int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err);
 
 /* One entry of the trail. */
@@ -109,7 +109,7 @@ void ctl_event_fini(struct ctl_event *event);
  * ("": it says none). 0 or -EBADMSG. */
 int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
                         char position[CTL_WORD_BYTES], struct kedge_errbuf *err);
-/* One page, as ctl_decode_settings(): `each` is called with every event, borrowed. */
+/* One page, as ctl_decode_resources(): `each` is called with every event, borrowed. */
 int ctl_decode_events(const char *body, size_t bytes,
                       void (*each)(void *user, const struct ctl_event *event), void *user,
                       char *next, size_t size, struct kedge_errbuf *err);

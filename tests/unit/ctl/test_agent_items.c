@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/held.h"
+#include "ctl/agent_items.h"
 
 static struct kedge_errbuf err;
 
@@ -18,42 +18,42 @@ static struct kedge_errbuf err;
 
 #define TEXT64 "0123456789012345678901234567890123456789012345678901234567890123"
 
-static int decode(const char *name, const char *text, struct ctl_held_page *page)
+static int decode(const char *name, const char *text, struct ctl_agent_item_page *page)
 {
-    return ctl_decode_held(ctl_held_kind_find(name), text, strlen(text), page, &err);
+    return ctl_decode_agent_items(ctl_agent_item_kind_find(name), text, strlen(text), page, &err);
 }
 
 START_TEST(leases_are_shown_with_units_and_kept_as_they_were)
 {
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     ck_assert_int_eq(decode("lease", "{\"leases\":[" LEASE "],\"next_cursor\":\"abc\"}", &page), 0);
     ck_assert_uint_eq(page.count, 1);
     ck_assert_str_eq(page.next, "abc");
     const char *const shown[] = {"3-0000beef-2", "we?b", "0",          "fenced",     "1",
                                  "4096",         "2MiB", "read,write", "live",       "9999ms",
                                  "10s",          "-",    "7",          "3-0000beef", "a"};
-    const struct ctl_held_kind *kind = ctl_held_kind_find("lease");
+    const struct ctl_agent_item_kind *kind = ctl_agent_item_kind_find("lease");
     ck_assert_uint_eq(kind->columns, sizeof shown / sizeof shown[0]);
     for (size_t i = 0; i < kind->columns; i++)
         ck_assert_str_eq(page.item[0].cell[i], shown[i]);
     ck_assert(strstr(page.item[0].json, "\"more\":{\"than\":\"we know\"}") != NULL);
-    ctl_held_page_fini(&page);
+    ctl_agent_item_page_fini(&page);
 }
 END_TEST
 
 START_TEST(the_last_page_has_no_cursor)
 {
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     ck_assert_int_eq(decode("worker", "{\"workers\":[]}", &page), 0);
     ck_assert_uint_eq(page.count, 0);
     ck_assert_str_eq(page.next, "");
-    ctl_held_page_fini(&page);
+    ctl_agent_item_page_fini(&page);
 }
 END_TEST
 
 START_TEST(nodes_that_could_not_be_asked_are_named)
 {
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     ck_assert_int_eq(decode("lease",
                             "{\"leases\":[],\"unreachable\":[{\"node\":\"n\\u001b2\",\"why\":"
                             "\"it\\n\"},{\"node\":\"n3\",\"why\":\"late\"}]}",
@@ -63,7 +63,7 @@ START_TEST(nodes_that_could_not_be_asked_are_named)
     ck_assert_str_eq(page.gap[0].node, "n?2");
     ck_assert_str_eq(page.gap[0].why, "it?");
     ck_assert_str_eq(page.gap[1].json, "{\"node\":\"n3\",\"why\":\"late\"}");
-    ctl_held_page_fini(&page);
+    ctl_agent_item_page_fini(&page);
 }
 END_TEST
 
@@ -81,17 +81,17 @@ START_TEST(what_is_no_page_is_refused)
         "{\"leases\":[],\"unreachable\":[7]}",
         "{\"leases\":[" LEASE "],\"unreachable\":[{\"node\":\"n2\"}]}",
     };
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_int_eq(decode("lease", wrong[i], &page), -EBADMSG);
-    ck_assert_ptr_null(ctl_held_kind_find("window"));
+    ck_assert_ptr_null(ctl_agent_item_kind_find("window"));
 }
 END_TEST
 
 START_TEST(cells_that_are_too_long_or_of_another_kind_are_cut)
 {
     char words[8 * 60 + 1], text[1000];
-    struct ctl_held_page page;
+    struct ctl_agent_item_page page;
     for (size_t i = 0; i < 60; i++)
         memcpy(words + 8 * i, "\"write\",", 9);
     snprintf(text, sizeof text, "{\"leases\":[{\"id\":\"x\",\"length\":true,\"access\":[%s7]}]}",
@@ -99,7 +99,7 @@ START_TEST(cells_that_are_too_long_or_of_another_kind_are_cut)
     ck_assert_int_eq(decode("lease", text, &page), 0);
     ck_assert_uint_eq(strlen(page.item[0].cell[7]), CTL_CELL_BYTES - 1);
     ck_assert_str_eq(page.item[0].cell[6], "-");
-    ctl_held_page_fini(&page);
+    ctl_agent_item_page_fini(&page);
 }
 END_TEST
 
@@ -112,7 +112,7 @@ START_TEST(what_revoking_came_to_is_told)
     ck_assert(r.forced && !r.over);
     ck_assert_str_eq(r.breaks, "much");
     ck_assert_uint_eq(r.leases.count, 1);
-    ctl_held_page_fini(&r.leases);
+    ctl_agent_item_page_fini(&r.leases);
     ck_assert_int_eq(ctl_decode_revoked("{}", 2, &r, &err), -EBADMSG);
 }
 END_TEST

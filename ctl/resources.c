@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdmactl tenant|window|pool|token list|get|create|set|delete. */
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,12 +18,12 @@ enum {
     MAX_PAGES = 100000,
     CURSOR_BYTES = 256,
     LIST_BYTES = 1000,
-    PATH_BYTES = CTL_SETTING_PATH_BYTES,
+    PATH_BYTES = CTL_RESOURCE_PATH_BYTES,
     HEADER_BYTES = 64
 };
 
-int ctl_setting_path(const struct ctl_kind *kind, const char *name,
-                     char out[CTL_SETTING_PATH_BYTES], struct kedge_errbuf *err)
+int ctl_resource_path(const struct ctl_kind *kind, const char *name,
+                      char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[3 * CTL_ID_BYTES + 1];
     if (name[0] == '\0' || ctl_percent_encode(name, encoded, sizeof encoded) != 0)
@@ -42,7 +42,7 @@ static int no_such(const struct ctl_kind *kind, const char *name, struct kedge_e
 /* ---- showing -------------------------------------------------------------------------------- */
 
 static int print_table(const struct ctl_options *o, const struct ctl_kind *kind,
-                       const struct ctl_settings *all, struct kedge_errbuf *err)
+                       const struct ctl_resources *all, struct kedge_errbuf *err)
 {
     const char *cells[CTL_KEYS_MAX + 2] = {"NAME"};
     struct ctl_table *table;
@@ -86,7 +86,7 @@ static int list_path(const struct ctl_options *o, const struct ctl_kind *kind, c
 }
 
 static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
-                     struct ctl_settings *all, struct kedge_errbuf *err)
+                     struct ctl_resources *all, struct kedge_errbuf *err)
 {
     char path[LIST_BYTES], next[CURSOR_BYTES] = "";
     int status = 0;
@@ -97,8 +97,8 @@ static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
             status = ctl_fetch_server(o, path, &result, err);
         if (status != 0)
             break;
-        status =
-            ctl_decode_settings(kind, result.body, result.body_length, all, next, sizeof next, err);
+        status = ctl_decode_resources(kind, result.body, result.body_length, all, next, sizeof next,
+                                      err);
         kedge_http_result_fini(&result);
         if (status != 0 || next[0] == '\0')
             break;
@@ -106,10 +106,10 @@ static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
     return status;
 }
 
-int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
-    struct ctl_settings all = {.item = NULL};
+    struct ctl_resources all = {.item = NULL};
     int status = fetch_all(o, kind, &all, err);
     if (status == 0 && o->json) {
         printf("{" CTL_FORMAT ",\"%s\":[", kind->plural);
@@ -125,50 +125,50 @@ int ctl_setting_list(const struct ctl_options *o, struct kedge_errbuf *err)
     } else if (status == 0) {
         status = print_table(o, kind, &all, err);
     }
-    ctl_settings_fini(&all);
+    ctl_resources_fini(&all);
     return status;
 }
 
 /* Names in a column that is wide enough for each. */
-static void print_columns(const struct ctl_kind *kind, const struct ctl_setting *setting)
+static void print_columns(const struct ctl_kind *kind, const struct ctl_resource *resource)
 {
     int width = (int)strlen("revision");
     for (size_t i = 0; i < kind->keys; i++)
         if ((int)strlen(kind->key[i].name) > width)
             width = (int)strlen(kind->key[i].name);
-    printf("%-*s %s\n%-*s %" PRIu64 "\n", width, "name", setting->name, width, "revision",
-           setting->revision);
+    printf("%-*s %s\n%-*s %" PRIu64 "\n", width, "name", resource->name, width, "revision",
+           resource->revision);
     for (size_t i = 0; i < kind->keys; i++)
-        printf("%-*s %s\n", width, kind->key[i].name, setting->value[i]);
-    if (setting->secret[0] != '\0')
+        printf("%-*s %s\n", width, kind->key[i].name, resource->value[i]);
+    if (resource->secret[0] != '\0')
         printf("%-*s %s\nnobody can show the secret again: keep it where its user alone can read "
                "it\n",
-               width, "secret", setting->secret);
+               width, "secret", resource->secret);
 }
 
 static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
                      const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
 {
-    struct ctl_setting setting;
-    int status = ctl_decode_setting(kind, result->body, result->body_length, &setting, err);
+    struct ctl_resource resource;
+    int status = ctl_decode_resource(kind, result->body, result->body_length, &resource, err);
     if (status != 0)
         return status;
     if (o->json)
-        status = ctl_json_print_of(kind->name, setting.json, err);
+        status = ctl_json_print_of(kind->name, resource.json, err);
     else
-        print_columns(kind, &setting);
+        print_columns(kind, &resource);
     if (changed)
-        ctl_setting_notes(o, kind, &setting);
-    ctl_setting_fini(&setting);
+        ctl_resource_notes(o, kind, &resource);
+    ctl_resource_fini(&resource);
     return status;
 }
 
-int ctl_setting_get(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result result;
     char path[PATH_BYTES];
-    int status = ctl_setting_path(kind, o->id, path, err);
+    int status = ctl_resource_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &result, err);
     if (status == -ENOENT)
@@ -215,9 +215,9 @@ static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
     if (status == 0)
         status = ctl_words_check(words, o->word_count + pool.count, err);
     if (status == 0)
-        status = ctl_edit_setting(kind, there != NULL ? there->body : NULL,
-                                  there != NULL ? there->body_length : 0, words,
-                                  o->word_count + pool.count, out, revision, err);
+        status = ctl_edit_resource(kind, there != NULL ? there->body : NULL,
+                                   there != NULL ? there->body_length : 0, words,
+                                   o->word_count + pool.count, out, revision, err);
     free(words);
     if (status != 0 || o->secret_file == NULL)
         return status;
@@ -225,14 +225,14 @@ static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
     return status == 0 ? ctl_add_secret(out, secret, err) : status;
 }
 
-int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result there = {.body = NULL}, result;
     struct kedge_text body;
     char path[PATH_BYTES];
     uint64_t revision;
-    int status = ctl_setting_path(kind, o->id, path, err);
+    int status = ctl_resource_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_fetch_server(o, path, &there, err);
     if (status == -ENOENT && kind->secret)
@@ -254,7 +254,7 @@ int ctl_setting_set(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result result;
@@ -262,7 +262,7 @@ int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
     char path[PATH_BYTES];
     uint64_t revision;
     struct ctl_request request = {.method = "PUT", .path = path, .header = "If-None-Match: *"};
-    int status = ctl_setting_path(kind, o->id, path, err);
+    int status = ctl_resource_path(kind, o->id, path, err);
     if (status != 0)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
@@ -284,13 +284,13 @@ int ctl_setting_create(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int ctl_setting_delete(const struct ctl_options *o, struct kedge_errbuf *err)
+int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result result;
     char path[PATH_BYTES];
     const struct ctl_request request = {.method = "DELETE", .path = path};
-    int status = ctl_setting_path(kind, o->id, path, err);
+    int status = ctl_resource_path(kind, o->id, path, err);
     if (status == 0)
         status = ctl_call_server(o, &request, &result, err);
     if (status == -ENOENT)

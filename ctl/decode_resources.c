@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -96,10 +96,10 @@ int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_err
     return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
 }
 
-static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_setting *out,
+static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_resource *out,
                         struct kedge_errbuf *err)
 {
-    struct ctl_setting s = {.json = NULL};
+    struct ctl_resource s = {.json = NULL};
     const char *name = json_string_value(json_object_get(object, "name"));
     json_int_t revision = json_integer_value(json_object_get(object, "revision"));
     if (name == NULL || revision < 1)
@@ -120,33 +120,33 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
     copy_printable(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL || !whole) {
-        ctl_setting_fini(&s);
+        ctl_resource_fini(&s);
         return kedge_err(err, -ENOMEM, "out of memory");
     }
     *out = s;
     return 0;
 }
 
-void ctl_setting_fini(struct ctl_setting *setting)
+void ctl_resource_fini(struct ctl_resource *resource)
 {
     for (size_t i = 0; i < CTL_KEYS_MAX; i++) {
-        free(setting->value[i]);
-        setting->value[i] = NULL;
+        free(resource->value[i]);
+        resource->value[i] = NULL;
     }
-    free(setting->json);
-    setting->json = NULL;
+    free(resource->json);
+    resource->json = NULL;
 }
 
-void ctl_settings_fini(struct ctl_settings *all)
+void ctl_resources_fini(struct ctl_resources *all)
 {
     for (size_t i = 0; i < all->count; i++)
-        ctl_setting_fini(&all->item[i]);
+        ctl_resource_fini(&all->item[i]);
     free(all->item);
-    *all = (struct ctl_settings){.item = NULL};
+    *all = (struct ctl_resources){.item = NULL};
 }
 
-int ctl_decode_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
-                       struct ctl_setting *out, struct kedge_errbuf *err)
+int ctl_decode_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+                        struct ctl_resource *out, struct kedge_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_load(body, bytes, &root, err);
@@ -174,15 +174,16 @@ static int load_page(const char *body, size_t bytes, const char *of, json_t **ro
     return kedge_err(err, -EBADMSG, "the answer is no page of %s", of);
 }
 
-int ctl_decode_settings(const struct ctl_kind *kind, const char *body, size_t bytes,
-                        struct ctl_settings *all, char *next, size_t size, struct kedge_errbuf *err)
+int ctl_decode_resources(const struct ctl_kind *kind, const char *body, size_t bytes,
+                         struct ctl_resources *all, char *next, size_t size,
+                         struct kedge_errbuf *err)
 {
     json_t *root, *array;
     int status = load_page(body, bytes, kind->plural, &root, &array, next, size, err);
     if (status != 0)
         return status;
     size_t count = json_array_size(array);
-    struct ctl_setting *grown = realloc(all->item, (all->count + count + 1) * sizeof *grown);
+    struct ctl_resource *grown = realloc(all->item, (all->count + count + 1) * sizeof *grown);
     if (grown == NULL)
         status = kedge_err(err, -ENOMEM, "out of memory");
     else
@@ -405,9 +406,9 @@ static int check_selector(const struct ctl_kind *kind, json_t *root, struct kedg
     return 0;
 }
 
-int ctl_edit_setting(const struct ctl_kind *kind, const char *body, size_t bytes,
-                     const char *const *words, size_t count, struct kedge_text *out,
-                     uint64_t *revision, struct kedge_errbuf *err)
+int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+                      const char *const *words, size_t count, struct kedge_text *out,
+                      uint64_t *revision, struct kedge_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_body(body, bytes, &root, revision, err);

@@ -11,7 +11,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/nodes.h"
-#include "ctl/settings.h"
+#include "ctl/resources.h"
 
 enum { HEADER_BYTES = 64 };
 
@@ -28,7 +28,7 @@ static const char *reason_of(const struct ctl_options *o, char out[CTL_REASON_BY
     return out;
 }
 
-/* In a node's settings 0 is for ever; who says 0 wants it at once. */
+/* In a node's spec 0 is for ever; who says 0 wants it at once. */
 static uint64_t grace_of(const struct ctl_options *o)
 {
     return o->grace_said && o->grace_ms == 0 ? 1 : o->grace_ms;
@@ -60,7 +60,7 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
 {
     struct kedge_http_result there, result;
     struct kedge_text body;
-    struct ctl_setting set;
+    struct ctl_resource set;
     char path[CTL_NODE_PATH_BYTES + 16], reason[CTL_REASON_BYTES],
         header[HEADER_BYTES] = "If-None-Match: *";
     const struct ctl_node_edit edit = {.what = o->command,
@@ -89,14 +89,14 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
                          "somebody else has changed it at the same moment: look, and try again");
     if (status != 0)
         return status;
-    status = ctl_decode_setting(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    status = ctl_decode_resource(ctl_kind_find("node"), result.body, result.body_length, &set, err);
     kedge_http_result_fini(&result);
     if (status != 0)
         return status;
     *revision = set.revision;
     if (o->json)
         status = ctl_json_print_of("node", set.json, err);
-    ctl_setting_fini(&set);
+    ctl_resource_fini(&set);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/held.h"
+#include "ctl/agent_items.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ctl_held_kind kinds[] = {
+static const struct ctl_agent_item_kind kinds[] = {
     {"lease",
      "leases",
      15,
@@ -42,7 +42,7 @@ static const struct ctl_held_kind kinds[] = {
       {"node", "NODE", CTL_PLAIN, true}}},
 };
 
-const struct ctl_held_kind *ctl_held_kind_find(const char *name)
+const struct ctl_agent_item_kind *ctl_agent_item_kind_find(const char *name)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].name, name) == 0)
@@ -98,8 +98,8 @@ static void show_value(json_t *value, enum ctl_unit unit, char *out, size_t size
     }
 }
 
-static int one_from(const struct ctl_held_kind *kind, json_t *object, struct ctl_held *out,
-                    struct kedge_errbuf *err)
+static int one_from(const struct ctl_agent_item_kind *kind, json_t *object,
+                    struct ctl_agent_item *out, struct kedge_errbuf *err)
 {
     if (!json_is_string(json_object_get(object, "id")))
         return kedge_err(err, -EBADMSG, "the answer holds a %s without an id: is this an agent?",
@@ -123,7 +123,7 @@ static int load_object(const char *body, size_t bytes, json_t **out, struct kedg
     return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this an agent?");
 }
 
-static int gap_from(json_t *object, struct ctl_held_gap *out, struct kedge_errbuf *err)
+static int gap_from(json_t *object, struct ctl_agent_item_gap *out, struct kedge_errbuf *err)
 {
     const char *node = json_string_value(json_object_get(object, "node"));
     const char *why = json_string_value(json_object_get(object, "why"));
@@ -135,15 +135,15 @@ static int gap_from(json_t *object, struct ctl_held_gap *out, struct kedge_errbu
     return out->json != NULL ? 0 : kedge_err(err, -ENOMEM, "out of memory");
 }
 
-static int page_from(const struct ctl_held_kind *kind, json_t *root, struct ctl_held_page *out,
-                     struct kedge_errbuf *err)
+static int page_from(const struct ctl_agent_item_kind *kind, json_t *root,
+                     struct ctl_agent_item_page *out, struct kedge_errbuf *err)
 {
     json_t *array = json_object_get(root, kind->plural);
     const char *next = json_string_value(json_object_get(root, "next_cursor"));
     json_t *unreachable = json_object_get(root, "unreachable");
     size_t count = json_array_size(array), gaps = json_array_size(unreachable);
     int status = 0;
-    *out = (struct ctl_held_page){.item = NULL};
+    *out = (struct ctl_agent_item_page){.item = NULL};
     if (!json_is_array(array) || (next != NULL && strlen(next) >= sizeof out->next))
         return kedge_err(err, -EBADMSG, "the answer is no page of %s: is this an agent?",
                          kind->plural);
@@ -157,12 +157,12 @@ static int page_from(const struct ctl_held_kind *kind, json_t *root, struct ctl_
         status = one_from(kind, json_array_get(array, out->count), &out->item[out->count], err);
     snprintf(out->next, sizeof out->next, "%s", next != NULL ? next : "");
     if (status != 0)
-        ctl_held_page_fini(out);
+        ctl_agent_item_page_fini(out);
     return status;
 }
 
-int ctl_decode_held(const struct ctl_held_kind *kind, const char *body, size_t bytes,
-                    struct ctl_held_page *out, struct kedge_errbuf *err)
+int ctl_decode_agent_items(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
+                           struct ctl_agent_item_page *out, struct kedge_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);
@@ -173,8 +173,8 @@ int ctl_decode_held(const struct ctl_held_kind *kind, const char *body, size_t b
     return status;
 }
 
-int ctl_decode_held_one(const struct ctl_held_kind *kind, const char *body, size_t bytes,
-                        struct ctl_held *out, struct kedge_errbuf *err)
+int ctl_decode_agent_item(const struct ctl_agent_item_kind *kind, const char *body, size_t bytes,
+                          struct ctl_agent_item *out, struct kedge_errbuf *err)
 {
     json_t *root;
     int status = load_object(body, bytes, &root, err);
@@ -203,19 +203,19 @@ int ctl_decode_revoked(const char *body, size_t bytes, struct ctl_revoked *out,
     return status;
 }
 
-void ctl_held_fini(struct ctl_held *held)
+void ctl_agent_item_fini(struct ctl_agent_item *item)
 {
-    free(held->json);
-    held->json = NULL;
+    free(item->json);
+    item->json = NULL;
 }
 
-void ctl_held_page_fini(struct ctl_held_page *page)
+void ctl_agent_item_page_fini(struct ctl_agent_item_page *page)
 {
     for (size_t i = 0; i < page->count; i++)
-        ctl_held_fini(&page->item[i]);
+        ctl_agent_item_fini(&page->item[i]);
     for (size_t i = 0; i < page->gaps; i++)
         free(page->gap[i].json);
     free(page->gap);
     free(page->item);
-    *page = (struct ctl_held_page){.item = NULL};
+    *page = (struct ctl_agent_item_page){.item = NULL};
 }
