@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "hall.h"
+#include "worker_group.h"
 #include "reader.h"
 
 enum { READY, WARM_MS = 500, MEASURE_MS = 3000, WAIT_MS = 1000, BATCH = 64 };
@@ -47,22 +47,22 @@ static int post(struct flood *f, uint64_t slot, struct kedge_errbuf *err)
 }
 
 /* Sleeps while nothing completes: the workers share a processor. */
-static int go_on(struct flood *f, uint64_t from_ns, uint64_t to_ns, struct perf_seat *seat)
+static int go_on(struct flood *f, uint64_t from_ns, uint64_t to_ns, struct perf_member *member)
 {
     struct ibv_wc wc[BATCH];
     int n = kedge_poll(f->reader.s, BATCH, wc), status = 0;
     if (n == 0 && (n = kedge_wait(f->reader.s, WAIT_MS)) >= 0)
         n = kedge_poll(f->reader.s, BATCH, wc);
     if (n < 0)
-        return perf_failed(n, "waiting", &seat->err);
+        return perf_failed(n, "waiting", &member->err);
     uint64_t now_ns = kedge_clock_ns();
     for (int i = 0; i < n && status == 0; i++) {
         if (wc[i].status != IBV_WC_SUCCESS)
-            return kedge_err(&seat->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
+            return kedge_err(&member->err, -EIO, "a READ failed with status %d: %s", wc[i].status,
                              kedge_reason_str(wc[i].vendor_err));
         if (now_ns >= from_ns && now_ns < to_ns)
-            kedge_hist_record(&seat->hist, now_ns - f->posted_ns[wc[i].wr_id]);
-        status = post(f, wc[i].wr_id, &seat->err);
+            kedge_hist_record(&member->hist, now_ns - f->posted_ns[wc[i].wr_id]);
+        status = post(f, wc[i].wr_id, &member->err);
     }
     return status;
 }
@@ -96,42 +96,43 @@ static int become_other(struct kedge_errbuf *err)
     return 0;
 }
 
-static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
+static int worker_run(struct perf_group *group, uint32_t me, const void *user)
 {
     static struct flood f;
     const struct fairness *all = user;
-    struct perf_seat *seat = &hall->seat[me];
+    struct perf_member *member = &group->member[me];
     f.reader = (struct perf_reader){.socket = all->o->socket, .token = all->token};
     f.size = all->o->size;
     f.depth = all->o->depth;
-    int status = me == hall->workers - 1 ? become_other(&seat->err) : 0;
+    int status = me == group->workers - 1 ? become_other(&member->err) : 0;
     if (status == 0)
-        status = attach(&f, &seat->err);
-    seat->retries = f.reader.retries;
-    if (status == 0 && (status = perf_hall_meet(hall, READY)) != 0)
-        kedge_err(&seat->err, status, "not all workers came");
-    uint64_t from_ns = atomic_load(&hall->met_ns[READY]) + WARM_MS * KEDGE_NS_PER_MS;
+        status = attach(&f, &member->err);
+    member->retries = f.reader.retries;
+    if (status == 0 && (status = perf_group_rendezvous(group, READY)) != 0)
+        kedge_err(&member->err, status, "not all workers came");
+    uint64_t from_ns = atomic_load(&group->met_ns[READY]) + WARM_MS * KEDGE_NS_PER_MS;
     uint64_t to_ns = from_ns + MEASURE_MS * KEDGE_NS_PER_MS;
     for (uint32_t i = 0; i < f.depth && status == 0; i++)
-        status = post(&f, i, &seat->err);
+        status = post(&f, i, &member->err);
     while (status == 0 && kedge_clock_ns() < to_ns)
-        status = go_on(&f, from_ns, to_ns, seat);
+        status = go_on(&f, from_ns, to_ns, member);
     perf_reader_close(&f.reader);
     return status;
 }
 
-static int share_out(const struct perf_hall *hall, struct perf_result *r, struct kedge_errbuf *err)
+static int share_out(const struct perf_group *group, struct perf_result *r,
+                     struct kedge_errbuf *err)
 {
     int status;
     kedge_hist_reset(&r->hist);
     kedge_hist_reset(&r->alone);
-    (void)perf_hall_judge(hall, &status, err);
+    (void)perf_group_judge(group, &status, err);
     if (status != 0)
         return status;
-    for (uint32_t i = 0; i < hall->workers; i++) {
-        const struct perf_seat *seat = &hall->seat[i];
-        kedge_hist_merge(i + 1 == hall->workers ? &r->alone : &r->hist, &seat->hist);
-        r->retries += seat->retries;
+    for (uint32_t i = 0; i < group->workers; i++) {
+        const struct perf_member *member = &group->member[i];
+        kedge_hist_merge(i + 1 == group->workers ? &r->alone : &r->hist, &member->hist);
+        r->retries += member->retries;
     }
     r->elapsed_ns = MEASURE_MS * KEDGE_NS_PER_MS;
     return 0;
@@ -159,15 +160,15 @@ int perf_fairness(const struct perf_options *o, struct perf_result *r, struct ke
 {
     struct fairness all = {.o = o};
     struct kedge_session *target = NULL;
-    struct perf_hall *hall;
+    struct perf_group *group;
     if (geteuid() != 0)
         return kedge_err(err, -EPERM,
                          "fairness is of two tenants, which are two uids: run it as root");
     int status = open_target(o, &target, all.token, err);
-    if (status == 0 && (status = perf_hall_new(o->workers + 1, &hall, err)) == 0) {
-        perf_hall_run(hall, worker_run, &all);
-        status = share_out(hall, r, err);
-        perf_hall_free(hall);
+    if (status == 0 && (status = perf_group_new(o->workers + 1, &group, err)) == 0) {
+        perf_group_run(group, worker_run, &all);
+        status = share_out(group, r, err);
+        perf_group_free(group);
     }
     kedge_close(target);
     return status;

@@ -29,8 +29,8 @@ struct bad {
     struct kedge_session *s;
     struct dead dead[PERF_MAX_DEAD + SILENT_VQPS];
     uint32_t count, killed, lkey;
-    const struct perf_strangers *strangers;
-    uint32_t silent, turn; /* of strangers */
+    const struct perf_unknown_nodes *unknown;
+    uint32_t silent, turn; /* of unknown nodes */
     void *memory;
 };
 
@@ -54,12 +54,12 @@ static void settle(struct bad *b)
         }
 }
 
-/* To the one that it was for, or to the next stranger. */
+/* To the one that it was for, or to the next unknown endpoint. */
 static int aim(struct bad *b, uint32_t i)
 {
     struct dead *d = &b->dead[i];
     if (i >= b->killed)
-        perf_stranger_gid(b->strangers, b->turn++ % b->silent, d->region.gid);
+        perf_unknown_gid(b->unknown, b->turn++ % b->silent, d->region.gid);
     return kedge_connect(d->q, d->region.gid);
 }
 
@@ -114,20 +114,20 @@ static void leave_alone(const struct perf_options *o)
 }
 
 static int begin(struct bad *b, const struct perf_options *o,
-                 const struct perf_strangers *strangers, char tokens[][KEDGE_TOKEN_MAX],
+                 const struct perf_unknown_nodes *unknown, char tokens[][KEDGE_TOKEN_MAX],
                  struct kedge_errbuf *err)
 {
     uint64_t retries = 0;
     int status = perf_open(o->socket, &b->s, &retries, err);
     if (status == 0)
         status = kedge_alloc(b->s, BYTES, &b->memory, &b->lkey);
-    b->strangers = strangers;
+    b->unknown = unknown;
     b->silent = o->silent;
     b->killed = o->dead;
     b->count = o->dead + (o->silent < SILENT_VQPS ? o->silent : SILENT_VQPS);
     for (uint32_t i = 0; i < b->count && status == 0; i++) {
         struct dead *d = &b->dead[i];
-        d->region.rkey = i + 1; /* a stranger never says that it has none */
+        d->region.rkey = i + 1; /* an unknown node never says that it has none */
         if (i < b->killed)
             status = kedge_import(b->s, tokens[i], &d->region);
         if (status == 0)
@@ -140,14 +140,15 @@ static int begin(struct bad *b, const struct perf_options *o,
 }
 
 static _Noreturn void be_bad(const struct perf_options *o, struct neighbour *shared,
-                             const struct perf_strangers *strangers, char tokens[][KEDGE_TOKEN_MAX])
+                             const struct perf_unknown_nodes *unknown,
+                             char tokens[][KEDGE_TOKEN_MAX])
 {
     static struct bad b;
     b.shared = shared;
     leave_alone(o);
     if (o->wrong_keys)
         wrong_keys_run(o, shared);
-    atomic_store(&shared->status, begin(&b, o, strangers, tokens, &shared->err));
+    atomic_store(&shared->status, begin(&b, o, unknown, tokens, &shared->err));
     while (atomic_load(&shared->status) == 0 && kedge_session_status(b.s) == 0) {
         int mode = atomic_load(&shared->mode);
         if (mode == OVER)
@@ -237,20 +238,20 @@ static int take_turns(const struct perf_options *o, struct neighbour *n, pid_t p
 int perf_isolation(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
     static char tokens[PERF_MAX_DEAD][KEDGE_TOKEN_MAX];
-    struct perf_strangers strangers = {.registered = 0};
+    struct perf_unknown_nodes unknown = {.registered = 0};
     struct perf_options few = *o;
     struct neighbour *n =
         mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (n == MAP_FAILED)
         return kedge_err(err, -ENOMEM, "out of memory");
     few.count = o->silent;
-    int status = o->wrong_keys ? 0 : perf_strangers_add(&few, NULL, &strangers, err);
+    int status = o->wrong_keys ? 0 : perf_unknown_nodes_add(&few, NULL, &unknown, err);
     if (status == 0 && !o->wrong_keys)
         status = kill_agents(o, tokens, r, err);
     pid_t pid = status == 0 ? fork() : 0;
     if (status == 0 && pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        be_bad(o, n, &strangers, tokens);
+        be_bad(o, n, &unknown, tokens);
     }
     if (status == 0 && pid < 0)
         status = kedge_err(err, -errno, "fork: %s", strerror(errno));
@@ -264,7 +265,7 @@ int perf_isolation(const struct perf_options *o, struct perf_result *r, struct k
     r->bad_failed = atomic_load(&n->failed);
     r->verified = status == 0;
     if (!o->wrong_keys)
-        perf_strangers_remove(o, &strangers);
+        perf_unknown_nodes_remove(o, &unknown);
     munmap(n, sizeof *n);
     return status;
 }

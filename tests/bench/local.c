@@ -70,12 +70,10 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
     if (l->pinned)
         snprintf(lane_cpu, sizeof lane_cpu, "%d", l->lane_cpu);
     const bool meets = o->test == PERF_MEMORY || (o->test == PERF_CONNECT && !o->cached);
-    const unsigned long long strangers = meets                       ? o->count
-                                         : o->test == PERF_ISOLATION ? o->silent
-                                                                     : 0;
+    const unsigned long long unknown = meets ? o->count : o->test == PERF_ISOLATION ? o->silent : 0;
     /* For memory, the second agent has all that the first has, but for the peers. */
-    const unsigned long long peers = o->test != PERF_MEMORY ? strangers + 1024
-                                     : which == 1           ? strangers
+    const unsigned long long peers = o->test != PERF_MEMORY ? unknown + 1024
+                                     : which == 1           ? unknown
                                                             : 1;
     const bool many = o->test == PERF_MESH || o->test == PERF_STORM || o->test == PERF_FAIRNESS;
     const uint32_t workers = many ? o->workers : 16;
@@ -103,7 +101,7 @@ static int configure(const struct perf_local *l, const struct perf_options *o, i
                  "[metaserver]\nlisten = 127.0.0.1:0\ndata_dir = %s/metad\nnode_lease = 1h\n"
                  "admin_socket = %s/metad.sock\naccess = open\nclient_rate = 0\n"
                  "max_endpoints = %llu\n[fabric]\nprovider = soft\ndevice = %s\n",
-                 l->work, l->work, strangers + 16384, l->device);
+                 l->work, l->work, unknown + 16384, l->device);
     else
         snprintf(text, sizeof text,
                  "[agent]\nnode = perf-%s\nsocket = %s\nadmin_socket = %s.admin\n"

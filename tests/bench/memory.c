@@ -62,7 +62,7 @@ static int memory_of(int pid, uint64_t *out, struct kedge_errbuf *err)
 
 /* Connects to each of them, so that the agent knows them all. */
 static int meet(struct kedge_session *s, const struct perf_options *o,
-                const struct perf_strangers *strangers, struct perf_result *r,
+                const struct perf_unknown_nodes *unknown, struct perf_result *r,
                 struct kedge_errbuf *err)
 {
     struct kedge_clock_fast clock;
@@ -73,7 +73,7 @@ static int meet(struct kedge_session *s, const struct perf_options *o,
     uint64_t first = kedge_clock_fast_ns(&clock);
     for (int pass = 0; pass < 2; pass++)
         for (uint64_t i = 0; i < o->count && status == 0; i++) {
-            perf_stranger_gid(strangers, i, gid);
+            perf_unknown_gid(unknown, i, gid);
             uint64_t begin = kedge_clock_fast_ns(&clock);
             status = kedge_connect(q, gid);
             if (pass == 1) /* known now: the second time must be a look into the table */
@@ -85,13 +85,13 @@ static int meet(struct kedge_session *s, const struct perf_options *o,
 
 /* Asks as often, for endpoints that nobody has: what READs themselves have touched is no peer's. */
 static int ask_in_vain(struct kedge_session *s, const struct perf_options *o,
-                       const struct perf_strangers *strangers, struct kedge_errbuf *err)
+                       const struct perf_unknown_nodes *unknown, struct kedge_errbuf *err)
 {
     struct kedge_vqp *q;
     uint8_t gid[16];
     int status = kedge_vqp_create(s, NULL, &q);
     for (uint64_t i = 0; i < o->count && status == 0; i++) {
-        perf_stranger_gid(strangers, o->count + i, gid);
+        perf_unknown_gid(unknown, o->count + i, gid);
         status = kedge_connect(q, gid);
         if (status == -ENOENT)
             status = 0;
@@ -104,17 +104,17 @@ static int ask_in_vain(struct kedge_session *s, const struct perf_options *o,
 int perf_memory(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
     struct kedge_session *with = NULL, *without = NULL;
-    struct perf_strangers strangers = {.registered = 0};
+    struct perf_unknown_nodes unknown = {.registered = 0};
     kedge_hist_reset(&r->hist);
     int status = perf_open(o->socket, &with, &r->retries, err);
     if (status == 0)
         status = perf_open(o->peer_socket, &without, &r->retries, err);
     if (status == 0)
-        status = perf_strangers_add(o, NULL, &strangers, err);
+        status = perf_unknown_nodes_add(o, NULL, &unknown, err);
     if (status == 0)
-        status = meet(with, o, &strangers, r, err);
+        status = meet(with, o, &unknown, r, err);
     if (status == 0)
-        status = ask_in_vain(without, o, &strangers, err);
+        status = ask_in_vain(without, o, &unknown, err);
     usleep(200000); /* what they make ahead is made */
     if (status == 0)
         status = memory_of(o->agent_pid[0], &r->large, err);

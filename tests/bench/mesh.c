@@ -6,7 +6,7 @@
 
 #include <kedge.h>
 
-#include "hall.h"
+#include "worker_group.h"
 #include "perf.h"
 
 enum { WORD = 8, BETWEEN = 64 };
@@ -49,7 +49,7 @@ struct member {
     uint32_t lkey;
 };
 
-static int meet_others(struct member *m, struct perf_hall *hall, uint32_t me, uint32_t workers,
+static int meet_others(struct member *m, struct perf_group *group, uint32_t me, uint32_t workers,
                        struct kedge_errbuf *err)
 {
     static struct kedge_vqp *vqps[PERF_MAX_WORKERS];
@@ -61,14 +61,14 @@ static int meet_others(struct member *m, struct perf_hall *hall, uint32_t me, ui
     for (uint32_t i = 0; i < workers && status == 0; i++) {
         if (i == me)
             continue;
-        status = kedge_import(m->s, hall->seat[i].token, &remotes[i]);
+        status = kedge_import(m->s, group->member[i].token, &remotes[i]);
         if (status == 0)
             status = kedge_vqp_create(m->s, NULL, &vqps[i]);
         if (status != 0)
             return perf_failed(status, "a VQP to another worker", err);
         uint64_t begin = kedge_clock_fast_ns(&clock);
         status = kedge_connect(vqps[i], remotes[i].gid);
-        kedge_hist_record(&hall->seat[me].hist, kedge_clock_fast_ns(&clock) - begin);
+        kedge_hist_record(&group->member[me].hist, kedge_clock_fast_ns(&clock) - begin);
     }
     if (status != 0)
         return perf_failed(status, "connecting", err);
@@ -97,59 +97,59 @@ static int meet_others(struct member *m, struct perf_hall *hall, uint32_t me, ui
     return status != 0 ? status : collect(m->s, posted - done, &done, posted, err);
 }
 
-static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
+static int worker_run(struct perf_group *group, uint32_t me, const void *user)
 {
     const struct perf_options *o = user;
-    struct perf_seat *seat = &hall->seat[me];
+    struct perf_member *member = &group->member[me];
     struct member m = {.s = NULL};
     struct kedge_mr *mr;
     void *memory;
     uint64_t word = word_of(me);
     const char *peer = o->peer_socket != NULL ? o->peer_socket : o->socket;
-    int status = perf_open(me % 2 == 0 ? o->socket : peer, &m.s, &seat->retries, &seat->err);
+    int status = perf_open(me % 2 == 0 ? o->socket : peer, &m.s, &member->retries, &member->err);
     if (status != 0)
         return status;
     status = kedge_alloc(m.s, (o->workers + 1) * BETWEEN, &memory, &m.lkey);
     if (status != 0)
-        return perf_failed(status, "memory", &seat->err);
+        return perf_failed(status, "memory", &member->err);
     m.memory = memory;
     memcpy(memory, &word, WORD);
     status = kedge_reg_mr(m.s, memory, WORD, IBV_ACCESS_REMOTE_READ, &mr);
     if (status == 0)
-        status = kedge_mr_export(mr, seat->token, sizeof seat->token);
+        status = kedge_mr_export(mr, member->token, sizeof member->token);
     if (status != 0)
-        return perf_failed(status, "exporting", &seat->err);
-    status = perf_hall_meet(hall, EXPORTED);
+        return perf_failed(status, "exporting", &member->err);
+    status = perf_group_rendezvous(group, EXPORTED);
     if (status != 0)
-        return kedge_err(&seat->err, status, "not all workers came");
-    status = meet_others(&m, hall, me, o->workers, &seat->err);
+        return kedge_err(&member->err, status, "not all workers came");
+    status = meet_others(&m, group, me, o->workers, &member->err);
     for (uint32_t i = 0; i < o->workers && status == 0; i++) {
         memcpy(&word, m.memory + (i + 1) * BETWEEN, WORD);
         if (i != me && word != word_of(i))
-            status = kedge_err(&seat->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
+            status = kedge_err(&member->err, -EBADMSG, "worker %u read wrong bytes from %u", me, i);
     }
-    if (status == 0 && perf_hall_meet(hall, DONE) != 0)
-        status = kedge_err(&seat->err, -ECANCELED, "not all workers finished");
+    if (status == 0 && perf_group_rendezvous(group, DONE) != 0)
+        status = kedge_err(&member->err, -ECANCELED, "not all workers finished");
     kedge_close(m.s);
     return status;
 }
 
 int perf_mesh(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err)
 {
-    struct perf_hall *hall;
-    int status = perf_hall_new(o->workers, &hall, err);
+    struct perf_group *group;
+    int status = perf_group_new(o->workers, &group, err);
     if (status != 0)
         return status;
     uint64_t begin = kedge_clock_ns();
-    perf_hall_run(hall, worker_run, o);
+    perf_group_run(group, worker_run, o);
     r->elapsed_ns = kedge_clock_ns() - begin;
     kedge_hist_reset(&r->hist);
     for (uint32_t i = 0; i < o->workers; i++) {
-        kedge_hist_merge(&r->hist, &hall->seat[i].hist);
-        r->retries += hall->seat[i].retries;
+        kedge_hist_merge(&r->hist, &group->member[i].hist);
+        r->retries += group->member[i].retries;
     }
-    (void)perf_hall_judge(hall, &status, err);
+    (void)perf_group_judge(group, &status, err);
     r->verified = status == 0;
-    perf_hall_free(hall);
+    perf_group_free(group);
     return status;
 }

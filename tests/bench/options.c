@@ -130,7 +130,7 @@ static int check_fresh(const struct perf_options *o, struct kedge_errbuf *err)
  * alone: with RC it would be handshakes that nobody answers. */
 static int check_local(const struct perf_options *o, struct kedge_errbuf *err)
 {
-    bool strangers = o->test == PERF_MEMORY || o->test == PERF_ISOLATION;
+    bool unknown = o->test == PERF_MEMORY || o->test == PERF_ISOLATION;
     if (o->test == PERF_MEMORY && !o->local)
         return kedge_err(err, -EINVAL, "memory needs --local: it compares two agents of its own");
     if (o->test == PERF_ISOLATION && !o->local)
@@ -146,7 +146,7 @@ static int check_local(const struct perf_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL, "--transport is for --local, which starts agents");
     if (strcmp(o->transport, "dc") != 0 && strcmp(o->transport, "rc") != 0)
         return kedge_err(err, -EINVAL, "--transport must be dc or rc, not \"%.40s\"", o->transport);
-    if (strangers && !o->wrong_keys && strcmp(o->transport, "rc") == 0)
+    if (unknown && !o->wrong_keys && strcmp(o->transport, "rc") == 0)
         return kedge_err(err, -EINVAL,
                          "%s has DC alone: the endpoints that it invents answer no handshake",
                          o->name);

@@ -166,14 +166,14 @@ void perf_local_stop(struct perf_local *l);
 /* Endpoints that no agent has met: registered with o->server under GIDs made of `prefix`. A
  * metaserver without DC is told of queue pairs that are to READ its table, at the GID `host`; NULL:
  * it has DC. */
-struct perf_strangers {
+struct perf_unknown_nodes {
     uint8_t prefix[8];
     uint64_t registered; /* nodes */
 };
-int perf_strangers_add(const struct perf_options *o, const uint8_t host[16],
-                       struct perf_strangers *s, struct kedge_errbuf *err);
-void perf_strangers_remove(const struct perf_options *o, struct perf_strangers *s);
-void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t gid[16]);
+int perf_unknown_nodes_add(const struct perf_options *o, const uint8_t host[16],
+                           struct perf_unknown_nodes *s, struct kedge_errbuf *err);
+void perf_unknown_nodes_remove(const struct perf_options *o, struct perf_unknown_nodes *s);
+void perf_unknown_gid(const struct perf_unknown_nodes *s, uint64_t number, uint8_t gid[16]);
 
 /* The tests of workers: they attach to the agents that o names. */
 int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedge_errbuf *err);

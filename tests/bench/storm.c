@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hall.h"
+#include "worker_group.h"
 #include "reader.h"
 
 enum { READY };
@@ -15,29 +15,29 @@ struct storm {
     const char *token;
 };
 
-static int worker_run(struct perf_hall *hall, uint32_t me, const void *user)
+static int worker_run(struct perf_group *group, uint32_t me, const void *user)
 {
     const struct storm *storm = user;
-    struct perf_seat *seat = &hall->seat[me];
+    struct perf_member *member = &group->member[me];
     struct perf_reader reader = {.socket = storm->o->socket, .token = storm->token};
-    int status = perf_reader_attach(&reader, &seat->err);
-    seat->retries = reader.retries;
+    int status = perf_reader_attach(&reader, &member->err);
+    member->retries = reader.retries;
     if (status == 0)
-        status = perf_reader_memory(&reader, &seat->err);
+        status = perf_reader_memory(&reader, &member->err);
     if (status == 0)
-        status = perf_reader_import(&reader, &seat->err);
-    if (status == 0 && (status = perf_hall_meet(hall, READY)) != 0)
-        kedge_err(&seat->err, status, "not all workers came");
+        status = perf_reader_import(&reader, &member->err);
+    if (status == 0 && (status = perf_group_rendezvous(group, READY)) != 0)
+        kedge_err(&member->err, status, "not all workers came");
     uint64_t begin = kedge_clock_ns();
     if (status == 0)
-        status = perf_reader_connect(&reader, &seat->err);
+        status = perf_reader_connect(&reader, &member->err);
     if (status == 0)
-        status = perf_reader_read(&reader, &seat->err);
-    seat->end_ns = kedge_clock_ns();
+        status = perf_reader_read(&reader, &member->err);
+    member->end_ns = kedge_clock_ns();
     if (status == 0)
-        status = perf_reader_check(&reader, &seat->err);
+        status = perf_reader_check(&reader, &member->err);
     if (status == 0)
-        kedge_hist_record(&seat->hist, seat->end_ns - begin);
+        kedge_hist_record(&member->hist, member->end_ns - begin);
     perf_reader_close(&reader);
     return status;
 }
@@ -57,25 +57,25 @@ static int count_connections(const struct perf_options *o, struct perf_connectio
     return status;
 }
 
-static int judge(const struct perf_hall *hall, struct perf_result *r, struct kedge_errbuf *err)
+static int judge(const struct perf_group *group, struct perf_result *r, struct kedge_errbuf *err)
 {
-    const uint64_t met_ns = atomic_load(&hall->met_ns[READY]);
+    const uint64_t met_ns = atomic_load(&group->met_ns[READY]);
     struct kedge_errbuf why = {.text = ""};
     int status;
     kedge_hist_reset(&r->hist);
-    r->worked = perf_hall_judge(hall, &status, &why);
-    r->failed = hall->workers - r->worked;
+    r->worked = perf_group_judge(group, &status, &why);
+    r->failed = group->workers - r->worked;
     r->first_failure = why;
     if (r->worked == 0)
-        return kedge_err(err, status, "none of %u workers READ; %.450s", hall->workers, why.text);
-    for (uint32_t i = 0; i < hall->workers; i++) {
-        const struct perf_seat *seat = &hall->seat[i];
-        if (seat->status != 0)
+        return kedge_err(err, status, "none of %u workers READ; %.450s", group->workers, why.text);
+    for (uint32_t i = 0; i < group->workers; i++) {
+        const struct perf_member *member = &group->member[i];
+        if (member->status != 0)
             continue;
-        kedge_hist_merge(&r->hist, &seat->hist);
-        r->retries += seat->retries;
-        if (seat->end_ns - met_ns > r->elapsed_ns)
-            r->elapsed_ns = seat->end_ns - met_ns;
+        kedge_hist_merge(&r->hist, &member->hist);
+        r->retries += member->retries;
+        if (member->end_ns - met_ns > r->elapsed_ns)
+            r->elapsed_ns = member->end_ns - met_ns;
     }
     r->verified = r->failed == 0;
     return 0;
@@ -85,20 +85,20 @@ int perf_storm(const struct perf_options *o, struct perf_result *r, struct kedge
 {
     struct perf_connections before = {.known = false}, after = {.known = false};
     struct perf_target target;
-    struct perf_hall *hall;
+    struct perf_group *group;
     int status = perf_target_open(o, &target, &r->retries, err);
     if (status != 0)
         return status;
-    status = perf_hall_new(o->workers, &hall, err);
+    status = perf_group_new(o->workers, &group, err);
     if (status == 0) {
         struct storm storm = {.o = o, .token = target.token};
-        hall->tolerant = true; /* it counts who fails */
+        group->tolerant = true; /* it counts who fails */
         status = count_connections(o, &before, err);
         if (status == 0) {
-            perf_hall_run(hall, worker_run, &storm);
-            status = judge(hall, r, err);
+            perf_group_run(group, worker_run, &storm);
+            status = judge(group, r, err);
         }
-        perf_hall_free(hall);
+        perf_group_free(group);
     }
     if (status == 0)
         status = count_connections(o, &after, err);

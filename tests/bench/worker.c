@@ -62,9 +62,9 @@ int perf_attach(const struct perf_options *o, struct perf_result *r, struct kedg
     return 0;
 }
 
-/* Connects q count times; to the peer, or each time to another stranger. */
+/* Connects q count times; to the peer, or each time to another unknown endpoint. */
 static int connect_all(struct kedge_vqp *q, const struct perf_options *o, const uint8_t peer[16],
-                       const struct perf_strangers *strangers, struct perf_result *r,
+                       const struct perf_unknown_nodes *unknown, struct perf_result *r,
                        struct kedge_errbuf *err)
 {
     struct kedge_clock_fast clock;
@@ -75,7 +75,7 @@ static int connect_all(struct kedge_vqp *q, const struct perf_options *o, const 
     uint64_t first = kedge_clock_fast_ns(&clock);
     for (uint64_t i = 0; i < o->count; i++) {
         if (!o->cached)
-            perf_stranger_gid(strangers, i, gid);
+            perf_unknown_gid(unknown, i, gid);
         uint64_t begin = kedge_clock_fast_ns(&clock);
         int status = kedge_connect(q, gid);
         kedge_hist_record(&r->hist, kedge_clock_fast_ns(&clock) - begin);
@@ -92,7 +92,7 @@ int perf_connect(const struct perf_options *o, struct perf_result *r, struct ked
     struct kedge_session *s = NULL, *peer = NULL;
     struct kedge_session_info info;
     struct kedge_vqp *q;
-    struct perf_strangers strangers = {.registered = 0};
+    struct perf_unknown_nodes unknown = {.registered = 0};
     int status = perf_open(o->socket, &s, &r->retries, err);
     if (status == 0)
         status = perf_open(peer_socket, &peer, &r->retries, err);
@@ -107,10 +107,10 @@ int perf_connect(const struct perf_options *o, struct perf_result *r, struct ked
         goto out;
     }
     if (!o->cached)
-        status = perf_strangers_add(o, info.gid, &strangers, err);
+        status = perf_unknown_nodes_add(o, info.gid, &unknown, err);
     if (status == 0)
-        status = connect_all(q, o, info.gid, &strangers, r, err);
-    perf_strangers_remove(o, &strangers);
+        status = connect_all(q, o, info.gid, &unknown, r, err);
+    perf_unknown_nodes_remove(o, &unknown);
 out:
     kedge_close(peer);
     kedge_close(s);

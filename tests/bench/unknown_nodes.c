@@ -12,7 +12,7 @@
 
 enum { PER_NODE = 16 /* what one registration may hold */, POOL = 1 };
 
-void perf_stranger_gid(const struct perf_strangers *s, uint64_t number, uint8_t gid[16])
+void perf_unknown_gid(const struct perf_unknown_nodes *s, uint64_t number, uint8_t gid[16])
 {
     memcpy(gid, s->prefix, 8);
     for (int i = 0; i < 8; i++)
@@ -25,8 +25,8 @@ static const char *socket_of(const struct perf_options *o)
     return strncmp(o->server, "unix:", 5) == 0 ? o->server + 5 : NULL;
 }
 
-static void node_url(const struct perf_options *o, const struct perf_strangers *s, uint64_t node,
-                     char *url, size_t size)
+static void node_url(const struct perf_options *o, const struct perf_unknown_nodes *s,
+                     uint64_t node, char *url, size_t size)
 {
     char hex[17];
     kedge_hex_encode(s->prefix + 1, 7, hex);
@@ -84,14 +84,14 @@ static int put_node(const struct perf_options *o, const char *url, struct kedge_
     return call(o, "PUT", url, kedge_text_str(body), err);
 }
 
-int perf_strangers_add(const struct perf_options *o, const uint8_t host[16],
-                       struct perf_strangers *s, struct kedge_errbuf *err)
+int perf_unknown_nodes_add(const struct perf_options *o, const uint8_t host[16],
+                           struct perf_unknown_nodes *s, struct kedge_errbuf *err)
 {
     bool reader = false;
     struct kedge_text body;
     char url[256], gid_text[KEDGE_GID_TEXT];
     uint8_t gid[16];
-    *s = (struct perf_strangers){.registered = 0};
+    *s = (struct perf_unknown_nodes){.registered = 0};
     int status = kedge_random_bytes(s->prefix, sizeof s->prefix);
     s->prefix[0] = 0xfd;
     kedge_text_init(&body, 65536);
@@ -100,7 +100,7 @@ int perf_strangers_add(const struct perf_options *o, const uint8_t host[16],
         kedge_text_printf(&body, "{\"incarnation\":%llu,\"endpoints\":[",
                           (unsigned long long)time(NULL));
         for (uint64_t i = first; i < first + PER_NODE && i < o->count; i++) {
-            perf_stranger_gid(s, i, gid);
+            perf_unknown_gid(s, i, gid);
             kedge_text_printf(
                 &body,
                 "%s{\"gid\":\"%s\",\"pool\":%d,\"transports\":[\"dc\",\"rc\"],"
@@ -118,11 +118,11 @@ int perf_strangers_add(const struct perf_options *o, const uint8_t host[16],
     }
     kedge_text_fini(&body);
     if (status != 0)
-        perf_strangers_remove(o, s);
+        perf_unknown_nodes_remove(o, s);
     return status;
 }
 
-void perf_strangers_remove(const struct perf_options *o, struct perf_strangers *s)
+void perf_unknown_nodes_remove(const struct perf_options *o, struct perf_unknown_nodes *s)
 {
     char url[256];
     for (uint64_t i = 0; i < s->registered; i++) {

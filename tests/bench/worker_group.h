@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A group of workers that are processes of their own and wait for each other before they go on. The
+ * parent owns the group; it is shared with the processes, each of which writes its own member
+ * alone.
+ */
+#ifndef BENCH_WORKER_GROUP_H
+#define BENCH_WORKER_GROUP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kedge.h>
+
+#include "base/error.h"
+#include "base/hist.h"
+
+enum { PERF_RENDEZVOUS = 2, PERF_PATIENCE_MS = 60000 };
+
+struct perf_member {
+    char token[KEDGE_TOKEN_MAX];
+    struct kedge_hist hist; /* what it measured: nanoseconds */
+    uint64_t retries;       /* times that the agent said -EAGAIN */
+    uint64_t end_ns;        /* kedge_clock_ns() */
+    struct kedge_errbuf err;
+    int status;
+};
+
+struct perf_group {
+    _Atomic uint32_t came[PERF_RENDEZVOUS]; /* how many; futexes */
+    _Atomic uint32_t failed;                /* how many */
+    bool tolerant; /* who has failed is not waited for; else the first failure ends all */
+    _Atomic uint64_t met_ns[PERF_RENDEZVOUS]; /* kedge_clock_ns() when the last one came */
+    uint32_t workers;
+    struct perf_member member[];
+};
+
+/* *out is the caller's. -ENOMEM. */
+int perf_group_new(uint32_t workers, struct perf_group **out, struct kedge_errbuf *err);
+void perf_group_free(struct perf_group *group);
+
+/* Runs it in a process for each member, and waits for all of them. What it returns is the member's
+ * status, with a sentence in the member's err; -EIO for a process that died. */
+void perf_group_run(struct perf_group *group,
+                    int (*run)(struct perf_group *group, uint32_t me, const void *user),
+                    const void *user);
+/* How many members' status is 0. When not all are, *status is the first that says more than that
+ * another failed, with its sentence; else 0. */
+uint32_t perf_group_judge(const struct perf_group *group, int *status, struct kedge_errbuf *err);
+
+/* In a worker: waits without spinning until all have come to this point. -ECANCELED: another has
+ * failed before, and the group does not tolerate it; -ETIMEDOUT after PERF_PATIENCE_MS. */
+int perf_group_rendezvous(struct perf_group *group, int point);
+
+#endif
