@@ -283,14 +283,14 @@ static int check_room(const struct meta_directory *m, const struct meta_registra
             continue;
         uint32_t home = kedge_endpoint_home(&m->table.desc, record->gid, record->pool);
         uint32_t slot = home;
-        for (; slot < home + KEDGE_TABLE_WINDOW; slot++) {
+        for (; slot < home + KEDGE_TABLE_SPAN; slot++) {
             bool free_slot = !(record_at(m, slot)->flags & KEDGE_RECORD_LIVE);
             for (uint32_t k = 0; k < count; k++)
                 free_slot &= taken[k] != slot;
             if (free_slot)
                 break;
         }
-        if (slot == home + KEDGE_TABLE_WINDOW)
+        if (slot == home + KEDGE_TABLE_SPAN)
             return -ENOSPC;
         taken[count++] = slot;
     }

@@ -22,7 +22,7 @@ struct head {
 
 size_t kedge_table_bytes(uint32_t log2_slots)
 {
-    return (((size_t)1 << log2_slots) + KEDGE_TABLE_WINDOW - 1) * KEDGE_RECORD_BYTES;
+    return (((size_t)1 << log2_slots) + KEDGE_TABLE_SPAN - 1) * KEDGE_RECORD_BYTES;
 }
 
 uint32_t kedge_table_log2_slots(uint32_t entries)
@@ -72,17 +72,17 @@ static bool same_key(enum kedge_table_kind kind, const void *a, const void *b)
     return ((const struct kedge_mr_record *)a)->vkey == ((const struct kedge_mr_record *)b)->vkey;
 }
 
-/* Looks for wanted's key among the window's records. An odd sequence or a wrong CRC hides which key
- * a slot has, so a window without a hit but with such a slot means "READ again", not "not there".
+/* Looks for wanted's key among the span's records. An odd sequence or a wrong CRC hides which key
+ * a slot has, so a span without a hit but with such a slot means "READ again", not "not there".
  */
 static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind kind,
-                       const void *window, const void *wanted, void *out)
+                       const void *span, const void *wanted, void *out)
 {
     bool torn = false;
-    for (unsigned i = 0; i < KEDGE_TABLE_WINDOW; i++) {
+    for (unsigned i = 0; i < KEDGE_TABLE_SPAN; i++) {
         _Alignas(8) uint8_t record[KEDGE_RECORD_BYTES];
         struct head head;
-        memcpy(record, (const uint8_t *)window + i * KEDGE_RECORD_BYTES, sizeof record);
+        memcpy(record, (const uint8_t *)span + i * KEDGE_RECORD_BYTES, sizeof record);
         memcpy(&head, record, sizeof head);
         if (head.seq == 0)
             continue;
@@ -105,19 +105,19 @@ static int find_record(const struct kedge_table_desc *d, enum kedge_table_kind k
     return torn ? -EAGAIN : -ENOENT;
 }
 
-int kedge_endpoint_find(const struct kedge_table_desc *d, const void *window, const uint8_t gid[16],
+int kedge_endpoint_find(const struct kedge_table_desc *d, const void *span, const uint8_t gid[16],
                         uint16_t pool, struct kedge_endpoint_record *out)
 {
     struct kedge_endpoint_record wanted = {.pool = pool};
     memcpy(wanted.gid, gid, sizeof wanted.gid);
-    return find_record(d, KEDGE_TABLE_ENDPOINTS, window, &wanted, out);
+    return find_record(d, KEDGE_TABLE_ENDPOINTS, span, &wanted, out);
 }
 
-int kedge_mr_find(const struct kedge_table_desc *d, const void *window, uint32_t vkey,
+int kedge_mr_find(const struct kedge_table_desc *d, const void *span, uint32_t vkey,
                   struct kedge_mr_record *out)
 {
     struct kedge_mr_record wanted = {.vkey = vkey};
-    return find_record(d, KEDGE_TABLE_MRS, window, &wanted, out);
+    return find_record(d, KEDGE_TABLE_MRS, span, &wanted, out);
 }
 
 struct kedge_table_desc kedge_mr_table_desc(const struct kedge_endpoint_record *r)
@@ -165,11 +165,11 @@ static uint32_t home_of(const struct kedge_table *t, const void *record)
     return kedge_mr_home(&t->desc, ((const struct kedge_mr_record *)record)->vkey);
 }
 
-/* The key's own slot, else with `take` the first free one of the window. */
+/* The key's own slot, else with `take` the first free one of the span. */
 static int64_t slot_for(const struct kedge_table *t, const void *record, bool take)
 {
     int64_t home = home_of(t, record), free_slot = -1;
-    for (int64_t slot = home; slot < home + KEDGE_TABLE_WINDOW; slot++) {
+    for (int64_t slot = home; slot < home + KEDGE_TABLE_SPAN; slot++) {
         const uint8_t *at = slot_at(t, slot);
         if (!(record_flags(t->desc.kind, at) & KEDGE_RECORD_LIVE)) {
             if (free_slot < 0)

@@ -14,7 +14,7 @@
 #include "fabric/providers.h"
 #include "probe/probe.h"
 
-enum { SCRATCH_WINDOWS = 256, SMALLS = 1024 };
+enum { SCRATCH_SPANS = 256, SMALLS = 1024 };
 
 static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
 {
@@ -55,8 +55,8 @@ static int make_memory(struct pool *p)
 {
     struct agent_device *d = &p->device;
     d->mr_log2 = kedge_table_log2_slots((uint32_t)p->config->max_mrs);
-    int status = kedge_fab_mem_alloc(SCRATCH_WINDOWS * KEDGE_TABLE_WINDOW_BYTES, "kedge-scratch",
-                                     &d->scratch);
+    int status =
+        kedge_fab_mem_alloc(SCRATCH_SPANS * KEDGE_TABLE_SPAN_BYTES, "kedge-scratch", &d->scratch);
     if (status == 0)
         status = reg_mr(d, d->pd, &d->scratch, IBV_ACCESS_LOCAL_WRITE, &d->scratch_mr);
     if (status == 0)

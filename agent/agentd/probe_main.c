@@ -17,9 +17,9 @@ enum {
     REPORT_BYTES = 4 << 20,
     SLOT_BYTES = 256,       /* of a send queue; devices differ, and this is a large one */
     COMPLETION_BYTES = 128, /* of a completion queue */
-    SCRATCH_BYTES = 2 * 256 * KEDGE_TABLE_WINDOW_BYTES, /* device.c registers it in both domains */
-    RESPONDER_BYTES = 8192, /* a queue pair with one slot of each kind */
-    OWN_REGIONS = 8,        /* beside the arenas */
+    SCRATCH_BYTES = 2 * 256 * KEDGE_TABLE_SPAN_BYTES, /* device.c registers it in both domains */
+    RESPONDER_BYTES = 8192,                           /* a queue pair with one slot of each kind */
+    OWN_REGIONS = 8,                                  /* beside the arenas */
 };
 
 static const char NO_CONFIG[] =

@@ -26,8 +26,7 @@ static bool config_is_sound(const struct kedge_lane_config *c, const struct kedg
            c->max_sessions > 0 && c->max_peers > 0 && c->max_flows > 0 && c->max_tenants > 0 &&
            (c->rc ? c->max_links > 0 : r->dcis > 0) && r->dcis <= KEDGE_LANE_MAX_DCIS &&
            r->spares <= KEDGE_LANE_MAX_DCIS && r->max_spares <= KEDGE_LANE_MAX_DCIS &&
-           c->mr_lease_ns > c->bound_ns + c->slack_ns &&
-           r->scratch.size >= KEDGE_TABLE_WINDOW_BYTES;
+           c->mr_lease_ns > c->bound_ns + c->slack_ns && r->scratch.size >= KEDGE_TABLE_SPAN_BYTES;
 }
 
 static uint32_t most_spares(const struct kedge_lane_resources *r)
@@ -78,7 +77,7 @@ static void take_queue_pairs(struct kedge_lane *l)
 static int make_arrays(struct kedge_lane *l)
 {
     const struct kedge_lane_config *c = &l->config;
-    uint32_t scratch = (uint32_t)(l->res.scratch.size / KEDGE_TABLE_WINDOW_BYTES);
+    uint32_t scratch = (uint32_t)(l->res.scratch.size / KEDGE_TABLE_SPAN_BYTES);
     l->sessions = calloc(c->max_sessions, sizeof l->sessions[0]);
     l->active = calloc(c->max_sessions, sizeof(struct session *));
     l->peers = calloc(c->max_peers, sizeof l->peers[0]);

@@ -119,8 +119,8 @@ static bool post_read(struct kedge_lane *l, struct lookup *k, struct lookup_read
     w->index = (uint32_t)(r - l->lookups.all_reads);
     w->signaled = 1;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)r->scratch * KEDGE_TABLE_WINDOW_BYTES,
-                                 .length = KEDGE_TABLE_WINDOW_BYTES,
+                                         (uint64_t)r->scratch * KEDGE_TABLE_SPAN_BYTES,
+                                 .length = KEDGE_TABLE_SPAN_BYTES,
                                  .lkey = l->res.scratch_system_lkey};
     uint32_t home = kedge_endpoint_home(&m->table, k->gid, l->config.pool);
     w->fab =
@@ -306,14 +306,14 @@ static void ask_next(struct kedge_lane *l, struct lookup *k)
         give_up(l, k);
 }
 
-/* What its window says: 0 and where the endpoint is; -EAGAIN: it was being written. */
+/* What its span says: 0 and where the endpoint is; -EAGAIN: it was being written. */
 static int look_into(struct kedge_lane *l, struct lookup *k, const struct lookup_read *r,
                      uint32_t *slot, uint32_t *gen)
 {
     struct kedge_endpoint_record record;
-    const void *window =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * KEDGE_TABLE_WINDOW_BYTES;
-    int status = kedge_endpoint_find(&l->metaserver[r->metaserver].table, window, k->gid,
+    const void *span =
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)r->scratch * KEDGE_TABLE_SPAN_BYTES;
+    int status = kedge_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
                                      l->config.pool, &record);
     k->read_ns = r->read_ns;
     return status == 0 ? learn(l, k, &record, slot, gen) : status;

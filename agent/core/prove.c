@@ -88,8 +88,8 @@ static bool post(struct kedge_lane *l, struct phys *at, struct flow *f, uint32_t
     w->flow = f;
     w->signaled = 1;
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * KEDGE_TABLE_WINDOW_BYTES,
-                                 .length = KEDGE_TABLE_WINDOW_BYTES,
+                                         (uint64_t)scratch * KEDGE_TABLE_SPAN_BYTES,
+                                 .length = KEDGE_TABLE_SPAN_BYTES,
                                  .lkey = lkey};
     w->fab = *fab;
     w->fab.sg_list = w->sge;

@@ -96,8 +96,8 @@ static bool start_read(struct kedge_lane *l, struct flow *f, struct cached *e)
     w->flow = f;
     w->index = (uint32_t)(e - l->cache);
     w->sge[0] = (struct ibv_sge){.addr = (uintptr_t)l->res.scratch.addr +
-                                         (uint64_t)scratch * KEDGE_TABLE_WINDOW_BYTES,
-                                 .length = KEDGE_TABLE_WINDOW_BYTES,
+                                         (uint64_t)scratch * KEDGE_TABLE_SPAN_BYTES,
+                                 .length = KEDGE_TABLE_SPAN_BYTES,
                                  .lkey = l->res.scratch_lkey};
     w->fab = (struct kedge_fab_wr){
         .sg_list = w->sge,
@@ -159,10 +159,10 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         scratch_give(l, e->scratch);
         return;
     }
-    const void *window =
-        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * KEDGE_TABLE_WINDOW_BYTES;
+    const void *span =
+        (const uint8_t *)l->res.scratch.addr + (uint64_t)e->scratch * KEDGE_TABLE_SPAN_BYTES;
     struct kedge_table_desc d = table_of(l, w->flow);
-    int status = kedge_mr_find(&d, window, e->record.vkey, &record);
+    int status = kedge_mr_find(&d, span, e->record.vkey, &record);
     scratch_give(l, e->scratch);
     if (status == 0) {
         e->state = CACHED_VALID;

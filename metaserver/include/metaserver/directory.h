@@ -114,7 +114,7 @@ int meta_directory_restore(struct meta_directory *m, const struct meta_store_nod
                            uint64_t now);
 
 /* Whether r may register; changes nothing. 0; -ESTALE: an older incarnation, or the same one of
- * another process; -EEXIST: an endpoint is another node's; -ENOSPC: an endpoint's window, the
+ * another process; -EEXIST: an endpoint is another node's; -ENOSPC: an endpoint's span, the
  * endpoints or (with endpoint == UINT32_MAX) the nodes are full. */
 int meta_directory_check(const struct meta_directory *m, const struct meta_registration *r,
                          struct meta_verdict *verdict);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table of 64-byte records that remote nodes look up with ONE READ and no CPU of the owner.
  *
- * A key's seeded hash gives its home; its record lives within KEDGE_TABLE_WINDOW slots from there,
- * so one READ of 1 KiB always suffices (the array has WINDOW - 1 slots more than homes, and no
- * window wraps). Records never move and the table never grows while the process lives. Capacity is
- * in entries; there are eight slots for each, because a window first overflows at a quarter full or
+ * A key's seeded hash gives its home; its record lives within KEDGE_TABLE_SPAN slots from there,
+ * so one READ of 1 KiB always suffices (the array has SPAN - 1 slots more than homes, and no
+ * span wraps). Records never move and the table never grows while the process lives. Capacity is
+ * in entries; there are eight slots for each, because a span first overflows at a quarter full or
  * even less (measured).
  *
  * One thread writes; anybody reads at any time, locally or by READ, and never believes a torn
@@ -19,8 +19,8 @@
 
 #include "schema/record.h"
 
-#define KEDGE_TABLE_WINDOW          16
-#define KEDGE_TABLE_WINDOW_BYTES    (KEDGE_TABLE_WINDOW * KEDGE_RECORD_BYTES)
+#define KEDGE_TABLE_SPAN            16
+#define KEDGE_TABLE_SPAN_BYTES      (KEDGE_TABLE_SPAN * KEDGE_RECORD_BYTES)
 #define KEDGE_TABLE_SLOTS_PER_ENTRY 8
 
 enum kedge_table_kind { KEDGE_TABLE_ENDPOINTS = 1, KEDGE_TABLE_MRS = 2 };
@@ -46,12 +46,12 @@ uint32_t kedge_endpoint_home(const struct kedge_table_desc *d, const uint8_t gid
                              uint16_t pool);
 uint32_t kedge_mr_home(const struct kedge_table_desc *d, uint32_t vkey);
 
-/* Of a window (WINDOW records, a copy made by READ): the record of the key.
- * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the window may
- * be it: READ again. Never reads outside the window, whatever it contains. */
-int kedge_endpoint_find(const struct kedge_table_desc *d, const void *window, const uint8_t gid[16],
+/* Of a span (SPAN records, a copy made by READ): the record of the key.
+ * 0 and *out a whole, believed copy; -ENOENT: no such key; -EAGAIN: a torn record in the span may
+ * be it: READ again. Never reads outside the span, whatever it contains. */
+int kedge_endpoint_find(const struct kedge_table_desc *d, const void *span, const uint8_t gid[16],
                         uint16_t pool, struct kedge_endpoint_record *out);
-int kedge_mr_find(const struct kedge_table_desc *d, const void *window, uint32_t vkey,
+int kedge_mr_find(const struct kedge_table_desc *d, const void *span, uint32_t vkey,
                   struct kedge_mr_record *out);
 
 /* The MR table's descriptor as its endpoint's record implies it. */
@@ -70,7 +70,7 @@ struct kedge_table {
 void kedge_table_init(struct kedge_table *t, enum kedge_table_kind kind, void *memory,
                       uint32_t log2_slots, uint64_t seed, uint64_t generation);
 /* Puts the record under its key: replaces the one with the same key, else takes a free slot of the
- * window. seq and crc are set here. Returns the slot, or -ENOSPC: the window is full. */
+ * span. seq and crc are set here. Returns the slot, or -ENOSPC: the span is full. */
 int64_t kedge_table_put(struct kedge_table *t, const void *record);
 /* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a
  * reader that begins finds nothing; the caller fences before it relies on that. */

@@ -378,11 +378,11 @@ START_TEST(full_tables_refuse_the_next_one_and_change_nothing)
 }
 END_TEST
 
-START_TEST(a_full_window_refuses_and_counts_the_endpoints_of_one_request_together)
+START_TEST(a_full_span_refuses_and_counts_the_endpoints_of_one_request_together)
 {
     struct fixture f;
     struct meta_verdict v;
-    uint32_t numbers[20], count = 0, last = KEDGE_TABLE_WINDOW + 3;
+    uint32_t numbers[20], count = 0, last = KEDGE_TABLE_SPAN + 3;
     setup(&f, 64, 64);
     const struct kedge_table_desc *d = meta_directory_table(f.directory);
     for (uint32_t n = 1; count < last + 1; n++) {
@@ -390,7 +390,7 @@ START_TEST(a_full_window_refuses_and_counts_the_endpoints_of_one_request_togethe
         if (kedge_endpoint_home(d, r.endpoint[0].gid, 1) == 33)
             numbers[count++] = n;
     }
-    for (uint32_t i = 0; i < KEDGE_TABLE_WINDOW - 1; i++) {
+    for (uint32_t i = 0; i < KEDGE_TABLE_SPAN - 1; i++) {
         char id[16];
         snprintf(id, sizeof id, "n%u", i);
         ck_assert_int_eq(do_register(&f, registration(id, 1, 1, numbers[i], 1), &v), 0);
@@ -540,7 +540,7 @@ END_TEST
     T(a_restored_node_waits_and_comes_back_without_a_write)                                        \
     T(a_restored_node_that_does_not_come_lapses)                                                   \
     T(full_tables_refuse_the_next_one_and_change_nothing)                                          \
-    T(a_full_window_refuses_and_counts_the_endpoints_of_one_request_together)                      \
+    T(a_full_span_refuses_and_counts_the_endpoints_of_one_request_together)                        \
     T(the_oldest_expired_node_makes_room_for_a_new_one)                                            \
     T(an_expired_node_is_forgotten_in_its_time)                                                    \
     T(nodes_are_listed_in_order)                                                                   \

@@ -88,7 +88,7 @@ static void open_agent(struct agent *a, const char *device, const uint8_t metase
     struct kedge_errbuf err;
     node_gid(attr.gid, 2);
     ck_assert_msg(kedge_fab_soft.open(&attr, &a->fab, &err) == 0, "%s", err.text);
-    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "window", &a->mem), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "span", &a->mem), 0);
     a->pd = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
     a->mr = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
                                                 .mr = {.pd = a->pd,
@@ -134,7 +134,7 @@ static void close_agent(struct agent *a)
 static enum ibv_wc_status operate(struct agent *a, const struct told *told,
                                   enum ibv_wr_opcode opcode, uint64_t key, uint64_t offset)
 {
-    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_WINDOW_BYTES, a->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_SPAN_BYTES, a->mr->lkey};
     struct kedge_fab_wr wr = {.sg_list = &sge,
                               .num_sge = 1,
                               .opcode = opcode,

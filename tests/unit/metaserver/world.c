@@ -180,7 +180,7 @@ static void make_qp(struct reader *a)
 void reader_open(struct reader *a, const struct world *w, uint8_t number)
 {
     *a = (struct reader){.fab = open_device(w->device, number), .number = number, .node = number};
-    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "window", &a->mem), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(4096, "span", &a->mem), 0);
     a->pd = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_ALLOC_PD}).pd.x;
     a->mr = call(a->fab, (struct kedge_fab_ctl){.kind = KEDGE_FAB_REG_MR,
                                                 .mr = {.pd = a->pd,
@@ -265,7 +265,7 @@ enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_
     uint8_t gid[16];
     number_gid(gid, number);
     uint64_t home = kedge_endpoint_home(desc, gid, 0);
-    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_WINDOW_BYTES, a->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)a->mem.addr, KEDGE_TABLE_SPAN_BYTES, a->mr->lkey};
     struct kedge_fab_wr wr = {.sg_list = &sge,
                               .num_sge = 1,
                               .opcode = opcode,

@@ -78,7 +78,7 @@ void reader_put(struct world *w, const struct reader *a, uint32_t incarnation, s
 void reader_join(struct world *w, struct reader *a, uint32_t incarnation, int status);
 /* As the answer says. */
 void reader_connect(struct reader *a, const struct reply *reply);
-/* The status of one operation on the table's window that belongs to the endpoint fd00::number. */
+/* The status of one operation on the table's span that belongs to the endpoint fd00::number. */
 enum ibv_wc_status reader_try(struct reader *a, const struct world *w, enum ibv_wr_opcode opcode,
                               uint8_t number);
 /* Whether the endpoint is in the table, seen by one READ, which must succeed. */

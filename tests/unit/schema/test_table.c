@@ -33,21 +33,21 @@ static struct kedge_endpoint_record endpoint(uint32_t n)
 }
 
 /* What a READ does: copies word by word, with no regard for writers. */
-static void read_window(const struct kedge_table *t, uint32_t home, void *window)
+static void read_span(const struct kedge_table *t, uint32_t home, void *span)
 {
     const _Atomic uint64_t *from =
         (const _Atomic uint64_t *)(t->slots + (size_t)home * KEDGE_RECORD_BYTES);
-    uint64_t *to = window;
-    for (size_t i = 0; i < KEDGE_TABLE_WINDOW_BYTES / sizeof *to; i++)
+    uint64_t *to = span;
+    for (size_t i = 0; i < KEDGE_TABLE_SPAN_BYTES / sizeof *to; i++)
         to[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
 }
 
 static int lookup(const struct kedge_table *t, uint32_t n, struct kedge_endpoint_record *out)
 {
-    _Alignas(64) uint8_t window[KEDGE_TABLE_WINDOW_BYTES];
+    _Alignas(64) uint8_t span[KEDGE_TABLE_SPAN_BYTES];
     struct kedge_endpoint_record r = endpoint(n);
-    read_window(t, kedge_endpoint_home(&t->desc, r.gid, r.pool), window);
-    return kedge_endpoint_find(&t->desc, window, r.gid, r.pool, out);
+    read_span(t, kedge_endpoint_home(&t->desc, r.gid, r.pool), span);
+    return kedge_endpoint_find(&t->desc, span, r.gid, r.pool, out);
 }
 
 START_TEST(the_bytes_of_an_endpoint_record_are_pinned)
@@ -122,14 +122,14 @@ START_TEST(an_update_keeps_the_slot_and_grows_the_sequence)
 }
 END_TEST
 
-START_TEST(a_full_window_refuses_the_seventeenth_record_and_keeps_the_sixteen)
+START_TEST(a_full_span_refuses_the_seventeenth_record_and_keeps_the_sixteen)
 {
     struct fixture f;
     setup(&f);
     struct kedge_endpoint_record r, out;
-    uint32_t kept[KEDGE_TABLE_WINDOW], n = 0, count = 0;
+    uint32_t kept[KEDGE_TABLE_SPAN], n = 0, count = 0;
     uint32_t home = 100;
-    for (; count < KEDGE_TABLE_WINDOW; n++) {
+    for (; count < KEDGE_TABLE_SPAN; n++) {
         r = endpoint(n);
         if (kedge_endpoint_home(&f.table.desc, r.gid, r.pool) != home)
             continue;
@@ -139,7 +139,7 @@ START_TEST(a_full_window_refuses_the_seventeenth_record_and_keeps_the_sixteen)
     while (r = endpoint(n), kedge_endpoint_home(&f.table.desc, r.gid, r.pool) != home)
         n++;
     ck_assert_int_eq(kedge_table_put(&f.table, &r), -ENOSPC);
-    for (unsigned i = 0; i < KEDGE_TABLE_WINDOW; i++)
+    for (unsigned i = 0; i < KEDGE_TABLE_SPAN; i++)
         ck_assert_int_eq(lookup(&f.table, kept[i], &out), 0);
 }
 END_TEST
@@ -184,7 +184,7 @@ START_TEST(a_record_of_another_generation_or_with_any_bit_flipped_is_not_believe
 }
 END_TEST
 
-START_TEST(windows_of_random_bytes_are_never_believed)
+START_TEST(spans_of_random_bytes_are_never_believed)
 {
     struct kedge_table_desc d = {.log2_slots = 4, .generation = 1};
     struct kedge_prng prng;
@@ -192,13 +192,13 @@ START_TEST(windows_of_random_bytes_are_never_believed)
     struct kedge_mr_record m;
     kedge_prng_seed(&prng, 3);
     for (int round = 0; round < 20000; round++) {
-        _Alignas(64) uint64_t window[KEDGE_TABLE_WINDOW_BYTES / 8];
-        for (size_t i = 0; i < sizeof window / sizeof *window; i++)
-            window[i] = kedge_prng_next(&prng);
-        const struct kedge_endpoint_record *seen = (const void *)window;
-        const struct kedge_mr_record *region = (const void *)window;
-        ck_assert_int_ne(kedge_endpoint_find(&d, window, seen[3].gid, seen[3].pool, &e), 0);
-        ck_assert_int_ne(kedge_mr_find(&d, window, region[3].vkey, &m), 0);
+        _Alignas(64) uint64_t span[KEDGE_TABLE_SPAN_BYTES / 8];
+        for (size_t i = 0; i < sizeof span / sizeof *span; i++)
+            span[i] = kedge_prng_next(&prng);
+        const struct kedge_endpoint_record *seen = (const void *)span;
+        const struct kedge_mr_record *region = (const void *)span;
+        ck_assert_int_ne(kedge_endpoint_find(&d, span, seen[3].gid, seen[3].pool, &e), 0);
+        ck_assert_int_ne(kedge_mr_find(&d, span, region[3].vkey, &m), 0);
     }
 }
 END_TEST
@@ -275,10 +275,10 @@ START_TEST(an_mr_record_is_found_through_the_descriptor_that_its_endpoint_implie
                                 .flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_READ};
     ck_assert_int_ge(kedge_table_put(&t, &r), 0);
     struct kedge_mr_record out;
-    const uint8_t *window = memory + (size_t)kedge_mr_home(&d, r.vkey) * KEDGE_RECORD_BYTES;
-    ck_assert_int_eq(kedge_mr_find(&d, window, r.vkey, &out), 0);
+    const uint8_t *span = memory + (size_t)kedge_mr_home(&d, r.vkey) * KEDGE_RECORD_BYTES;
+    ck_assert_int_eq(kedge_mr_find(&d, span, r.vkey, &out), 0);
     ck_assert_uint_eq(out.length, 4096);
-    ck_assert_int_eq(kedge_mr_find(&d, window, r.vkey + 1, &out), -ENOENT);
+    ck_assert_int_eq(kedge_mr_find(&d, span, r.vkey + 1, &out), -ENOENT);
 }
 END_TEST
 
@@ -286,10 +286,10 @@ END_TEST
     T(the_bytes_of_an_endpoint_record_are_pinned)                                                  \
     T(what_was_put_is_found_and_what_was_removed_is_not)                                           \
     T(an_update_keeps_the_slot_and_grows_the_sequence)                                             \
-    T(a_full_window_refuses_the_seventeenth_record_and_keeps_the_sixteen)                          \
+    T(a_full_span_refuses_the_seventeenth_record_and_keeps_the_sixteen)                            \
     T(a_writer_stopped_in_the_middle_hides_its_record_alone)                                       \
     T(a_record_of_another_generation_or_with_any_bit_flipped_is_not_believed)                      \
-    T(windows_of_random_bytes_are_never_believed)                                                  \
+    T(spans_of_random_bytes_are_never_believed)                                                    \
     T(concurrent_readers_never_see_a_torn_half_made_or_removed_record)                             \
     T(an_mr_record_is_found_through_the_descriptor_that_its_endpoint_implies)
 KEDGE_CHECK_MAIN("schema table", TESTS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The MR table, and what readers make of windows that somebody damaged. */
+/* The MR table, and what readers make of spans that somebody damaged. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "schema/table.h"
 
-enum { LOG2_SLOTS = 6, SLOTS = (1 << LOG2_SLOTS) + KEDGE_TABLE_WINDOW - 1 };
+enum { LOG2_SLOTS = 6, SLOTS = (1 << LOG2_SLOTS) + KEDGE_TABLE_SPAN - 1 };
 
 struct fixture {
     struct kedge_table table;
@@ -26,7 +26,7 @@ static struct kedge_mr_record region(uint32_t vkey)
         .vkey = vkey, .tenant = 2, .length = vkey, .flags = KEDGE_RECORD_LIVE | KEDGE_RECORD_READ};
 }
 
-static const uint8_t *window_of(const struct fixture *f, uint32_t vkey)
+static const uint8_t *span_of(const struct fixture *f, uint32_t vkey)
 {
     return f->memory + (size_t)kedge_mr_home(&f->table.desc, vkey) * KEDGE_RECORD_BYTES;
 }
@@ -68,10 +68,10 @@ START_TEST(a_removed_region_leaves_no_key_behind)
     r.rkey = 0xcafe0001;
     memset(r.secret, 0x5a, sizeof r.secret);
     int64_t slot = kedge_table_put(&f.table, &r);
-    ck_assert_int_eq(kedge_mr_find(&f.table.desc, window_of(&f, 7), 7, &out), 0);
+    ck_assert_int_eq(kedge_mr_find(&f.table.desc, span_of(&f, 7), 7, &out), 0);
     ck_assert_int_eq(kedge_table_remove(&f.table, &r), slot);
     ck_assert_mem_eq(f.memory + slot * KEDGE_RECORD_BYTES + 8, nothing, sizeof nothing);
-    ck_assert_int_eq(kedge_mr_find(&f.table.desc, window_of(&f, 7), 7, &out), -ENOENT);
+    ck_assert_int_eq(kedge_mr_find(&f.table.desc, span_of(&f, 7), 7, &out), -ENOENT);
 }
 END_TEST
 
@@ -81,14 +81,14 @@ START_TEST(a_region_that_is_begun_and_not_committed_is_neither_there_nor_not)
     setup(&f);
     struct kedge_mr_record r = region(7), out;
     int64_t slot = kedge_table_begin(&f.table, &r);
-    ck_assert_int_eq(kedge_mr_find(&f.table.desc, window_of(&f, 7), 7, &out), -EAGAIN);
+    ck_assert_int_eq(kedge_mr_find(&f.table.desc, span_of(&f, 7), 7, &out), -EAGAIN);
     kedge_table_commit(&f.table, slot, &r);
-    ck_assert_int_eq(kedge_mr_find(&f.table.desc, window_of(&f, 7), 7, &out), 0);
+    ck_assert_int_eq(kedge_mr_find(&f.table.desc, span_of(&f, 7), 7, &out), 0);
     ck_assert_uint_eq(f.table.live, 1);
 }
 END_TEST
 
-START_TEST(every_home_has_its_window_within_the_table)
+START_TEST(every_home_has_its_span_within_the_table)
 {
     struct kedge_prng prng;
     kedge_prng_seed(&prng, 5);
@@ -96,14 +96,14 @@ START_TEST(every_home_has_its_window_within_the_table)
         struct kedge_table_desc d = {.log2_slots = (uint32_t)(1 + kedge_prng_below(&prng, 30)),
                                      .seed = kedge_prng_next(&prng)};
         uint64_t home = kedge_mr_home(&d, (uint32_t)kedge_prng_next(&prng));
-        ck_assert_uint_le((home + KEDGE_TABLE_WINDOW) * KEDGE_RECORD_BYTES,
+        ck_assert_uint_le((home + KEDGE_TABLE_SPAN) * KEDGE_RECORD_BYTES,
                           kedge_table_bytes(d.log2_slots));
     }
 }
 END_TEST
 
-/* Whatever happens to a window, what is believed is a record that was put, whole. */
-START_TEST(windows_that_were_damaged_give_a_whole_record_or_none)
+/* Whatever happens to a span, what is believed is a record that was put, whole. */
+START_TEST(spans_that_were_damaged_give_a_whole_record_or_none)
 {
     struct fixture f;
     struct kedge_prng prng;
@@ -116,17 +116,17 @@ START_TEST(windows_that_were_damaged_give_a_whole_record_or_none)
         ck_assert_int_ge(kedge_table_put(&f.table, &r), 0);
     }
     for (int round = 0; round < 200000; round++) {
-        _Alignas(64) uint8_t window[KEDGE_TABLE_WINDOW_BYTES];
+        _Alignas(64) uint8_t span[KEDGE_TABLE_SPAN_BYTES];
         uint32_t vkey = 1 + (uint32_t)kedge_prng_below(&prng, 24);
-        memcpy(window, window_of(&f, vkey), sizeof window);
+        memcpy(span, span_of(&f, vkey), sizeof span);
         for (uint64_t n = kedge_prng_below(&prng, 40); n > 0; n--) {
-            size_t at = kedge_prng_below(&prng, sizeof window);
+            size_t at = kedge_prng_below(&prng, sizeof span);
             if (kedge_prng_below(&prng, 2) == 0)
-                window[at] ^= (uint8_t)(1 << kedge_prng_below(&prng, 8));
+                span[at] ^= (uint8_t)(1 << kedge_prng_below(&prng, 8));
             else /* half of one record, half of another: a copy that was torn */
-                memcpy(window + at / 64 * 64, window + kedge_prng_below(&prng, 16) * 64, at % 64);
+                memcpy(span + at / 64 * 64, span + kedge_prng_below(&prng, 16) * 64, at % 64);
         }
-        int status = kedge_mr_find(&f.table.desc, window, vkey, &out);
+        int status = kedge_mr_find(&f.table.desc, span, vkey, &out);
         ck_assert(status == 0 || status == -ENOENT || status == -EAGAIN);
         if (status != 0)
             continue;
@@ -142,6 +142,6 @@ END_TEST
     T(the_bytes_of_an_mr_record_are_pinned)                                                        \
     T(a_removed_region_leaves_no_key_behind)                                                       \
     T(a_region_that_is_begun_and_not_committed_is_neither_there_nor_not)                           \
-    T(every_home_has_its_window_within_the_table)                                                  \
-    T(windows_that_were_damaged_give_a_whole_record_or_none)
+    T(every_home_has_its_span_within_the_table)                                                    \
+    T(spans_that_were_damaged_give_a_whole_record_or_none)
 KEDGE_CHECK_MAIN("schema table mr", TESTS)

@@ -167,7 +167,7 @@ END_TEST
 START_TEST(a_lane_whose_own_read_is_refused_says_that_the_peer_is_down)
 {
     open_pair((struct kedge_fault_plan){0});
-    refuse(KEDGE_TABLE_WINDOW_BYTES, -EINVAL);
+    refuse(KEDGE_TABLE_SPAN_BYTES, -EINVAL);
     struct kedge_cqe e = do_one(world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0));
     ck_assert_uint_eq(e.status, IBV_WC_RETRY_EXC_ERR);
     ck_assert_uint_eq(e.vendor_err, KEDGE_REASON_PEER_DOWN);

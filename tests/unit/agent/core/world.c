@@ -298,7 +298,7 @@ static void open_node(struct world *w, uint32_t number)
     n->srq = make_srq(n->fab, n->pd);
     n->dct = make_dct(n->fab, n->pd, n->dct_cq, n->srq);
     ck_assert_int_eq(kedge_fab_mem_alloc(kedge_table_bytes(10), "mr-table", &n->mr_memory), 0);
-    ck_assert_int_eq(kedge_fab_mem_alloc(64 * KEDGE_TABLE_WINDOW_BYTES, "scratch", &n->scratch), 0);
+    ck_assert_int_eq(kedge_fab_mem_alloc(64 * KEDGE_TABLE_SPAN_BYTES, "scratch", &n->scratch), 0);
     n->mr_mr = make_mr(n->fab, n->pd, &n->mr_memory, IBV_ACCESS_REMOTE_READ);
     n->scratch_mr = make_mr(n->fab, n->pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
     n->scratch_system_mr = make_mr(n->fab, n->system_pd, &n->scratch, IBV_ACCESS_LOCAL_WRITE);
