@@ -422,9 +422,9 @@ struct agent {
     const char *config_path; /* NULL: there is none */
     uv_loop_t loop;
     uint32_t incarnation;
-    uint32_t above;     /* an incarnation that ours must exceed; 0: none */
-    uint32_t outrun_by; /* one that a metaserver knows, and ours is not above; 0: none */
-    uint32_t heeded;    /* bit i: metaserver i has made this agent begin anew */
+    uint32_t min_incarnation; /* ours must exceed it; 0: any will do */
+    uint32_t superseded_by;   /* one that a metaserver knows, and ours does not exceed; 0: none */
+    uint32_t restarted_for_mask; /* bit i: metaserver i has made this agent begin anew */
     bool stopping, terminated, device_lost;
     struct address address; /* as the device says */
     bool address_asked;     /* it is being asked, by: */

@@ -148,9 +148,9 @@ static int watch(struct agent *a, struct kedge_errbuf *err)
 static int start(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0;
-    int status =
-        agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
-                                a->above != 0 ? a->above + 1 : 0, &a->incarnation, &lost, err);
+    int status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
+                                         a->min_incarnation != 0 ? a->min_incarnation + 1 : 0,
+                                         &a->incarnation, &lost, err);
     if (lost)
         kedge_log(KEDGE_LOG_WARN, "the saved incarnation made no sense", "incarnation=%u",
                   a->incarnation);
@@ -198,7 +198,7 @@ static void close_handle(uv_handle_t *handle, void *user)
 
 static bool begins_anew(const struct agent *a)
 {
-    return a->outrun_by != 0 && !a->terminated;
+    return a->superseded_by != 0 && !a->terminated;
 }
 
 /* The lane says why before the sockets close: a worker believes what it sees first. */
@@ -284,8 +284,8 @@ static int serve_above_others(struct agent *a)
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config,
                             .config_path = a->config_path,
-                            .above = a->outrun_by,
-                            .heeded = a->heeded};
+                            .min_incarnation = a->superseded_by,
+                            .restarted_for_mask = a->restarted_for_mask};
         status = serve(a);
     }
     close(lock);

@@ -275,9 +275,9 @@ static void lost(struct registration *r, const char *why)
 
 /* A metaserver that knows a later incarnation of this node, because our state was lost or put back:
  * everything that carries the incarnation is made anew, above that one. Once for each metaserver:
- * when it happens again, somebody else uses the node's id, and the two would outrun each other for
- * ever. */
-static bool is_outrun(struct registration *r, const json_t *problem, const char **why)
+ * when it happens again, somebody else uses the node's id, and the two would supersede each other
+ * for ever. */
+static bool is_superseded(struct registration *r, const json_t *problem, const char **why)
 {
     struct pool *p = r->pool;
     const uint32_t bit = 1u << (r - p->registration);
@@ -285,7 +285,7 @@ static bool is_outrun(struct registration *r, const json_t *problem, const char 
     if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
         known < p->agent->incarnation)
         return false;
-    if (p->agent->heeded & bit) {
+    if (p->agent->restarted_for_mask & bit) {
         *why = "another agent registers as this node: give each host a `node` of its own, then "
                "restart this agent";
         return false;
@@ -293,9 +293,9 @@ static bool is_outrun(struct registration *r, const json_t *problem, const char 
     kedge_log(KEDGE_LOG_WARN, "a later incarnation of this node is known: beginning anew above it",
               "metaserver=\"%s\" incarnation=%u known=%u", r->url, p->agent->incarnation,
               (uint32_t)known);
-    if (p->agent->outrun_by < known)
-        p->agent->outrun_by = (uint32_t)known;
-    p->agent->heeded |= bit;
+    if (p->agent->superseded_by < known)
+        p->agent->superseded_by = (uint32_t)known;
+    p->agent->restarted_for_mask |= bit;
     uv_stop(&p->agent->loop);
     return true;
 }
@@ -311,7 +311,7 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
     const char *detail = json_string_value(json_object_get(problem, "detail"));
     if (detail == NULL)
         detail = "refused";
-    if (answer->status != 409 || !is_outrun(r, problem, &detail)) {
+    if (answer->status != 409 || !is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %s", answer->status, detail);
         lost(r, why);
     }

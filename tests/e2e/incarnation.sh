@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A node whose state was put back to an earlier one: its agent begins anew above what the metaserver knows. Two agents
-# with one id do not outrun each other for ever.
+# with one id do not supersede each other for ever.
 source "$(dirname "$0")/lib.sh"
 needs_built kedge-probe
 agents=1
@@ -36,7 +36,7 @@ register "$url" "$later"
 daemon_start a kedge-agentd || fail "the agent did not start again"
 rises_above "$url" "$later"
 [[ $(agent_number a incarnation) == "$seen" ]] || fail "the agent says $(agent_number a incarnation), the metaserver $seen"
-ok "an agent that was outrun ($later known) begins anew with $seen"
+ok "an agent that was superseded ($later known) begins anew with $seen"
 grep -q 'beginning anew' "$work/a.log" || fail "the log does not say why"
 export_text a "after that"
 out=$(read_text a "$token") || fail "reading after that: $out"
@@ -107,7 +107,7 @@ done
 grep -q 'another agent registers as this node' "$work/a.log" "$work/b.log" || fail "nobody says that the other is there"
 settled=$(curl -sf "$url/v1/nodes/node-a" | jq .incarnation)
 sleep 2
-[[ $(curl -sf "$url/v1/nodes/node-a" | jq .incarnation) == "$settled" ]] || fail "two agents outrun each other for ever"
+[[ $(curl -sf "$url/v1/nodes/node-a" | jq .incarnation) == "$settled" ]] || fail "two agents supersede each other for ever"
 ok "of two agents with one id the later one stays"
 agents=2
 stop
