@@ -3,8 +3,8 @@
 #ifndef CTL_AGENT_ITEMS_PRIVATE_H
 #define CTL_AGENT_ITEMS_PRIVATE_H
 
-#include "ctl/fetch.h"
 #include "ctl/agent_items.h"
+#include "ctl/fetch.h"
 #include "ctl/options.h"
 #include "ctl/table.h"
 

@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ctl/checks.h"
 #include "ctl/commands.h"
+#include "ctl/decode.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "ctl/decode.h"
 #include "ctl/probe.h"
 #include "ctl/table.h"
 

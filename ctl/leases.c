@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent_items_private.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/fetch.h"
 #include "ctl/json.h"
-#include "agent_items_private.h"
 
 enum {
     MAX_PAGES = 100000,

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/commands.h"
 #include "base/version.h"
+#include "ctl/commands.h"
 
 /* So need not be told where to go, and are of use when a context is wrong. */
 static bool asks_nobody(enum ctl_command command)

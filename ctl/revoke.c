@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent_items_private.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/json.h"
-#include "agent_items_private.h"
 
 enum { MAX_PAGES = 100000, FAILED_BYTES = 4 << 20 };
 

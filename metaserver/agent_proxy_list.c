@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent_proxy.h"
 #include "base/clock.h"
 #include "metaserver/json.h"
-#include "agent_proxy.h"
 
 enum {
     QUERY_ITEMS = 500, /* of one query: so many fit into an answer */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "window_targets.h"
 #include "agent_proxy_json.h"
 #include "json_read.h"
 #include "node_json.h"
 #include "token_json.h"
+#include "window_targets.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

@@ -8,9 +8,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "window_targets.h"
 #include "metaserver/resources_json.h"
 #include "service_private.h"
+#include "window_targets.h"
 
 #define BODY_BYTES 8192 /* more than a resource takes */
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "metaserver/service.h"
 #include "metaserver/resources_json.h"
+#include "metaserver/service.h"
 #include "trail.h"
 
 enum {

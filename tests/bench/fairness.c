@@ -11,8 +11,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "worker_group.h"
 #include "reader.h"
+#include "worker_group.h"
 
 enum { READY, WARM_MS = 500, MEASURE_MS = 3000, WAIT_MS = 1000, BATCH = 64 };
 

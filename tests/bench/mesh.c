@@ -6,8 +6,8 @@
 
 #include <kedge.h>
 
-#include "worker_group.h"
 #include "perf.h"
+#include "worker_group.h"
 
 enum { WORD = 8, BETWEEN = 64 };
 enum { EXPORTED, DONE };

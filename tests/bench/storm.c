@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worker_group.h"
 #include "reader.h"
+#include "worker_group.h"
 
 enum { READY };
 

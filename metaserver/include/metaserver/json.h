@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 #include "metaserver/directory.h"
-#include "metaserver/violation.h"
 #include "metaserver/table_responders.h"
+#include "metaserver/violation.h"
 
 #define META_JSON_MAX_BYTES        65536       /* of a body */
 #define META_JSON_MAX_ANSWER_BYTES (256 << 10) /* of an agent's: a worker's leases fit */

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "metaserver/violation.h"
 #include "metaserver/labels.h"
+#include "metaserver/violation.h"
 
 enum {
     META_RESOURCE_NAME_BYTES = 64, /* with the NUL */

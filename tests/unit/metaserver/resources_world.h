@@ -11,8 +11,8 @@
 #include "../check_main.h"
 #include "base/clock.h"
 #include "metaserver/json.h"
-#include "metaserver/service.h"
 #include "metaserver/resources_json.h"
+#include "metaserver/service.h"
 
 #define TRAIL 16
 

@@ -10,8 +10,8 @@
 #include "../check_main.h"
 #include "base/clock.h"
 #include "fabric/fault.h"
-#include "metaserver/table_responders.h"
 #include "metaserver/service.h"
+#include "metaserver/table_responders.h"
 
 #define WORLD_LEASE (2 * KEDGE_NS_PER_S)
 
