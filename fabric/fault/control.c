@@ -86,6 +86,8 @@ static void wrap_qp(struct fault_ctl *c)
                                      .cap = inner->cap,
                                      .user = c->outer->qp.user};
     limit_to(&qp->base.cap, &c->fab->base.caps);
+    qp->has_room = c->fab->loses_answers && inner->cap.send_wr > c->outer->qp.cap.send_wr;
+    qp->base.cap.send_wr -= qp->has_room;
     qp->stream.ordinal = ++c->fab->next_ordinal;
     c->outer->qp.x = &qp->base;
 }
@@ -344,6 +346,12 @@ static void translate_free(struct fault_ctl *c)
     }
 }
 
+/* So many more, as far as the device goes; what it refuses it refuses still. */
+static uint32_t more_of(uint32_t asked, uint32_t more, uint32_t most)
+{
+    return asked == 0 || asked >= most ? asked : more < most - asked ? asked + more : most;
+}
+
 static void translate(struct fault_ctl *c)
 {
     struct kedge_fab_ctl *in = &c->inner;
@@ -353,6 +361,8 @@ static void translate(struct fault_ctl *c)
         break;
     case KEDGE_FAB_CREATE_CQ:
         in->cq.chan = INNER_OR_NULL(fault_chan, in->cq.chan);
+        if (c->fab->loses_answers) /* answers.c: one more of each queue pair's */
+            in->cq.cqe = more_of(in->cq.cqe, in->cq.cqe / 8 + 1, c->fab->base.caps.max_cqe);
         in->cq.user = c->object;
         break;
     case KEDGE_FAB_CREATE_SRQ:
@@ -365,6 +375,8 @@ static void translate(struct fault_ctl *c)
         in->qp.srq = INNER_OR_NULL(fault_srq, in->qp.srq);
         if (in->qp.cap.send_sge == 0) /* make_fail() needs one */
             in->qp.cap.send_sge = 1;
+        if (c->fab->loses_answers)
+            in->qp.cap.send_wr = more_of(in->qp.cap.send_wr, 1, c->fab->base.caps.max_qp_wr);
         in->qp.user = c->object;
         break;
     case KEDGE_FAB_MODIFY_QP:
@@ -391,7 +403,7 @@ static int make_cq(const struct fault_ctl *c, struct fault_cq *cq)
     uint32_t cqe = c->outer->cq.cqe, most = c->fab->base.caps.max_cqe; /* more is refused anyway */
     cq->poison_room = cqe == 0 || most == 0 ? 1 : cqe < most ? cqe : most;
     cq->poison = calloc(cq->poison_room, sizeof cq->poison[0]);
-    cq->held_room = c->fab->errors_first ? 2 * FAULT_SENT : FAULT_HELD;
+    cq->held_room = c->fab->errors_first ? 2 * FAULT_SENT : 2 * FAULT_HELD;
     cq->held = calloc(cq->held_room, sizeof cq->held[0]);
     return cq->poison != NULL && cq->held != NULL ? 0 : -ENOMEM;
 }

@@ -5,7 +5,7 @@
  * WRITE (a SEND on UD) out of memory that no key names. So it is not executed, it fails in its
  * turn, its queue pair breaks as it would, and what is behind it flushes in order; of its
  * completion only the status is changed. A datagram that shall be lost goes to a queue pair that is
- * not there.
+ * not there. One that is executed and fails all the same: answers.c.
  *
  * With errors_first an error's completion has the name of the oldest request of which nothing was
  * said, though that was executed, and all from there on are flushed: so do libirdma and
@@ -21,6 +21,8 @@
 static const struct ibv_sge nowhere = {.addr = 0, .length = 1, .lkey = 0};
 static const uint32_t nobody = 0xfffffe;
 
+enum { CUT_LATE_PPM = 500000 /* of what is cut so much had arrived, and the answer was cut */ };
+
 static void count_fault(struct fault_fab *f)
 {
     atomic_fetch_add_explicit(&f->count, 1, memory_order_relaxed);
@@ -29,23 +31,34 @@ static void count_fault(struct fault_fab *f)
 /* ---- posting
  * -------------------------------------------------------------------------------------- */
 
-static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr)
+struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp)
 {
     struct fault_cq *cq = (struct fault_cq *)qp->base.send_cq;
     struct fault_poison *poison = &cq->poison[cq->poison_next++ % cq->poison_room];
-    const struct kedge_fault_plan *plan = &f->now.plan;
-    *poison = (struct fault_poison){
-        .wr_id = wr->wr_id,
-        .qpn = qp->base.qpn,
-        .status = plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR,
-    };
+    *poison = (struct fault_poison){.qpn = qp->base.qpn};
+    qp->broken = true;
+    count_fault(f);
+    return poison;
+}
+
+void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison,
+                     struct kedge_fab_wr *wr)
+{
     wr->wr_id = (uintptr_t)poison;
     wr->opcode = qp->base.type == KEDGE_FAB_QP_UD ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
     wr->send_flags &= ~(unsigned)IBV_SEND_INLINE;
     wr->sg_list = &nowhere;
     wr->num_sge = 1;
-    qp->broken = true;
-    count_fault(f);
+}
+
+/* It is not executed. */
+static void make_fail(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr)
+{
+    struct fault_poison *poison = fault_poison_take(f, qp);
+    const struct kedge_fault_plan *plan = &f->now.plan;
+    poison->wr_id = wr->wr_id;
+    poison->status = plan->status != IBV_WC_SUCCESS ? plan->status : IBV_WC_RETRY_EXC_ERR;
+    fault_make_fail(qp, poison, wr);
 }
 
 /* Of more than one packet, of which the path takes none: neither of a WRITE, nor of a READ's
@@ -131,17 +144,44 @@ static void note_sent(struct fault_qp *qp, struct kedge_fab_wr *wr)
     wr->wr_id = sent_mark | (uintptr_t)sent;
 }
 
-/* Our copy of a request, with the inner address handle and what the plan does to it. */
-static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge_fab_wr *wr,
-                    struct kedge_fab_wr *copy)
+/* Adds our copy of a request to the list, with the inner address handle. */
+static struct kedge_fab_wr *add_copy(struct fault_fab *f, struct fault_qp *qp,
+                                     struct kedge_fab_wr *wr, struct fault_list *list)
 {
-    const struct kedge_fault_plan *plan = &f->now.plan;
+    const int at = list->count++;
+    struct kedge_fab_wr *copy = &list->copy[at];
     *copy = *wr;
     copy->next = NULL;
+    if (at > 0)
+        copy[-1].next = copy;
+    list->caller[at] = wr;
     if (f->errors_first && qp->base.type != KEDGE_FAB_QP_UD)
         note_sent(qp, copy);
     if (wr->ah != NULL)
         copy->ah = ((const struct fault_ah *)wr->ah)->inner;
+    return copy;
+}
+
+/* Of a request that may be made to fail now: whether its answer is lost, and not itself. */
+static bool loses_answer(struct fault_fab *f, struct fault_qp *qp, bool cut)
+{
+    const uint32_t share = cut ? CUT_LATE_PPM : f->now.plan.answer_loss_ppm;
+    return qp->has_room && share > 0 && fault_hits(&f->now, &qp->stream, share);
+}
+
+/* And what the plan does to it. */
+static void add(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr,
+                struct fault_list *list)
+{
+    const struct kedge_fault_plan *plan = &f->now.plan;
+    if (list->silence != NULL && fault_silence_goes_on(qp, list, wr)) {
+        (void)add_copy(f, qp, wr, list);
+        (void)is_acknowledged_late(f, qp, wr);
+        fault_silence_join(list);
+        return;
+    }
+    fault_silence_end(qp, list);
+    struct kedge_fab_wr *copy = add_copy(f, qp, wr, list);
     bool too_long = is_too_long(plan, qp, wr), cut = is_cut(plan, qp, wr);
     if (is_acknowledged_late(f, qp, wr)) { /* complete, and never executed */
         copy->opcode = IBV_WR_RDMA_WRITE;
@@ -152,13 +192,18 @@ static void prepare(struct fault_fab *f, struct fault_qp *qp, const struct kedge
     }
     bool fails = fault_hits(&f->now, &qp->stream, plan->completion_error_ppm);
     bool is_lost = fault_hits(&f->now, &qp->stream, plan->loss_ppm);
-    if ((fails || too_long || (cut && qp->base.type != KEDGE_FAB_QP_UD)) && !qp->broken &&
-        kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS) {
+    const bool may_fail = !qp->broken && kedge_fab_qp_state(qp->inner) == IBV_QPS_RTS;
+    if (may_fail && (fails || too_long))
         make_fail(f, qp, copy);
-    } else if ((is_lost || cut) && qp->base.type == KEDGE_FAB_QP_UD) {
+    else if (qp->base.type == KEDGE_FAB_QP_UD) {
+        if (!is_lost && !cut)
+            return;
         copy->dest_qpn = nobody;
         count_fault(f);
-    }
+    } else if (may_fail && loses_answer(f, qp, cut))
+        fault_silence_begin(f, qp, list);
+    else if (may_fail && cut)
+        make_fail(f, qp, copy);
 }
 
 static bool is_one_sided(const struct kedge_fab_wr *wr)
@@ -197,34 +242,41 @@ static bool is_refused(struct fault_fab *f, struct fault_qp *qp, const struct ke
     return true;
 }
 
+/* What was not posted of the list is not out. */
+static void take_back(const struct fault_fab *f, struct fault_qp *qp, const struct fault_list *list,
+                      int from)
+{
+    for (int i = from; f->errors_first && i < list->count; i++)
+        qp->sent_tail -= i == 0 || list->caller[i] != list->caller[i - 1];
+}
+
 int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad)
 {
     struct fault_qp *qp = (struct fault_qp *)base;
     struct fault_fab *f = fault_of(base->pd->fab);
-    struct kedge_fab_wr copies[FAULT_CHUNK], *refused = NULL;
-    struct kedge_fab_wr *caller[FAULT_CHUNK];
+    struct kedge_fab_wr *refused = NULL;
     if (fault_hits(&f->now, &qp->stream, f->now.plan.post_error_ppm)) {
         count_fault(f);
         *bad = wr;
         return -ENOMEM;
     }
     while (wr != NULL) {
+        struct fault_list list;
         bool stop = false;
-        int n = 0;
-        for (; wr != NULL && n < FAULT_CHUNK; wr = wr->next, n++) {
+        list.count = 0;
+        list.silence = NULL;
+        for (; wr != NULL && list.count < FAULT_CHUNK; wr = wr->next) {
             stop = is_refused(f, qp, wr);
             if (stop)
                 break;
-            caller[n] = wr;
-            prepare(f, qp, wr, &copies[n]);
-            if (n > 0)
-                copies[n - 1].next = &copies[n];
+            add(f, qp, wr, &list);
         }
-        int status = n > 0 ? kedge_fab_post_send(qp->inner, copies, &refused) : 0;
+        fault_silence_end(qp, &list);
+        int status = list.count > 0 ? kedge_fab_post_send(qp->inner, list.copy, &refused) : 0;
         if (status != 0) {
-            if (f->errors_first)
-                qp->sent_tail -= (uint32_t)(copies + n - refused);
-            *bad = caller[refused - copies];
+            const int at = (int)(refused - list.copy);
+            take_back(f, qp, &list, at);
+            *bad = list.caller[at];
             return status;
         }
         if (stop) {
@@ -250,16 +302,22 @@ int fault_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
 /* ---- polling
  * -------------------------------------------------------------------------------------- */
 
+/* Of one that was made to fail, or whose answer is lost; else NULL. */
+static struct fault_poison *poison_of(const struct fault_cq *cq, const struct ibv_wc *wc)
+{
+    const uint64_t first = (uintptr_t)cq->poison;
+    if (wc->wr_id < first || wc->wr_id >= first + cq->poison_room * sizeof cq->poison[0])
+        return NULL;
+    struct fault_poison *poison = &cq->poison[(wc->wr_id - first) / sizeof cq->poison[0]];
+    return poison->qpn != 0 && poison->qpn == wc->qp_num ? poison : NULL;
+}
+
 /* Gives a request that was made to fail its own number back, and its status if it failed by that.
  */
-static void restore(struct fault_cq *cq, struct ibv_wc *wc)
+static void restore(const struct fault_cq *cq, struct ibv_wc *wc)
 {
-    uint64_t first = (uintptr_t)cq->poison;
-    if (wc->status == IBV_WC_SUCCESS || wc->wr_id < first ||
-        wc->wr_id >= first + cq->poison_room * sizeof cq->poison[0])
-        return;
-    struct fault_poison *poison = &cq->poison[(wc->wr_id - first) / sizeof cq->poison[0]];
-    if (poison->qpn == 0 || poison->qpn != wc->qp_num)
+    struct fault_poison *poison = wc->status != IBV_WC_SUCCESS ? poison_of(cq, wc) : NULL;
+    if (poison == NULL)
         return;
     wc->wr_id = poison->wr_id;
     if (wc->status == IBV_WC_LOC_PROT_ERR)
@@ -278,10 +336,9 @@ static void hold(struct fault_fab *f, struct fault_cq *cq, const struct ibv_wc *
     }
 }
 
-/* One completion of the inner provider's, or with errors_first what becomes of it. */
-static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc)
+/* One completion, or with errors_first what becomes of it. */
+static void hold_named(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc)
 {
-    restore(cq, wc);
     if (!f->errors_first || !(wc->wr_id & sent_mark)) {
         hold(f, cq, wc);
         return;
@@ -299,6 +356,33 @@ static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc
         if (wc->status != IBV_WC_SUCCESS)
             wc->status = IBV_WC_WR_FLUSH_ERR;
     }
+}
+
+/* Those whose answers are lost, once: the first error among them is the first one's. */
+static void hold_unanswered(struct fault_fab *f, struct fault_cq *cq, struct fault_poison *poison,
+                            struct ibv_wc *wc)
+{
+    if (wc->status == IBV_WC_SUCCESS || poison->said)
+        return;
+    poison->said = true;
+    wc->status = poison->status;
+    for (uint32_t i = 0; i < poison->unanswered; i++) {
+        wc->wr_id = poison->unanswered_id[i];
+        hold_named(f, cq, wc);
+        wc->status = IBV_WC_WR_FLUSH_ERR;
+    }
+}
+
+/* What becomes of one completion of the inner provider's. */
+static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc)
+{
+    struct fault_poison *poison = f->loses_answers ? poison_of(cq, wc) : NULL;
+    if (poison != NULL && poison->unanswered > 0) {
+        hold_unanswered(f, cq, poison, wc);
+        return;
+    }
+    restore(cq, wc);
+    hold_named(f, cq, wc);
 }
 
 static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
@@ -320,8 +404,9 @@ static int take_held(struct fault_cq *cq, int n, struct ibv_wc *wc)
 static int fill_held(struct fault_fab *f, struct fault_cq *cq)
 {
     const uint32_t used = cq->held_tail - cq->held_head;
+    const bool one_becomes_many = f->errors_first || f->loses_answers;
     struct ibv_wc wc[FAULT_HELD];
-    int room = used >= FAULT_HELD ? 0 : f->errors_first ? 1 : (int)(FAULT_HELD - used);
+    int room = used >= FAULT_HELD ? 0 : one_becomes_many ? 1 : (int)(FAULT_HELD - used);
     int got = room > 0 ? kedge_fab_poll(cq->inner, room, wc) : 0;
     for (int i = 0; i < got; i++)
         hold_all(f, cq, &wc[i]);
@@ -333,7 +418,8 @@ int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
     struct fault_cq *cq = (struct fault_cq *)base;
     struct fault_fab *f = fault_of(base->fab);
     int got = 0;
-    if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail && !f->errors_first) {
+    if (f->now.plan.delay_ppm == 0 && cq->held_head == cq->held_tail && !f->errors_first &&
+        !f->loses_answers) {
         got = kedge_fab_poll(cq->inner, n, wc);
         for (int i = 0; i < got; i++)
             restore(cq, &wc[i]);

@@ -135,6 +135,7 @@ int kedge_fault_open(struct kedge_fab *inner, const struct kedge_fault_plan *pla
         return -ENOMEM;
     f->base = (struct kedge_fab){.ops = &fault_ops, .caps = inner->caps};
     f->errors_first = plan->errors_first;
+    f->loses_answers = plan->cuts || plan->answer_loss_ppm > 0;
     f->base.caps.names_culprit &= !plan->errors_first;
     /* One that says which came too late says so of the wrong one. */
     f->base.caps.deadlines &= !plan->no_deadlines && !plan->errors_first;

@@ -20,7 +20,8 @@
 enum {
     FAULT_HELD = 64, /* and with errors_first FAULT_SENT more, which one completion may become */
     FAULT_SENT = 4096,
-    FAULT_CHUNK = 32
+    FAULT_CHUNK = 32,
+    FAULT_UNANSWERED = 8 /* at most, by one error */
 };
 
 struct fault_stream {
@@ -45,6 +46,8 @@ struct fault_fab {
         uint32_t generation;
     } now; /* written by the thread of the data path, under the lock */
     bool errors_first;
+    bool loses_answers; /* of the plan that it was opened with: some request may be executed that
+                         * fails */
     struct fault_stream control;
     uint32_t next_ordinal;         /* control thread */
     int completed;                 /* control thread: in this run() */
@@ -72,11 +75,25 @@ struct fault_chan {
     struct kedge_fab_chan *inner;
 };
 
-/* A request that was made to fail: its address is the wr_id that the inner provider sees. */
+/* A request that was made to fail: its address is the wr_id that the inner provider sees. Or one
+ * beside the caller's, behind those that are executed and whose answers are lost: these have that
+ * wr_id too (answers.c). */
 struct fault_poison {
     uint64_t wr_id; /* the caller's */
     uint32_t qpn;   /* 0: not in use */
     enum ibv_wc_status status;
+    uint32_t unanswered; /* so many; 0: it is the caller's own */
+    bool said;           /* and their completions were given */
+    uint64_t unanswered_id[FAULT_UNANSWERED];
+};
+
+/* What is handed on at a time, and whose each is. */
+struct fault_list {
+    struct kedge_fab_wr copy[FAULT_CHUNK + 1];
+    struct kedge_fab_wr *caller[FAULT_CHUNK + 1];
+    int count;
+    struct fault_poison *silence; /* not NULL: the last one's answer is lost, */
+    uint32_t silent_more;         /* and of those behind it so many's may be */
 };
 
 struct fault_cq {
@@ -121,6 +138,7 @@ struct fault_qp {
     struct kedge_fab_qp *inner;
     struct fault_stream stream;
     bool broken;             /* a request of it was made to fail, and it was not reset since */
+    bool has_room;           /* the inner one has a slot more than the caller knows */
     bool over;               /* it was put to RESET, and that is final: control thread */
     struct fault_sent *sent; /* errors_first: a ring of those of which nothing was said */
     uint32_t sent_head, sent_tail;
@@ -162,7 +180,23 @@ int fault_run(struct kedge_fab *fab);
 /* What was submitted and not yet taken completes with -ECANCELED. */
 void fault_cancel(struct fault_fab *f);
 
+/* answers.c. With the last request of the list answers begin to be lost: that one's, and of those
+ * behind it to the same target so many as the seed says. */
+void fault_silence_begin(struct fault_fab *f, struct fault_qp *qp, struct fault_list *list);
+/* Whether the answer of wr, which comes next, is lost too. */
+bool fault_silence_goes_on(const struct fault_qp *qp, const struct fault_list *list,
+                           const struct kedge_fab_wr *wr);
+/* The last one's is. */
+void fault_silence_join(struct fault_list *list);
+/* If one is under way: what breaks the queue pair behind those. */
+void fault_silence_end(const struct fault_qp *qp, struct fault_list *list);
+
 /* data.c */
+/* One that is not in use, for a request of qp, which counts as broken from here on. */
+struct fault_poison *fault_poison_take(struct fault_fab *f, struct fault_qp *qp);
+/* The inner provider will refuse it on its own side. */
+void fault_make_fail(const struct fault_qp *qp, struct fault_poison *poison,
+                     struct kedge_fab_wr *wr);
 int fault_post_send(struct kedge_fab_qp *qp, struct kedge_fab_wr *wr, struct kedge_fab_wr **bad);
 int fault_post_recv(struct kedge_fab_qp *qp, struct kedge_fab_recv_wr *wr,
                     struct kedge_fab_recv_wr **bad);

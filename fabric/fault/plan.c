@@ -132,6 +132,7 @@ static int set_one(const char *name, const char *value, struct kedge_fault_plan 
         return parse_ms(value, &plan->register_ns);
     uint32_t *share = strcmp(name, "loss") == 0               ? &plan->loss_ppm
                       : strcmp(name, "completion_error") == 0 ? &plan->completion_error_ppm
+                      : strcmp(name, "answer_loss") == 0      ? &plan->answer_loss_ppm
                       : strcmp(name, "post_error") == 0       ? &plan->post_error_ppm
                       : strcmp(name, "refuse") == 0           ? &plan->refuse_ppm
                       : strcmp(name, "control_error") == 0    ? &plan->control_error_ppm
@@ -160,7 +161,7 @@ int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
             return kedge_err(
                 must, -EINVAL,
                 "must be a list such as loss=5%%, seed=7 of loss, completion_error, "
-                "post_error, refuse, control_error, fence_error, seed, packet_life "
+                "answer_loss, post_error, refuse, control_error, fence_error, seed, packet_life "
                 "and register (ms), timeout, inline, sge, "
                 "mtu, hop, cut and cut_while, and deadlines=off, "
                 "atomics=off, fences=off, errors=first, picky=on and reset=final, and of the "

@@ -18,6 +18,10 @@ struct kedge_fault_plan {
     uint32_t completion_error_ppm; /* a request completes with `status` and its queue pair goes to
                                     * ERR; it was not executed */
     enum ibv_wc_status status;     /* which; 0: IBV_WC_RETRY_EXC_ERR */
+    /* A request is executed, and perhaps some behind it to the same target; the answers are lost,
+     * so that it ends with RETRY_EXC, and its queue pair goes to ERR. With a plan that the layer is
+     * opened with and that has this, or a cut. */
+    uint32_t answer_loss_ppm;
     uint32_t delay_ppm; /* a completion is withheld for `delay_polls` polls, order kept */
     uint32_t delay_polls;
     uint32_t loss_ppm;          /* a UD SEND is completed and dropped */
@@ -27,8 +31,9 @@ struct kedge_fault_plan {
                        * asked, and what is longer fails (RETRY_EXC) on queue pairs that were
                        * connected with more; 0: as the inner provider has it */
     enum ibv_mtu hop; /* likewise, of something on the way that nobody tells of; 0: none */
-    /* Nothing that is sent to this GID arrives: datagrams are lost, other requests complete with
-     * RETRY_EXC; while that file is there, if one is named. */
+    /* No answer comes from this GID: datagrams to it are lost, other requests complete with
+     * RETRY_EXC, executed or not, as with answer_loss; while that file is there, if one is
+     * named. */
     bool cuts;
     uint8_t cut[16];
     char cut_while[KEDGE_FAULT_PATH];
@@ -62,9 +67,9 @@ struct kedge_fault_plan {
 };
 
 /* Reads a plan as an operator writes it: "loss=5%, seed=7, completion_error=0.01%,
- * deadlines=off"; the shares are loss, completion_error, post_error, refuse, control_error,
- * fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first, reset=final,
- * inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
+ * deadlines=off"; the shares are loss, completion_error, answer_loss, post_error, refuse,
+ * control_error, fence_error; and picky=on, deadlines=off, atomics=off, fences=off, errors=first,
+ * reset=final, inline=BYTES, sge=NUMBER, mtu=512, hop=512, cut=GID, cut_while=PATH, packet_life=MS,
  * register=MS, timeout=NUMBER, clock=off, clock_drift=-2%, clock_jump=MS and clock_jump_after=MS.
  * 0, or -EINVAL and what it must be. */
 int kedge_fault_plan_parse(const char *text, struct kedge_fault_plan *out,
