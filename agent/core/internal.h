@@ -12,6 +12,7 @@
 #include "base/spsc.h"
 #include "control.h"
 #include "descriptor.h"
+#include "evict.h"
 #include "flow.h"
 #include "lookup.h"
 #include "prove.h"
@@ -305,12 +306,12 @@ struct kedge_lane {
     struct peer *peers;
     struct flow *flows;
     struct cached *cache;
-    struct cached
-        *renewal[LANE_RENEWALS]; /* to be READ again after what workers want in this pass */
+    struct cached *renewal[LANE_RENEWALS]; /* READ again after what workers want in this pass */
     uint32_t renewals;
     struct lookups lookups;
     struct phys *phys, *chained;
-    uint32_t phys_room, system_phys, spare_count, peer_hand;
+    uint32_t phys_room, system_phys, spare_count, peer_hand, phys_free_count, *phys_free;
+    struct evictor evictor;
     /* flows.c: those that were ever used, those of them that are free, where to look for an idle
      * one, where to look for one that its peer does not name; and how many tenants have. */
     _Atomic uint32_t flows_high;
@@ -325,8 +326,7 @@ struct kedge_lane {
     uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];
-    uint32_t links;    /* rc: connections that there are or that are asked for */
-    uint32_t draining; /* rc: of them, those whose endpoint gives it up */
+    uint32_t links, draining; /* rc: connections, made or asked for; those of them that go */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
     uint32_t *small_free, small_count; /* small.c: places, in units of KEDGE_MAX_INLINE */
@@ -355,10 +355,10 @@ struct kedge_lane {
     struct vqp *turn_vqp;
     struct phys *turn_room;
     uint32_t turn_left;
-    uint64_t most_bytes;       /* of a queue pair */
-    struct tenant_turn *turns; /* of all windows */
-    struct window **queue_of;  /* destinations that have turns */
-    uint32_t queue_count;
+    uint64_t most_bytes;         /* of a queue pair */
+    struct tenant_turn *turns;   /* of all windows */
+    struct window_queue *queues; /* of destinations and rooms */
+    struct window_queue_list idle_queues;
     void *raw_windows[4];
     struct window_limit destination_limit; /* of each */
     struct own_window *own_windows;        /* of some alone */

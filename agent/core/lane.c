@@ -46,9 +46,12 @@ static int make_phys(struct kedge_lane *l)
 {
     l->phys_room = room_for_phys(l);
     l->phys = calloc(l->phys_room, sizeof l->phys[0]);
-    if (l->phys == NULL)
+    l->phys_free = calloc(l->phys_room, sizeof l->phys_free[0]);
+    if (l->phys == NULL || l->phys_free == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < l->phys_room; i++) {
+        l->phys_free[l->phys_free_count++] =
+            l->phys_room - 1 - i; /* the first one is taken first */
         l->phys[i].broken = 1;
         l->phys[i].ring = calloc(l->config.sq_depth, sizeof l->phys[i].ring[0]);
         if (l->phys[i].ring == NULL)
@@ -158,6 +161,7 @@ void kedge_lane_free(struct kedge_lane *l)
     for (uint32_t i = 0; l->phys != NULL && i < l->phys_room; i++)
         free(l->phys[i].ring);
     free(l->phys);
+    free(l->phys_free);
     free(l->sessions);
     free(l->active);
     free(l->peers);

@@ -39,31 +39,24 @@ void flow_drop_link(struct kedge_lane *l, struct flow *f)
 /* ---- paths
  * ------------------------------------------------------------------------------------------- */
 
-/* All connections are in use: the one that was used longest ago goes, at once when nothing is out
- * on it; else when all that is has come back. False: not yet. */
+/* All connections are in use: one goes, at once when nothing is out on it; else when all that is
+ * has come back. False: not yet. */
 static bool evict_link(struct kedge_lane *l)
 {
-    struct flow *idle = NULL, *busy = NULL;
     if (l->draining > 0)
         return false;
-    for (uint32_t i = 0; i < l->phys_room; i++) {
-        struct flow *f = l->phys[i].flow;
-        if (f == NULL)
-            continue;
-        struct flow **best = f->outstanding == 0 ? &idle : &busy;
-        if (f->news) /* its own have waited for it, and come first */
-            l->changed = 1;
-        else if (*best == NULL || f->used_ns < (*best)->used_ns)
-            *best = f;
+    struct flow *f = evict_pick(&l->evictor, l->phys, l->phys_room);
+    l->changed |= l->evictor.again;
+    if (f == NULL)
+        return false;
+    COUNT(l, links_evicted, 1);
+    if (f->outstanding == 0) {
+        flow_drop_link(l, f);
+        return true;
     }
-    if (idle != NULL) {
-        flow_drop_link(l, idle);
-    } else if (busy != NULL) {
-        busy->draining = 1;
-        l->draining++;
-    }
-    COUNT(l, links_evicted, idle != NULL || busy != NULL);
-    return idle != NULL;
+    f->draining = 1;
+    l->draining++;
+    return false;
 }
 
 void flow_ask_for_path(struct kedge_lane *l, struct flow *f)

@@ -104,7 +104,7 @@ static void join(struct kedge_lane *l, struct phys *p, struct vqp *q)
     }
     if (WINDOW_GET(room->waiting) == 0)
         TAILQ_INSERT_TAIL(&l->crowd, p, by_crowd);
-    WINDOW_ADD(room->waiting, 1);
+    window_waits(l, room, 1);
     look_again(l, p);
 }
 
@@ -120,7 +120,7 @@ void room_quit(struct kedge_lane *l, struct vqp *q)
         turns_leave(&room->turns, &t->turn);
         p->tenants--;
     }
-    WINDOW_ADD(room->waiting, -1);
+    window_waits(l, room, -1);
     if (WINDOW_GET(room->waiting) == 0)
         TAILQ_REMOVE(&l->crowd, p, by_crowd);
     look_again(l, p);

@@ -33,19 +33,22 @@ int windows_new(struct kedge_lane *l)
 {
     const uint32_t tenants = l->config.max_tenants;
     const uint32_t most = l->config.max_flows + l->phys_room;
-    l->queue_count = most < QUEUES ? most : QUEUES;
+    const uint32_t queues = most < QUEUES ? most : QUEUES;
     /* For every tenant at the device, at its own, and in each queue. */
-    l->turns = calloc((size_t)tenants * (l->queue_count + 2), sizeof l->turns[0]);
-    l->queue_of = calloc(l->queue_count, sizeof(struct window *));
+    l->turns = calloc((size_t)tenants * (queues + 2), sizeof l->turns[0]);
+    l->queues = calloc(queues, sizeof l->queues[0]);
     l->own_windows = calloc(KEDGE_LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
     l->device_window = make(1, &l->raw_windows[0]);
     l->tenant_windows = make(tenants, &l->raw_windows[1]);
     l->flow_windows = make(l->config.max_flows, &l->raw_windows[2]);
     l->rooms = make(l->phys_room, &l->raw_windows[3]);
-    if (l->turns == NULL || l->queue_of == NULL || l->own_windows == NULL ||
+    if (l->turns == NULL || l->queues == NULL || l->own_windows == NULL ||
         l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
         l->rooms == NULL)
         return -ENOMEM;
+    TAILQ_INIT(&l->idle_queues);
+    for (uint32_t i = 0; i < queues; i++)
+        TAILQ_INSERT_TAIL(&l->idle_queues, &l->queues[i], by_idle);
     l->device_window->scope = KEDGE_WINDOW_DEVICE;
     l->device_window->tenant = l->turns;
     for (uint32_t i = 0; i < tenants; i++) {
@@ -58,7 +61,7 @@ int windows_new(struct kedge_lane *l)
 void windows_free(struct kedge_lane *l)
 {
     free(l->turns);
-    free(l->queue_of);
+    free(l->queues);
     for (size_t i = 0; i < sizeof l->raw_windows / sizeof l->raw_windows[0]; i++)
         free(l->raw_windows[i]);
     free(l->own_windows);
@@ -282,17 +285,34 @@ bool window_has_queue(struct kedge_lane *l, struct window *n)
 {
     if (n->tenant != NULL)
         return true;
-    for (uint32_t i = 0; i < l->queue_count; i++) {
-        struct window **at = &l->queue_of[i];
-        if (*at != NULL && WINDOW_GET((*at)->waiting) > 0)
-            continue;
-        if (*at != NULL)
-            (*at)->tenant = NULL;
-        *at = n;
-        n->tenant = &l->turns[(size_t)(2 + i) * l->config.max_tenants];
-        return true;
-    }
-    return false;
+    struct window_queue *queue = TAILQ_FIRST(&l->idle_queues);
+    if (queue == NULL)
+        return false;
+    if (queue->of != NULL)
+        queue->of->tenant = NULL;
+    queue->of = n;
+    n->tenant = &l->turns[(size_t)(2 + (queue - l->queues)) * l->config.max_tenants];
+    return true;
+}
+
+/* NULL: its turns are its own for ever. */
+static struct window_queue *queue_of(const struct kedge_lane *l, const struct window *n)
+{
+    const size_t turns = (size_t)(n->tenant - l->turns) / l->config.max_tenants;
+    return turns < 2 ? NULL : &l->queues[turns - 2];
+}
+
+void window_waits(struct kedge_lane *l, struct window *n, int more)
+{
+    const uint64_t before = WINDOW_GET(n->waiting), after = before + (uint64_t)more;
+    struct window_queue *queue = before == 0 || after == 0 ? queue_of(l, n) : NULL;
+    WINDOW_PUT(n->waiting, after);
+    if (queue == NULL)
+        return;
+    if (before == 0)
+        TAILQ_REMOVE(&l->idle_queues, queue, by_idle);
+    else
+        TAILQ_INSERT_TAIL(&l->idle_queues, queue, by_idle);
 }
 
 static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
@@ -304,7 +324,7 @@ static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
     turns_join(&t->vqps, &q->turn);
     if (!t->turn.waits)
         turns_join(&n->turns, &t->turn);
-    WINDOW_ADD(n->waiting, 1);
+    window_waits(l, n, 1);
     l->windows_waiting++;
     WINDOW_ADD(n->waits, 1);
     COUNT(l, window_waits[n->scope], 1);
@@ -320,7 +340,7 @@ static void quit(struct kedge_lane *l, struct vqp *q)
     turns_leave(&t->vqps, &q->turn);
     if (t->vqps.first == NULL)
         turns_leave(&n->turns, &t->turn);
-    WINDOW_ADD(n->waiting, -1);
+    window_waits(l, n, -1);
     l->windows_waiting--;
     WINDOW_ADD(n->waited_ns, l->now_ns - q->wait_ns);
     COUNT(l, window_waited_ns[n->scope], l->now_ns - q->wait_ns);

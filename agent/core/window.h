@@ -24,6 +24,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "turns.h"
 
@@ -55,6 +56,13 @@ struct window {
     struct tenant_turn *tenant; /* one for each; a tenant's own window has one alone; NULL: a
                                  * destination's at which nobody waits */
 };
+
+/* The turns of one destination, or of one room, of which there are many more. */
+struct window_queue {
+    struct window *of; /* whose they are, or were last; NULL: nobody's yet */
+    TAILQ_ENTRY(window_queue) by_idle;
+};
+TAILQ_HEAD(window_queue_list, window_queue);
 
 /* 0: none. */
 struct window_limit {
@@ -119,6 +127,8 @@ void windows_desert(struct kedge_lane *l, struct vqp *q);
  * What tenants were served there before says nothing after that. False: there are none, since at
  * all that have them somebody waits. */
 bool window_has_queue(struct kedge_lane *l, struct window *n);
+/* A VQP more waits there, or one less. */
+void window_waits(struct kedge_lane *l, struct window *n, int more);
 /* Lets go on who may. */
 void windows_go_on(struct kedge_lane *l);
 

@@ -49,10 +49,8 @@ void wire_chain(struct kedge_lane *l, struct phys *p, struct wr *w)
 
 struct phys *wire_open(struct kedge_lane *l, struct kedge_fab_qp *qp, struct flow *f)
 {
-    struct phys *p = l->phys;
-    while (p < l->phys + l->phys_room && p->qp != NULL)
-        p++;
-    KEDGE_ASSERT(p < l->phys + l->phys_room);
+    KEDGE_ASSERT(l->phys_free_count > 0);
+    struct phys *p = &l->phys[l->phys_free[--l->phys_free_count]];
     p->qp = qp;
     p->flow = f;
     p->broken = p->overdue = 0;
@@ -77,6 +75,7 @@ void wire_close(struct kedge_lane *l, struct phys *p)
     p->qp = NULL;
     p->flow = NULL;
     p->broken = 1;
+    l->phys_free[l->phys_free_count++] = number_of(l, p);
 }
 
 /* ---- completions

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evict.h"
+
+#include "internal.h"
+
+static struct flow *older(struct flow *a, struct flow *b)
+{
+    return a == NULL || b->used_ns < a->used_ns ? b : a;
+}
+
+struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room)
+{
+    struct flow *idle = NULL, *busy = NULL;
+    e->again = 0;
+    for (uint32_t i = 0; i < EVICT_LOOKS && i < room; i++, e->looked++) {
+        struct flow *f = phys[e->at].flow;
+        e->at = e->at + 1 < room ? e->at + 1 : 0;
+        if (f == NULL)
+            continue;
+        if (f->news) /* its own have waited for it, and come first */
+            e->again = 1;
+        else if (f->outstanding == 0)
+            idle = older(idle, f);
+        else
+            busy = older(busy, f);
+    }
+    if (idle == NULL && e->looked < room) {
+        e->again = 1;
+        return NULL;
+    }
+    e->looked = 0;
+    return idle != NULL ? idle : busy;
+}

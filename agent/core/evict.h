@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which connection makes room for another endpoint's, with rc.
+ *
+ * The lane thread's. There may be thousands, and others' requests wait while they are looked at: so
+ * each time a few are, from where the last look ended, and of these the one that was used longest
+ * ago goes. One on which something is out goes only when a whole round found none that is idle. */
+#ifndef CORE_EVICT_H
+#define CORE_EVICT_H
+
+#include <stdint.h>
+
+struct flow;
+struct phys;
+
+enum { EVICT_LOOKS = 64 };
+
+struct evictor {
+    uint32_t at;     /* the next place of phys */
+    uint32_t looked; /* at so many, since one went */
+    uint8_t again;   /* the next look may find another one, whatever happens until then */
+};
+
+/* Of `room` places of phys. NULL: none yet. */
+struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of thousands of connections goes. */
+#include <stdlib.h>
+
+#include "../../check_main.h"
+#include "internal.h"
+
+enum { ROOM = 4096, ROUND = ROOM / EVICT_LOOKS };
+
+static struct phys phys[ROOM];
+static struct flow flow[ROOM];
+static struct evictor e;
+
+/* All of them are used, each a little later than the one before; something is out on each. */
+static void begin(uint32_t room)
+{
+    e = (struct evictor){0};
+    for (uint32_t i = 0; i < room; i++) {
+        flow[i] = (struct flow){.used_ns = 1000 + i, .outstanding = 1};
+        phys[i] = (struct phys){.flow = &flow[i]};
+    }
+}
+
+START_TEST(of_a_few_the_idle_one_that_was_used_longest_ago_goes)
+{
+    enum { FEW = 8 };
+    begin(FEW);
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[0]); /* all are busy */
+    flow[3].outstanding = flow[6].outstanding = 0;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[3]);
+    flow[3].used_ns = 5000;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
+    ck_assert(!e.again);
+}
+END_TEST
+
+START_TEST(one_whose_own_have_not_heard_of_it_stays)
+{
+    enum { FEW = 2 };
+    begin(FEW);
+    flow[0].news = 1;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[1]);
+    ck_assert(e.again);
+    flow[1].news = 1;
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    ck_assert(e.again);
+}
+END_TEST
+
+START_TEST(where_there_is_none_nobody_looks_again_for_that)
+{
+    begin(0);
+    phys[0] = phys[1] = (struct phys){.flow = NULL};
+    ck_assert_ptr_null(evict_pick(&e, phys, 2));
+    ck_assert(!e.again);
+}
+END_TEST
+
+/* A place that it may not look at is one whose flow would be chosen before all others. */
+START_TEST(of_thousands_a_few_are_looked_at)
+{
+    begin(ROOM);
+    for (uint32_t i = 0; i < ROOM; i++)
+        flow[i].outstanding = 0;
+    flow[EVICT_LOOKS].used_ns = 1;
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[0]);
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[EVICT_LOOKS]); /* and then the next few */
+}
+END_TEST
+
+START_TEST(an_idle_one_is_found_before_a_busy_one_goes)
+{
+    begin(ROOM);
+    flow[ROOM - 1].outstanding = 0;
+    for (int i = 0; i < ROUND - 1; i++) {
+        ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
+        ck_assert(e.again);
+    }
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[ROOM - 1]);
+    flow[ROOM - 1].outstanding = 1;
+    for (int i = 0; i < ROUND - 1; i++)
+        ck_assert_ptr_null(evict_pick(&e, phys, ROOM));
+    ck_assert_ptr_eq(evict_pick(&e, phys, ROOM), &flow[ROOM - EVICT_LOOKS]);
+}
+END_TEST
+
+#define TESTS(T)                                                                                   \
+    T(of_a_few_the_idle_one_that_was_used_longest_ago_goes)                                        \
+    T(one_whose_own_have_not_heard_of_it_stays)                                                    \
+    T(where_there_is_none_nobody_looks_again_for_that)                                             \
+    T(of_thousands_a_few_are_looked_at)                                                            \
+    T(an_idle_one_is_found_before_a_busy_one_goes)
+KEDGE_CHECK_MAIN("agent.core.evict", TESTS)
