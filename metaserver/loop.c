@@ -18,12 +18,12 @@
 #include "metaserver/access.h"
 #include "metaserver/json.h"
 
-#define TICK_MS     100
-#define ANSWER_MAX  (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
-#define BODIES_MAX  (16u << 20)
-#define HEADERS_MAX (16u << 10)
-#define BURST_S     2 /* so much of a client's rate may come at once */
-#define STRANGERS   4 /* of connections one in so many is for who shows no token */
+#define TICK_MS        100
+#define ANSWER_MAX     (4u << 20) /* bytes: a list of 1000 nodes with 16 endpoints each fits */
+#define BODIES_MAX     (16u << 20)
+#define HEADERS_MAX    (16u << 10)
+#define BURST_S        2 /* so much of a client's rate may come at once */
+#define ANONYMOUS_PART 4 /* of connections one in so many is for who shows no token */
 
 struct metad {
     uv_loop_t loop;
@@ -128,7 +128,7 @@ static struct kedge_http_who identify_client(void *user, const struct kedge_http
     if (caller.kind == META_CALLER_LOCAL)
         return (struct kedge_http_who){.rank = KEDGE_HTTP_TRUSTED};
     if (caller.kind != META_CALLER_TOKEN)
-        return (struct kedge_http_who){.rank = KEDGE_HTTP_STRANGER};
+        return (struct kedge_http_who){.rank = KEDGE_HTTP_ANONYMOUS};
     const enum meta_scope scope = caller.token->token.scope;
     const bool reads = scope == META_SCOPE_READER || scope == META_SCOPE_WORKER;
     return (struct kedge_http_who){.rank = reads ? KEDGE_HTTP_KNOWN : KEDGE_HTTP_TRUSTED,
@@ -349,9 +349,10 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
                        struct kedge_errbuf *err)
 {
     char setting[512], hosts[META_CONFIG_TEXT_BYTES + 2 * HOST_NAME_MAX + 4];
-    /* Where nobody needs a token, agents are strangers too. */
+    /* Where nobody needs a token, agents are anonymous clients too. */
     const unsigned all = (unsigned)config->connections;
-    const unsigned strangers = config->tokens_needed ? (all + STRANGERS - 1) / STRANGERS : all;
+    const unsigned anonymous =
+        config->tokens_needed ? (all + ANONYMOUS_PART - 1) / ANONYMOUS_PART : all;
     list_hosts(config, hosts, sizeof hosts);
     snprintf(setting, sizeof setting, "listen or admin_socket in %.460s",
              config_path == NULL ? "the configuration" : config_path);
@@ -361,9 +362,9 @@ static int listen_http(struct metad *m, const struct meta_config *config, const 
         .program = "kedge-metad",
         .setting = setting,
         .connections = all,
-        .strangers = strangers,
+        .anonymous = anonymous,
         .connections_per_id = (unsigned)config->token_connections,
-        .strangers_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
+        .anonymous_per_second = config->tokens_needed ? (unsigned)config->client_rate : 0,
         .hosts = hosts,
         .identify = identify_client,
         .connections_per_ip = (unsigned)config->client_connections,

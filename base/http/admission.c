@@ -15,15 +15,15 @@ enum {
 
 static struct http_clients *table_of(struct kedge_http_server *s, enum kedge_http_rank rank)
 {
-    return rank == KEDGE_HTTP_STRANGER ? &s->clients : &s->known;
+    return rank == KEDGE_HTTP_ANONYMOUS ? &s->clients : &s->known;
 }
 
 static void take_from_owner(struct http_connection *c)
 {
     struct kedge_http_server *s = c->server;
     s->ranked[c->rank]--;
-    if (c->rank == KEDGE_HTTP_STRANGER)
-        TAILQ_REMOVE(&s->strangers, c, of_rank);
+    if (c->rank == KEDGE_HTTP_ANONYMOUS)
+        TAILQ_REMOVE(&s->anonymous, c, of_rank);
     if (c->owner == NULL)
         return;
     if (c->request != NULL)
@@ -39,8 +39,8 @@ static void give_to_owner(struct http_connection *c, enum kedge_http_rank rank, 
     struct kedge_http_server *s = c->server;
     c->rank = rank;
     s->ranked[rank]++;
-    if (rank == KEDGE_HTTP_STRANGER)
-        TAILQ_INSERT_TAIL(&s->strangers, c, of_rank);
+    if (rank == KEDGE_HTTP_ANONYMOUS)
+        TAILQ_INSERT_TAIL(&s->anonymous, c, of_rank);
     if (key == NULL)
         return;
     c->owner = http_clients_connect(table_of(s, rank), key);
@@ -49,7 +49,7 @@ static void give_to_owner(struct http_connection *c, enum kedge_http_rank rank, 
 
 void http_admission_join(struct http_connection *c)
 {
-    give_to_owner(c, KEDGE_HTTP_STRANGER, c->has_key ? c->key : NULL);
+    give_to_owner(c, KEDGE_HTTP_ANONYMOUS, c->has_key ? c->key : NULL);
 }
 
 void http_admission_leave(struct http_connection *c)
@@ -77,9 +77,9 @@ static bool drop_connection(struct http_connection *c)
     return true;
 }
 
-static bool drop_stranger(struct kedge_http_server *s)
+static bool drop_anonymous(struct kedge_http_server *s)
 {
-    struct http_connection *c = TAILQ_FIRST(&s->strangers);
+    struct http_connection *c = TAILQ_FIRST(&s->anonymous);
     while (c != NULL && !can_go(c))
         c = TAILQ_NEXT(c, of_rank);
     return drop_connection(c);
@@ -114,9 +114,9 @@ int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from,
         *why = "too many connections from this address; close some";
         return 429;
     }
-    if (s->ranked[KEDGE_HTTP_STRANGER] >= s->config.strangers && !(drops && drop_stranger(s)))
+    if (s->ranked[KEDGE_HTTP_ANONYMOUS] >= s->config.anonymous && !(drops && drop_anonymous(s)))
         return 503;
-    if (count_connections(s) >= s->config.connections && !(drops && drop_stranger(s)))
+    if (count_connections(s) >= s->config.connections && !(drops && drop_anonymous(s)))
         return 503;
     return 0;
 }
@@ -150,8 +150,8 @@ static void look_at_room(struct http_request *r)
 static void assign_owner(struct http_connection *c, struct kedge_http_who who)
 {
     uint8_t key[16] = {0};
-    const bool stranger = who.rank == KEDGE_HTTP_STRANGER;
-    const uint8_t *wanted = stranger ? (c->has_key ? c->key : NULL) : who.id != 0 ? key : NULL;
+    const bool anonymous = who.rank == KEDGE_HTTP_ANONYMOUS;
+    const uint8_t *wanted = anonymous ? (c->has_key ? c->key : NULL) : who.id != 0 ? key : NULL;
     memcpy(key, &who.id, sizeof who.id);
     if (c->ending || (c->rank == who.rank && (wanted == NULL) == (c->owner == NULL) &&
                       (wanted == NULL || memcmp(wanted, c->owner->key, sizeof key) == 0)))
@@ -164,15 +164,15 @@ void http_admission_look(struct http_request *r)
 {
     struct http_connection *c = r->connection;
     struct kedge_http_server *s = c->server;
-    struct kedge_http_who who = {.rank = KEDGE_HTTP_STRANGER};
+    struct kedge_http_who who = {.rank = KEDGE_HTTP_ANONYMOUS};
     const uint64_t now = kedge_clock_ns();
     if (s->config.identify != NULL)
         who = s->config.identify(s->config.user, &r->public);
     assign_owner(c, who);
     unsigned retry_s = http_clients_request(table_of(s, c->rank), c->owner, now);
-    if (retry_s == 0 && c->rank == KEDGE_HTTP_STRANGER && c->has_key)
-        retry_s = http_allow(&s->strangers_whole_ns, s->config.strangers_per_second,
-                             s->config.strangers_per_second, now);
+    if (retry_s == 0 && c->rank == KEDGE_HTTP_ANONYMOUS && c->has_key)
+        retry_s = http_allow(&s->anonymous_whole_ns, s->config.anonymous_per_second,
+                             s->config.anonymous_per_second, now);
     if (r->reject != 0)
         return;
     if (retry_s > 0) {
@@ -180,7 +180,7 @@ void http_admission_look(struct http_request *r)
         return;
     }
     c->limited = 0;
-    if (c->rank != KEDGE_HTTP_STRANGER)
+    if (c->rank != KEDGE_HTTP_ANONYMOUS)
         look_at_room(r);
 }
 
@@ -197,7 +197,8 @@ void http_admission_count_body(struct http_request *r, size_t capacity)
 }
 
 /* One client has a quarter, or one body, so that it cannot keep all others' requests out; where
- * some are known strangers have a quarter together, and leave half with those who are not trusted.
+ * some are known anonymous clients have a quarter together, and leave half with those who are not
+ * trusted.
  */
 bool http_admission_has_room(const struct http_request *r, size_t more)
 {
@@ -206,7 +207,7 @@ bool http_admission_has_room(const struct http_request *r, size_t more)
     const size_t whole = s->config.body_bytes + 1, all = s->config.bodies_bytes;
     const size_t quarter = all / 4 > whole ? all / 4 : whole;
     const size_t part[KEDGE_HTTP_RANKS] = {
-        [KEDGE_HTTP_STRANGER] = s->config.strangers < s->config.connections ? quarter : all,
+        [KEDGE_HTTP_ANONYMOUS] = s->config.anonymous < s->config.connections ? quarter : all,
         [KEDGE_HTTP_KNOWN] = all / 2 > whole ? all / 2 : whole,
         [KEDGE_HTTP_TRUSTED] = all};
     size_t below = more, used = more;

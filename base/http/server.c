@@ -263,7 +263,7 @@ void kedge_http_server_run(struct kedge_http_server *s)
 static void set_defaults(struct kedge_http_server_config *c)
 {
     c->connections = c->connections != 0 ? c->connections : 1024;
-    c->strangers = c->strangers != 0 ? c->strangers : c->connections;
+    c->anonymous = c->anonymous != 0 ? c->anonymous : c->connections;
     c->connections_per_id = c->connections_per_id != 0 ? c->connections_per_id : c->connections;
     c->connections_per_ip = c->connections_per_ip != 0 ? c->connections_per_ip : c->connections;
     c->requests_burst = c->requests_burst != 0 ? c->requests_burst : c->requests_per_second;
@@ -355,7 +355,7 @@ int kedge_http_server_new(const struct kedge_http_server_config *config,
     s->clients.max_connections = s->config.connections_per_ip;
     s->clients.per_second = s->config.requests_per_second;
     s->clients.burst = s->config.requests_burst;
-    TAILQ_INIT(&s->strangers);
+    TAILQ_INIT(&s->anonymous);
     s->known.per_second = s->config.requests_per_second;
     s->known.burst = s->config.requests_burst;
     const uint32_t room = s->config.connections + ENDING_MAX + SILENT_CLIENTS;

@@ -30,12 +30,12 @@ struct http_connection {
     bool idle; /* between requests: nothing is lost when it is closed */
     uint64_t since_ns;
     TAILQ_ENTRY(http_connection) link; /* in waiting[wait], oldest first */
-    /* Whose it is, by its last request: of server->known, or of server->clients as long as it is a
-     * stranger's; NULL: it has no bound of its own. */
+    /* Whose it is, by its last request: of server->known, or of server->clients as long as it is an
+     * anonymous client's; NULL: it has no bound of its own. */
     struct http_client_entry *owner;
     enum kedge_http_rank rank;
     TAILQ_ENTRY(http_connection) of_owner; /* in owner->own */
-    TAILQ_ENTRY(http_connection) of_rank;  /* in server->strangers, as long as it is one */
+    TAILQ_ENTRY(http_connection) of_rank;  /* in server->anonymous, as long as it is one */
     uint8_t key[16];                       /* of its address */
     bool has_key;
     bool on_loopback;
@@ -88,12 +88,13 @@ struct kedge_http_server {
     char *hosts;     /* owned: names that a Host may have on loopback; NULL: any */
     uint64_t unix_inode, unix_device;
     uint16_t port;
-    int epoll, timer, tcp, local;       /* -1: none */
-    int spare;                          /* given up for a moment when descriptors run out */
-    struct http_clients clients, known; /* strangers by their addresses; others by who they are */
-    struct http_connections strangers;  /* that is one for longest first */
-    unsigned ranked[KEDGE_HTTP_RANKS];  /* connections, without those that end */
-    uint64_t strangers_whole_ns;        /* of the allowance of all strangers */
+    int epoll, timer, tcp, local;      /* -1: none */
+    int spare;                         /* given up for a moment when descriptors run out */
+    struct http_clients clients;       /* anonymous ones, by their addresses */
+    struct http_clients known;         /* the others, by who they are */
+    struct http_connections anonymous; /* that is one for longest first */
+    unsigned ranked[KEDGE_HTTP_RANKS]; /* connections, without those that end */
+    uint64_t anonymous_whole_ns;       /* of the allowance of all anonymous clients */
     struct http_connections waiting[HTTP_WAITS_TIMED];
     struct http_requests deferred, streams;
     size_t bodies_bytes[KEDGE_HTTP_RANKS]; /* of requests that are coming in */
@@ -118,7 +119,7 @@ void http_server_kick(struct kedge_http_server *s);
 /* Before there is a connection from there: makes room for it if need be. 0; or the status that it
  * is told, and why. */
 int http_admit(struct kedge_http_server *s, const struct sockaddr_storage *from, const char **why);
-/* It is a stranger's, until it shows something. */
+/* It is an anonymous client's, until it shows something. */
 void http_admission_join(struct http_connection *c);
 void http_admission_leave(struct http_connection *c);
 /* Whose this request is, whether that has a connection too many or asks too often: then it is to be

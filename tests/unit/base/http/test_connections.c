@@ -267,8 +267,7 @@ START_TEST(running_out_of_descriptors_refuses_and_does_not_spin)
 }
 END_TEST
 
-/* ---- strangers, and those who are known -------------------------------------------------------
- */
+/* ---- anonymous clients, and those who are known --------------------------------------------- */
 
 /* "Authorization: ID" is one who is known; one with a '!' is trusted. */
 static struct kedge_http_who identify(void *user, const struct kedge_http_request *request)
@@ -276,7 +275,7 @@ static struct kedge_http_who identify(void *user, const struct kedge_http_reques
     const char *text = kedge_http_header(request, "Authorization");
     (void)user;
     if (text == NULL || strcmp(text, "wrong") == 0)
-        return (struct kedge_http_who){.rank = KEDGE_HTTP_STRANGER};
+        return (struct kedge_http_who){.rank = KEDGE_HTTP_ANONYMOUS};
     return (struct kedge_http_who){.rank = text[0] == '!' ? KEDGE_HTTP_TRUSTED : KEDGE_HTTP_KNOWN,
                                    .id = (uint64_t)(unsigned char)text[strlen(text) - 1]};
 }
@@ -302,12 +301,12 @@ static bool is_closed(int fd)
     return n == 0 || (n < 0 && errno != EAGAIN);
 }
 
-START_TEST(strangers_who_hold_connections_make_room_and_nobody_else_does)
+START_TEST(anonymous_clients_who_hold_connections_make_room_and_nobody_else_does)
 {
     enum { HELD = 40 };
     int held[HELD], agent, late;
     harness_start(&h, (struct kedge_http_server_config){
-                          .connections = 16, .strangers = 4, .identify = identify});
+                          .connections = 16, .anonymous = 4, .identify = identify});
     agent = harness_connect(&h);
     ck_assert_int_eq(ask_as(agent, "!a"), 200);
     for (int i = 0; i < HELD; i++) { /* of one address, and of others */
@@ -320,7 +319,7 @@ START_TEST(strangers_who_hold_connections_make_room_and_nobody_else_does)
     }
     harness_from = NULL;
     struct kedge_http_server_stats stats = stats_now();
-    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_STRANGER], 4);
+    ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_ANONYMOUS], 4);
     ck_assert_uint_eq(stats.ranked[KEDGE_HTTP_TRUSTED], 1);
     ck_assert_uint_eq(stats.dropped, HELD - 4);
     ck_assert_uint_eq(stats.refused, 0);
@@ -341,39 +340,39 @@ START_TEST(strangers_who_hold_connections_make_room_and_nobody_else_does)
 }
 END_TEST
 
-START_TEST(what_a_stranger_asks_is_not_counted_against_who_is_known_at_its_address)
+START_TEST(what_an_anonymous_client_asks_is_not_counted_against_who_is_known_at_its_address)
 {
-    int stranger, agent;
+    int anonymous, agent;
     harness_start(&h, (struct kedge_http_server_config){.connections = 16,
-                                                        .strangers = 4,
+                                                        .anonymous = 4,
                                                         .requests_per_second = 1,
                                                         .requests_burst = 5,
                                                         .identify = identify});
     agent = harness_connect(&h);
-    stranger = harness_connect(&h);
+    anonymous = harness_connect(&h);
     int status = 0;
     for (int i = 0; i < 40 && status != 429; i++)
-        status = ask_as(stranger, i % 2 == 0 ? NULL : "wrong");
+        status = ask_as(anonymous, i % 2 == 0 ? NULL : "wrong");
     ck_assert_int_eq(status, 429);
     ck_assert_int_eq(ask_as(agent, "!a"), 200);
-    ck_assert_int_eq(status = ask_as(stranger, "b"), 200); /* and it is one no more */
+    ck_assert_int_eq(status = ask_as(anonymous, "b"), 200); /* and it is one no more */
     ck_assert_int_eq(ask_as(agent, "!a"), 200);
     for (int i = 0; i < 40 && status != 429; i++) /* but has a rate too */
-        status = ask_as(stranger, "b");
+        status = ask_as(anonymous, "b");
     ck_assert_int_eq(status, 429);
     ck_assert_int_eq(ask_as(agent, "!a"), 200);
-    close(stranger);
+    close(anonymous);
     close(agent);
     harness_stop(&h);
 }
 END_TEST
 
-START_TEST(all_strangers_together_have_a_rate_and_are_closed_after_a_few_429)
+START_TEST(all_anonymous_clients_together_have_a_rate_and_are_closed_after_a_few_429)
 {
     unsigned answered = 0, limited = 0;
     harness_start(&h, (struct kedge_http_server_config){.connections = 16,
                                                         .requests_per_second = 100,
-                                                        .strangers_per_second = 5,
+                                                        .anonymous_per_second = 5,
                                                         .identify = identify});
     for (int i = 0; i < 20; i++) {
         char from[16];
@@ -405,7 +404,7 @@ START_TEST(one_who_is_known_has_so_many_connections_and_all_of_them_leave_half)
     int fd[12], n = 0;
     harness_start(
         &h, (struct kedge_http_server_config){
-                .connections = 8, .strangers = 2, .connections_per_id = 3, .identify = identify});
+                .connections = 8, .anonymous = 2, .connections_per_id = 3, .identify = identify});
     for (; n < 3; n++)
         ck_assert_int_eq(ask_as(fd[n] = harness_connect(&h), "a"), 200);
     ck_assert_int_eq(ask_as(fd[n++] = harness_connect(&h), "a"), 429);
@@ -426,7 +425,7 @@ START_TEST(a_request_that_is_being_dealt_with_does_not_make_room)
 {
     size_t length;
     harness_start(&h, (struct kedge_http_server_config){
-                          .connections = 8, .strangers = 1, .identify = identify});
+                          .connections = 8, .anonymous = 1, .identify = identify});
     int first = harness_connect(&h);
     harness_send(&h, first, defer, strlen(defer));
     harness_run(&h, 10);
@@ -441,7 +440,7 @@ START_TEST(a_request_that_is_being_dealt_with_does_not_make_room)
 }
 END_TEST
 
-START_TEST(bodies_of_strangers_leave_room_for_those_of_others)
+START_TEST(bodies_of_anonymous_clients_leave_room_for_those_of_others)
 {
     enum { BODY = 1 << 16, SLOW = 8 };
     static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n";
@@ -452,7 +451,7 @@ START_TEST(bodies_of_strangers_leave_room_for_those_of_others)
     harness_start(&h, (struct kedge_http_server_config){.body_bytes = BODY,
                                                         .bodies_bytes = SLOW * BODY,
                                                         .connections = 64,
-                                                        .strangers = 32,
+                                                        .anonymous = 32,
                                                         .identify = identify});
     for (int i = 0; i < SLOW; i++) {
         char from[16];
@@ -577,12 +576,12 @@ END_TEST
     T(who_has_closed_its_direction_is_answered_and_then_closed)                                    \
     T(ten_thousand_connections_are_survived_and_leave_nothing_behind)                              \
     T(running_out_of_descriptors_refuses_and_does_not_spin)                                        \
-    T(strangers_who_hold_connections_make_room_and_nobody_else_does)                               \
-    T(what_a_stranger_asks_is_not_counted_against_who_is_known_at_its_address)                     \
-    T(all_strangers_together_have_a_rate_and_are_closed_after_a_few_429)                           \
+    T(anonymous_clients_who_hold_connections_make_room_and_nobody_else_does)                       \
+    T(what_an_anonymous_client_asks_is_not_counted_against_who_is_known_at_its_address)            \
+    T(all_anonymous_clients_together_have_a_rate_and_are_closed_after_a_few_429)                   \
     T(one_who_is_known_has_so_many_connections_and_all_of_them_leave_half)                         \
     T(a_request_that_is_being_dealt_with_does_not_make_room)                                       \
-    T(bodies_of_strangers_leave_room_for_those_of_others)                                          \
+    T(bodies_of_anonymous_clients_leave_room_for_those_of_others)                                  \
     T(an_address_that_cannot_be_listened_on_is_explained)                                          \
     T(a_unix_socket_serves_with_its_mode_and_goes_with_the_server)                                 \
     T(a_stale_socket_is_replaced_but_neither_a_living_one_nor_a_file)

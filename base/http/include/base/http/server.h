@@ -4,11 +4,12 @@
  * One thread: every function, and every handler, runs on the thread that calls run(). Watch the one
  * descriptor for reading and call run() when it is readable; timers are inside it.
  *
- * Admission. A connection is a stranger's until a request on it has shown who it is (`identify`),
- * and again after one that has not. Strangers share a part of the connections, of the memory for
- * bodies and a rate; when their part is used up the connection that is a stranger's for longest
- * goes, unless a request on it is being dealt with. Who is known is counted by who it is, wherever
- * it comes from, and nothing that a stranger does is counted against it.
+ * Admission. A connection is an anonymous client's until a request on it has shown who it is
+ * (`identify`), and again after one that has not. Anonymous clients share a part of the
+ * connections, of the memory for bodies and a rate; when their part is used up the connection that
+ * is an anonymous client's for longest goes, unless a request on it is being dealt with. Who is
+ * known is counted by who it is, wherever it comes from, and nothing that an anonymous client does
+ * is counted against it.
  *
  * What it answers by itself, all as application/problem+json: 503 above the number of connections,
  * 429 above those of one client or above its rate of requests (and after a few of these it closes),
@@ -76,9 +77,9 @@ typedef enum kedge_http_verdict (*kedge_http_handler)(void *user,
 
 /* Who a request is of. */
 enum kedge_http_rank {
-    KEDGE_HTTP_STRANGER, /* it has shown nothing */
-    KEDGE_HTTP_KNOWN,    /* all of these together leave half of everything free */
-    KEDGE_HTTP_TRUSTED,  /* nobody else takes room of theirs */
+    KEDGE_HTTP_ANONYMOUS, /* it has shown nothing */
+    KEDGE_HTTP_KNOWN,     /* all of these together leave half of everything free */
+    KEDGE_HTTP_TRUSTED,   /* nobody else takes room of theirs */
     KEDGE_HTTP_RANKS,
 };
 struct kedge_http_who {
@@ -95,10 +96,10 @@ struct kedge_http_server_config {
     const char *program;           /* for sentences: "kedge-metad" */
     const char *setting;           /* for sentences: "`listen` in /etc/kedge/metad.conf" */
     unsigned connections;          /* in all (1024) */
-    unsigned strangers;            /* of these (connections) */
-    unsigned connections_per_ip;   /* of strangers of one address (connections) */
+    unsigned anonymous;            /* of these (connections) */
+    unsigned connections_per_ip;   /* of anonymous clients of one address (connections) */
     unsigned connections_per_id;   /* of one who is known (connections) */
-    unsigned strangers_per_second; /* requests of all strangers (no bound) */
+    unsigned anonymous_per_second; /* requests of all anonymous clients (no bound) */
     unsigned requests_per_second;  /* of one client, on average (no bound); beyond it 429 */
     unsigned requests_burst;       /* and at once (requests_per_second) */
     size_t body_bytes;             /* of one request (1 MiB) */
@@ -113,8 +114,8 @@ struct kedge_http_server_config {
      * rebinding). NULL: any. */
     const char *hosts;
     kedge_http_handler handle;
-    /* Who has sent a request, of which the headers are there. NULL: everybody is a stranger, and
-     * none of them makes room for another one before it is idle. */
+    /* Who has sent a request, of which the headers are there. NULL: everybody is an anonymous
+     * client, and none of them makes room for another one before it is idle. */
     struct kedge_http_who (*identify)(void *user, const struct kedge_http_request *request);
     /* A deferred request ends without a reply, because the server is freed: forget it. May be
      * NULL. */
@@ -148,7 +149,7 @@ struct kedge_http_server_stats {
     uint64_t limited;  /* connections and requests above a bound of their client: 429 */
     uint64_t requests; /* given to the handler */
     uint64_t rejected; /* answered by the server itself */
-    uint64_t dropped;  /* strangers' connections that made room for another one */
+    uint64_t dropped;  /* anonymous clients' connections that made room for another one */
     uint32_t open;
     uint32_t ranked[KEDGE_HTTP_RANKS]; /* of these */
     uint32_t deferred;
