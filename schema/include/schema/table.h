@@ -73,7 +73,7 @@ void kedge_table_init(struct kedge_table *t, enum kedge_table_kind kind, void *m
  * span. seq and crc are set here. Returns the slot, or -ENOSPC: the span is full. */
 int64_t kedge_table_put(struct kedge_table *t, const void *record);
 /* Removes by key (a record with the key's fields set). The slot, or -ENOENT. After it returns, a
- * reader that begins finds nothing; the caller fences before it relies on that. */
+ * reader that begins finds nothing; the caller has a full barrier before it relies on that. */
 int64_t kedge_table_remove(struct kedge_table *t, const void *record);
 /* The two halves of put, so that a test can stop a writer in the middle: writes an odd sequence,
  * then all the rest. */
