@@ -12,6 +12,7 @@
 #include "base/http/client.h"
 #include "base/log.h"
 #include "daemon.h"
+#include "register_json.h"
 #include "start_check.h"
 
 static void try_later(struct registration *r);
@@ -24,157 +25,6 @@ static void put(struct registration *r);
 static struct pool *own(const struct agent *a)
 {
     return a->pools[0];
-}
-
-/* ---- what is said
- * ---------------------------------------------------------------------------------------- */
-
-static json_t *hex64(uint64_t value)
-{
-    char text[17];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
-    return json_string(text);
-}
-
-/* How peers reach this node. */
-static json_t *describe_endpoint(const struct pool *p)
-{
-    const struct agent_device *d = &p->device;
-    const struct kedge_fab_caps *caps = &d->fab->caps;
-    char gid[KEDGE_GID_TEXT];
-    json_t *e = json_pack("{s:s, s:i, s:[s], s:i}", "gid", kedge_gid_format(caps->gid, gid), "pool",
-                          (int)p->number, "transports", d->rc ? "rc" : "dc", "mtu",
-                          128 << kedge_fab_pd_mtu(d->pd));
-    if (e == NULL)
-        return NULL;
-    if (p->incarnation != p->agent->incarnation)
-        json_object_set_new(e, "incarnation", json_integer(p->incarnation));
-    if (caps->lid != 0)
-        json_object_set_new(e, "lid", json_integer(caps->lid));
-    if (d->rc) {
-        json_object_set_new(e, "ud_qpn", json_integer(kedge_connector_ud_qpn(d->connector)));
-        json_object_set_new(e, "ud_qkey", json_integer(kedge_connector_ud_qkey(d->connector)));
-    } else {
-        json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
-        json_object_set_new(e, "dc_key", hex64(d->dct->dc_key));
-    }
-    return e;
-}
-
-/* rc: the queue pair that will READ this metaserver's table. */
-static json_t *describe_reader(const struct pool *p, const struct reader *reader)
-{
-    const struct kedge_fab_caps *caps = &p->device.fab->caps;
-    char gid[KEDGE_GID_TEXT];
-    json_t *e =
-        json_pack("{s:s, s:i, s:i, s:i}", "gid", kedge_gid_format(caps->gid, gid), "qpn",
-                  (int)reader->qp->qpn, "psn", (int)reader->psn, "mtu", 128 << p->agent->port.mtu);
-    if (p->place != 0) /* the own pool's endpoint comes first */
-        json_object_set_new(e, "pool", json_integer(p->number));
-    if (caps->lid != 0)
-        json_object_set_new(e, "lid", json_integer(caps->lid));
-    return e;
-}
-
-/* Those that peers may reach: one that goes as long as anything of it is left. */
-static json_t *describe_endpoints(const struct agent *a)
-{
-    json_t *list = json_array();
-    for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
-        const struct agent_device *d = &p->device;
-        if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
-            continue;
-        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64(d->table->mr->addr), "rkey",
-                                  (json_int_t)d->table->mr->rkey, "log2_slots", (int)d->mr_log2);
-        json_t *endpoint = describe_endpoint(p);
-        json_object_set_new(endpoint, "mr_table", table);
-        json_array_append_new(list, endpoint);
-    }
-    return list;
-}
-
-/* reader: this pool's, or NULL. */
-static char *describe(const struct pool *p, const struct reader *reader)
-{
-    json_t *root = json_pack("{s:I, s:o}", "incarnation", (json_int_t)p->agent->incarnation,
-                             "endpoints", describe_endpoints(p->agent));
-    if (reader != NULL)
-        json_object_set_new(root, "reader", describe_reader(p, reader));
-    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
-    json_decref(root);
-    return text;
-}
-
-static bool read_hex(const json_t *object, const char *key, uint64_t *out)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    char *end = NULL;
-    if (text == NULL || strlen(text) != 16)
-        return false;
-    *out = strtoull(text, &end, 16);
-    return *end == '\0';
-}
-
-static bool read_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
-{
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        (uint64_t)json_integer_value(value) > max)
-        return false;
-    *out = (uint64_t)json_integer_value(value);
-    return true;
-}
-
-/* The metaserver's end of the connection that was offered. */
-static bool understand_reader(const json_t *endpoint, struct reader_peer *peer)
-{
-    const json_t *rc = json_object_get(endpoint, "rc");
-    uint64_t qpn = 0, psn = 0, mtu = 0, reads = 0;
-    if (!read_number(rc, "qpn", 0xffffff, &qpn) || qpn == 0 ||
-        !read_number(rc, "psn", 0xffffff, &psn) || !read_number(rc, "mtu", 4096, &mtu) ||
-        mtu < 256 || (mtu & (mtu - 1)) != 0 || !read_number(rc, "reads", UINT8_MAX, &reads) ||
-        reads == 0)
-        return false;
-    *peer = (struct reader_peer){.qpn = (uint32_t)qpn,
-                                 .psn = (uint32_t)psn,
-                                 .mtu = (enum ibv_mtu)(__builtin_ctzll(mtu) - 7),
-                                 .reads = (uint8_t)reads};
-    return true;
-}
-
-/* The answer to a registration: how to READ that metaserver's table. */
-static bool understand(struct registration *r, const char *body, struct reader_peer *peer)
-{
-    uint8_t *gid = peer->gid;
-    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *m = json_object_get(root, "metaserver"), *e = json_object_get(m, "endpoint"),
-                 *t = json_object_get(m, "table");
-    const char *text = json_string_value(json_object_get(e, "gid"));
-    struct kedge_table_desc d = {.kind = KEDGE_TABLE_ENDPOINTS};
-    uint64_t dctn = 0, key = 0, rkey = 0, log2_slots = 0, version = 0, lease = 0, lid = 0;
-    bool ok = text != NULL &&
-              (r->offered != NULL ? understand_reader(e, peer)
-                                  : read_number(e, "dct_number", 0xffffff, &dctn) &&
-                                        read_hex(e, "dc_key", &key)) &&
-              kedge_gid_parse(text, gid) == 0 && read_hex(t, "addr", &d.addr) &&
-              read_number(t, "rkey", UINT32_MAX, &rkey) &&
-              read_number(t, "log2_slots", 30, &log2_slots) && log2_slots >= 1 &&
-              read_hex(t, "seed", &d.seed) && read_hex(t, "generation", &d.generation) &&
-              read_number(t, "version", UINT16_MAX, &version) && version == KEDGE_RECORD_VERSION &&
-              read_number(root, "node_lease_ms", 1ull << 40, &lease) && lease > 0;
-    (void)read_number(e, "lid", UINT16_MAX, &lid); /* Ethernet has none */
-    json_decref(root);
-    if (!ok)
-        return false;
-    peer->lid = (uint16_t)lid;
-    d.rkey = (uint32_t)rkey;
-    d.log2_slots = (uint32_t)log2_slots;
-    d.version = (uint16_t)version;
-    r->lease_ms = lease;
-    r->lane.dctn = (uint32_t)dctn;
-    r->lane.dc_key = key;
-    r->lane.table = d;
-    return true;
 }
 
 /* ---- what follows --------------------------------------------------------------------------- */
@@ -282,7 +132,7 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
     struct pool *p = r->pool;
     const uint32_t bit = 1u << (r - p->registration);
     uint64_t known = 0;
-    if (!read_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
+    if (!register_json_number(problem, "known_incarnation", UINT32_MAX - 1, &known) ||
         known < p->agent->incarnation)
         return false;
     if (p->agent->restarted_for_mask & bit) {
@@ -373,7 +223,7 @@ static void registered(void *user, const struct kedge_http_answer *answer)
         put(r);
         return;
     }
-    if (!understand(r, answer->body, &peer)) {
+    if (!register_json_understand(r, answer->body, &peer)) {
         lost(r, "its answer is not a metaserver's, or of another version");
         return;
     }
@@ -458,7 +308,7 @@ static void put(struct registration *r)
         }
     }
     r->endpoints = r->pool->agent->endpoints;
-    char *body = describe(r->pool, r->offered);
+    char *body = register_json_describe(r->pool, r->offered);
     if (body == NULL) {
         lost(r, "out of memory");
         return;
@@ -554,7 +404,7 @@ static void tell_endpoints(struct registration *r)
     const struct agent *a = r->pool->agent;
     if (r->state != REGISTRATION_DONE || r->announcing || r->endpoints == a->endpoints)
         return;
-    char *body = describe(r->pool, NULL);
+    char *body = register_json_describe(r->pool, NULL);
     if (body == NULL) {
         lost(r, "out of memory");
         return;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an agent says to a metaserver in registering, and what it is answered, as JSON. */
+#ifndef DAEMON_REGISTER_JSON_H
+#define DAEMON_REGISTER_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pool;
+struct reader;
+struct reader_peer;
+struct registration;
+
+/* The body of a PUT: the node's endpoints, and reader, which is the pool's, unless it is NULL. To
+ * be freed; NULL: no memory. */
+char *register_json_describe(const struct pool *p, const struct reader *reader);
+/* The answer to that: how to READ that metaserver's table, which goes to r->lane, and with a reader
+ * offered to peer. False: it is no such answer, and r is as it was. */
+bool register_json_understand(struct registration *r, const char *body, struct reader_peer *peer);
+/* An integer of 0 to max. False: there is none, and out is as it was. */
+bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
+
+#endif
