@@ -168,15 +168,17 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
     json_decref(problem);
 }
 
-/* Renewed in time, put anew when a metaserver says that it has forgotten. What was lost since it
- * was asked is put anew all the same, whatever it answers. */
+/* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
+ * this pool reads: one that was started again knows the node as soon as any of its pools has put
+ * it. What was lost since it was asked is put anew all the same, whatever it answers. */
 static void renewed(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;
     if (r->pool->stopping || r->state != REGISTRATION_DONE)
         return;
-    if (answer->status == 404)
+    if (answer->status == 404 ||
+        (answer->status == 200 && !register_json_is_of_table(r, answer->body)))
         put(r);
     else if (answer->status != 200)
         refused(r, answer);
@@ -394,6 +396,8 @@ static void endpoints_told(void *user, const struct kedge_http_answer *answer)
         return;
     if (answer->status != 200 && answer->status != 201)
         refused(r, answer);
+    else if (!register_json_is_of_table(r, answer->body))
+        put(r);
     else
         look_again(r);
 }

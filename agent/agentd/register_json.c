@@ -160,3 +160,15 @@ bool register_json_understand(struct registration *r, const char *body, struct r
     r->lane.table = d;
     return true;
 }
+
+/* Every metaserver says it: one that does not is asked for all of it. */
+bool register_json_is_of_table(const struct registration *r, const char *body)
+{
+    uint64_t generation = 0;
+    json_t *root = json_loads(body, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *table = json_object_get(json_object_get(root, "metaserver"), "table");
+    const bool is = read_hex(table != NULL ? table : root, "generation", &generation) &&
+                    generation == r->lane.table.generation;
+    json_decref(root);
+    return is;
+}

@@ -18,6 +18,9 @@ char *register_json_describe(const struct pool *p, const struct reader *reader);
 /* The answer to that: how to READ that metaserver's table, which goes to r->lane, and with a reader
  * offered to peer. False: it is no such answer, and r is as it was. */
 bool register_json_understand(struct registration *r, const char *body, struct reader_peer *peer);
+/* Whether the answer to a renewal, or to a PUT, is of the table that r->lane has: a metaserver that
+ * was started again has another one. */
+bool register_json_is_of_table(const struct registration *r, const char *body);
 /* An integer of 0 to max. False: there is none, and out is as it was. */
 bool register_json_number(const json_t *object, const char *key, uint64_t max, uint64_t *out);
 

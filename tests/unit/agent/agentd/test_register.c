@@ -116,18 +116,41 @@ static struct registration *begin_rc(void)
     return r;
 }
 
-static void answer_with(uint32_t call, int status)
+static void answer_by(uint32_t call, int status, const char *body)
 {
-    static const char body[] =
+    const struct kedge_http_answer a = {
+        .status = status, .body = body, .body_length = strlen(body)};
+    ck_assert_uint_lt(call, w.calls);
+    w.done[call](w.user[call], &a);
+}
+
+/* To a registration; its table's generation is one hexadecimal digit. */
+static void answer_of_table(uint32_t call, int status, char generation)
+{
+    char body[512];
+    snprintf(
+        body, sizeof body,
         "{\"node_lease_ms\":3000,\"metaserver\":{\"endpoint\":{\"gid\":\"fd00::1\",\"dct_number\":"
         "7,\"rc\":{\"qpn\":9,\"psn\":1,\"mtu\":1024,\"reads\":1},"
         "\"dc_key\":\"0000000000000001\"},\"table\":{\"addr\":\"0000000000001000\",\"rkey\":5,"
-        "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"0000000000000001\","
-        "\"version\":1}}}";
-    const struct kedge_http_answer a = {
-        .status = status, .body = body, .body_length = sizeof body - 1};
-    ck_assert_uint_lt(call, w.calls);
-    w.done[call](w.user[call], &a);
+        "\"log2_slots\":4,\"seed\":\"0000000000000001\",\"generation\":\"000000000000000%c\","
+        "\"version\":1}}}",
+        generation);
+    answer_by(call, status, body);
+}
+
+static void answer_with(uint32_t call, int status)
+{
+    answer_of_table(call, status, '1');
+}
+
+/* To a renewal. */
+static void prolong(uint32_t call, char generation)
+{
+    char body[80];
+    snprintf(body, sizeof body, "{\"expires_in_ms\":3000,\"generation\":\"000000000000000%c\"}\n",
+             generation);
+    answer_by(call, 200, body);
 }
 
 static void answer(uint32_t call)
@@ -296,6 +319,56 @@ START_TEST(one_that_is_lost_while_it_is_put_is_put_anew)
 }
 END_TEST
 
+/* A metaserver that was restarted has the node again as soon as one of its pools has put it. */
+START_TEST(a_renewal_by_a_metaserver_with_another_table_puts_it_again)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(2, "POST");
+    prolong(1, '1');
+    ck_assert_uint_eq(w.calls, 2); /* that one is READ here */
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(3, "POST");
+    prolong(2, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    ck_assert_str_eq(w.method[3], "PUT");
+    const uint32_t told = w.told;
+    answer_of_table(3, 200, '2');
+    ck_assert_uint_eq(w.told, told + 1);
+    ck_assert_uint_eq(r->lane.table.generation, 2);
+    registrations_doubt(&w.agent, 0);
+    wait_for_call(5, "POST");
+    prolong(4, '2');
+    ck_assert_uint_eq(w.calls, 5);
+    end();
+}
+END_TEST
+
+/* The node's endpoints, without a reader: that, too, may be the first that a restarted one hears.
+ */
+START_TEST(endpoints_that_change_in_another_table_are_put_again_with_all)
+{
+    const struct registration *r = begin();
+    answer(0);
+    resolve();
+    w.agent.endpoints++;
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.calls, 2);
+    answer_of_table(1, 200, '1');
+    ck_assert_uint_eq(w.calls, 2);
+    w.agent.endpoints++;
+    registrations_changed(&w.agent);
+    ck_assert_uint_eq(w.calls, 3);
+    answer_of_table(2, 201, '2');
+    ck_assert_uint_eq(w.calls, 4);
+    answer_of_table(3, 200, '2');
+    ck_assert_uint_eq(r->lane.table.generation, 2);
+    end();
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(a_metaserver_is_told_and_its_table_known_when_its_address_is_resolved)                       \
     T(one_address_is_resolved_at_a_time_however_often_it_changes)                                  \
@@ -303,5 +376,7 @@ END_TEST
     T(a_change_while_it_is_put_takes_the_present_address)                                          \
     T(over_rc_a_queue_pair_that_was_offered_under_the_former_address_is_offered_anew)              \
     T(a_late_renewal_does_not_keep_a_lost_one_from_being_put_anew)                                 \
-    T(one_that_is_lost_while_it_is_put_is_put_anew)
+    T(one_that_is_lost_while_it_is_put_is_put_anew)                                                \
+    T(a_renewal_by_a_metaserver_with_another_table_puts_it_again)                                  \
+    T(endpoints_that_change_in_another_table_are_put_again_with_all)
 KEDGE_CHECK_MAIN("register", TESTS)
