@@ -243,23 +243,30 @@ void apart_take_dci(struct kedge_lane *l)
     l->changed = 1;
 }
 
-/* Once nothing is out on it and nobody waits for room there. */
-static void give_dci_back(struct kedge_lane *l)
+static void leave_dci(struct kedge_lane *l)
 {
     struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
-    if (p->head != p->tail || p->broken == BROKEN_FAILING || p->overdue ||
-        WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
-        return;
     l->has_apart_dci = 0;
     p->depth = l->config.sq_depth;
     room_changed(l, p);
-    if (!p->broken) /* else it comes back as any other */
-        l->spare[l->spare_count++] = l->dci[LANE_APART_DCI];
 }
 
-bool apart_has_dci(const struct kedge_lane *l, uint32_t number)
+/* Once nothing is out on it and nobody waits for room there. */
+static void give_dci_back(struct kedge_lane *l)
 {
-    return l->has_apart_dci && l->dci[LANE_APART_DCI] == number;
+    const struct phys *p = &l->phys[l->dci[LANE_APART_DCI]];
+    if (p->head != p->tail || p->broken || p->overdue ||
+        WINDOW_GET(l->rooms[p - l->phys].waiting) > 0)
+        return;
+    leave_dci(l);
+    l->spare[l->spare_count++] = l->dci[LANE_APART_DCI];
+}
+
+/* Not another spare at once, which strangers may need: the repaired one, or whichever is before. */
+void apart_lost_dci(struct kedge_lane *l, const struct phys *p)
+{
+    if (l->has_apart_dci && &l->phys[l->dci[LANE_APART_DCI]] == p)
+        leave_dci(l);
 }
 
 static bool may_probe(struct kedge_lane *l, struct flow *f)
@@ -291,7 +298,10 @@ bool apart_is_ready(struct kedge_lane *l)
         l->apart_wait_ns = repairs ? l->now_ns : 0;
     if (!repairs)
         return true;
-    return l->now_ns - l->apart_wait_ns > PATIENCE_NS + 2 * l->config.bound_ns;
+    if (l->now_ns - l->apart_wait_ns <= PATIENCE_NS + 2 * l->config.bound_ns)
+        return false;
+    apart_take_dci(l); /* one that was left for strangers */
+    return true;
 }
 
 uint32_t apart_dci(const struct kedge_lane *l, const struct flow *f)

@@ -49,7 +49,8 @@ void apart_look(struct kedge_lane *l);
 /* There is one spare more. With DC one of them is the initiator of those who are apart, on which
  * one request is out at a time: so none is flushed with another. */
 void apart_take_dci(struct kedge_lane *l);
-bool apart_has_dci(const struct kedge_lane *l, uint32_t number);
+/* p broke: if it was theirs, they wait for the next spare; not for p, which may never come back. */
+void apart_lost_dci(struct kedge_lane *l, const struct phys *p);
 /* Whether requests on f, a flow of somebody who is apart, wait for news of it: he rests, since he
  * has broken a queue pair, or another flow of his asks an endpoint that may be dead. That holds the
  * queue pair of suspect endpoints, which is everybody's, for as long as it is tried. */

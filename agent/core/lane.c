@@ -294,7 +294,7 @@ static void take_qp(struct kedge_lane *l, struct kedge_fab_qp *qp)
     struct phys *p = &l->phys[number];
     p->broken = p->overdue = 0;
     p->chain = p->chain_tail = NULL;
-    if (number == l->system_phys || apart_has_dci(l, number))
+    if (number == l->system_phys)
         return;
     for (uint32_t i = 0; i < l->res.dcis; i++) {
         const struct phys *at = &l->phys[l->dci[i]];

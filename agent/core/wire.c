@@ -155,6 +155,8 @@ static void replace(struct kedge_lane *l, struct phys *p)
     struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_BROKEN, .qp = p->qp};
     if (l->config.rc)
         wire_close(l, p);
+    else
+        apart_lost_dci(l, p);
     for (uint32_t i = 0; i < l->spare_count; i++) /* a spare can break too: it comes back as one */
         if (&l->phys[l->spare[i]] == p)
             l->spare[i] = l->spare[--l->spare_count];

@@ -160,6 +160,33 @@ START_TEST(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)
 }
 END_TEST
 
+/* DC: the initiator of those who are apart breaks and cannot be repaired; and another one. */
+START_TEST(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)
+{
+    struct accomplices s;
+    struct world_worker good;
+    accomplices_open(&s, w, ack_timeout);
+    world_attach(w, &good, 1, 2, GUILTY);
+    s.guilty_key = world_register(w, &good, 0, 4096, ALL);
+    harm(&s, 1);
+    w->node[0].no_repairs = !w->rc;
+    for (int i = 0; !w->rc && i < WORLD_SPARES; i++) {
+        ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+        ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
+                         IBV_WC_REM_ACCESS_ERR);
+        world_sleep(w, REST_NS);
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, s.guilty_key, 0);
+        ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
+        world_post(&s.guilty[0], &d);
+        world_run(w, 100);
+        world_sleep(w, 3 * SECOND);
+        ck_assert_uint_eq(world_done(w, &s.guilty[0], LONG).status, IBV_WC_SUCCESS);
+    }
+    world_detach(w, &good);
+    accomplices_close(&s);
+}
+END_TEST
+
 /* There is nobody to keep them from. */
 START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
 {
@@ -406,6 +433,7 @@ END_TEST
     T(who_is_apart_goes_on_and_not_for_ever)                                                       \
     T(those_who_are_apart_do_not_wait_for_each_others_dead)                                        \
     T(who_is_apart_goes_on_where_no_queue_pair_is_free_for_him)                                    \
+    T(who_is_apart_goes_on_where_his_queue_pair_is_not_repaired)                                   \
     T(a_tenant_that_harms_itself_alone_is_not_put_apart)                                           \
     T(who_harms_strangers_seldom_is_not_put_apart)                                                 \
     T(who_breaks_as_many_as_he_can_at_once_is_put_apart_at_once)                                   \
