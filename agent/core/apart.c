@@ -37,7 +37,8 @@ static const uint64_t EVENT_NS = 100000000;
 static const uint64_t PATIENCE_NS = 1000000000;
 
 /* Who breaks queue pairs of his own goes on so, and each has to be repaired, or rests and is
- * missing to strangers (on SoftRoCE for 0.7 s, of 64). So he waits before his next request. */
+ * missing to strangers (on SoftRoCE for 0.7 s, of 64). So he waits before his next request; and who
+ * is not apart, since nobody else had anything out there, after as many breaks as make one. */
 static const uint64_t REST_NS = 50000000;
 
 /* ---- who is
@@ -109,12 +110,29 @@ static void tell(struct kedge_lane *l, uint32_t tenant_slot)
                       .apart = {.tenant = tenant_slot, .begins = c->apart, .named = c->named}});
 }
 
+static void set_rest(struct kedge_lane *l, struct culprit *c, uint64_t until_ns)
+{
+    l->tenants_resting -= c->rests_ns != 0;
+    l->tenants_resting += until_ns != 0;
+    c->rests_ns = until_ns;
+}
+
+/* Each break costs a rest, of which so many may be owed; more are waited for, but not for ever. */
+static void pay(struct kedge_lane *l, struct culprit *c)
+{
+    const uint64_t owed_ns = c->paid_ns > l->now_ns ? c->paid_ns - l->now_ns : 0;
+    if (owed_ns <= 2 * FELT_MOST * REST_NS)
+        c->paid_ns = l->now_ns + owed_ns + REST_NS;
+    if (c->paid_ns - l->now_ns > FELT_MOST * REST_NS)
+        set_rest(l, c, c->paid_ns - FELT_MOST * REST_NS);
+}
+
 static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart, bool named)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     c->apart = apart;
     c->named = named;
-    c->rests_ns = 0;
+    set_rest(l, c, 0);
     c->unnamed = 0;
     l->tenants_apart += apart ? 1 : UINT32_MAX;
     COUNT(l, apart, apart);
@@ -138,7 +156,7 @@ static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
     c->felt = 0;
     c->breaks += c->breaks < BREAKS_MOST;
     if (c->apart) {
-        c->rests_ns = l->now_ns + REST_NS;
+        set_rest(l, c, l->now_ns + REST_NS);
         c->told &= c->named; /* it is told once more, by whom */
         c->named = 1;
         tell(l, tenant_slot);
@@ -159,6 +177,8 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
     c->felt += felt;
     if (c->apart || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
         count_break(l, tenant_slot);
+    else if (!felt)
+        pay(l, c);
 }
 
 static void suspect(struct kedge_lane *l, uint32_t tenant_slot)
@@ -193,6 +213,8 @@ void apart_suspect(struct kedge_lane *l, const struct phys *p)
     }
     if (!several && one != UINT32_MAX && l->culprits[one].apart)
         count_break(l, one);
+    else if (!several && one != UINT32_MAX)
+        pay(l, &l->culprits[one]);
     if (!several)
         return;
     l->unnamed_breaks++;
@@ -222,6 +244,7 @@ void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
     const uint32_t high = kedge_lane_destinations(l);
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false, false);
+    set_rest(l, &l->culprits[tenant_slot], 0);
     l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)
@@ -282,9 +305,10 @@ static bool may_probe(struct kedge_lane *l, struct flow *f)
     return true;
 }
 
-bool apart_waits(struct kedge_lane *l, struct flow *f)
+bool apart_waits(struct kedge_lane *l, const struct vqp *q)
 {
-    return l->culprits[f->tenant_slot].rests_ns != 0 || !may_probe(l, f);
+    return l->culprits[q->session->tenant_slot].rests_ns != 0 ||
+           (q->session->apart && !may_probe(l, q->flow));
 }
 
 bool apart_is_ready(struct kedge_lane *l)
@@ -317,12 +341,12 @@ void apart_look(struct kedge_lane *l)
         struct culprit *c = &l->culprits[i];
         if (untold)
             tell(l, i);
+        if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
+            set_rest(l, c, 0);
+            flows_rejoin(l, i); /* who is not apart is looked at in his turn (blocked.c) */
+        }
         if (!c->apart)
             continue;
-        if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
-            c->rests_ns = 0;
-            flows_rejoin(l, i);
-        }
         forget_some(l, c);
         if (c->breaks == 0)
             set_apart(l, i, false, false);

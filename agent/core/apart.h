@@ -18,9 +18,10 @@ struct culprit {
     uint32_t breaks;   /* that count; one less with time, since: */
     uint64_t since_ns; /* the last one, or when one was forgotten */
     uint32_t felt;     /* breaks that strangers felt, since so many counted as one */
-    uint64_t rests_ns; /* apart: until then it waits, since it has broken another one */
-    uint32_t unnamed;  /* breaks by nobody knows whom, with requests of his and of others; one less
-                        * with time, since: */
+    uint64_t rests_ns; /* until then it waits, since it has broken another one; 0: it does not */
+    uint64_t paid_ns; /* the breaks of who is not apart are paid for until then, each with a rest */
+    uint32_t unnamed; /* breaks by nobody knows whom, with requests of his and of others; one less
+                       * with time, since: */
     uint64_t unnamed_ns;
     uint32_t last_unnamed; /* the number of the last such break */
     uint8_t apart;         /* its requests go through queue pairs of their own; */
@@ -51,10 +52,10 @@ void apart_look(struct kedge_lane *l);
 void apart_take_dci(struct kedge_lane *l);
 /* p broke: if it was theirs, they wait for the next spare; not for p, which may never come back. */
 void apart_lost_dci(struct kedge_lane *l, const struct phys *p);
-/* Whether requests on f, a flow of somebody who is apart, wait for news of it: he rests, since he
- * has broken a queue pair, or another flow of his asks an endpoint that may be dead. That holds the
- * queue pair of suspect endpoints, which is everybody's, for as long as it is tried. */
-bool apart_waits(struct kedge_lane *l, struct flow *f);
+/* Whether q's requests wait for news of its flow, which it has: its tenant rests, since it has
+ * broken queue pairs; or is apart, and another flow of its asks an endpoint that may be dead. That
+ * holds the queue pair of suspect endpoints, which is everybody's, for as long as it is tried. */
+bool apart_waits(struct kedge_lane *l, const struct vqp *q);
 /* Whether there is an initiator for those who are apart, or none to be awaited any longer. */
 bool apart_is_ready(struct kedge_lane *l);
 /* Its index in lane->dci; where there is no spare for it, or f is suspect, that of suspect

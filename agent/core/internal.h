@@ -319,10 +319,10 @@ struct kedge_lane {
     uint32_t flow_hand, flow_broom, *tenant_flows, flow_tenants;
     uint32_t paths_asked;                                      /* and not answered */
     uint32_t dci[KEDGE_LANE_MAX_DCIS + 1], spare[LANE_SPARES]; /* indices of phys */
-    /* apart.c: what is held against each tenant, how many are apart, whether dci[LANE_APART_DCI] is
-     * theirs; their flows, by endpoint; and how many breaks of several tenants' had no name. */
+    /* apart.c: what is held against each tenant, how many are apart, and rest, whether
+     * dci[LANE_APART_DCI] is theirs; their flows, by endpoint; and how many breaks had no name. */
     struct culprit *culprits;
-    uint32_t tenants_apart, flows_apart, unnamed_breaks;
+    uint32_t tenants_apart, tenants_resting, flows_apart, unnamed_breaks;
     uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];

@@ -469,7 +469,7 @@ static void housekeeping(struct kedge_lane *l)
         overdue_look(l);
         if (l->now_ns >= l->await_due_ns)
             overdue_give_up(l);
-        if (l->tenants_apart > 0 || l->has_apart_dci || l->apart_untold)
+        if (l->tenants_apart + l->tenants_resting > 0 || l->has_apart_dci || l->apart_untold)
             apart_look(l);
         if (l->look_due_ns < l->housekeeping_ns) /* one time to compare in each pass */
             l->housekeeping_ns = l->look_due_ns;

@@ -141,7 +141,7 @@ static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow
         windows_desert(l, q);
         reason = take_flow(l, q);
     }
-    if (q->session->apart && q->flow != NULL && apart_waits(l, q->flow))
+    if (q->flow != NULL && apart_waits(l, q))
         *tried = TRIED_PARK;
     else if (q->session->apart && !apart_is_ready(l))
         *tried = wants(l);
@@ -199,7 +199,7 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
     if (shared->gen != q->peer_gen && !follow(l, q, shared->gen))
         return KEDGE_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
-    if (q->flow == NULL || q->flow != present || l->tenants_apart > 0) {
+    if (q->flow == NULL || q->flow != present || l->tenants_apart + l->tenants_resting > 0) {
         const uint32_t reason = find_flow(l, q, present, tried);
         if (reason != 0 || *tried != TRIED_DONE)
             return reason;

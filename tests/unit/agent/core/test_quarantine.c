@@ -194,6 +194,7 @@ START_TEST(a_tenant_that_harms_itself_alone_is_not_put_apart)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < ROUNDS; i++) {
+        world_sleep(w, REST_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
         ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
@@ -348,6 +349,30 @@ START_TEST(who_is_apart_and_breaks_another_one_waits_before_his_next_request)
 }
 END_TEST
 
+/* Nobody else has anything out there. But queue pairs are everybody's, and have to be repaired, or
+ * rest. */
+START_TEST(who_breaks_his_own_without_end_waits_too)
+{
+    struct accomplices s;
+    accomplices_open(&s, w, ack_timeout);
+    accomplices_warm(&s);
+    const uint64_t since = w->now_ns;
+    for (int i = 0; i < FELT + RESTS; i++) {
+        struct world_worker *k = &s.guilty[i % SESSIONS];
+        ck_assert_int_eq(world_connect(w, k, 0, 1), 0);
+        ck_assert_int_eq(accomplices_one(w, k, KEDGE_OP_READ, s.gone_key), IBV_WC_REM_ACCESS_ERR);
+        if (i < FELT)
+            ck_assert_uint_lt(w->now_ns - since, REST_NS);
+    }
+    ck_assert_uint_ge(w->now_ns - since, (RESTS - 1) * REST_NS);
+    ck_assert_uint_eq(world_stats(w, 0).apart, 0);
+    const uint64_t before = w->now_ns; /* nobody else waits for him */
+    ck_assert_int_eq(accomplices_one(w, &s.honest, KEDGE_OP_WRITE, s.key), IBV_WC_SUCCESS);
+    ck_assert_uint_lt(w->now_ns - before, REST_NS / 10);
+    accomplices_close(&s);
+}
+END_TEST
+
 /* Nothing of a stranger's is out when a queue pair breaks, but with RC he waits for the next
  * connection each time. With DC another initiator is there at once. */
 START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
@@ -356,6 +381,7 @@ START_TEST(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
     accomplices_open(&s, w, ack_timeout);
     accomplices_warm(&s);
     for (uint32_t i = 0; i < (BREAKS + 1) * FELT && world_stats(w, 0).tenants_apart == 0; i++) {
+        world_sleep(w, REST_NS);
         ck_assert_int_eq(world_connect(w, &s.guilty[0], 0, 1), 0);
         ck_assert_int_eq(accomplices_one(w, &s.guilty[0], KEDGE_OP_READ, s.gone_key),
                          IBV_WC_REM_ACCESS_ERR);
@@ -441,6 +467,7 @@ END_TEST
     T(who_breaks_queue_pairs_under_reads_that_go_again_is_not_put_apart)                           \
     T(what_may_have_been_done_behind_one_who_is_apart_is_not_done_again)                           \
     T(who_is_apart_and_breaks_another_one_waits_before_his_next_request)                           \
+    T(who_breaks_his_own_without_end_waits_too)                                                    \
     T(who_delays_strangers_without_end_is_put_apart)                                               \
     T(who_lets_strangers_wait_for_connections_without_end_is_put_apart)
 KEDGE_CHECK_MAIN("quarantine", TESTS)
