@@ -257,7 +257,7 @@ void flow_completed(struct kedge_lane *l, struct flow *f, enum sign sign)
     }
     f->proven = 1;
     f->doubted = 0;
-    f->since_ns = l->now_ns;
+    f->since_ns = f->heard_ns = l->now_ns;
     if (f->suspect)
         is_trusted_again(l, f);
 }

@@ -278,7 +278,7 @@ static void seek_endpoint(struct kedge_lane *l)
     }
     struct flow *others = others_flow(l);
     if (others != NULL && others->proven && !others->suspect && !others->doubted &&
-        l->now_ns - others->since_ns < p->fresh_ns) {
+        l->now_ns - others->heard_ns < p->fresh_ns) {
         answer(l, 0);
         return;
     }

@@ -80,6 +80,30 @@ START_TEST(what_workers_requests_have_shown_is_not_asked)
 }
 END_TEST
 
+/* It answered long ago, and is dead now, which has not shown yet. */
+START_TEST(that_something_is_out_to_it_proves_nothing)
+{
+    struct world_worker owner, k;
+    world_ack_timeout = 16; /* 0.3 s, and repeated */
+    const uint32_t vkey = world_pair(w, &owner, &k, TENANT, ALL);
+    const struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, vkey, 0);
+    ck_assert_uint_eq(world_do(w, &k, d, LONG).status, IBV_WC_SUCCESS);
+    world_sleep(w, UINT64_C(500000000));
+    world_silence_node(w, 1);
+    const uint64_t reads = world_stats(w, 0).mr_reads;
+    world_post(&k, &d);
+    kedge_lane_doorbell(w->node[0].lane, k.id);
+    for (int i = 0; i < LONG && world_stats(w, 0).mr_reads == reads; i++)
+        world_run(w, 1);
+    begin_endpoint(1, UINT64_C(100000000));
+    const int status = result();
+    ck_assert(status == -ETIMEDOUT || status == -EHOSTUNREACH);
+    ck_assert_uint_ne(world_done(w, &k, LONG).status, IBV_WC_SUCCESS);
+    world_unpair(w, &owner, &k);
+    world_ack_timeout = 4;
+}
+END_TEST
+
 START_TEST(a_silent_endpoint_is_asked_twice_and_others_go_on_beside_it)
 {
     struct world_worker owner, k;
@@ -207,6 +231,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(an_endpoint_is_proven_by_one_read_and_nothing_is_left_of_it)                                 \
     T(what_workers_requests_have_shown_is_not_asked)                                               \
+    T(that_something_is_out_to_it_proves_nothing)                                                  \
     T(a_silent_endpoint_is_asked_twice_and_others_go_on_beside_it)                                 \
     T(an_endpoint_that_has_restarted_is_looked_up_and_proven)                                      \
     T(one_that_has_left_is_no_failure)                                                             \
