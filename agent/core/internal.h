@@ -311,7 +311,7 @@ struct kedge_lane {
     struct lookups lookups;
     struct phys *phys, *chained;
     uint32_t phys_room, system_phys, spare_count, peer_hand, phys_free_count, *phys_free;
-    struct evictor evictor;
+    struct evictor evictor, apart_evictor;
     /* flows.c: those that were ever used, those of them that are free, where to look for an idle
      * one, where to look for one that its peer does not name; and how many tenants have. */
     _Atomic uint32_t flows_high;
@@ -326,7 +326,7 @@ struct kedge_lane {
     uint64_t apart_wait_ns; /* since when those wait for a DCI of their own; 0: they do not */
     uint8_t has_apart_dci, apart_untold;
     struct flow *apart_flows[LANE_APART_BUCKETS];
-    uint32_t links, draining; /* rc: connections, made or asked for; those of them that go */
+    uint32_t links, apart_links, draining; /* rc: made or asked for; of who is apart; that go */
     struct wr own[LANE_OWN_WRS], *free_own;
     uint32_t *scratch_free, scratch_count;
     uint32_t *small_free, small_count; /* small.c: places, in units of KEDGE_MAX_INLINE */

@@ -132,6 +132,7 @@ int kedge_lane_new(const struct kedge_lane_config *config,
         l->config.clock_doubted = &clock_is_trusted;
     l->res = *resources;
     l->wake = no_wake;
+    l->apart_evictor.of_apart = 1;
     blocked_init(l);
     controls_init(l);
     lookups_init(l);

@@ -6,6 +6,7 @@
 #include "internal.h"
 #include "schema/peers.h"
 
+enum { APART_PART = 4 /* rc: of the connections, of all who are apart */ };
 static const uint64_t DEAD_NS = 100000000;  /* until a path is asked for again */
 static const uint64_t DOUBT_NS = 500000000; /* nobody has waited about it for so long: forgotten */
 
@@ -18,12 +19,18 @@ struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
 /* ---- connections, with rc
  * ------------------------------------------------------------------------------------------- */
 
+static void give_link(struct kedge_lane *l, const struct flow *f)
+{
+    l->links--;
+    l->apart_links -= f->apart;
+}
+
 void flow_lost_link(struct kedge_lane *l, struct flow *f)
 {
     f->link = NULL;
     l->draining -= f->draining;
     f->draining = 0;
-    l->links--;
+    give_link(l, f);
     COUNT(l, links, -1);
     l->changed = 1;
 }
@@ -39,14 +46,14 @@ void flow_drop_link(struct kedge_lane *l, struct flow *f)
 /* ---- paths
  * ------------------------------------------------------------------------------------------- */
 
-/* All connections are in use: one goes, at once when nothing is out on it; else when all that is
- * has come back. False: not yet. */
-static bool evict_link(struct kedge_lane *l)
+/* All connections are in use, or all that those may have who are apart: one goes, of theirs then,
+ * at once when nothing is out on it; else when all that is has come back. False: not yet. */
+static bool evict_link(struct kedge_lane *l, struct evictor *evictor)
 {
     if (l->draining > 0)
         return false;
-    struct flow *f = evict_pick(&l->evictor, l->phys, l->phys_room);
-    l->changed |= l->evictor.again;
+    struct flow *f = evict_pick(evictor, l->phys, l->phys_room);
+    l->changed |= evictor->again;
     if (f == NULL)
         return false;
     COUNT(l, links_evicted, 1);
@@ -57,6 +64,20 @@ static bool evict_link(struct kedge_lane *l)
     f->draining = 1;
     l->draining++;
     return false;
+}
+
+/* Who is apart has connections of his own beside those that all share: not so many that strangers
+ * lose theirs to them. */
+static bool take_link(struct kedge_lane *l, const struct flow *f)
+{
+    const uint32_t most = l->config.max_links, part = most / APART_PART;
+    const bool has_most = f->apart && l->apart_links >= (part > 0 ? part : 1);
+    if ((has_most || l->links == most) &&
+        !evict_link(l, has_most ? &l->apart_evictor : &l->evictor))
+        return false;
+    l->links++;
+    l->apart_links += f->apart;
+    return true;
 }
 
 void flow_ask_for_path(struct kedge_lane *l, struct flow *f)
@@ -97,11 +118,8 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
         return true;
     if (f->want_path || f->link != NULL || l->paths_asked == LANE_PATHS)
         return false;
-    if (l->config.rc) {
-        if (l->links == l->config.max_links && !evict_link(l))
-            return false;
-        l->links++;
-    }
+    if (l->config.rc && !take_link(l, f))
+        return false;
     flow_ask_for_path(l, f);
     return false;
 }
@@ -111,7 +129,8 @@ bool flow_has_path(struct kedge_lane *l, struct flow *f)
 static void give_back(struct kedge_lane *l, struct flow *f, const struct kedge_lane_path *path)
 {
     f->stale_path = 0;
-    l->links -= l->config.rc;
+    if (l->config.rc)
+        give_link(l, f);
     if (path->ah != NULL || path->qp != NULL)
         lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_DROP_PATH, .path = *path});
 }
@@ -129,7 +148,8 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
         return;
     }
     if (path->ah == NULL && path->qp == NULL) {
-        l->links -= l->config.rc;
+        if (l->config.rc)
+            give_link(l, f);
         f->pathless = 1;
         flow_doubt(l, f, DEAD_NS);
         COUNT(l, paths_failed, 1);

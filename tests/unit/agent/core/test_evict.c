@@ -56,6 +56,21 @@ START_TEST(where_there_is_none_nobody_looks_again_for_that)
 }
 END_TEST
 
+START_TEST(where_those_who_are_apart_have_their_part_one_of_theirs_goes)
+{
+    enum { FEW = 8 };
+    begin(FEW);
+    e.of_apart = 1;
+    flow[0].outstanding = flow[4].outstanding = 0;
+    ck_assert_ptr_null(evict_pick(&e, phys, FEW));
+    flow[5].apart = 1;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[5]);
+    flow[6].apart = 1;
+    flow[6].outstanding = 0;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
+}
+END_TEST
+
 /* A place that it may not look at is one whose flow would be chosen before all others. */
 START_TEST(of_thousands_a_few_are_looked_at)
 {
@@ -88,6 +103,7 @@ END_TEST
     T(of_a_few_the_idle_one_that_was_used_longest_ago_goes)                                        \
     T(one_whose_own_have_not_heard_of_it_stays)                                                    \
     T(where_there_is_none_nobody_looks_again_for_that)                                             \
+    T(where_those_who_are_apart_have_their_part_one_of_theirs_goes)                                \
     T(of_thousands_a_few_are_looked_at)                                                            \
     T(an_idle_one_is_found_before_a_busy_one_goes)
 KEDGE_CHECK_MAIN("agent.core.evict", TESTS)

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same where a device does not say whose request has broken a queue pair: with RC alone, since
  * what has DC names it. */
+#include <string.h>
+
 #include "../../check_main.h"
 #include "world_accomplices.h"
 
 enum {
     ACK_TIMEOUT = 19, /* 2 s, which a busy host does not disturb */
-    UNNAMED = 6       /* breaks without a name, until all go apart */
+    UNNAMED = 6,      /* breaks without a name, until all go apart */
+    STRANGER = 9,     /* a tenant */
+    PEERS = 2,
+    TENANTS_OF_THIRD = 3
 };
+static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
 
 static struct world world;
@@ -96,9 +102,99 @@ START_TEST(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
 }
 END_TEST
 
+/* ---- connections
+ * -------------------------------------------------------------------------------------------- */
+
+/* A third tenant that had nothing out beside them, and regions of all on both other nodes. */
+struct third {
+    struct world_worker worker, owner[PEERS][TENANTS_OF_THIRD];
+    uint32_t key[PEERS][TENANTS_OF_THIRD];
+};
+static const uint32_t tenants[TENANTS_OF_THIRD] = {GUILTY, HONEST, STRANGER};
+
+/* VQPs 6 and 7 of each: to the nodes 1 and 2. */
+static void use_both(struct third *t, struct world_worker *k, uint32_t tenant)
+{
+    for (uint16_t p = 0; p < PEERS; p++) {
+        struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, p, 0, 8, t->key[p][tenant], 0);
+        d.vqp = 6 + p;
+        world_post(k, &d);
+        ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
+    }
+}
+
+static void connect_both_nodes(struct world_worker *k)
+{
+    for (uint16_t p = 0; p < PEERS; p++)
+        ck_assert_int_eq(world_connect(w, k, 6 + p, p + 1), 0);
+}
+
+static void third_open(struct third *t)
+{
+    for (uint32_t p = 0; p < PEERS; p++)
+        for (uint32_t i = 0; i < TENANTS_OF_THIRD; i++) {
+            world_attach(w, &t->owner[p][i], p + 1, 10 + i, tenants[i]);
+            t->key[p][i] = world_register(w, &t->owner[p][i], 0, 4096, ALL);
+        }
+    world_attach(w, &t->worker, 0, 10, STRANGER);
+    connect_both_nodes(&t->worker);
+}
+
+static void third_close(struct third *t)
+{
+    world_detach(w, &t->worker);
+    for (uint32_t p = 0; p < PEERS; p++)
+        for (uint32_t i = 0; i < TENANTS_OF_THIRD; i++)
+            world_detach(w, &t->owner[p][i]);
+}
+
+/* Two tenants are apart, of whom one has done nothing, and use two nodes each, with connections of
+ * their own; there are four in all. Whoever was not apart keeps the two that he uses. */
+START_TEST(connections_of_those_who_are_apart_are_not_taken_from_strangers)
+{
+    struct accomplices s;
+    struct third t;
+    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    world_max_links = 4;
+    accomplices_open(&s, w, ACK_TIMEOUT);
+    accomplices_warm(&s);
+    for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart < 2; i++) {
+        accomplices_round(&s, &s.guilty[i % SESSIONS], KEDGE_OP_WRITE);
+        for (int more = 0; more < 4; more++) {
+            accomplices_bind(&s);
+            accomplices_post(&s, KEDGE_OP_WRITE);
+            accomplices_take(&s);
+        }
+    }
+    third_open(&t);
+    connect_both_nodes(&s.guilty[0]);
+    connect_both_nodes(&s.honest);
+    ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
+    use_both(&t, &t.worker, 2);
+    uint32_t before[WORLD_FLOWS], evicted = 0, lost = 0;
+    for (int round = 0; w->rc && round < ROUNDS; round++) {
+        memcpy(before, w->node[0].wanted_paths, sizeof before);
+        const uint64_t links = world_stats(w, 0).links_evicted;
+        use_both(&t, &t.worker, 2);
+        for (int f = 0; f < WORLD_FLOWS; f++)
+            lost += w->node[0].wanted_paths[f] != before[f];
+        use_both(&t, &s.guilty[0], 0);
+        use_both(&t, &s.honest, 1);
+        evicted += (uint32_t)(world_stats(w, 0).links_evicted - links);
+    }
+    ck_assert_msg(lost == 0, "a stranger's connections were lost %u times (%u evictions)", lost,
+                  evicted);
+    ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
+    third_close(&t);
+    accomplices_close(&s);
+    world_max_links = 0;
+}
+END_TEST
+
 #define TESTS(T)                                                                                   \
     T(where_errors_have_no_names_who_reads_is_put_apart_and_nobody_for_him)                        \
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)                       \
     T(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)                   \
-    T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)
+    T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
+    T(connections_of_those_who_are_apart_are_not_taken_from_strangers)
 KEDGE_CHECK_MAIN("unnamed", TESTS)

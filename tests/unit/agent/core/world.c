@@ -359,6 +359,7 @@ static void handle_event(struct world *w, struct world_node *n, const struct ked
     if (e->kind == KEDGE_EVENT_WANT_PATH) {
         n->wanted_mtu = e->want_path.mtu;
         n->wanted_flow = e->want_path.flow;
+        n->wanted_paths[n->wanted_flow % WORLD_FLOWS]++;
     }
     if (e->kind == KEDGE_EVENT_WANT_PATH && is_away(w, e->want_path.gid))
         return;

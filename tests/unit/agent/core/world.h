@@ -17,6 +17,7 @@ enum {
     WORLD_TENANTS = 4,
     WORLD_LINKS = 2, /* rc */
     WORLD_SQ_DEPTH = 64,
+    WORLD_FLOWS = 16, /* that are told from each other */
     WORLD_FENCED = 8, /* regions of a node with registrations of their own */
     WORLD_WORKERS = 136
 };
@@ -59,6 +60,7 @@ struct world_node {
     struct kedge_lane_quota quota[WORLD_TENANTS]; /* no bound, unless a test sets one */
     struct kedge_fab_qp *last_link;               /* rc: of the connections, the last one made */
     uint32_t wanted_flow;                         /* of the last WANT_PATH */
+    uint32_t wanted_paths[WORLD_FLOWS];           /* how often each flow has wanted one */
     bool apart[WORLD_TENANTS];                    /* which tenants are, */
     bool named[WORLD_TENANTS];                    /* and are to blame, or were */
     bool no_repairs;                              /* its queue pairs stay broken */
