@@ -15,7 +15,7 @@ struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t roo
     for (uint32_t i = 0; i < EVICT_LOOKS && i < room; i++, e->looked++) {
         struct flow *f = phys[e->at].flow;
         e->at = e->at + 1 < room ? e->at + 1 : 0;
-        if (f == NULL || (e->of_apart && !f->apart))
+        if (f == NULL || (e->of_apart && (!f->apart || f->linked_ns > e->linked_ns)))
             continue;
         if (f->news) /* its own have waited for it, and come first */
             e->again = 1;

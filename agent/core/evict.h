@@ -15,10 +15,11 @@ struct phys;
 enum { EVICT_LOOKS = 64 };
 
 struct evictor {
-    uint32_t at;      /* the next place of phys */
-    uint32_t looked;  /* at so many, since one went */
-    uint8_t of_apart; /* only those of tenants who are apart (apart.c) go */
-    uint8_t again;    /* the next look may find another one, whatever happens until then */
+    uint32_t at;        /* the next place of phys */
+    uint32_t looked;    /* at so many, since one went */
+    uint8_t of_apart;   /* only those of tenants who are apart (apart.c) go, and of these those */
+    uint64_t linked_ns; /* that there are since then */
+    uint8_t again;      /* the next look may find another one, whatever happens until then */
 };
 
 /* Of `room` places of phys. NULL: none yet. */

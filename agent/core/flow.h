@@ -55,6 +55,7 @@ struct flow {
     uint64_t dead_until_ns;  /* it does not answer: what is posted until then fails */
     struct kedge_fab_ah *ah; /* DC */
     struct phys *link;       /* rc: its connection */
+    uint64_t linked_ns;      /* rc: since when it has that */
     uint32_t alone;          /* rc: of its next connection's, so many go one at a time */
     uint32_t alone_hit;      /* see struct phys */
     uint32_t broken_by;      /* rc: the tenant's place + 1 whose request broke its last one; or 0 */

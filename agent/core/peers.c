@@ -67,11 +67,14 @@ static bool evict_link(struct kedge_lane *l, struct evictor *evictor)
 }
 
 /* Who is apart has connections of his own beside those that all share: not so many that strangers
- * lose theirs to them. */
+ * lose theirs to them. And each that goes rests, where packets of it may come late, while strangers
+ * may need one: so they take turns that are as long as that. */
 static bool take_link(struct kedge_lane *l, const struct flow *f)
 {
     const uint32_t most = l->config.max_links, part = most / APART_PART;
+    const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
     const bool has_most = f->apart && l->apart_links >= (part > 0 ? part : 1);
+    l->apart_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
     if ((has_most || l->links == most) &&
         !evict_link(l, has_most ? &l->apart_evictor : &l->evictor))
         return false;
@@ -158,6 +161,7 @@ void flow_take_path(struct kedge_lane *l, struct flow *f, const struct kedge_com
     f->pathless = 0;
     apart_look_who_waited(l, f);
     f->ah = path->ah;
+    f->linked_ns = l->now_ns;
     f->link = path->qp != NULL ? wire_open(l, path->qp, f) : NULL;
     COUNT(l, links, f->link != NULL);
 }

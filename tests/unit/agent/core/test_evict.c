@@ -68,6 +68,10 @@ START_TEST(where_those_who_are_apart_have_their_part_one_of_theirs_goes)
     flow[6].apart = 1;
     flow[6].outstanding = 0;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
+    flow[6].linked_ns = 100; /* it has only come */
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[5]);
+    e.linked_ns = 100;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
 }
 END_TEST
 

@@ -15,6 +15,7 @@ enum {
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
 static const uint64_t SECOND = 1000000000;
+static const uint64_t REST_NS = 2000000;
 
 static struct world world;
 static struct world *w = &world;
@@ -149,45 +150,83 @@ static void third_close(struct third *t)
 }
 
 /* Two tenants are apart, of whom one has done nothing, and use two nodes each, with connections of
- * their own; there are four in all. Whoever was not apart keeps the two that he uses. */
-START_TEST(connections_of_those_who_are_apart_are_not_taken_from_strangers)
-{
+ * their own; there are four in all. Whoever was not apart uses the same nodes. */
+struct two_apart {
     struct accomplices s;
     struct third t;
-    world_fault = (struct kedge_fault_plan){.seed = 1, .errors_first = true};
+    uint32_t evicted, lost; /* lost: by the third */
+    uint64_t took_ns;
+};
+
+static void two_apart_open(struct two_apart *a, uint64_t rest_ns)
+{
+    struct accomplices *s = &a->s;
+    *a = (struct two_apart){.evicted = 0};
+    world_fault = (struct kedge_fault_plan){
+        .seed = 1, .errors_first = true, .packet_life_ns = rest_ns, .now_ns = &w->now_ns};
     world_max_links = 4;
-    accomplices_open(&s, w, ACK_TIMEOUT);
-    accomplices_warm(&s);
+    accomplices_open(s, w, ACK_TIMEOUT);
+    accomplices_warm(s);
     for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart < 2; i++) {
-        accomplices_round(&s, &s.guilty[i % SESSIONS], KEDGE_OP_WRITE);
+        accomplices_round(s, &s->guilty[i % SESSIONS], KEDGE_OP_WRITE);
         for (int more = 0; more < 4; more++) {
-            accomplices_bind(&s);
-            accomplices_post(&s, KEDGE_OP_WRITE);
-            accomplices_take(&s);
+            accomplices_bind(s);
+            accomplices_post(s, KEDGE_OP_WRITE);
+            accomplices_take(s);
         }
     }
-    third_open(&t);
-    connect_both_nodes(&s.guilty[0]);
-    connect_both_nodes(&s.honest);
+    third_open(&a->t);
+    connect_both_nodes(&s->guilty[0]);
+    connect_both_nodes(&s->honest);
     ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
-    use_both(&t, &t.worker, 2);
-    uint32_t before[WORLD_FLOWS], evicted = 0, lost = 0;
+    use_both(&a->t, &a->t.worker, 2);
+}
+
+static void two_apart_run(struct two_apart *a)
+{
+    uint32_t before[WORLD_FLOWS];
+    const uint64_t since_ns = w->now_ns, links = world_stats(w, 0).links_evicted;
     for (int round = 0; w->rc && round < ROUNDS; round++) {
         memcpy(before, w->node[0].wanted_paths, sizeof before);
-        const uint64_t links = world_stats(w, 0).links_evicted;
-        use_both(&t, &t.worker, 2);
+        use_both(&a->t, &a->t.worker, 2);
         for (int f = 0; f < WORLD_FLOWS; f++)
-            lost += w->node[0].wanted_paths[f] != before[f];
-        use_both(&t, &s.guilty[0], 0);
-        use_both(&t, &s.honest, 1);
-        evicted += (uint32_t)(world_stats(w, 0).links_evicted - links);
+            a->lost += w->node[0].wanted_paths[f] != before[f];
+        use_both(&a->t, &a->s.guilty[0], 0);
+        use_both(&a->t, &a->s.honest, 1);
     }
-    ck_assert_msg(lost == 0, "a stranger's connections were lost %u times (%u evictions)", lost,
-                  evicted);
+    a->evicted = (uint32_t)(world_stats(w, 0).links_evicted - links);
+    a->took_ns = w->now_ns - since_ns;
     ck_assert(!w->rc || world_stats(w, 0).tenants_apart == 2);
-    third_close(&t);
-    accomplices_close(&s);
+}
+
+static void two_apart_close(struct two_apart *a)
+{
+    third_close(&a->t);
+    accomplices_close(&a->s);
     world_max_links = 0;
+}
+
+START_TEST(connections_of_those_who_are_apart_are_not_taken_from_strangers)
+{
+    struct two_apart a;
+    two_apart_open(&a, 0);
+    two_apart_run(&a);
+    ck_assert_msg(a.lost == 0, "a stranger's connections were lost %u times (%u evictions)", a.lost,
+                  a.evicted);
+    two_apart_close(&a);
+}
+END_TEST
+
+/* Where a queue pair rests after its connection. */
+START_TEST(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
+{
+    struct two_apart a;
+    two_apart_open(&a, REST_NS);
+    two_apart_run(&a);
+    ck_assert_msg(a.lost == 0 && a.evicted <= a.took_ns / REST_NS + 1,
+                  "%u evictions in %lu us, %u of them a stranger's", a.evicted,
+                  (unsigned long)a.took_ns / 1000, a.lost);
+    two_apart_close(&a);
 }
 END_TEST
 
@@ -196,5 +235,6 @@ END_TEST
     T(where_errors_have_no_names_who_writes_is_put_apart_and_nobody_for_him)                       \
     T(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)                   \
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
-    T(connections_of_those_who_are_apart_are_not_taken_from_strangers)
+    T(connections_of_those_who_are_apart_are_not_taken_from_strangers)                             \
+    T(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
 KEDGE_CHECK_MAIN("unnamed", TESTS)
