@@ -43,26 +43,32 @@ static int edit_labels(json_t *root, const struct ctl_node_edit *edit, struct ke
     return status;
 }
 
+/* What is not said stays as it is: a drain goes on, with its grace and its reason, until the node
+ * is uncordoned. */
 static int edit_state(json_t *root, const struct ctl_node_edit *edit, struct kedge_errbuf *err)
 {
-    bool takes = edit->what == CTL_NODE_UNCORDON, drains = edit->what == CTL_NODE_DRAIN;
+    const bool takes = edit->what == CTL_NODE_UNCORDON;
     const bool was_cordoned = json_is_true(json_object_get(root, "cordoned"));
+    const bool was_draining = json_is_true(json_object_get(root, "draining"));
+    const bool drains = edit->what == CTL_NODE_DRAIN || (!takes && was_draining);
     json_object_set_new(root, "cordoned", json_boolean(!takes));
     json_object_set_new(root, "draining", json_boolean(drains));
-    json_object_del(root, "grace_ms");
+    if (!was_draining || takes)
+        json_object_del(root, "grace_ms");
     if (takes)
         json_object_del(root, "reason");
     else if (!edit->reason_said && was_cordoned && json_object_get(root, "reason") != NULL)
         ; /* who cordons once more without a word leaves what was said first */
     else if (json_object_set_new(root, "reason", json_string(edit->reason)) != 0)
         return kedge_err(err, -EINVAL, "--reason is not UTF-8");
-    if (drains && edit->grace_ms != 0)
+    if (edit->what == CTL_NODE_DRAIN && edit->grace_ms != 0)
         json_object_set_new(root, "grace_ms", json_integer((json_int_t)edit->grace_ms));
     return 0;
 }
 
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
-                  struct kedge_text *out, uint64_t *revision, struct kedge_errbuf *err)
+                  struct kedge_text *out, uint64_t *revision, bool *drains,
+                  struct kedge_errbuf *err)
 {
     json_t *root;
     int status = ctl_json_body(body, bytes, &root, revision, err);
@@ -72,6 +78,8 @@ int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *ed
         edit->what == CTL_NODE_LABEL ? edit_labels(root, edit, err) : edit_state(root, edit, err);
     if (status == 0)
         status = ctl_json_dump(root, out, err);
+    if (status == 0)
+        *drains = json_is_true(json_object_get(root, "draining"));
     json_decref(root);
     return status;
 }

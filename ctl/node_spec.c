@@ -56,7 +56,7 @@ static int fetch_settings(const struct ctl_options *o, const char *node_path, co
 }
 
 static int change_node(const struct ctl_options *o, const char *node_path, uint64_t *revision,
-                       struct kedge_errbuf *err)
+                       bool *drains, struct kedge_errbuf *err)
 {
     struct kedge_http_result there, result;
     struct kedge_text body;
@@ -74,7 +74,7 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
     if (status != 0)
         return status;
     kedge_text_init(&body, CTL_BODY_BYTES);
-    status = ctl_edit_node(there.body, there.body_length, &edit, &body, revision, err);
+    status = ctl_edit_node(there.body, there.body_length, &edit, &body, revision, drains, err);
     if (status == 0) {
         const struct ctl_request request = {
             .method = "PUT", .path = path, .header = header, .body = kedge_text_str(&body)};
@@ -102,7 +102,7 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
 
 /* Labels are the metaserver's; what is said of workers is nothing until the agent does it. */
 static int say_changed(const struct ctl_options *o, const char *path, uint64_t revision,
-                       struct kedge_errbuf *err)
+                       bool drains, struct kedge_errbuf *err)
 {
     static const char *const said[] = {[CTL_NODE_LABEL] = "is labelled",
                                        [CTL_NODE_CORDON] = "is cordoned: it takes no new workers",
@@ -115,7 +115,10 @@ static int say_changed(const struct ctl_options *o, const char *path, uint64_t r
         if (status != 0)
             return status;
     }
-    if (!o->json)
+    if (!o->json && o->command == CTL_NODE_CORDON && drains)
+        printf("node %s is draining, and goes on with it: rdmactl node uncordon %s ends that\n",
+               o->id, o->id);
+    else if (!o->json)
         printf("node %s %s\n", o->id,
                force == CTL_IN_FORCE ? said[o->command] : "has the setting stored");
     fflush(stdout);
@@ -126,11 +129,12 @@ int ctl_node_change(const struct ctl_options *o, struct kedge_errbuf *err)
 {
     char path[CTL_NODE_PATH_BYTES];
     uint64_t revision;
+    bool drains = false;
     int status = ctl_node_path(o->id, path, err);
     if (status == 0)
-        status = change_node(o, path, &revision, err);
+        status = change_node(o, path, &revision, &drains, err);
     if (status == 0)
-        status = say_changed(o, path, revision, err);
+        status = say_changed(o, path, revision, drains, err);
     return status == 0 && o->wait ? ctl_node_wait_until_empty(o, path, revision, err) : status;
 }
 

@@ -116,6 +116,16 @@ ok "who waits is told when nobody is left: $(tr '\n' ';' <"$work/drain.out")"
 ctl node uncordon node-a
 is false "no longer" .node_state.draining
 
+# What a second word does not say of a drain stays: its deadline is not lost, and a cordon does not end it.
+ctl node drain node-a --grace 1h --reason "a disk"
+ctl node drain node-a --wait
+says '[true,3600000,"a disk"]' "a second drain keeps the grace and the reason" '[.draining, .grace_ms, .reason]'
+ctl node cordon node-a
+shows 'node-a is draining, and goes on with it: rdmactl node uncordon node-a ends that'
+says '[true,3600000,"a disk"]' "and so does a cordon, which says that it drains" '[.draining, .grace_ms, .reason]'
+ctl node uncordon node-a
+is false "an uncordon ends it" .node_state.draining
+
 # A worker that sleeps without a limit hears of it, and goes by itself, without any time set for it.
 worker sleeper sleep
 ctl node drain node-a --wait

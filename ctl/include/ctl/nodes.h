@@ -19,12 +19,14 @@ struct ctl_node_edit {
     size_t word_count;
     const char *reason; /* of CORDON and DRAIN */
     bool reason_said;   /* else one that the node has already stays */
-    uint64_t grace_ms;  /* of DRAIN; 0: for ever */
+    uint64_t grace_ms;  /* of DRAIN; 0: not said, so that of a drain that goes on stays */
 };
 /* What to PUT as a node's spec: that of `body` (NULL: nothing is set yet) with that changed.
- * *revision is that of body, 0 without. 0; -EINVAL: a word is no label; -EBADMSG; -ENOMEM. */
+ * *revision is that of body, 0 without; *drains: whether the node drains by it, which CORDON leaves
+ * as it is. 0; -EINVAL: a word is no label; -EBADMSG; -ENOMEM. */
 int ctl_edit_node(const char *body, size_t bytes, const struct ctl_node_edit *edit,
-                  struct kedge_text *out, uint64_t *revision, struct kedge_errbuf *err);
+                  struct kedge_text *out, uint64_t *revision, bool *drains,
+                  struct kedge_errbuf *err);
 
 /* Whether an agent has done what a revision of the resources says of its node. */
 enum ctl_force {

@@ -11,6 +11,7 @@
 static struct kedge_errbuf err;
 static struct kedge_text out;
 static uint64_t revision;
+static bool drains;
 
 #define NODE                                                                                       \
     "{\"name\":\"n\",\"revision\":7,\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"                \
@@ -19,7 +20,8 @@ static uint64_t revision;
 static int edit(const char *body, const struct ctl_node_edit *what)
 {
     kedge_text_reset(&out);
-    return ctl_edit_node(body, body != NULL ? strlen(body) : 0, what, &out, &revision, &err);
+    return ctl_edit_node(body, body != NULL ? strlen(body) : 0, what, &out, &revision, &drains,
+                         &err);
 }
 
 static int label(const char *body, const char *one, const char *other)
@@ -57,12 +59,6 @@ START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
     ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_UNCORDON}), 0);
     ck_assert_str_eq(kedge_text_str(&out),
                      "{\"labels\":{\"zone\":\"a\"},\"cordoned\":false,\"draining\":false}");
-    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
-                                                        .reason = "because",
-                                                        .reason_said = true}),
-                     0);
-    ck_assert_str_eq(kedge_text_str(&out), "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"
-                                           "\"draining\":false,\"reason\":\"because\"}");
     ck_assert_int_eq(edit(NULL, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN,
                                                         .reason = "because",
                                                         .grace_ms = 30000}),
@@ -86,6 +82,37 @@ START_TEST(cordon_drain_and_uncordon_say_all_of_a_nodes_state)
                                                         .reason = "\xff",
                                                         .reason_said = true}),
                      -EINVAL);
+    kedge_text_fini(&out);
+}
+END_TEST
+
+START_TEST(what_is_not_said_of_a_drain_that_goes_on_stays)
+{
+    kedge_text_init(&out, CTL_BODY_BYTES);
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me"}),
+                     0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"grace_ms\":5"));
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"reason\":\"r\""));
+    ck_assert_int_eq(
+        edit(NODE,
+             &(struct ctl_node_edit){.what = CTL_NODE_DRAIN, .reason = "by me", .grace_ms = 9}),
+        0);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"grace_ms\":9"));
+    ck_assert_int_eq(edit(NODE, &(struct ctl_node_edit){.what = CTL_NODE_CORDON,
+                                                        .reason = "because",
+                                                        .reason_said = true}),
+                     0);
+    ck_assert(drains);
+    ck_assert_str_eq(kedge_text_str(&out),
+                     "{\"labels\":{\"zone\":\"a\"},\"cordoned\":true,"
+                     "\"draining\":true,\"grace_ms\":5,\"reason\":\"because\"}");
+    /* A cordon that is no drain has no grace for one that comes later. */
+    static const char cordoned[] = "{\"name\":\"n\",\"revision\":3,\"cordoned\":true,"
+                                   "\"draining\":false,\"grace_ms\":0,\"reason\":\"a disk\"}";
+    ck_assert_int_eq(
+        edit(cordoned, &(struct ctl_node_edit){.what = CTL_NODE_CORDON, .reason = "by me"}), 0);
+    ck_assert(!drains);
+    ck_assert_ptr_nonnull(strstr(kedge_text_str(&out), "\"draining\":false"));
     kedge_text_fini(&out);
 }
 END_TEST
@@ -159,6 +186,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(labels_are_set_and_taken_away_beside_what_else_is_set)                                       \
     T(cordon_drain_and_uncordon_say_all_of_a_nodes_state)                                          \
+    T(what_is_not_said_of_a_drain_that_goes_on_stays)                                              \
     T(pools_have_numbers_that_may_be_none_and_labels_of_nodes)                                     \
     T(labels_that_no_server_says_are_not_shown)
 KEDGE_CHECK_MAIN("ctl.nodes", TESTS)
