@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
-mkdir -p "$work"/{base,schema,ctl,agent/core}
+mkdir -p "$work"/{base,schema,ctl,agent/core,metaserver/store,libclient/include}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
@@ -17,6 +17,11 @@ printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/be
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
 printf '%s\nstatic int f(void *p)\n{\n    return kedge_fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return f(p);\n}\n' \
     "$head" >"$work/agent/core/right.c"
+printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)\n{\n    return take_one();\n}\n' "$head" \
+    >"$work/metaserver/right.c"
+printf '%s\nint kedge_one(void);\n' "$head" >"$work/libclient/include/kedge.h"
+printf '%s\nint client_one(void)\n{\n    return 1;\n}\n\nint kedge_one(void)\n{\n    return client_one();\n}\n' "$head" \
+    >"$work/libclient/right.c"
 "$style" "$work" >"$work/out" || fail "an offence is seen where none is: $(cat "$work/out")"
 echo "ok: what is right passes"
 
@@ -42,3 +47,9 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'int f(const void *qp)\n{\n    return kedge_fab_qp_state(qp);\n}\n'; } | finds agent/core/a.c 'a lane may not call kedge_fab_qp_state'
 { echo "$head"; printf 'void f(void)\n{\n    usleep(1);\n}\n'; } | finds agent/core/a.c 'a lane may not call usleep'
 { echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/core/a.c 'a lane may not call submit'
+{ echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds metaserver/a.c 'take is one word'
+{ echo "$head"; printf 'static const struct x *find(int x);\n'; } | finds base/a.c 'find is one word'
+{ echo "$head"; printf 'int take_one(void)\n{\n    return 1;\n}\n'; } | finds ctl/a.c 'take_one .* does not begin with ctl_'
+{ echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } | finds metaserver/a.c 'kedge_take .* does not begin with meta_'
+{ echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } | finds libclient/a.c 'kedge_two is not in kedge.h'
+echo "$head" | finds metaserver/store/right.c 'metaserver/right.c has that name too'
