@@ -474,15 +474,18 @@ static void describe_change(const char *kind, json_t *from, json_t *to, char *ou
     }
 }
 
-/* What an operator had taken back: the agents know what became of it. */
+/* What an agent was asked to take back, or failed to. */
 static void describe_revocation(json_t *from, char *out, size_t size)
 {
     const char *lease = json_string_value(json_object_get(from, "lease"));
     const char *worker = json_string_value(json_object_get(from, "worker"));
-    char of[96];
+    const char *problem = json_string_value(json_object_get(from, "failed"));
+    char of[96], failed[96];
     copy_printable(of, sizeof of, lease != NULL ? lease : worker);
-    snprintf(out, size, "revocation of %s%s%s", lease != NULL ? "" : "all of worker ", of,
-             json_is_true(json_object_get(from, "force")) ? ", by force" : "");
+    copy_printable(failed, sizeof failed, problem);
+    snprintf(out, size, "revocation of %s%s%s%s%s", lease != NULL ? "" : "all of worker ", of,
+             json_is_true(json_object_get(from, "force")) ? ", by force" : "",
+             problem != NULL ? ", failed: " : "", failed);
 }
 
 /* "node expired, incarnation 5, last heard of at ..." */

@@ -210,20 +210,40 @@ bool meta_proxy_node_is_known(struct call *c, const char *node)
     return false;
 }
 
-/* Says who and what, before anybody is asked; else the answer has been given. */
-static bool is_in_trail(struct call *c, const struct meta_proxy *h)
+/* Adds it to the trail: "": that it is asked now; else as what it failed. */
+static int add_to_trail(const struct meta_proxy *h, const char *failed, uint64_t now,
+                        struct kedge_errbuf *err)
 {
     struct meta_revocation r = {.worker = h->item[0] == '\0', .force = h->force};
     struct meta_resource_change change;
-    struct kedge_errbuf err;
     snprintf(r.id, sizeof r.id, "%s", r.worker ? h->worker : h->item);
-    meta_resources_plan_revocation(c->s->resources, h->query.node, &r, &change);
-    change.time_ms = c->request->wall_ms;
-    snprintf(change.who, sizeof change.who, "%s", c->who);
-    if (meta_service_change(c->s, &change, c->now, &err) == 0)
+    snprintf(r.failed, sizeof r.failed, "%s", failed);
+    meta_resources_plan_revocation(h->s->resources, h->query.node, &r, &change);
+    change.time_ms = h->wall_ms + (now - h->asked_ns) / KEDGE_NS_PER_MS;
+    snprintf(change.who, sizeof change.who, "%s", h->who);
+    return meta_service_change(h->s, &change, now, err);
+}
+
+/* Says who and what, before anybody is asked; else the answer has been given. */
+static bool is_in_trail(struct call *c, struct meta_proxy *h)
+{
+    struct kedge_errbuf err;
+    snprintf(h->who, sizeof h->who, "%s", c->who);
+    h->wall_ms = c->request->wall_ms;
+    h->asked_ns = c->now;
+    if (add_to_trail(h, "", c->now, &err) == 0)
         return true;
     meta_rest_problem(c, REST_STORE, err.text);
     return false;
+}
+
+/* What was asked for is in the trail, and was not done, or nobody knows: that has an entry too. Its
+ * client hears why in any case; that the store failed is in the log. */
+static void refuse_revocation(struct call *c, const struct meta_proxy *h)
+{
+    struct kedge_errbuf err;
+    char why[PROXY_WHY_BYTES];
+    (void)add_to_trail(h, meta_rest_problem_name(meta_proxy_why(h, 0, why)), c->now, &err);
 }
 
 /* Takes h. */
@@ -344,6 +364,8 @@ static bool conclude_proxy(struct call *c, struct meta_proxy *h)
     } else if (h->query.state == META_QUERY_ANSWERED && h->sensible && h->answer.status < 400) {
         write_one(c, h);
     } else {
+        if (h->q.what == PROXY_REVOKE && h->query.state != META_QUERY_OPEN)
+            refuse_revocation(c, h);
         meta_proxy_refuse(c, h, 0);
     }
     return true;

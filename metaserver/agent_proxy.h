@@ -23,6 +23,8 @@ struct meta_proxy {
     char item[META_PROXY_ID_BYTES];   /* of ONE and REVOKE; "": all of `worker` */
     char worker[META_PROXY_ID_BYTES]; /* whose; "": all */
     bool force;
+    char who[META_RESOURCE_WHO_BYTES]; /* of REVOKE, for the trail; and when: */
+    uint64_t wall_ms, asked_ns;
     struct kedge_text out; /* what the agents have said */
     struct proxy_answer answer;
     bool sensible; /* the last answer was */

@@ -12,9 +12,17 @@ enum { PREFIXED_BYTES = META_RESOURCE_NAME_BYTES + META_PROXY_ID_BYTES };
 
 /* ---- revocations ---------------------------------------------------------------------------- */
 
+static bool is_problem(const char *name)
+{
+    const size_t length = name != NULL ? strlen(name) : 0;
+    return length > 0 && length < META_REVOCATION_FAILED_BYTES &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz-") == length;
+}
+
 int meta_revocation_json_decode(const struct json_at *at, json_t *root, struct meta_revocation *out)
 {
-    static const char *const names[] = {"lease", "worker", "force", NULL};
+    static const char *const names[] = {"lease", "worker", "force", "failed", NULL};
+    const json_t *failed = json_object_get(root, "failed");
     const char *lease = json_string_value(json_object_get(root, "lease"));
     const char *worker = json_string_value(json_object_get(root, "worker"));
     const char *id = lease != NULL ? lease : worker;
@@ -27,9 +35,13 @@ int meta_revocation_json_decode(const struct json_at *at, json_t *root, struct m
         return meta_json_bad(at, "force", "must be true or false");
     if (strlen(id) >= sizeof out->id)
         return meta_json_bad(at, "", "its id is too long");
+    if (failed != NULL && !is_problem(json_string_value(failed)))
+        return meta_json_bad(at, "failed", "must be a problem's name");
     *out = (struct meta_revocation){.worker = worker != NULL,
                                     .force = json_is_true(json_object_get(root, "force"))};
     memcpy(out->id, id, strlen(id) + 1);
+    if (failed != NULL)
+        snprintf(out->failed, sizeof out->failed, "%s", json_string_value(failed));
     return 0;
 }
 
@@ -37,6 +49,8 @@ void meta_revocation_json_write(struct kedge_text *out, const struct meta_revoca
 {
     kedge_text_printf(out, "\"%s\":\"%s\",\"force\":%s", r->worker ? "worker" : "lease", r->id,
                       r->force ? "true" : "false");
+    if (r->failed[0] != '\0')
+        kedge_text_printf(out, ",\"failed\":\"%s\"", r->failed);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

@@ -63,6 +63,11 @@ static const struct {
     [REST_SENSELESS] = {"senseless-answer", 502, "the node's agent answered what makes no sense"},
 };
 
+const char *meta_rest_problem_name(enum meta_rest_problem p)
+{
+    return problems[p].type;
+}
+
 void meta_rest_begin_problem(struct call *c, enum meta_rest_problem p, const char *detail)
 {
     c->answer->status = problems[p].status;

@@ -226,10 +226,11 @@ int meta_service_change(struct meta_service *s, const struct meta_resource_chang
     kedge_log(KEDGE_LOG_INFO, "setting changed",
               "kind=%s name=%s revision=%" PRIu64 " what=%s who=\"%s\"",
               meta_resource_kind_name(change->kind), change->name, change->revision,
-              change->kind == META_LEASE ? "revoked"
-              : !change->had             ? "created"
-              : change->has              ? "replaced"
-                                         : "deleted",
+              change->kind == META_LEASE
+                  ? (change->from.revocation.failed[0] == '\0' ? "revoking" : "not revoked")
+              : !change->had ? "created"
+              : change->has  ? "replaced"
+                             : "deleted",
               change->who);
     (void)meta_service_refresh_window_targets(s);
     meta_watches_wake(s);

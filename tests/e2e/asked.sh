@@ -111,8 +111,11 @@ read_text b "$(cat "$work/token-2")" | grep -q 'number 2' || fail "another worke
 is "$(jq -c '[.events[] | [.name, .from.lease // .from.worker, .from.force, .to]][-2:]' "$work/body")" \
     "[[\"node-a\",\"$id\",false,null],[\"node-a\",\"$last\",true,null]]" "the trail says what was revoked"
 jq -r '.events[-1].who' "$work/body" | grep -q '^127.0.0.1:' || fail "and not by whom"
-ctl event list | grep -q "lease node-a .*revocation of $last, by force" || fail "rdmactl event list does not show it"
+ctl event list >"$work/out"
+grep -q "lease node-a .*revocation of $last, by force" "$work/out" || fail "rdmactl event list does not show it"
 ok "rdmactl event list shows it"
+grep -q "lease node-a .*revocation of 0-00000000-1, by force, failed: unknown-lease" "$work/out" || fail "it does not show what was refused: $(cat "$work/out")"
+ok "and what the agent refused"
 ctl --node node-a lease revoke --all --force -o json >"$work/said" || fail "not all are revoked: $(cat "$work/said")"
 is "$(jq -c '[(.revoked | length), ([.revoked[].leases[].state] | unique), .failed]' "$work/said")" '[4,["revoked"],[]]' "all of a node are revoked"
 is "$(own a lease list -o json | jq -c '[.leases[].state] | unique')" '["revoked"]' "its agent says so too"
@@ -165,7 +168,7 @@ is "$(cat "$work/code") $(jq -r .detail "$work/body")" '503 this metaserver stop
 metad_configure
 daemon_start metad kedge-metad || fail "the metaserver did not start again"
 until_asked node-a
-is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 8 "what was revoked is in the trail after a restart"
+is "$(curl -sf "$url/v1/events?kind=lease" | jq '.events | length')" 10 "what was revoked, or refused, is in the trail after a restart"
 end_workers
 exec 8>&- 9>&-
 pids_c=${pids[c]}

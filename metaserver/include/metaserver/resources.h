@@ -153,11 +153,15 @@ struct meta_pool {
     char tenants[META_POOL_TENANTS][META_TENANT_NAME_MAX + 1];
 };
 
-/* Leases of a worker of a node that were taken back. Whose node is the name of it. */
+enum { META_REVOCATION_FAILED_BYTES = 32 };
+
+/* Leases of a worker of a node that its agent is asked to take back; or what it did not do of that.
+ * Whose node is the name of it. */
 struct meta_revocation {
     char id[META_PROXY_ID_BYTES]; /* of the lease, or of the worker, as the agent has it */
     bool worker;                  /* all of that worker's */
     bool force;
+    char failed[META_REVOCATION_FAILED_BYTES]; /* a problem's name, [a-z-]; "": it is asked now */
 };
 
 struct meta_resource {

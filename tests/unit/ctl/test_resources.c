@@ -180,6 +180,10 @@ START_TEST(events_say_what_has_changed)
                               "\"force\":false},\"to\":null}",
                               "revocation of all of worker 1-2"),
                      0);
+    ck_assert_int_eq(describe("{\"revision\":3,\"kind\":\"lease\",\"from\":{\"lease\":\"1-2-3\","
+                              "\"force\":true,\"failed\":\"unknown-lease\"},\"to\":null}",
+                              "revocation of 1-2-3, by force, failed: unknown-lease"),
+                     0);
     ck_assert_int_eq(describe("{}", ""), -EBADMSG);
     ck_assert_int_eq(describe("x", ""), -EBADMSG);
 }

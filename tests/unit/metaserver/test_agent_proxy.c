@@ -371,13 +371,16 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
     query(META_PARAMETER_NAME, "n1");
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     static const char trail[] =
-        "{\"revision\":2,\"events\":["
+        "{\"revision\":3,\"events\":["
         "\n{\"revision\":1,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"lease\",\"name\":\"n1\","
         "\"from\":{\"lease\":\"1-00000001-3\",\"force\":true},\"to\":null},"
         "\n{\"revision\":2,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
         "\"kind\":\"lease\",\"name\":\"n1\","
-        "\"from\":{\"worker\":\"1-00000001\",\"force\":false},\"to\":null}]}\n";
+        "\"from\":{\"worker\":\"1-00000001\",\"force\":false},\"to\":null},"
+        "\n{\"revision\":3,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"lease\",\"name\":\"n1\",\"from\":{\"worker\":\"1-00000001\",\"force\":false,"
+        "\"failed\":\"senseless-answer\"},\"to\":null}]}\n";
     ck_assert_str_eq(kedge_text_str(&body), trail);
     meta_watch_free(w);
     struct meta_store *store = s.store;
@@ -387,7 +390,53 @@ START_TEST(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert_str_eq(kedge_text_str(&body), trail);
     ck_assert_int_eq(ask("PUT", "/v1/tenants/web", "{\"uids\":[5]}"), 201);
-    ck_assert(says("\"revision\":3"));
+    ck_assert(says("\"revision\":4"));
+    end();
+}
+END_TEST
+
+/* And what it did not do of that, or nobody knows, has an entry of its own: nothing else says so.
+ */
+START_TEST(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
+{
+    begin();
+    register_node(1);
+    struct meta_watch *w = follow(1);
+    ck_assert_int_eq(ask("DELETE", "/v1/leases/n1:0-1-1", ""), META_SERVICE_LATER);
+    (void)question(w);
+    now += 2000 * KEDGE_NS_PER_MS;
+    ck_assert_int_eq(answers(1, 400, "{\"detail\":\"that is no lease's id\"}"), 204);
+    ck_assert_int_eq(reply[0].status, 400);
+    query(META_PARAMETER_FORCE, "1");
+    query(META_PARAMETER_WORKER, "n1:1-00000001");
+    ck_assert_int_eq(ask("DELETE", "/v1/leases", ""), META_SERVICE_LATER);
+    (void)question(w);
+    meta_watch_free(w); /* with its agent: whether it was done is not known */
+    meta_service_advance(&s, now);
+    ck_assert_int_eq(reply[1].status, 503);
+    query(META_PARAMETER_KIND, "lease");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    static const char trail[] =
+        "{\"revision\":4,\"events\":["
+        "\n{\"revision\":1,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"lease\",\"name\":\"n1\","
+        "\"from\":{\"lease\":\"0-1-1\",\"force\":false},\"to\":null},"
+        "\n{\"revision\":2,\"time\":\"2025-11-21T15:43:30.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"lease\",\"name\":\"n1\","
+        "\"from\":{\"lease\":\"0-1-1\",\"force\":false,\"failed\":\"malformed\"},\"to\":null},"
+        "\n{\"revision\":3,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"lease\",\"name\":\"n1\","
+        "\"from\":{\"worker\":\"1-00000001\",\"force\":true},\"to\":null},"
+        "\n{\"revision\":4,\"time\":\"2025-11-21T15:43:28.123Z\",\"who\":\"uid 7\","
+        "\"kind\":\"lease\",\"name\":\"n1\",\"from\":{\"worker\":\"1-00000001\",\"force\":true,"
+        "\"failed\":\"agent-unreachable\"},\"to\":null}]}\n";
+    ck_assert_str_eq(kedge_text_str(&body), trail);
+    struct meta_store *store = s.store;
+    close_service();
+    open_service(store); /* and again */
+    query(META_PARAMETER_KIND, "lease");
+    ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
+    ck_assert_str_eq(kedge_text_str(&body), trail);
     end();
 }
 END_TEST
@@ -403,5 +452,6 @@ END_TEST
     T(revocations_wait_in_their_order_for_those_that_the_agent_has)                                \
     T(what_makes_no_sense_is_not_passed_on)                                                        \
     T(what_an_agent_refuses_has_the_problem_that_it_is)                                            \
-    T(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)
+    T(a_revocation_is_in_the_trail_before_the_agent_hears_of_it)                                   \
+    T(a_revocation_that_fails_is_in_the_trail_as_one_that_failed)
 KEDGE_CHECK_MAIN("metaserver rest held", TESTS)
