@@ -14,7 +14,7 @@
 
 enum { ANSWER_MAX = 1 << 20 };
 
-enum { READY_WHY_BYTES = 700 };
+enum { READY_WHY_BYTES = 800 };
 
 void admin_refuse_method(struct kedge_http_request *request, const char *allow)
 {
@@ -32,11 +32,10 @@ void admin_refuse_method(struct kedge_http_request *request, const char *allow)
     kedge_text_fini(&t);
 }
 
-/* Why the nearest metaserver does not have this node: "" before it was asked. */
-static const char *say_nearest(const struct agent *a)
+/* Why the nearest metaserver does not have the pool: "" before it was asked. */
+static const char *say_nearest(const struct pool *p)
 {
-    const struct pool *own = a->pools[0];
-    return own != NULL && a->config.metaservers > 0 ? own->registration[0].why : "";
+    return p != NULL && p->config->metaservers > 0 ? p->registration[0].why : "";
 }
 
 /* Whether workers are served, and what there is to say about it; "": all is well. Once registered,
@@ -44,7 +43,10 @@ static const char *say_nearest(const struct agent *a)
  * not met: to be taken out of service for that would make it worse. */
 static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
 {
-    const char *nearest = say_nearest(a), *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
+    const struct pool *own = a->pools[0], *missed = registrations_missed(a);
+    const bool has_own = own != NULL && registrations_of(own) > 0;
+    const char *nearest = say_nearest(has_own && missed != NULL ? missed : own);
+    const char *from = nearest[0] != '\0' ? a->config.metaserver[0] : "";
     snprintf(why, READY_WHY_BYTES, "%s", address_why(a));
     if (why[0] != '\0')
         return a->was_registered;
@@ -53,11 +55,17 @@ static bool is_ready(const struct agent *a, char why[READY_WHY_BYTES])
                  "no metaserver has had this node since its agent began: workers attach, and find "
                  "no other nodes%s%.100s%s%.400s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
-    else if (registrations_done(a) == 0)
+    else if (!has_own)
         snprintf(why, READY_WHY_BYTES,
                  "no metaserver has this node any more: workers attach, and reach the nodes that "
                  "are known here%s%.100s%s%.400s; see rdmactl agent status",
                  from[0] != '\0' ? ": " : "", from, from[0] != '\0' ? ": " : "", nearest);
+    else if (missed != NULL)
+        snprintf(
+            why, READY_WHY_BYTES,
+            "no metaserver has pool %.63s of this node: its workers attach, and reach the nodes "
+            "that it knows: %.100s: %.400s; see rdmactl agent status",
+            missed->name, from, nearest);
     else
         clock_why(a, why, READY_WHY_BYTES);
     return a->was_registered;

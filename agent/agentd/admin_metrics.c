@@ -200,8 +200,8 @@ void metrics_print(struct agent *a, struct kedge_text *t)
     apart_metrics(a, t);
     windows_metrics(a, t);
     fenced_metrics(a, t);
-    kedge_metric_one(t, "kedge_agent_metaservers", GAUGE, "Metaservers that have this node.",
-                     registrations_done(a));
+    kedge_metric_one(t, "kedge_agent_metaservers", GAUGE,
+                     "Metaservers that have this node, with all its pools.", registrations_done(a));
     settings_metrics(a, t);
     node_metrics(a, t);
     proofs_metrics(a, t);

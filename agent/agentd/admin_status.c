@@ -139,7 +139,8 @@ static void status_pools(const struct agent *a, struct kedge_text *t)
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p), comma = ",") {
         kedge_text_printf(t, "%s", comma);
         status_pool(p, t);
-        kedge_text_printf(t, ",\"state\":\"%s\",", pools_state(p));
+        kedge_text_printf(t, ",\"state\":\"%s\",\"metaservers\":%u,", pools_state(p),
+                          registrations_of(p));
         status_counts(&p->count, 0, t);
         kedge_lane_stats(p->lane, &s);
         print_lane(&s, t);
@@ -206,11 +207,13 @@ static void status_lists(struct agent *a, struct kedge_text *t)
     char why[SETTINGS_WHY];
     kedge_text_printf(t, ",\"metaservers\":[");
     for (uint32_t i = 0; i < a->config.metaservers; i++, comma = ",") {
+        const struct registration *r = registrations_with(a, i);
         kedge_text_printf(t, "%s{\"url\":", comma);
-        kedge_text_json(t, a->pools[0]->registration[i].url);
-        kedge_text_printf(
-            t, ",\"state\":\"%s\",\"why\":", state_name(a->pools[0]->registration[i].state));
-        kedge_text_json(t, a->pools[0]->registration[i].why);
+        kedge_text_json(t, r->url);
+        kedge_text_printf(t, ",\"state\":\"%s\",\"pool\":", state_name(r->state));
+        kedge_text_json(t, r->state != REGISTRATION_DONE ? r->pool->name : "");
+        kedge_text_printf(t, ",\"why\":");
+        kedge_text_json(t, r->why);
         kedge_text_printf(t, "}");
     }
     kedge_text_printf(t, "],\"settings\":{\"revision\":%llu,\"seen\":%llu,\"why\":",

@@ -103,7 +103,7 @@ void clock_why(const struct agent *a, char *text, size_t size);
 void clock_status(const struct agent *a, struct kedge_text *t);
 void clock_metrics(const struct agent *a, struct kedge_text *t);
 
-/* ---- metaserver_call.c, register.c, unregister.c, resolve.c
+/* ---- metaserver_call.c, register.c, registered.c, unregister.c, resolve.c
  * ------------------------------------------------------ */
 
 /* A metaserver's URL, /v1/nodes/, the longest id and what may follow it. */
@@ -120,8 +120,14 @@ struct kedge_http_call metaserver_call(const struct agent *a, const char *method
                                        uint32_t ms);
 /* Asks that one now whether it still has this node, rather than at the next renewal. */
 void registrations_doubt(struct agent *a, uint32_t metaserver);
-/* How many metaservers have the node now. */
+/* How many metaservers have the pool now; and how many have the node with all its pools. */
+uint32_t registrations_of(const struct pool *p);
 uint32_t registrations_done(const struct agent *a);
+/* What is to be said of that metaserver: how the own pool is registered there; if that is in order,
+ * how another one is not. */
+const struct registration *registrations_with(const struct agent *a, uint32_t metaserver);
+/* One that no metaserver has, and that each has refused or left without an answer; or NULL. */
+const struct pool *registrations_missed(const struct agent *a);
 /* The node has other endpoints than before: the metaservers are told. */
 void registrations_changed(struct agent *a);
 /* The node goes: unregisters as far as that goes within `grace_ms`. */

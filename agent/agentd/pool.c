@@ -49,20 +49,12 @@ struct pool *pools_find(const struct agent *a, const char *name)
     return NULL;
 }
 
-static bool is_registered(const struct pool *p)
-{
-    for (uint32_t i = 0; i < p->config->metaservers; i++)
-        if (p->registration[i].state == REGISTRATION_DONE)
-            return true;
-    return false;
-}
-
 /* Until its lane can ask a metaserver its workers would reach nobody: unless there is none to wait
  * for. */
 static bool is_ready(struct pool *p)
 {
-    if (p->ready_ns != 0 &&
-        (is_registered(p) || !is_registered(own(p->agent)) || kedge_clock_ns() >= p->ready_ns))
+    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own(p->agent)) == 0 ||
+                             kedge_clock_ns() >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
 }

@@ -201,7 +201,7 @@ void proofs_tick(struct agent *a)
     struct proofs *f = &a->proofs;
     const uint64_t now = kedge_clock_ns(), period = a->config.prove_ns;
     if (period == 0 || a->stopping || a->http_client == NULL || a->device_lost ||
-        registrations_done(a) == 0)
+        registrations_of(own(a)) == 0)
         return;
     if (!f->begun) {
         f->begun = true;

@@ -112,8 +112,9 @@ static void lost(struct registration *r, const char *why)
     if (r->unsaid && kedge_log_allow(&r->log, kedge_clock_ns(), LOSS_LOGGED_S * KEDGE_NS_PER_S,
                                      LOSSES_LOGGED, &suppressed)) {
         r->unsaid = false;
-        kedge_log(KEDGE_LOG_WARN, "not registered", "metaserver=\"%s\" why=\"%s\" suppressed=%u",
-                  r->url, why, suppressed);
+        kedge_log(KEDGE_LOG_WARN, "not registered",
+                  "pool=%s metaserver=\"%s\" why=\"%s\" suppressed=%u", r->pool->name, r->url, why,
+                  suppressed);
     }
     if (r->offered != NULL)
         reader_withdraw(r->offered);
@@ -434,14 +435,6 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
     struct registration *r = &own(a)->registration[metaserver];
     if (r->state == REGISTRATION_DONE)
         (void)uv_timer_start(&r->timer, on_timer, 0, 0);
-}
-
-uint32_t registrations_done(const struct agent *a)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < a->config.metaservers; i++)
-        n += own(a)->registration[i].state == REGISTRATION_DONE;
-    return n;
 }
 
 void registrations_changed(struct agent *a)

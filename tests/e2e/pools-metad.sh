@@ -43,6 +43,7 @@ both_connect
 for round in 1 2 3 4; do
     kill -TERM "${pids[metad]}"
     wait "${pids[metad]}" || fail "the metaserver ended with $?"
+    is '[["lost",0,0]]' "restart $round: without it no pool is registered" '[[.metaservers[0].state, .pools[].metaservers]]'
     daemon_start metad kedge-metad || fail "the metaserver did not start again"
     becomes '["live",2]' "restart $round: the other node is registered again" endpoints_of_b .
     # Another life of the other node, and on soft another GID, so that nobody has met it.
@@ -51,6 +52,6 @@ for round in 1 2 3 4; do
     daemon_start b kedge-agentd || fail "the other agent did not start again"
     becomes '["live",2]' "restart $round: the other node is there anew" endpoints_of_b .
     both_connect
-    is '["registered"]' "restart $round: the agent says so" '[.metaservers[].state]'
+    is '[["registered",1,1]]' "restart $round: the agent says so" '[[.metaservers[0].state, .pools[].metaservers]]'
 done
 stop
