@@ -102,6 +102,9 @@ static __attribute__((cold)) int refuse_shape(const struct ibv_send_wr *wr, unsi
                            "send_flags %#x are unknown: IBV_SEND_SIGNALED, _INLINE and _FENCE are "
                            "possible",
                            wr->send_flags & ~known);
+    if (wr->num_sge > 0 && wr->num_sge <= KEDGE_MAX_SGE)
+        return client_fail(-EINVAL, "sg_list is NULL, and num_sge is %d: give as many, or 0",
+                           wr->num_sge);
     return client_fail(-EINVAL, "num_sge is %d: 0 to %d are possible", wr->num_sge, KEDGE_MAX_SGE);
 }
 
@@ -111,7 +114,8 @@ static int build_descriptor(const struct kedge_vqp *q, const struct ibv_send_wr 
     int op = operation_of(wr->opcode);
     if (op < 0)
         return op;
-    if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE)
+    if ((wr->send_flags & ~known) != 0 || wr->num_sge < 0 || wr->num_sge > KEDGE_MAX_SGE ||
+        (wr->sg_list == NULL && wr->num_sge != 0))
         return refuse_shape(wr, known);
     p->d = (struct kedge_sq_desc){
         .op = (uint8_t)op,

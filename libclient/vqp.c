@@ -132,7 +132,7 @@ int kedge_connect_node(struct kedge_vqp *q, const char *name)
 {
     struct kedge_control_resolve ask = {0};
     struct kedge_control_resolved answer;
-    size_t length = strnlen(name, sizeof ask.name);
+    const size_t length = name != NULL ? strnlen(name, sizeof ask.name) : 0;
     int status = client_usable(q->session);
     if (status != 0)
         return status;

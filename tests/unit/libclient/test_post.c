@@ -205,6 +205,10 @@ START_TEST(malformed_requests_are_refused_and_put_nothing_into_the_ring)
     REFUSED(wr.opcode = IBV_WR_SEND);
     REFUSED(wr.num_sge = 5);
     REFUSED(wr.num_sge = -1);
+    REFUSED(wr.sg_list = NULL);
+    ck_assert_str_eq(kedge_last_error(), "sg_list is NULL, and num_sge is 1: give as many, or 0");
+    REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD);
+    REFUSED(wr.sg_list = NULL; wr.opcode = IBV_WR_RDMA_WRITE; wr.send_flags |= IBV_SEND_INLINE);
     REFUSED(wr.send_flags |= IBV_SEND_SOLICITED);
     REFUSED(wr.send_flags |= IBV_SEND_INLINE);
     REFUSED(sge.lkey = 0);

@@ -396,6 +396,8 @@ START_TEST(another_arena_and_a_nodes_name_are_asked_over_the_socket)
     ck_assert_int_eq(kedge_vqp_create(s, NULL, &q), 0);
     ck_assert_int_eq(kedge_connect_node(q, "node7"), 0);
     ck_assert_int_eq(kedge_connect_node(q, ""), -EINVAL);
+    ck_assert_int_eq(kedge_connect_node(q, NULL), -EINVAL);
+    ck_assert_str_eq(kedge_last_error(), "a node's name has 1 to 63 bytes");
     pthread_join(server, NULL);
     kedge_close(s);
     agent_stop(&a);
