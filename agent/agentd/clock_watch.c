@@ -50,6 +50,13 @@ static void act(struct agent *a, enum clock_state before)
     else if (before == CLOCK_DOUBTED)
         kedge_log(KEDGE_LOG_INFO, "this host's clock is used again", "clock=%s lies=%llu",
                   clock_check_name(c), (unsigned long long)c->lies);
+    else if (c->state == CLOCK_UNKNOWN)
+        kedge_log(
+            KEDGE_LOG_INFO, "this host's clock beside the device's",
+            "clock=%s reason=\"the device has not said its time for %llu s: it, this agent or "
+            "this host stood still; nothing is refused for that, and nothing is to be done "
+            "unless it stays so (clock.state in rdmactl agent status)\"",
+            clock_check_name(c), (unsigned long long)(CLOCK_SILENT_NS / KEDGE_NS_PER_S));
     else
         kedge_log(KEDGE_LOG_INFO, "this host's clock beside the device's", "clock=%s",
                   clock_check_name(c));

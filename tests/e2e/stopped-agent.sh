@@ -36,4 +36,8 @@ out=$(KEDGE_AGENT_TIMEOUT_MS=500 KEDGE_SOCKET=$work/a.sock timeout 60 "$bin/kedg
 grep -q 'not attached: the agent did not answer within 5 s' <<<"$out" || fail "a newcomer is told: $out"
 ok "a newcomer is told too: $out"
 kill -CONT "${pids[a]}"
+if [[ $provider == soft ]]; then # whose clock agreed until then
+    clock() { grep -o 'clock=unknown reason="[^"]*stood still; nothing is refused for that' "$work/a.log" | wc -l; }
+    until_is 1 "the log says why the clock is unknown, and that nothing follows from it" clock
+fi
 stop
