@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "connection.h"
 #include "daemon.h"
+#include "leases.h"
 #include "schema/reason.h"
 
 /* ---- made and given back on a task thread */
@@ -511,14 +512,18 @@ static void fence(struct pool *p, const struct kedge_lane_event *e)
 static void log_fault(struct pool *p, const struct agent_session *s,
                       const struct kedge_lane_event *e)
 {
+    char worker[AGENTD_ID_BYTES];
+    struct lease_owner owner = {.tenant = ""};
     uint32_t suppressed;
     p->count.faults++;
+    if (s->tenant != 0)
+        lease_owner_of(s, &owner);
     if (kedge_log_allow(&p->fault_log, kedge_clock_ns(), FAULTS_LOGGED_S * KEDGE_NS_PER_S,
                         FAULTS_LOGGED, &suppressed))
         kedge_log(KEDGE_LOG_WARN, "session ended by the agent",
-                  "session=%u tenant=%u uid=%u pid=%d reason=%s suppressed=%u", e->session,
-                  s->tenant, (unsigned)s->uid, (int)s->pid, kedge_reason_name(e->reason),
-                  suppressed);
+                  "worker=%s pool=%s tenant=%s uid=%u pid=%d reason=%s suppressed=%u",
+                  agentd_worker_id_format(&owner.id, worker), p->name, owner.tenant,
+                  (unsigned)s->uid, (int)s->pid, kedge_reason_name(e->reason), suppressed);
 }
 
 void sessions_event(struct pool *p, const struct kedge_lane_event *e)

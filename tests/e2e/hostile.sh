@@ -101,7 +101,9 @@ for attack in ${HOSTILE_ATTACKS:-$("$hostile" --list | awk '$1 != "victim" && $1
     kill -0 "${pids[a]}" 2>/dev/null || fail "$attack: the agent died"
     case $attack in
     ring-random | ring-torn | indices | keys | secrets)
-        (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault" ;;
+        (($(agent_number a faults) > faults)) || fail "$attack: the agent counted no fault"
+        grep -qE 'session ended by the agent worker=[0-9]+-[0-9a-f]{8} pool=[a-z]+ tenant=[a-z]+ uid=' "$work/a.log" ||
+            fail "$attack: the log does not say which worker's session was ended" ;;
     esac
     kill -0 "$victim" 2>/dev/null || fail "$attack: the honest worker failed: $(cat "$work/victim.log")"
     for _ in $(seq 600); do
