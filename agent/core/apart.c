@@ -245,7 +245,8 @@ void apart_forget(struct kedge_lane *l, uint32_t tenant_slot)
     if (l->culprits[tenant_slot].apart)
         set_apart(l, tenant_slot, false, false);
     set_rest(l, &l->culprits[tenant_slot], 0);
-    l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told};
+    l->culprits[tenant_slot] = (struct culprit){.told = l->culprits[tenant_slot].told,
+                                                .links = l->culprits[tenant_slot].links};
     for (uint32_t i = 0; i < high; i++)
         if (l->flows[i].broken_by == tenant_slot + 1)
             l->flows[i].broken_by = 0;

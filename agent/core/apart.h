@@ -24,6 +24,7 @@ struct culprit {
                        * with time, since: */
     uint64_t unnamed_ns;
     uint32_t last_unnamed; /* the number of the last such break */
+    uint32_t links;        /* rc: connections of its own */
     uint8_t apart;         /* its requests go through queue pairs of their own; */
     uint8_t named;         /* it is known to have broken some, */
     uint8_t told;          /* as the control side knows it */

@@ -8,6 +8,12 @@ static struct flow *older(struct flow *a, struct flow *b)
     return a == NULL || b->used_ns < a->used_ns ? b : a;
 }
 
+static bool is_meant(const struct evictor *e, const struct flow *f)
+{
+    return !e->of_apart || (f->apart && f->linked_ns <= e->linked_ns &&
+                            (e->tenant == 0 || e->tenant == f->tenant_slot + 1));
+}
+
 struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t room)
 {
     struct flow *idle = NULL, *busy = NULL;
@@ -15,7 +21,7 @@ struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t roo
     for (uint32_t i = 0; i < EVICT_LOOKS && i < room; i++, e->looked++) {
         struct flow *f = phys[e->at].flow;
         e->at = e->at + 1 < room ? e->at + 1 : 0;
-        if (f == NULL || (e->of_apart && (!f->apart || f->linked_ns > e->linked_ns)))
+        if (f == NULL || !is_meant(e, f))
             continue;
         if (f->news) /* its own have waited for it, and come first */
             e->again = 1;

@@ -18,7 +18,8 @@ struct evictor {
     uint32_t at;        /* the next place of phys */
     uint32_t looked;    /* at so many, since one went */
     uint8_t of_apart;   /* only those of tenants who are apart (apart.c) go, and of these those */
-    uint64_t linked_ns; /* that there are since then */
+    uint64_t linked_ns; /* that there are since then, */
+    uint32_t tenant;    /* of this tenant's place + 1 alone; 0: of any */
     uint8_t again;      /* the next look may find another one, whatever happens until then */
 };
 

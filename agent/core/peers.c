@@ -22,7 +22,10 @@ struct kedge_peer *peer_shared(struct kedge_lane *l, uint32_t slot)
 static void give_link(struct kedge_lane *l, const struct flow *f)
 {
     l->links--;
-    l->apart_links -= f->apart;
+    if (!f->apart)
+        return;
+    l->apart_links--;
+    l->culprits[f->tenant_slot].links--;
 }
 
 void flow_lost_link(struct kedge_lane *l, struct flow *f)
@@ -66,20 +69,31 @@ static bool evict_link(struct kedge_lane *l, struct evictor *evictor)
     return false;
 }
 
-/* Who is apart has connections of his own beside those that all share: not so many that strangers
- * lose theirs to them. And each that goes rests, where packets of it may come late, while strangers
- * may need one: so they take turns that are as long as that. */
+/* Whether tenants who are apart have as many connections of their own as they may, so that
+ * strangers lose few to them; and that one as many as it may, so that none of them loses all to
+ * another. Each that goes rests, where packets of it may come late, while strangers may need one:
+ * so they take turns that are as long as that. */
+static bool apart_have_most(struct kedge_lane *l, uint32_t tenant_slot)
+{
+    const uint32_t part = l->config.max_links / APART_PART, tenants = l->tenants_apart;
+    const uint32_t each = tenants > 0 && part > tenants ? part / tenants : 1;
+    const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
+    const bool has_its = l->culprits[tenant_slot].links >= each;
+    l->apart_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
+    l->apart_evictor.tenant = has_its ? tenant_slot + 1 : 0;
+    return has_its || l->apart_links >= (part > 0 ? part : 1);
+}
+
 static bool take_link(struct kedge_lane *l, const struct flow *f)
 {
-    const uint32_t most = l->config.max_links, part = most / APART_PART;
-    const uint64_t rest_ns = l->res.fab->caps.time_wait_ns;
-    const bool has_most = f->apart && l->apart_links >= (part > 0 ? part : 1);
-    l->apart_evictor.linked_ns = l->now_ns > rest_ns ? l->now_ns - rest_ns : 0;
-    if ((has_most || l->links == most) &&
-        !evict_link(l, has_most ? &l->apart_evictor : &l->evictor))
+    const bool have_most = f->apart && apart_have_most(l, f->tenant_slot);
+    if ((have_most || l->links == l->config.max_links) &&
+        !evict_link(l, have_most ? &l->apart_evictor : &l->evictor))
         return false;
     l->links++;
     l->apart_links += f->apart;
+    if (f->apart)
+        l->culprits[f->tenant_slot].links++;
     return true;
 }
 

@@ -72,6 +72,9 @@ START_TEST(where_those_who_are_apart_have_their_part_one_of_theirs_goes)
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[5]);
     e.linked_ns = 100;
     ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[6]);
+    flow[5].tenant_slot = 2;
+    e.tenant = 3;
+    ck_assert_ptr_eq(evict_pick(&e, phys, FEW), &flow[5]);
 }
 END_TEST
 

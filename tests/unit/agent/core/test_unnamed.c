@@ -150,7 +150,7 @@ static void third_close(struct third *t)
 }
 
 /* Two tenants are apart, of whom one has done nothing, and use two nodes each, with connections of
- * their own; there are four in all. Whoever was not apart uses the same nodes. */
+ * their own. Whoever was not apart uses the same nodes. */
 struct two_apart {
     struct accomplices s;
     struct third t;
@@ -158,13 +158,13 @@ struct two_apart {
     uint64_t took_ns;
 };
 
-static void two_apart_open(struct two_apart *a, uint64_t rest_ns)
+static void two_apart_open(struct two_apart *a, uint64_t rest_ns, uint32_t max_links)
 {
     struct accomplices *s = &a->s;
     *a = (struct two_apart){.evicted = 0};
     world_fault = (struct kedge_fault_plan){
         .seed = 1, .errors_first = true, .packet_life_ns = rest_ns, .now_ns = &w->now_ns};
-    world_max_links = 4;
+    world_max_links = max_links;
     accomplices_open(s, w, ACK_TIMEOUT);
     accomplices_warm(s);
     for (uint32_t i = 0; w->rc && i < 2 * ROUNDS && world_stats(w, 0).tenants_apart < 2; i++) {
@@ -209,10 +209,36 @@ static void two_apart_close(struct two_apart *a)
 START_TEST(connections_of_those_who_are_apart_are_not_taken_from_strangers)
 {
     struct two_apart a;
-    two_apart_open(&a, 0);
+    two_apart_open(&a, 0, 4);
     two_apart_run(&a);
     ck_assert_msg(a.lost == 0, "a stranger's connections were lost %u times (%u evictions)", a.lost,
                   a.evicted);
+    two_apart_close(&a);
+}
+END_TEST
+
+static void use_one(struct third *t, struct world_worker *k, uint32_t tenant)
+{
+    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 1, 0, 8, t->key[0][tenant], 0);
+    d.vqp = 6;
+    world_post(k, &d);
+    ck_assert_uint_eq(world_done(w, k, LONG).status, IBV_WC_SUCCESS);
+}
+
+/* Two are theirs, of which the honest one needs one, and the guilty one as many as he gets. */
+START_TEST(nor_from_an_honest_one_who_is_apart_too)
+{
+    struct two_apart a;
+    uint32_t before[WORLD_FLOWS];
+    two_apart_open(&a, 0, 8);
+    use_one(&a.t, &a.s.honest, 1);
+    for (int round = 0; w->rc && round < ROUNDS; round++) {
+        use_both(&a.t, &a.s.guilty[0], 0);
+        memcpy(before, w->node[0].wanted_paths, sizeof before);
+        use_one(&a.t, &a.s.honest, 1);
+        a.lost += memcmp(before, w->node[0].wanted_paths, sizeof before) != 0;
+    }
+    ck_assert_uint_eq(a.lost, 0);
     two_apart_close(&a);
 }
 END_TEST
@@ -221,7 +247,7 @@ END_TEST
 START_TEST(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
 {
     struct two_apart a;
-    two_apart_open(&a, REST_NS);
+    two_apart_open(&a, REST_NS, 4);
     two_apart_run(&a);
     ck_assert_msg(a.lost == 0 && a.evicted <= a.took_ns / REST_NS + 1,
                   "%u evictions in %lu us, %u of them a stranger's", a.evicted,
@@ -236,5 +262,6 @@ END_TEST
     T(where_errors_have_no_names_who_bides_his_time_harms_strangers_a_few_times)                   \
     T(where_errors_have_no_names_a_tenant_by_itself_is_not_put_apart)                              \
     T(connections_of_those_who_are_apart_are_not_taken_from_strangers)                             \
+    T(nor_from_an_honest_one_who_is_apart_too)                                                     \
     T(nor_do_they_keep_the_queue_pairs_of_all_at_rest)
 KEDGE_CHECK_MAIN("unnamed", TESTS)
