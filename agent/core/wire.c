@@ -149,6 +149,26 @@ static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
     }
 }
 
+/* p broke, and no spare took its place. What goes to suspect endpoints has one place alone, and
+ * would wait for p, which may never be repaired: it gets the least loaded of the others, which
+ * those that answer need not have. */
+static void keep_probing(struct kedge_lane *l, const struct phys *p)
+{
+    uint32_t *last = &l->dci[l->res.dcis - 1], *best = NULL;
+    if (&l->phys[*last] != p)
+        return;
+    for (uint32_t *at = l->dci; at < last; at++) {
+        const struct phys *q = &l->phys[*at];
+        if (!q->broken && !q->overdue &&
+            (best == NULL || q->tail - q->head < l->phys[*best].tail - l->phys[*best].head))
+            best = at;
+    }
+    if (best == NULL)
+        return;
+    *last = *best;
+    *best = (uint32_t)(p - l->phys);
+}
+
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
 static void replace(struct kedge_lane *l, struct phys *p)
 {
@@ -163,6 +183,8 @@ static void replace(struct kedge_lane *l, struct phys *p)
     for (uint32_t i = 0; i < l->res.dcis; i++)
         if (&l->phys[l->dci[i]] == p && l->spare_count > 0)
             l->dci[i] = l->spare[--l->spare_count];
+    if (!l->config.rc)
+        keep_probing(l, p);
     lane_event(l, &event);
 }
 
