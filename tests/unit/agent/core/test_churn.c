@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that post, connect, destroy and end at random, while queue pairs break and nodes restart,
- * fall silent and come back: each request completes once and in order, or its VQP or session was
- * gone, and in the end nothing waits any more. */
+ * fall silent and come back, and answers are lost: each request completes once and in order, or its
+ * VQP or session was gone, and in the end nothing waits any more. */
 #include <stdatomic.h>
 
 #include "../../check_main.h"
@@ -17,7 +17,8 @@ enum {
     SLOT_MASK = 63,
     REGIONS = 64, /* of each owner, one for each life of its node */
     WRONG_KEY = 12345,
-    TENANTS = 2,  /* so that one that breaks queue pairs is put apart from the other */
+    TENANTS = 2, /* so that one that breaks queue pairs is put apart from the other */
+    LOSS_PPM = 5000,
     LONG = 400000 /* passes: a time-out of the device is in real time */
 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
@@ -328,6 +329,8 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
     world_max_flows = WORKERS * VQPS + WORLD_NODES; /* each life of a node that a VQP is bound to */
     /* And as many more as it takes until somebody was apart. */
     for (uint64_t seed = 1; seed <= SEEDS || (apart == 0 && seed <= 4 * SEEDS); seed++) {
+        struct kedge_fault_plan plan = {.seed = seed, .answer_loss_ppm = 1};
+        world_fault = plan;
         world_open(w);
         for (uint32_t node = 0; node < WORLD_NODES; node++)
             open_node(node);
@@ -336,6 +339,8 @@ START_TEST(each_request_completes_once_and_in_order_and_in_the_end_nothing_waits
         for (uint32_t node = 0; node < WORLD_NODES; node++) /* so that they are known */
             ck_assert_int_eq(world_connect(w, &churner[0].k, 0, node), 0);
         churner[0].binds[0] = true;
+        plan.answer_loss_ppm = seed % 2 == 0 ? LOSS_PPM : 0;
+        kedge_fault_set_plan(w->node[0].fab, &plan);
         churn(seed);
         apart += world_stats(w, 0).apart;
         for (int i = 0; i < WORKERS; i++)
