@@ -118,7 +118,7 @@ static void set_rest(struct kedge_lane *l, struct culprit *c, uint64_t until_ns)
 }
 
 /* Each break costs a rest, of which so many may be owed; more are waited for, but not for ever. */
-static void pay(struct kedge_lane *l, struct culprit *c)
+static void charge_break(struct kedge_lane *l, struct culprit *c)
 {
     const uint64_t owed_ns = c->paid_ns > l->now_ns ? c->paid_ns - l->now_ns : 0;
     if (owed_ns <= 2 * FELT_MOST * REST_NS)
@@ -178,7 +178,7 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
     if (c->apart || c->felt >= FELT_MOST || (hits && !is_of_last_event(l, c)))
         count_break(l, tenant_slot);
     else if (!felt)
-        pay(l, c);
+        charge_break(l, c);
 }
 
 static void suspect(struct kedge_lane *l, uint32_t tenant_slot)
@@ -214,7 +214,7 @@ void apart_suspect(struct kedge_lane *l, const struct phys *p)
     if (!several && one != UINT32_MAX && l->culprits[one].apart)
         count_break(l, one);
     else if (!several && one != UINT32_MAX)
-        pay(l, &l->culprits[one]);
+        charge_break(l, &l->culprits[one]);
     if (!several)
         return;
     l->unnamed_breaks++;

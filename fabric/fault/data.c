@@ -170,8 +170,8 @@ static bool loses_answer(struct fault_fab *f, struct fault_qp *qp, bool cut)
 }
 
 /* And what the plan does to it. */
-static void add(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr,
-                struct fault_list *list)
+static void add_request(struct fault_fab *f, struct fault_qp *qp, struct kedge_fab_wr *wr,
+                        struct fault_list *list)
 {
     const struct kedge_fault_plan *plan = &f->now.plan;
     if (list->silence != NULL && fault_silence_goes_on(qp, list, wr)) {
@@ -269,7 +269,7 @@ int fault_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct k
             stop = is_refused(f, qp, wr);
             if (stop)
                 break;
-            add(f, qp, wr, &list);
+            add_request(f, qp, wr, &list);
         }
         fault_silence_end(qp, &list);
         int status = list.count > 0 ? kedge_fab_post_send(qp->inner, list.copy, &refused) : 0;
