@@ -164,7 +164,7 @@ static const struct command {
     {{"agent", "status"}, NOTHING, CTL_AGENT_STATUS, NULL},
     {{"tenant", "list"}, NOTHING, CTL_RESOURCE_LIST, "tenant"},
     {{"tenant", "get"}, AN_ID, CTL_RESOURCE_GET, "tenant"},
-    {{"tenant", "create"}, WORDS, CTL_RESOURCE_CREATE, "tenant"},
+    {{"tenant", "create"}, OR_NONE, CTL_RESOURCE_CREATE, "tenant"},
     {{"tenant", "set"}, WORDS, CTL_RESOURCE_SET, "tenant"},
     {{"tenant", "delete"}, AN_ID, CTL_RESOURCE_DELETE, "tenant"},
     {{"tenant", "watch"}, NOTHING, CTL_EVENT_WATCH, "tenant"},

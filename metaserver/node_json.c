@@ -101,7 +101,19 @@ static int decode_tenants(const struct json_at *at, json_t *root, struct meta_po
     return 0;
 }
 
-int meta_pool_json_decode(const struct json_at *at, json_t *root, struct meta_pool *out)
+/* That a pool is on every node is said, and does not come of saying nothing. What is stored may be
+ * of before that. */
+static int check_nodes(const struct json_at *at, json_t *root, bool stored)
+{
+    return stored || json_object_get(root, "nodes") != NULL
+               ? 0
+               : meta_json_bad(at, "nodes",
+                               "is missing: say which nodes have the pool, by labels such as "
+                               "{\"zone\": \"a\"}, or {} for all");
+}
+
+int meta_pool_json_decode(const struct json_at *at, json_t *root, bool stored,
+                          struct meta_pool *out)
 {
     enum { OTHERS = 5 }; /* than pool.number */
     const char *names[OTHERS + META_POOL_NUMBERS + 1] = {"nodes", "number", "mr_lease_ms",
@@ -110,6 +122,8 @@ int meta_pool_json_decode(const struct json_at *at, json_t *root, struct meta_po
     for (int i = 0; i < META_POOL_NUMBERS; i++)
         names[OTHERS + i] = meta_pool_number_name((enum meta_pool_number)i);
     int status = meta_json_only(at, root, names);
+    if (status == 0)
+        status = check_nodes(at, root, stored);
     if (status == 0)
         status = decode_labels(at, root, "nodes", &out->nodes);
     for (int i = 0; i < META_POOL_NUMBERS && status == 0; i++) {

@@ -10,7 +10,9 @@
 
 /* 0, or -EINVAL and the violation. */
 int meta_node_json_decode(const struct json_at *at, json_t *root, struct meta_node_spec *out);
-int meta_pool_json_decode(const struct json_at *at, json_t *root, struct meta_pool *out);
+/* stored: it may lack `nodes`, which requests have to say. */
+int meta_pool_json_decode(const struct json_at *at, json_t *root, bool stored,
+                          struct meta_pool *out);
 
 /* Append members, without braces. */
 void meta_node_json_write(struct kedge_text *out, const struct meta_node_spec *node);

@@ -40,8 +40,8 @@ static int decode_uids(const struct json_at *at, json_t *root, struct meta_tenan
 {
     json_t *array = json_object_get(root, "uids");
     size_t count = json_array_size(array); /* 0 of what is no array */
-    if (array == NULL)
-        return meta_json_bad(at, "uids", "is missing");
+    if (array == NULL)                     /* a tenant of nobody, until it is said */
+        return 0;
     if (!json_is_array(array) || count > META_TENANT_UIDS)
         return meta_json_bad(at, "uids", "must be an array of at most 32 uids or ranges of uids");
     for (size_t i = 0; i < count; i++) {
@@ -129,7 +129,7 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
     case META_NODE:
         return meta_node_json_decode(at, root, &s->node);
     case META_POOL:
-        return meta_pool_json_decode(at, root, &s->pool);
+        return meta_pool_json_decode(at, root, stored, &s->pool);
     case META_LEASE:
         return meta_revocation_json_decode(at, root, &s->revocation);
     case META_TRAIL_KINDS:

@@ -80,6 +80,7 @@ body_of() { # path
     /v1/tenants/*) echo '{"uids":[1000]}' ;;
     /v1/windows/*) echo '{"scope":"device"}' ;;
     /v1/tokens/*) echo '{"scope":"reader"}' ;;
+    /v1/pools/*) echo '{"nodes":{}}' ;;
     *) echo '{}' ;;
     esac
 }

@@ -27,7 +27,7 @@ does "that of nodes has what drain takes" node drain --help
 for option in reason grace wait label; do shows "^  --$option "; done
 does "that of doctor has two nodes" doctor --help
 for option in config provider serve peer; do shows "^  --$option "; done
-refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant create web
+refuses 2 'needs what to set, as KEY=VALUE: of uids, sessions, .*control_ops_per_s$' tenant set web
 does "a tenant is made" tenant set web uids=1000,2000-2999 sessions=64 memory_bytes=4GiB
 shows '^memory_bytes +4GiB$'
 [[ $(grep -E '^[a-z_]+ +[^ ]+$' "$work/out" | sed -E 's/[^ ]+$//' | awk '{print length}' | sort -u | wc -l) == 1 ]] ||
@@ -241,3 +241,13 @@ ctl tenant get web -o json
 [[ $(jq .sessions "$work/out") == 78 ]] || fail "something was applied: $(cat "$work/out")"
 ok "and nothing is applied of files of which one is wrong"
 does "it is deleted" pool delete gold
+does "a tenant needs nothing but its name" tenant create nobody
+shows '^uids +-$'
+does "and goes" tenant delete nobody
+echo '{"kind": "tenant", "name": "nobody", "sessions": 5}' >"$work/nobody.json"
+does "neither in a file" apply -f "$work/nobody.json"
+does "it has nobody" tenant get nobody -o json
+[[ $(jq -c '[.uids, .sessions]' "$work/out") == '[[],5]' ]] || fail "$(cat "$work/out")"
+does "and goes as well" tenant delete nobody
+echo '{"kind": "pool", "name": "oops"}' >"$work/oops.json"
+refuses 2 'pool oops: .*nodes: is missing: say which nodes .* or \{\} for all' apply -f "$work/oops.json"

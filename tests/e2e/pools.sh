@@ -115,7 +115,7 @@ timeout 600 "$bin/rdmactl" --server "$url" pool watch >"$work/watched" 2>&1 &
 worker_pids+=($!)
 cat >"$work/pools.json" <<'JSON'
 [{"kind": "pool", "name": "default", "nodes": {"zone": "a"}, "sessions_ahead": 9},
- {"kind": "pool", "name": "elsewhere", "sessions_ahead": 3}]
+ {"kind": "pool", "name": "elsewhere", "nodes": {"zone": "z"}, "sessions_ahead": 3}]
 JSON
 for _ in $(seq $((1200 * slow))); do [[ $(metad_metric watches) != 3 ]] || break; sleep 0.05; done
 ctl apply -f "$work/pools.json"
@@ -124,7 +124,7 @@ ctl node label node-a zone=a
 is '["metaserver",9]' "until it has the label" '.pool | [.from, .sessions_ahead]'
 ctl pool list
 shows '^default +zone=a +- +18029 +9 '
-shows '^elsewhere +all +- +24030 +3 '
+shows '^elsewhere +zone=z +- +24030 +3 '
 ctl pool get default -o json
 [[ $(jq -c .nodes "$work/out") == '{"zone":"a"}' ]] || fail "pool get: $(cat "$work/out")"
 for _ in $(seq $((1200 * slow))); do ! grep -q 'pool elsewhere' "$work/watched" || break; sleep 0.05; done

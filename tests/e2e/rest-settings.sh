@@ -110,7 +110,7 @@ example '/v1/pools/{name}' PUT 201 /v1/pools/gold
 example '/v1/pools/{name}' GET 200 /v1/pools/gold
 example /v1/pools GET 200 /v1/pools
 example '/v1/nodes/{id}/configuration' GET 200 /v1/nodes/host-17/configuration
-send PUT /v1/pools/lead '{"tenants":["batch"]}'
+send PUT /v1/pools/lead '{"nodes":{},"tenants":["batch"]}'
 compare '/v1/pools/{name}' PUT 409
 example '/v1/tenants/{name}' PUT 409 /v1/tenants/db
 send PUT /v1/windows/of-web '{"scope":"tenant","tenant":"web"}'

@@ -153,7 +153,7 @@ START_TEST(agents_say_what_is_in_force)
     ck_assert(says("\"known_incarnation\":6"));
     register_node("n2", "fd00::2", 5);
     ck_assert_uint_eq(meta_directory_count_behind(s.directory, 0), 0);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{}}"), 201);
     ck_assert_uint_eq(meta_directory_count_behind(s.directory, 1), 2);
     ck_assert_int_eq(ask("PUT", path,
                          "{\"incarnation\":6,\"revision\":1,\"seen\":1,\"sessions\":3,"
@@ -165,7 +165,7 @@ START_TEST(agents_say_what_is_in_force)
     ck_assert_int_eq(ask("GET", "/v1/nodes/n1", ""), 200);
     ck_assert(says(
         "\"applied\":{\"revision\":1,\"seen\":1,\"behind\":false,\"sessions\":3,\"why\":\"\"}"));
-    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"spares\":3}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p", "{\"nodes\":{},\"spares\":3}"), 200);
     ck_assert_int_eq(ask("PUT", path,
                          "{\"incarnation\":6,\"revision\":1,\"seen\":2,\"sessions\":0,"
                          "\"why\":\"spares\"}"),
@@ -265,7 +265,8 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
     register_node("n1", "fd00::1", 5);
     register_node("n2", "fd00::2", 5);
     ck_assert_int_eq(ask("PUT", "/v1/nodes/n1/settings", "{\"labels\":{\"zone\":\"a\"}}"), 201);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/all", "{\"sessions_ahead\":4,\"ahead_max\":9}"), 201);
+    ck_assert_int_eq(
+        ask("PUT", "/v1/pools/all", "{\"nodes\":{},\"sessions_ahead\":4,\"ahead_max\":9}"), 201);
     ck_assert_str_eq(kedge_text_str(&body),
                      "{\"name\":\"all\",\"revision\":2,\"nodes\":{},"
                      "\"number\":51747,\"sessions_ahead\":4,\"ahead_max\":9}\n");
@@ -287,21 +288,21 @@ START_TEST(a_node_is_told_of_the_pools_that_its_labels_select)
     ck_assert_int_eq(ask("GET", "/v1/pools/all", ""), 404);
     ck_assert(says("unknown-pool"));
     static const char *const wrong[] = {
-        "{\"sessions_ahead\":0}",
-        "{\"sessions_ahead\":1025}",
-        "{\"dcis\":1}",
-        "{\"mr_lease\":5}",
-        "{\"spares\":33}",
+        "{\"nodes\":{},\"sessions_ahead\":0}",
+        "{\"nodes\":{},\"sessions_ahead\":1025}",
+        "{\"nodes\":{},\"dcis\":1}",
+        "{\"nodes\":{},\"mr_lease\":5}",
+        "{\"nodes\":{},\"spares\":33}",
         "{\"nodes\":\"zone=a\"}",
-        "{\"spares\":4294967295}",
-        "{\"service_level\":16}",
-        "{\"traffic_class\":256}",
-        "{\"flow_label\":0}",
-        "{\"udp_source_port\":4791}",
-        "{\"pkey_index\":65536}",
-        "{\"mtu\":1500}",
-        "{\"flow_label\":5,\"udp_source_port\":50000}",
-        "{\"arenas_ahead\":5,\"ahead_max\":4}",
+        "{\"nodes\":{},\"spares\":4294967295}",
+        "{\"nodes\":{},\"service_level\":16}",
+        "{\"nodes\":{},\"traffic_class\":256}",
+        "{\"nodes\":{},\"flow_label\":0}",
+        "{\"nodes\":{},\"udp_source_port\":4791}",
+        "{\"nodes\":{},\"pkey_index\":65536}",
+        "{\"nodes\":{},\"mtu\":1500}",
+        "{\"nodes\":{},\"flow_label\":5,\"udp_source_port\":50000}",
+        "{\"nodes\":{},\"arenas_ahead\":5,\"ahead_max\":4}",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ck_assert_msg(ask("PUT", "/v1/pools/p", wrong[i]) == 400, "%s", wrong[i]);

@@ -22,10 +22,10 @@ static void refused(int status, const char *path, const char *json, const char *
 START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
 {
     setup();
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":513}"), 201);
     ck_assert_str_eq(kedge_text_str(&body),
                      "{\"name\":\"gold\",\"revision\":1,\"nodes\":{},\"number\":513}\n");
-    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"nodes\":{}}"), 201);
     ck_assert(says("\"number\":58624"));
     ck_assert_uint_eq(meta_pool_id("silver"), 58624);
     for (int i = 0; i < 1000; i++) {
@@ -37,18 +37,30 @@ START_TEST(a_pool_has_a_number_that_is_said_or_follows_from_its_name)
 }
 END_TEST
 
+START_TEST(that_a_pool_is_on_all_nodes_is_said)
+{
+    setup();
+    refused(400, "/v1/pools/oops", "{}", "nodes", "{} for all");
+    refused(400, "/v1/pools/oops", "{\"spares\":3}", "nodes", "is missing: say which nodes");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/all", "{\"nodes\":{}}"), 201);
+    refused(400, "/v1/pools/all", "{\"spares\":3}", "nodes", "is missing");
+    teardown();
+}
+END_TEST
+
 START_TEST(a_pools_number_stays)
 {
     setup();
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 201);
-    refused(409, "/v1/pools/gold", "{\"number\":514}", "number", "is 513 as long as");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":513}"), 201);
+    refused(409, "/v1/pools/gold", "{\"nodes\":{},\"number\":514}", "number", "is 513 as long as");
     ck_assert(says("urn:kedge:problem:fixed"));
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":513}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":513}"), 200);
     ck_assert_uint_eq(meta_resources_revision(s.resources), 1);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"spares\":3}"), 200); /* not said: kept */
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"spares\":3}"),
+                     200); /* not said: kept */
     ck_assert(says("\"number\":513") && says("\"spares\":3"));
     ck_assert_int_eq(ask("DELETE", "/v1/pools/gold", ""), 204);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":514}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":514}"), 201);
     teardown();
 }
 END_TEST
@@ -56,16 +68,17 @@ END_TEST
 START_TEST(no_two_pools_have_one_number)
 {
     setup();
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"number\":58624}"), 201);
-    refused(409, "/v1/pools/lead", "{\"number\":58624}", "number",
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"number\":58624}"), 201);
+    refused(409, "/v1/pools/lead", "{\"nodes\":{},\"number\":58624}", "number",
             "58624 is that of pool gold: choose another `number`");
     ck_assert(says("urn:kedge:problem:pool-taken"));
-    refused(409, "/v1/pools/silver", "{}", "number", "is that of pool gold"); /* by its name */
-    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"number\":7}"), 201);
+    refused(409, "/v1/pools/silver", "{\"nodes\":{}}", "number",
+            "is that of pool gold"); /* by its name */
+    ck_assert_int_eq(ask("PUT", "/v1/pools/silver", "{\"nodes\":{},\"number\":7}"), 201);
     /* Two names with one hash, as there are. */
     ck_assert_uint_eq(meta_pool_id("p393"), meta_pool_id("p434"));
-    ck_assert_int_eq(ask("PUT", "/v1/pools/p393", "{}"), 201);
-    refused(409, "/v1/pools/p434", "{}", "number", "is that of pool p393");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p393", "{\"nodes\":{}}"), 201);
+    refused(409, "/v1/pools/p434", "{\"nodes\":{}}", "number", "is that of pool p393");
     teardown();
 }
 END_TEST
@@ -73,16 +86,18 @@ END_TEST
 START_TEST(a_tenant_is_in_one_pool)
 {
     setup();
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"tenants\":[\"web\",\"batch\"]}"), 201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"tenants\":[\"web\",\"batch\"]}"),
+                     201);
     ck_assert(says("\"tenants\":[\"batch\",\"web\"]")); /* by name, though none is there */
-    refused(409, "/v1/pools/lead", "{\"tenants\":[\"zoo\",\"web\",\"any\"]}", "tenants[1]",
-            "tenant web is in pool gold: take it from that one first");
-    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"tenants\":[\"zoo\"]}"), 201);
-    refused(409, "/v1/pools/gold", "{\"tenants\":[\"batch\",\"zoo\"]}", "tenants[1]",
+    refused(409, "/v1/pools/lead", "{\"nodes\":{},\"tenants\":[\"zoo\",\"web\",\"any\"]}",
+            "tenants[1]", "tenant web is in pool gold: take it from that one first");
+    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"nodes\":{},\"tenants\":[\"zoo\"]}"), 201);
+    refused(409, "/v1/pools/gold", "{\"nodes\":{},\"tenants\":[\"batch\",\"zoo\"]}", "tenants[1]",
             "is in pool lead");
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"tenants\":[\"batch\"]}"), 200);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"tenants\":[\"zoo\",\"web\"]}"), 200);
-    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{},\"tenants\":[\"batch\"]}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/lead", "{\"nodes\":{},\"tenants\":[\"zoo\",\"web\"]}"),
+                     200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold", "{\"nodes\":{}}"), 200);
     ck_assert(!says("tenants"));
     ck_assert_int_eq(ask("GET", "/v1/events", ""), 200);
     ck_assert(says("\"tenants\":[\"batch\"]")); /* the trail keeps who was in it */
@@ -94,19 +109,20 @@ START_TEST(values_of_a_pool_have_bounds)
 {
     static const struct {
         const char *json, *field;
-    } wrong[] = {{"{\"number\":0}", "number"},
-                 {"{\"number\":65536}", "number"},
-                 {"{\"number\":\"7\"}", "number"},
-                 {"{\"mr_lease_ms\":9}", "mr_lease_ms"},
-                 {"{\"mr_lease_ms\":3600001}", "mr_lease_ms"},
-                 {"{\"grace_ms\":9007199255}", "grace_ms"},
-                 {"{\"grace_ms\":-1}", "grace_ms"},
-                 {"{\"tenants\":\"web\"}", "tenants"},
-                 {"{\"tenants\":[\"web\",7]}", "tenants[1]"},
-                 {"{\"tenants\":[\"Web\"]}", "tenants[0]"},
-                 {"{\"tenants\":[\"a2345678901234567890123456789012\"]}", "tenants[0]"},
-                 {"{\"tenants\":[\"web\",\"a\",\"web\"]}", "tenants[2]"}};
-    char json[1024] = "{\"tenants\":[";
+    } wrong[] = {
+        {"{\"nodes\":{},\"number\":0}", "number"},
+        {"{\"nodes\":{},\"number\":65536}", "number"},
+        {"{\"nodes\":{},\"number\":\"7\"}", "number"},
+        {"{\"nodes\":{},\"mr_lease_ms\":9}", "mr_lease_ms"},
+        {"{\"nodes\":{},\"mr_lease_ms\":3600001}", "mr_lease_ms"},
+        {"{\"nodes\":{},\"grace_ms\":9007199255}", "grace_ms"},
+        {"{\"nodes\":{},\"grace_ms\":-1}", "grace_ms"},
+        {"{\"nodes\":{},\"tenants\":\"web\"}", "tenants"},
+        {"{\"nodes\":{},\"tenants\":[\"web\",7]}", "tenants[1]"},
+        {"{\"nodes\":{},\"tenants\":[\"Web\"]}", "tenants[0]"},
+        {"{\"nodes\":{},\"tenants\":[\"a2345678901234567890123456789012\"]}", "tenants[0]"},
+        {"{\"nodes\":{},\"tenants\":[\"web\",\"a\",\"web\"]}", "tenants[2]"}};
+    char json[1024] = "{\"nodes\":{},\"tenants\":[";
     setup();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(400, "/v1/pools/p", wrong[i].json, wrong[i].field, "malformed");
@@ -114,11 +130,12 @@ START_TEST(values_of_a_pool_have_bounds)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"t%d\"", i > 0 ? "," : "", i);
     snprintf(json + strlen(json), sizeof json - strlen(json), "]}");
     refused(400, "/v1/pools/p", json, "tenants", "at most 64");
-    ck_assert_int_eq(
-        ask("PUT", "/v1/pools/p", "{\"number\":1,\"mr_lease_ms\":10,\"grace_ms\":9007199254}"),
-        201);
-    ck_assert_int_eq(
-        ask("PUT", "/v1/pools/p", "{\"number\":1,\"mr_lease_ms\":3600000,\"grace_ms\":0}"), 200);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p",
+                         "{\"nodes\":{},\"number\":1,\"mr_lease_ms\":10,\"grace_ms\":9007199254}"),
+                     201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/p",
+                         "{\"nodes\":{},\"number\":1,\"mr_lease_ms\":3600000,\"grace_ms\":0}"),
+                     200);
     ck_assert_str_eq(kedge_text_str(&body),
                      "{\"name\":\"p\",\"revision\":2,\"nodes\":{},\"number\":1,"
                      "\"mr_lease_ms\":3600000,\"grace_ms\":0}\n");
@@ -159,7 +176,7 @@ static void store_older(struct meta_store *store, uint64_t revision, const char 
                                             .who = "uid 0",
                                             .kind = "pool",
                                             .name = pool,
-                                            .after = "{\"nodes\":{},\"spares\":1}"};
+                                            .after = "{\"spares\":1}"};
     struct kedge_errbuf err;
     ck_assert_int_eq(meta_store_change(store, &older, &err), 0);
 }
@@ -174,15 +191,17 @@ static void restart(void)
 START_TEST(a_restart_finds_numbers_and_tenants_and_gives_older_pools_a_number)
 {
     setup();
-    ck_assert_int_eq(
-        ask("PUT", "/v1/pools/gold", "{\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}"),
-        201);
+    ck_assert_int_eq(ask("PUT", "/v1/pools/gold",
+                         "{\"nodes\":{},\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}"),
+                     201);
     store_older(s.store, 2, "silver");
     restart();
     shows("/v1/pools/gold", "\"number\":513,\"grace_ms\":7,\"tenants\":[\"a\",\"b\"]}");
     shows("/v1/pools/silver", "\"number\":58624,\"spares\":1}");
-    refused(409, "/v1/pools/silver", "{\"number\":8}", "number", "is 58624 as long as");
-    refused(409, "/v1/pools/silver", "{\"tenants\":[\"b\"]}", "tenants[0]", "is in pool gold");
+    refused(409, "/v1/pools/silver", "{\"nodes\":{},\"number\":8}", "number",
+            "is 58624 as long as");
+    refused(409, "/v1/pools/silver", "{\"nodes\":{},\"tenants\":[\"b\"]}", "tenants[0]",
+            "is in pool gold");
     teardown();
 }
 END_TEST
@@ -190,10 +209,10 @@ END_TEST
 /* Two pools whose names stand for one number; the next number is that of a third one. */
 static void store_two_of_one_number(uint16_t *id)
 {
-    char zinc[32];
+    char zinc[48];
     *id = meta_pool_id("p393");
     ck_assert_uint_eq(meta_pool_id("p434"), *id);
-    snprintf(zinc, sizeof zinc, "{\"number\":%u}", *id + 1u);
+    snprintf(zinc, sizeof zinc, "{\"nodes\":{},\"number\":%u}", *id + 1u);
     ck_assert_int_eq(ask("PUT", "/v1/pools/zinc", zinc), 201);
     store_older(s.store, 2, "p434");
     store_older(s.store, 3, "p393");
@@ -245,6 +264,7 @@ END_TEST
 
 #define TESTS(T)                                                                                   \
     T(a_pool_has_a_number_that_is_said_or_follows_from_its_name)                                   \
+    T(that_a_pool_is_on_all_nodes_is_said)                                                         \
     T(a_pools_number_stays)                                                                        \
     T(no_two_pools_have_one_number)                                                                \
     T(a_tenant_is_in_one_pool)                                                                     \

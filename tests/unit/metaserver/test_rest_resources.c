@@ -36,7 +36,6 @@ START_TEST(what_is_malformed_is_named_by_its_path)
     } wrong[] = {
         {"/v1/tenants/web", "{", NULL},
         {"/v1/tenants/web", "[]", NULL},
-        {"/v1/tenants/web", "{}", "uids"},
         {"/v1/tenants/web", "{\"uids\":5}", "uids"},
         {"/v1/tenants/web", "{\"uids\":[1,-1]}", "uids[1]"},
         {"/v1/tenants/web", "{\"uids\":[4294967295]}", "uids[0]"},

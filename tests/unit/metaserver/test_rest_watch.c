@@ -344,7 +344,7 @@ START_TEST(a_page_of_large_changes_ends_early_and_the_next_one_goes_on)
     setup();
     for (int k = 0; k < META_POOL_TENANTS; k++)
         snprintf(json + strlen(json), sizeof json - strlen(json), "%s\"%031d\"",
-                 k == 0 ? "{\"tenants\":[" : ",", k);
+                 k == 0 ? "{\"nodes\":{},\"tenants\":[" : ",", k);
     snprintf(json + strlen(json), sizeof json - strlen(json), "],\"spares\":0}");
     for (int i = 0; i < TRAIL; i++) {
         json[strlen(json) - 2] = (char)('0' + i % 2); /* spares */

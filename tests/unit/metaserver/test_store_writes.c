@@ -106,7 +106,7 @@ static const struct step {
     {"PUT", "/v1/windows/w", "{\"scope\":\"device\",\"bytes\":7}", 200},
     {"PUT", "/v1/tokens/ci", "{\"scope\":\"operator\"}", 200},
     {"PUT", "/v1/nodes/n1/settings", "{\"cordoned\":true,\"reason\":\"a disk\"}", 200},
-    {"PUT", "/v1/pools/p", "{\"spares\":3}", 200},
+    {"PUT", "/v1/pools/p", "{\"nodes\":{},\"spares\":3}", 200},
     {"DELETE", "/v1/nodes/n2", "", 204},
     {"DELETE", "/v1/pools/p", "", 204},
     {"DELETE", "/v1/nodes/n1/settings", "", 204},
