@@ -19,3 +19,17 @@ int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_err
     json_decref(root);
     return status == 0 ? 0 : kedge_err(err, status, "out of memory");
 }
+
+int ctl_hide_secret(struct ctl_resource *resource, struct kedge_errbuf *err)
+{
+    json_t *root = json_loads(resource->json, 0, NULL);
+    (void)json_object_del(root, "secret");
+    char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (text == NULL)
+        return kedge_err(err, -ENOMEM, "out of memory");
+    free(resource->json);
+    resource->json = text;
+    explicit_bzero(resource->secret, sizeof resource->secret);
+    return 0;
+}

@@ -63,6 +63,7 @@ const char ctl_help[] =
     "  --server URL              the metaserver ($KEDGE_SERVER, " CTL_DEFAULT_SERVER ")\n"
     "                            unix:PATH for its admin_socket, where root may do anything\n"
     "  --token-file FILE         holds the token to show to it ($KEDGE_TOKEN, $KEDGE_TOKEN_FILE)\n"
+    "  --secret-out FILE         token create: the secret goes there, for you alone; FILE is new\n"
     "  --secret-file FILE        token create, token set: the secret that another metaserver has\n"
     "                            shown for it, instead of a new one\n"
     "  --agent-socket PATH       the agent's admin socket ($KEDGE_AGENT_ADMIN,\n"
@@ -110,6 +111,7 @@ static const struct option long_options[] = {
     {"context", required_argument, NULL, 'C'},
     {"server", required_argument, NULL, 's'},
     {"secret-file", required_argument, NULL, 'S'},
+    {"secret-out", required_argument, NULL, 'U'},
     {"token-file", required_argument, NULL, 't'},
     {"agent-socket", required_argument, NULL, 'a'},
     {"config", required_argument, NULL, 'c'},
@@ -288,6 +290,21 @@ static int check_filters(const struct ctl_options *o, struct kedge_errbuf *err)
     return 0;
 }
 
+static int check_secret(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    if (o->secret_file != NULL &&
+        (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
+         (o->command != CTL_RESOURCE_CREATE && o->command != CTL_RESOURCE_SET)))
+        return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
+    if (o->secret_out != NULL &&
+        (o->command != CTL_RESOURCE_CREATE || strcmp(o->kind, "token") != 0))
+        return kedge_err(err, -EINVAL, "--secret-out is for token create alone");
+    if (o->secret_out != NULL && o->secret_file != NULL)
+        return kedge_err(err, -EINVAL,
+                         "--secret-out is for a secret that is new, and --secret-file has one");
+    return 0;
+}
+
 /* Options that only some commands have. */
 static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
 {
@@ -322,10 +339,6 @@ static int check_options(const struct ctl_options *o, struct kedge_errbuf *err)
         return kedge_err(err, -EINVAL,
                          "--all-nodes is for worker list and lease list alone, without --node and "
                          "--worker");
-    if (o->secret_file != NULL &&
-        (o->kind == NULL || strcmp(o->kind, "token") != 0 ||
-         (o->command != CTL_RESOURCE_CREATE && o->command != CTL_RESOURCE_SET)))
-        return kedge_err(err, -EINVAL, "--secret-file is for token create and token set alone");
     if (o->command != CTL_EVENT_WATCH && (o->from_revision || o->position != NULL))
         return kedge_err(err, -EINVAL, "--revision and --position are for watch alone");
     if (o->pool.tenants > 1 && !pool)
@@ -384,13 +397,13 @@ static int take_text(int option, const char *text, struct ctl_options *o, struct
     const struct {
         int option;
         const char **to;
-    } texts[] = {{'s', &o->server},      {'t', &o->token_file},   {'T', &o->tenant},
-                 {'w', &o->worker},      {'a', &o->agent_socket}, {'c', &o->config},
-                 {'p', &o->provider},    {'d', &o->device},       {'l', &o->label},
-                 {'R', &o->reason},      {'S', &o->secret_file},  {'C', &o->context},
-                 {'n', &o->pool.number}, {'N', &o->node},         {'O', &o->scope},
-                 {'u', &o->uid},         {'k', &o->of_kind},      {'m', &o->name},
-                 {'P', &o->position},    {'e', &o->serve},        {'q', &o->peer}};
+    } texts[] = {
+        {'s', &o->server},       {'t', &o->token_file}, {'T', &o->tenant},      {'w', &o->worker},
+        {'a', &o->agent_socket}, {'c', &o->config},     {'p', &o->provider},    {'d', &o->device},
+        {'l', &o->label},        {'R', &o->reason},     {'S', &o->secret_file}, {'C', &o->context},
+        {'n', &o->pool.number},  {'N', &o->node},       {'O', &o->scope},       {'u', &o->uid},
+        {'k', &o->of_kind},      {'m', &o->name},       {'P', &o->position},    {'e', &o->serve},
+        {'q', &o->peer},         {'U', &o->secret_out}};
     if (option == 'f') {
         if (o->files++ < CTL_FILES)
             o->file[o->files - 1] = text;
@@ -496,6 +509,8 @@ int ctl_options_parse(int argc, char **argv, struct ctl_options *out, struct ked
         status = check_options(&o, err);
     if (status == 0)
         status = check_filters(&o, err);
+    if (status == 0)
+        status = check_secret(&o, err);
     if (status == 0)
         status = ctl_words_check(o.words, o.word_count, err);
     if (status != 0)

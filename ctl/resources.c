@@ -12,6 +12,7 @@
 #include "ctl/fetch.h"
 #include "ctl/json.h"
 #include "ctl/notes.h"
+#include "ctl/secret_out.h"
 #include "ctl/table.h"
 
 enum {
@@ -146,6 +147,20 @@ static void print_columns(const struct ctl_kind *kind, const struct ctl_resource
                width, "secret", resource->secret);
 }
 
+static int print_resource(const struct ctl_options *o, const struct ctl_kind *kind,
+                          const struct ctl_resource *resource, bool changed,
+                          struct kedge_errbuf *err)
+{
+    int status = 0;
+    if (o->json)
+        status = ctl_json_print_of(kind->name, resource->json, err);
+    else
+        print_columns(kind, resource);
+    if (changed)
+        ctl_resource_notes(o, kind, resource);
+    return status;
+}
+
 static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
                      const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
 {
@@ -153,12 +168,7 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
     int status = ctl_decode_resource(kind, result->body, result->body_length, &resource, err);
     if (status != 0)
         return status;
-    if (o->json)
-        status = ctl_json_print_of(kind->name, resource.json, err);
-    else
-        print_columns(kind, &resource);
-    if (changed)
-        ctl_resource_notes(o, kind, &resource);
+    status = print_resource(o, kind, &resource, changed, err);
     ctl_resource_fini(&resource);
     return status;
 }
@@ -254,7 +264,43 @@ int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err)
     return status;
 }
 
-int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
+/* A token whose secret nobody has got is of no use, and its name is taken. */
+static int keep_secret(const struct ctl_options *o, struct ctl_secret_out *out,
+                       struct ctl_resource *token, struct kedge_errbuf *err)
+{
+    struct kedge_errbuf why;
+    const int status = ctl_secret_out_keep(out, token->secret, &why);
+    if (status == 0)
+        return ctl_hide_secret(token, err);
+    return kedge_err(err, status,
+                     "token %.64s is created, but its secret is lost: %.300s (then rdmactl token "
+                     "delete %.64s, and create it again)",
+                     o->id, why.text, o->id);
+}
+
+static int show_created(const struct ctl_options *o, const struct ctl_kind *kind,
+                        const struct kedge_http_result *result, struct ctl_secret_out *out,
+                        struct kedge_errbuf *err)
+{
+    struct ctl_resource resource;
+    int status = ctl_decode_resource(kind, result->body, result->body_length, &resource, err);
+    if (status != 0)
+        return status;
+    if (o->secret_out != NULL)
+        status = keep_secret(o, out, &resource, err);
+    if (status == 0 && !o->json)
+        printf("%s %s is created%s%s:\n", kind->name, o->id,
+               o->secret_out != NULL ? ", its secret is in " : "",
+               o->secret_out != NULL ? o->secret_out : "");
+    if (status == 0)
+        status = print_resource(o, kind, &resource, true, err);
+    explicit_bzero(resource.secret, sizeof resource.secret);
+    ctl_resource_fini(&resource);
+    return status;
+}
+
+static int create_resource(const struct ctl_options *o, struct ctl_secret_out *out,
+                           struct kedge_errbuf *err)
 {
     const struct ctl_kind *kind = ctl_kind_find(o->kind);
     struct kedge_http_result result;
@@ -277,10 +323,18 @@ int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
                          kind->name, o->id, kind->name);
     if (status != 0)
         return status;
-    if (!o->json)
-        printf("%s %s is created:\n", kind->name, o->id);
-    status = print_one(o, kind, &result, true, err);
+    status = show_created(o, kind, &result, out, err);
     kedge_http_result_fini(&result);
+    return status;
+}
+
+int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
+{
+    struct ctl_secret_out out = {.fd = -1};
+    int status = o->secret_out != NULL ? ctl_secret_out_open(&out, o->secret_out, err) : 0;
+    if (status == 0)
+        status = create_resource(o, &out, err);
+    ctl_secret_out_close(&out);
     return status;
 }
 

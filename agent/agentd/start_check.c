@@ -80,7 +80,7 @@ bool start_check_token(const struct agentd_config *config, const uint8_t gid[16]
         (void)kedge_gid_format(gid, own);
     kedge_err(why, status,
               "its token_file %.160s %s: on the metaserver's host `rdmactl token create %.64s "
-              "scope=agent node=%.64s gids=%s -o json | jq -r .secret` makes one",
+              "scope=agent node=%.64s gids=%s --secret-out FILE` makes one",
               config->token_file, reason, config->node, config->node, own);
     return false;
 }

@@ -22,7 +22,7 @@ _rdmactl() {
         --server | --token-file) server+=("${line[i]}" "${line[i + 1]-}"); ((++i)) ;;
         --agent-socket) agent+=(--agent-socket "${line[++i]-}") ;;
         --node) agent+=(--node "${line[++i]-}") ;;
-        -o | --output | --secret-file | --config | --provider | --device | --serve | --peer | -f | --file | --revision | --position | --tenant | --worker | \
+        -o | --output | --secret-file | --secret-out | --config | --provider | --device | --serve | --peer | -f | --file | --revision | --position | --tenant | --worker | \
             --label | --reason | --grace | --number | --mr-lease | --scope | --uid | --kind | --name | --limit) ((++i)) ;;
         -*) ;;
         *) words+=("${line[i]}") ;;
@@ -36,7 +36,7 @@ _rdmactl() {
     --tenant) choices=$(_rdmactl_names tenant name "${context[@]}" "${server[@]}") ;;
     --worker) choices=$(_rdmactl_names worker id "${context[@]}" "${server[@]}" "${agent[@]}") ;;
     --node) choices=$(_rdmactl_names node id "${context[@]}" "${server[@]}") ;;
-    --agent-socket | --config | -f | --file | --token-file | --secret-file)
+    --agent-socket | --config | -f | --file | --token-file | --secret-file | --secret-out)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
     --kind) choices="tenant window token node pool lease liveness" ;;
@@ -53,7 +53,7 @@ _rdmactl() {
 # What may stand behind $words, which with the others is _rdmactl's.
 _rdmactl_words() { # word so far
     if [[ $1 == -* ]]; then
-        echo --output --context --server --token-file --secret-file --agent-socket --config --provider --device --serve --peer --file \
+        echo --output --context --server --token-file --secret-file --secret-out --agent-socket --config --provider --device --serve --peer --file \
             --revision --position --tenant --worker --all --force --node --all-nodes --label --reason --grace --wait --number --mr-lease \
             --scope --uid --kind --name --limit --help --version
         return

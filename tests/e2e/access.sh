@@ -312,7 +312,7 @@ device = $device
 gid = $gid
 END
 "$agentd" --config "$work/agent.conf" --check-config >"$work/out" 2>&1 || fail "without a token it would not begin: $(cat "$work/out")"
-makes_one="on the metaserver's host .rdmactl token create worker-1 scope=agent node=worker-1 gids=[0-9a-f:]+ -o json [|] jq -r .secret. makes one"
+makes_one="on the metaserver's host .rdmactl token create worker-1 scope=agent node=worker-1 gids=[0-9a-f:]+ --secret-out FILE. makes one"
 grep -qE "its token_file $work/agent.token cannot be read \(No such file or directory\): $makes_one" "$work/out" || fail "$(cat "$work/out")"
 ok "an agent without its token says: $(tail -n 1 "$work/out")"
 agent_start() {

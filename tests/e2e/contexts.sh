@@ -52,8 +52,27 @@ cmp "$file" "$work/before" || fail "the file is not as it was"
 # ---- whom it asks
 configure "access = tokens"
 start
-timeout 60 "$rdmactl" --server "unix:$work/metad.sock" token create ops scope=admin -o json | jq -r .secret >ops.token
-chmod 600 ops.token
+# A secret goes to a file that is whole and private, or is not there.
+refuses 2 'scope' --server "unix:$work/metad.sock" token create ops scope=nothing --secret-out ops.token
+refuses 2 '/nowhere/ops.token cannot be made: No such file' --server "unix:$work/metad.sock" token create ops scope=admin \
+    --secret-out /nowhere/ops.token
+[[ -z $(find . -name 'ops.token*') ]] || fail "a token that is not made has a file: $(ls -l)"
+(umask 0; ctl --server "unix:$work/metad.sock" token create ops scope=admin --secret-out ops.token -o table) || fail "$(cat "$work/err")"
+[[ $(stat -c %a ops.token) == 600 ]] || fail "others may read it: $(ls -l ops.token)"
+! grep -qF "$(cat ops.token)" "$work/out" || fail "the secret is shown all the same: $(cat "$work/out")"
+shows 'token ops is created, its secret is in ops.token'
+[[ $(find . -name 'ops.token*') == ./ops.token ]] || fail "something is left beside it: $(ls -l)"
+cp ops.token "$work/before.token"
+refuses 5 'ops.token is there already, and is not overwritten' --server "unix:$work/metad.sock" token create more scope=admin \
+    --secret-out ops.token
+cmp ops.token "$work/before.token" || fail "it was overwritten"
+refuses 3 'there is no token "more"' --server "unix:$work/metad.sock" token get more
+refuses 5 'there is a token "ops" already' --server "unix:$work/metad.sock" token create ops scope=admin --secret-out again.token
+[[ ! -e again.token ]] || fail "there is a file without a secret"
+does "the secret is not in JSON either" --server "unix:$work/metad.sock" token create seen scope=reader --secret-out seen.token -o json
+says '[.name, .secret]' '["seen",null]'
+[[ -s seen.token ]] || fail "nor is it in its file"
+refuses 2 'secret-out is for token create alone' tenant create x --secret-out x.token
 refuses 2 'dev.token cannot be read' tenant list
 does "the context's server, with its token" context set dev "server=$url" token_file=ops.token output=
 does "is asked" tenant create web uids=1000

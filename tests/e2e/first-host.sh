@@ -39,9 +39,9 @@ refused 4 '/run/kedge/metad.sock is not for this user: .*sudo.*token.*--server U
 
 printf '%s\n' "[agent]" "node = node-1" "token_file = $work/token" "state_dir = $work/state" "[fabric]" "device = $device" \
     "gid = fd00::1" >"$work/a.conf"
-create=$(sed -n 's/^sudo \(rdmactl token create node-1 .* >\)agent.token$/\1/p' "$page")
+create=$(sed -n 's/^sudo \(rdmactl token create node-1 .* --secret-out \)agent.token$/\1/p' "$page")
 [[ -n $create ]] || fail "the page does not say how the agent gets its token"
-(umask 077; cd "$work"; PATH=$work:$PATH bash -o pipefail -c "${create}token") || fail "$create"
+(cd "$work"; PATH=$work:$PATH bash -o pipefail -c "${create}token") || fail "$create"
 daemon_start a kedge-agentd || fail "the agent did not start"
 for _ in $(seq 1200); do
     ! ctl node get node-1 2>/dev/null | grep -q '^state *live' || break

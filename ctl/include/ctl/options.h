@@ -99,6 +99,7 @@ struct ctl_options {
                                   * of this host, or as the ids say */
     bool all_nodes;              /* of HELD_LIST, likewise */
     const char *secret_file;     /* of SETTING_CREATE and _SET of a token: its secret */
+    const char *secret_out;      /* of RESOURCE_CREATE of a token: the file its secret goes to */
     const char *context;         /* of --context; or NULL */
     const char *server;          /* a URL, or "unix:" and a path */
     const char *token, *token_file; /* what it is shown; at most one is not NULL */

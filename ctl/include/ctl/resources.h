@@ -92,6 +92,8 @@ int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t byte
 
 /* Puts a secret into what ctl_edit_resource() has made. 0 or -ENOMEM. */
 int ctl_add_secret(struct kedge_text *body, const char *secret, struct kedge_errbuf *err);
+/* Takes it out of what is shown of a token that was just made. 0 or -ENOMEM. */
+int ctl_hide_secret(struct ctl_resource *resource, struct kedge_errbuf *err);
 
 /* One entry of the trail. */
 struct ctl_event {
