@@ -7,12 +7,16 @@
  * caller (service.h) between meta_directory_check() and meta_directory_apply(); what the table
  * holds does not survive, agents bring it again.
  *
- * A node is
- *   waiting   known from the store; its agent has to register again before its endpoints can be
- * read live      registered here; its endpoints are in the table until its lease ends lapsed    its
- * lease ended, and the store does not know it yet; its endpoints are out of the table expired   the
- * store knows it too; kept for its incarnation until it is forgotten Invariant: the table holds
- * exactly the endpoints of the live nodes; a (GID, pool) belongs to one node. */
+ * The states of a node:
+ *
+ * - waiting: known from the store; its agent has to register again before its endpoints can be
+ *   read.
+ * - live: registered here; its endpoints are in the table until its lease ends.
+ * - lapsed: its lease ended, and its endpoints are out of the table; the store does not know yet.
+ * - expired: the store knows it too; kept for its incarnation until it is forgotten.
+ *
+ * Invariant: the table holds exactly the endpoints of the live nodes; a (GID, pool) belongs to one
+ * node. */
 #ifndef METASERVER_DIRECTORY_H
 #define METASERVER_DIRECTORY_H
 

@@ -30,8 +30,7 @@
 #define KEDGE_SESSION_VERSION 2
 #define KEDGE_LINE            64
 
-/* ---- submission
- * ---------------------------------------------------------------------------------- */
+/* ---- submission ---------------------------------------------------------------------------- */
 
 enum kedge_op {
     /* posts: complete in the completion ring */
@@ -140,8 +139,7 @@ struct kedge_sq_sges {
 };
 static_assert(sizeof(struct kedge_sq_sges) == KEDGE_LINE, "one cache line");
 
-/* ---- completion
- * ---------------------------------------------------------------------------------- */
+/* ---- completion ---------------------------------------------------------------------------- */
 
 struct kedge_cqe {
     uint64_t wr_id;
@@ -199,8 +197,7 @@ enum kedge_reason {
                                   * for other tenants */
 };
 
-/* ---- the two mappings
- * ---------------------------------------------------------------------------- */
+/* ---- the two mappings ---------------------------------------------------------------------- */
 
 /* RW: page 0 has the worker's words; the submission ring begins at KEDGE_SQ_OFFSET. */
 struct kedge_session_rw {
