@@ -107,6 +107,9 @@ static const struct {
                                         "settings"},
     [KEDGE_REASON_MRS] = {-ENOSPC, "all memory regions that this tenant can have of this agent's "
                                    "are in use (raise max_mrs in [pool] of its settings)"},
+    [KEDGE_REASON_FORCED] = {-EAGAIN, "the operator revokes by force what peers reach in this "
+                                      "memory, which takes long: try again soon, or use memory of "
+                                      "another kedge_alloc()"},
 };
 enum { REASONS = sizeof reasons / sizeof *reasons };
 

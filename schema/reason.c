@@ -44,6 +44,7 @@ const char *kedge_reason_name(uint32_t reason)
         [KEDGE_REASON_MRS] = "max_mrs",
         [KEDGE_REASON_ATOMIC] = "atomic_alignment",
         [KEDGE_REASON_CLOCK] = "clock",
+        [KEDGE_REASON_FORCED] = "forced",
     };
     const size_t count = sizeof names / sizeof names[0];
     return reason < count && names[reason] != NULL ? names[reason] : "unknown";

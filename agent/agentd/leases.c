@@ -5,9 +5,9 @@
  * once; of those that have none the arena that they are in gets another registration first, the
  * lane goes over to it, and the former one is deregistered: then no device carries out what peers
  * still believe. What its worker registers there in between waits for the other registration, or
- * hears with FORCE_OVER that there is none. The arena is busy all the while, so that whatever
- * becomes of its worker it is not lent again before that. All arenas of a worker that are to go do
- * so at once. */
+ * hears with FORCE_OVER that there is none; nor does it wait for long (FORCE_LATE). The arena is
+ * busy all the while, so that whatever becomes of its worker it is not lent again before that. All
+ * arenas of a worker that are to go do so at once. */
 #include "leases.h"
 
 #include <errno.h>
@@ -18,7 +18,10 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-enum { ANSWER_MS = 30000 /* rdmactl waits a little longer */ };
+enum {
+    ANSWER_MS = 30000, /* rdmactl waits a little longer */
+    HELD_MS = 3000,    /* kedge_reg_mr() waits for 5 s */
+};
 
 int leases_start(struct agent *a)
 {
@@ -124,11 +127,9 @@ static void forget(struct revocation *r)
     free(r);
 }
 
-/* Its worker's new regions wait for no other registration any more. */
-static void tell_force_is_over(const struct revocation *r)
+static void tell_lane(const struct revocation *r, enum kedge_command_kind kind)
 {
-    const struct kedge_command command = {.kind = KEDGE_COMMAND_FORCE_OVER,
-                                          .session = number_of(r)};
+    const struct kedge_command command = {.kind = kind, .session = number_of(r)};
     if (r->pool->lane != NULL && live_session(r) != NULL)
         lane_thread_command(r->pool, &command);
 }
@@ -137,8 +138,8 @@ static void tell_force_is_over(const struct revocation *r)
 static void end(struct revocation *r, int status)
 {
     r->stage = SETTLED;
-    if (r->force)
-        tell_force_is_over(r);
+    if (r->force) /* its worker's new regions wait for no other registration any more */
+        tell_lane(r, KEDGE_COMMAND_FORCE_OVER);
     if (asker_waits(r->by) && status == 0 && r->failed == 0 && !revocation_is_over(r))
         return;
     if (asker_waits(r->by))
@@ -448,12 +449,15 @@ void leases_event(struct pool *p, const struct kedge_lane_event *e)
 }
 
 /* By force, a peer that is dead, or a process that stands still inside the memory, makes it take
- * long. */
+ * long. Who registers a region meanwhile hears so before he thinks that the agent is gone, and has
+ * no region that he does not know of. */
 void leases_tick(struct pool *p)
 {
     const uint64_t now = kedge_clock_ns();
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
+        if (r->stage == FORCING && now - r->begun_ns > (uint64_t)HELD_MS * KEDGE_NS_PER_MS)
+            tell_lane(r, KEDGE_COMMAND_FORCE_LATE);
         const bool over = r->stage == SETTLED && revocation_is_over(r);
         if (asker_waits(r->by) &&
             (over || now - r->begun_ns > (uint64_t)ANSWER_MS * KEDGE_NS_PER_MS ||

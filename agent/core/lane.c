@@ -401,6 +401,9 @@ static void take_commands(struct kedge_lane *l)
         case KEDGE_COMMAND_ARENA_RENEW:
             arena_renew(l, &c);
             break;
+        case KEDGE_COMMAND_FORCE_LATE:
+            force_late(l, &c);
+            break;
         case KEDGE_COMMAND_FORCE_OVER:
             force_over(l, &c);
             break;

@@ -95,6 +95,7 @@ void revocation_fenced(struct session *s, uint32_t tag);
 /* The session ends, and withdraws all by itself. */
 void revocations_forget(struct kedge_lane *l, struct session *s);
 void arena_renew(struct kedge_lane *l, const struct kedge_command *c);
+void force_late(struct kedge_lane *l, const struct kedge_command *c);
 void force_over(struct kedge_lane *l, const struct kedge_command *c);
 /* A stale request is over. */
 void arena_unused(struct kedge_lane *l, struct wr *w);

@@ -6,8 +6,8 @@
  * are in gets another one, and the control side deregisters the former one as soon as the worker's
  * own requests, whose local memory it is, name it no more. So its worker's requests go on, and so
  * do all others on the same physical queue pairs. What the worker registers there meanwhile waits
- * for the other registration, since peers that had READ its record under the former one would be
- * refused with those that the operator means. */
+ * for the other registration, not for ever, since peers that had READ its record under the former
+ * one would be refused with those that the operator means. */
 #include <errno.h>
 
 #include "internal.h"
@@ -245,6 +245,15 @@ static void release_arenas(struct kedge_lane *l, struct session *s, uint32_t are
     s->registering.held = false;
     const struct kedge_sq_desc asked = s->registering.asked; /* which may be written anew */
     session_register(l, s, &asked);
+}
+
+void force_late(struct kedge_lane *l, const struct kedge_command *c)
+{
+    struct session *s = live(l, c->session);
+    if (s == NULL || !s->registering.held)
+        return;
+    s->registering.held = false;
+    session_reply(l, s, -EAGAIN, KEDGE_REASON_FORCED, 0, 0, NULL);
 }
 
 void force_over(struct kedge_lane *l, const struct kedge_command *c)

@@ -193,6 +193,8 @@ enum kedge_reason {
                                   * executed */
     KEDGE_REASON_BEHIND = 29,    /* flushed because its queue pair is in error: never posted */
     KEDGE_REASON_ENDPOINTS = 30, /* no room for one more endpoint with requests out or waiting */
+    KEDGE_REASON_FORCED = 36,    /* the operator has what peers reach in this arena registered anew,
+                                  * which is not done yet */
     KEDGE_REASON_MRS = 33,       /* the pool has as many regions as it may, or as are not reserved
                                   * for other tenants */
 };

@@ -219,6 +219,8 @@ enum kedge_command_kind {
     KEDGE_COMMAND_FENCED,     /* answers WANT_FENCE: session and tag */
     KEDGE_COMMAND_REVOKE,     /* the operator withdraws a session's regions -> REVOKED */
     KEDGE_COMMAND_ARENA_RENEW, /* an arena has another registration -> ARENA_RENEWED */
+    KEDGE_COMMAND_FORCE_LATE,  /* after a REVOKE by force: that takes long. A REG_MR that waits for
+                                * another registration is refused; the next one waits again */
     KEDGE_COMMAND_FORCE_OVER,  /* after a REVOKE by force: none of its arenas gets another
                                 * registration any more */
     KEDGE_COMMAND_MR_READY,    /* answers WANT_MR: status, and why not: reason */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
+#include "base/clock.h"
 #include "fabric/provider.h"
 #include "leases.h"
 
@@ -198,6 +199,19 @@ START_TEST(where_there_is_no_room_for_all_at_once_they_go_one_after_the_other)
 }
 END_TEST
 
+START_TEST(who_registers_while_it_takes_long_is_told_before_he_gives_up)
+{
+    begin();
+    device_answers(KEDGE_FAB_REG_MR, 0, 0);
+    leases_tick(&w.pool);
+    ck_assert_uint_eq(count_told(KEDGE_COMMAND_FORCE_LATE), 0);
+    w.pool.leases.list->begun_ns -= 4 * KEDGE_NS_PER_S; /* of the 5 that kedge_reg_mr() waits */
+    leases_tick(&w.pool);
+    leases_tick(&w.pool); /* and who has come since then */
+    ck_assert_uint_eq(count_told(KEDGE_COMMAND_FORCE_LATE), 2);
+}
+END_TEST
+
 START_TEST(where_one_alone_has_no_room_nothing_more_is_tried)
 {
     begin();
@@ -232,6 +246,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(all_arenas_get_their_other_registrations_at_once)                                            \
     T(where_there_is_no_room_for_all_at_once_they_go_one_after_the_other)                          \
+    T(who_registers_while_it_takes_long_is_told_before_he_gives_up)                                \
     T(where_one_alone_has_no_room_nothing_more_is_tried)                                           \
     T(a_worker_that_ends_meanwhile_leaves_no_second_registration)
 KEDGE_CHECK_MAIN("agent.agentd.leases", TESTS)

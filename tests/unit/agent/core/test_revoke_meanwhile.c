@@ -130,6 +130,29 @@ START_TEST(it_waits_no_longer_when_there_is_no_other_registration)
 }
 END_TEST
 
+/* Where nothing else ends its waiting, the control side does. */
+START_TEST(who_has_waited_for_long_is_told_and_may_come_again)
+{
+    const struct kedge_command late = {.kind = KEDGE_COMMAND_FORCE_LATE, .session = owner.id};
+    vkey = world_pair(w, &owner, &reader, TENANT, ALL);
+    command(&late); /* of what nobody forces, and nobody waits for */
+    revoke(true);
+    begin_to_register(FAR);
+    command(&late);
+    ck_assert_ptr_nonnull(reply());
+    ck_assert_int_eq(reply()->status, -EAGAIN);
+    ck_assert_uint_eq(reply()->reason, KEDGE_REASON_FORCED);
+    begin_to_register(FAR);
+    ck_assert_ptr_null(reply());
+    renew();
+    ck_assert_ptr_nonnull(reply());
+    ck_assert_int_eq(reply()->status, 0);
+    ck_assert_int_eq(state_of(1), KEDGE_LEASE_REVOKED);
+    ck_assert_int_eq(state_of(2), KEDGE_LEASE_LIVE); /* and the first one took no number */
+    world_close(w);
+}
+END_TEST
+
 START_TEST(by_the_rule_of_the_leases_nothing_waits)
 {
     vkey = world_pair(w, &owner, &reader, TENANT, ALL);
@@ -163,6 +186,7 @@ END_TEST
 #define TESTS(T)                                                                                   \
     T(a_region_that_is_registered_meanwhile_has_the_other_registration)                            \
     T(it_waits_no_longer_when_there_is_no_other_registration)                                      \
+    T(who_has_waited_for_long_is_told_and_may_come_again)                                          \
     T(by_the_rule_of_the_leases_nothing_waits)                                                     \
     T(a_worker_that_ends_while_it_waits_is_no_more)
 KEDGE_CHECK_MAIN("agent.core.revoke_meanwhile", TESTS)
