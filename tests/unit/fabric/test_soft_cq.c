@@ -210,24 +210,21 @@ START_TEST(time_outs_wake_a_sleeper)
 }
 END_TEST
 
-START_TEST(a_queue_pair_that_is_broken_by_its_peer_wakes_a_sleeper)
+static void break_by_peer(struct duo *d)
 {
-    struct duo d;
+    struct bed_card to = bed_card(&d->b, NULL);
     struct bed_wr w;
-    duo_open(&d);
-    ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 6, 0, 8), 0);
-    ck_assert_int_eq(kedge_fab_arm(d.b.cq, false), 0);
-    struct bed_card to = bed_card(&d.b, NULL);
-    bed_fill(&w, &d.a, &to, NULL, IBV_WR_RDMA_READ, 0, BED_MEM, 8);
-    bed_post(d.rc[0], &w.wr);
-    ck_assert(is_readable(d.b.chan->fd, 0));
-    ck_assert_int_eq(bed_wait(d.b.cq).status, IBV_WC_WR_FLUSH_ERR);
-    duo_close(&d);
+    bed_fill(&w, &d->a, &to, NULL, IBV_WR_RDMA_READ, 0, BED_MEM, 8);
+    bed_post(d->rc[0], &w.wr);
 }
-END_TEST
 
-/* As with its peer: the receive is flushed, whoever is asleep. */
-START_TEST(a_queue_pair_that_its_owner_ends_wakes_a_sleeper)
+static void end_by_owner(struct duo *d)
+{
+    bed_modify(d->rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+}
+
+/* The receive is flushed, whoever is asleep. */
+static void expect_wakes_a_sleeper(void (*break_it)(struct duo *d))
 {
     struct duo d;
     struct ibv_wc wc;
@@ -235,10 +232,21 @@ START_TEST(a_queue_pair_that_its_owner_ends_wakes_a_sleeper)
     ck_assert_int_eq(bed_recv(&d.b, d.rc[1], 6, 0, 8), 0);
     ck_assert_int_eq(kedge_fab_arm(d.b.cq, false), 0);
     ck_assert_int_eq(kedge_fab_poll(d.b.cq, 1, &wc), 0);
-    bed_modify(d.rc[1], (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR}, IBV_QP_STATE);
+    break_it(&d);
     ck_assert(is_readable(d.b.chan->fd, 0));
     ck_assert_int_eq(bed_wait(d.b.cq).status, IBV_WC_WR_FLUSH_ERR);
     duo_close(&d);
+}
+
+START_TEST(a_queue_pair_that_is_broken_by_its_peer_wakes_a_sleeper)
+{
+    expect_wakes_a_sleeper(break_by_peer);
+}
+END_TEST
+
+START_TEST(a_queue_pair_that_its_owner_ends_wakes_a_sleeper)
+{
+    expect_wakes_a_sleeper(end_by_owner);
 }
 END_TEST
 

@@ -4,21 +4,13 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "world.h"
+#include "world_trio.h"
 
 enum { TENANT = 1, CROWD = 60, OUT = 50, LONG = 4000 /* passes */, LATE = 2000 /* polls */ };
 
 static struct world world;
 static struct world *w = &world;
 static struct world_worker crowd[CROWD];
-
-/* Completions of what the lane on node 0 READs come so many polls late from now on. */
-static void delay(uint32_t polls)
-{
-    const struct kedge_fault_plan plan = {
-        .seed = 1, .delay_ppm = polls == 0 ? 0 : 1000000, .delay_polls = polls};
-    kedge_fault_set_plan(w->node[0].fab, &plan);
-}
 
 static void open_all(uint32_t workers)
 {
@@ -62,7 +54,7 @@ static bool is_answered(const struct world_worker *k)
 START_TEST(one_more_costs_no_more_when_many_are_under_way)
 {
     open_all(CROWD);
-    delay(LATE);
+    world_delay(w, LATE);
     for (uint32_t i = 0; i < OUT; i++)
         ask_for(&crowd[i], i + 1);
     world_run(w, OUT);
@@ -88,7 +80,7 @@ START_TEST(who_asks_for_what_is_asked_for_already_waits_for_the_same_answer)
 {
     enum { SAME = 8 };
     open_all(SAME);
-    delay(LATE / 10);
+    world_delay(w, LATE / 10);
     for (uint32_t i = 0; i < SAME; i++)
         ask_for(&crowd[i], 7);
     world_run(w, SAME);
@@ -112,7 +104,7 @@ START_TEST(what_was_read_of_a_metaserver_says_nothing_of_the_one_in_its_place)
         close_all(1);
         return;
     }
-    delay(LATE / 10);
+    world_delay(w, LATE / 10);
     struct kedge_sq_desc d = {
         .op = KEDGE_OP_CONNECT, .slots = 1, .connect = {.pool = w->node[0].config.pool}};
     memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../check_main.h"
-#include "world.h"
+#include "world_trio.h"
 
 enum { TENANT = 7, LONG = 200000, LOG2 = 8 };
 static const uint32_t ALL = KEDGE_RECORD_READ | KEDGE_RECORD_WRITE | KEDGE_RECORD_ATOMIC;
@@ -155,82 +155,15 @@ END_TEST
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Completions come so many polls late from now on. */
-static void delay(uint32_t polls)
-{
-    const struct kedge_fault_plan plan = {
-        .seed = 1, .delay_ppm = polls == 0 ? 0 : 1000000, .delay_polls = polls};
-    kedge_fault_set_plan(w->node[0].fab, &plan);
-}
-
-struct busy {
-    struct world_worker owner, writer, adder, reader;
-    uint32_t key;
-};
-
-static void warm(struct world_worker *worker, uint32_t key)
-{
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_READ, 1, 0, 8, key, 0);
-    ck_assert_int_eq(world_connect(w, worker, 0, 1), 0);
-    for (int i = 0; i < 2; i++) { /* the second time the peer is known to answer */
-        world_post(worker, &d);
-        ck_assert_uint_eq(world_done(w, worker, LONG).status, IBV_WC_SUCCESS);
-    }
-}
-
-static void busy_open(struct busy *b)
-{
-    world_fault = (struct kedge_fault_plan){.seed = 1};
-    world_ack_timeout = 19;                                 /* 2 s: a busy host may not disturb */
-    world_mr_lease_ns[0] = world_mr_lease_ns[1] = 50000000; /* no record is READ in between */
-    world_open(w);
-    world_attach(w, &b->owner, 1, 0, TENANT);
-    world_attach(w, &b->writer, 0, 0, TENANT);
-    world_attach(w, &b->adder, 0, 1, TENANT);
-    world_attach(w, &b->reader, 0, 2, TENANT);
-    b->key = world_register(w, &b->owner, 0, 4096, ALL);
-    warm(&b->writer, b->key);
-    warm(&b->adder, b->key);
-    warm(&b->reader, b->key);
-}
-
-static void busy_close(struct busy *b)
-{
-    delay(0);
-    world_detach(w, &b->reader);
-    world_detach(w, &b->adder);
-    world_detach(w, &b->writer);
-    world_detach(w, &b->owner);
-    world_close(w);
-    world_fault = (struct kedge_fault_plan){0};
-    memset(world_mr_lease_ns, 0, sizeof world_mr_lease_ns);
-}
-
-/* A request of each worker, handed to the device. */
-static void busy_post(struct busy *b)
-{
-    struct kedge_sq_desc d = world_rw(KEDGE_OP_WRITE, 2, 0, 8, b->key, 128);
-    world_post(&b->writer, &d);
-    d = world_rw(KEDGE_OP_FAA, 3, 64, 8, b->key, 0);
-    d.post.compare_add = 1;
-    world_post(&b->adder, &d);
-    d = world_rw(KEDGE_OP_READ, 4, 0, 8, b->key, 0);
-    world_post(&b->reader, &d);
-    for (uint32_t id = 0; id < 3; id++)
-        kedge_lane_doorbell(w->node[0].lane, id);
-    world_run(w, 1);
-    ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
-}
-
 /* It had been carried out: an addition that is told to have an unknown end is made again by who
  * cannot do without, and a READ that goes again may see what came later. */
 START_TEST(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)
 {
-    struct busy b;
-    busy_open(&b);
+    struct world_trio b;
+    world_trio_open(w, &b);
     const _Atomic uint64_t *counter = b.owner.arena.addr;
-    delay(LATE);
-    busy_post(&b);
+    world_delay(w, LATE);
+    world_trio_post(w, &b);
     readdress(0, NULL);
     ck_assert_uint_eq(world_done(w, &b.writer, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_done(w, &b.adder, LONG).status, IBV_WC_SUCCESS);
@@ -239,9 +172,9 @@ START_TEST(what_was_carried_out_by_then_is_told_so_and_nothing_goes_again)
     ck_assert_uint_eq(world_stats(w, 0).reposted, 0);
     world_run(w, LATE);
     ck_assert_uint_eq(w->node[0].broken, w->rc);
-    delay(0);
-    warm(&b.writer, b.key);
-    busy_close(&b);
+    world_delay(w, 0);
+    world_warm(w, &b.writer, b.key);
+    world_trio_close(w, &b);
 }
 END_TEST
 
@@ -249,15 +182,15 @@ END_TEST
  * READ goes. */
 START_TEST(what_is_out_is_the_devices_until_it_gives_it_back)
 {
-    struct busy b;
-    busy_open(&b);
+    struct world_trio b;
+    world_trio_open(w, &b);
     if (!w->rc) { /* there nothing breaks */
-        busy_close(&b);
+        world_trio_close(w, &b);
         return;
     }
-    delay(LATE);
+    world_delay(w, LATE);
     world_break(w, 0, w->node[0].last_link);
-    busy_post(&b);
+    world_trio_post(w, &b);
     readdress(0, NULL);
     world_run(w, LATE / 2);
     ck_assert_uint_eq(world_stats(w, 0).inflight, 3);
@@ -266,27 +199,27 @@ START_TEST(what_is_out_is_the_devices_until_it_gives_it_back)
     ck_assert_uint_eq(world_done(w, &b.adder, LONG).status, IBV_WC_WR_FLUSH_ERR);
     ck_assert_uint_eq(world_done(w, &b.reader, LONG).status, IBV_WC_SUCCESS);
     ck_assert_uint_eq(world_stats(w, 0).reposted, 1);
-    busy_close(&b);
+    world_trio_close(w, &b);
 }
 END_TEST
 
 START_TEST(what_the_device_never_gives_back_is_given_up_after_so_long_as_a_request_may_take)
 {
-    struct busy b;
-    busy_open(&b);
+    struct world_trio b;
+    world_trio_open(w, &b);
     if (!w->rc) {
-        busy_close(&b);
+        world_trio_close(w, &b);
         return;
     }
-    delay(TOO_LATE);
-    busy_post(&b);
+    world_delay(w, TOO_LATE);
+    world_trio_post(w, &b);
     readdress(0, NULL);
     const uint64_t begun_ns = w->now_ns;
     ck_assert_uint_eq(world_done(w, &b.writer, TOO_LATE / 2).status, IBV_WC_WR_FLUSH_ERR);
     ck_assert_uint_ge(w->now_ns - begun_ns, w->node[0].config.bound_ns / 2);
     ck_assert_uint_eq(world_done(w, &b.reader, 3 * TOO_LATE).status, IBV_WC_SUCCESS);
-    warm(&b.reader, b.key);
-    busy_close(&b);
+    world_warm(w, &b.reader, b.key);
+    world_trio_close(w, &b);
 }
 END_TEST
 
@@ -306,7 +239,7 @@ START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
         world_close(w);
         return;
     }
-    delay(LATE);
+    world_delay(w, LATE);
     d.connect.pool = n->config.pool;
     memcpy(d.connect.gid, w->node[1].fab->caps.gid, sizeof d.connect.gid);
     d.connect.tag = ++k.tag;
@@ -324,7 +257,7 @@ START_TEST(a_read_of_a_metaserver_whose_connection_is_replaced_comes_back_first)
     ck_assert_uint_eq(k.r->reply[k.tag % KEDGE_REPLIES].tag, k.tag);
     ck_assert_int_eq(k.r->reply[k.tag % KEDGE_REPLIES].status, 0);
     ck_assert_uint_eq(world_stats(w, 0).endpoint_reads, 1);
-    delay(0);
+    world_delay(w, 0);
     ck_assert_int_eq(world_connect(w, &k, 1, 2), 0); /* by the present one */
     world_detach(w, &k);
     world_close(w);
