@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-
 #include "decode_private.h"
 
 /* ---- showing -------------------------------------------------------------------------------- */
@@ -479,13 +478,12 @@ static void describe_revocation(json_t *from, char *out, size_t size)
 {
     const char *lease = json_string_value(json_object_get(from, "lease"));
     const char *worker = json_string_value(json_object_get(from, "worker"));
-    const char *problem = json_string_value(json_object_get(from, "failed"));
     char of[96], failed[96];
     copy_printable(of, sizeof of, lease != NULL ? lease : worker);
-    copy_printable(failed, sizeof failed, problem);
+    copy_printable(failed, sizeof failed, json_string_value(json_object_get(from, "failed")));
     snprintf(out, size, "revocation of %s%s%s%s%s", lease != NULL ? "" : "all of worker ", of,
              json_is_true(json_object_get(from, "force")) ? ", by force" : "",
-             problem != NULL ? ", failed: " : "", failed);
+             failed[0] != '\0' ? ", failed: " : "", failed);
 }
 
 /* "node expired, incarnation 5, last heard of at ..." */
@@ -530,6 +528,9 @@ static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf
     copy_printable(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
     if (liveness)
         describe_liveness(object, from, to, e.what, sizeof e.what);
+    else if (json_is_object(to) && strcmp(e.kind, "restore") == 0)
+        snprintf(e.what, sizeof e.what, "restored from a backup of revision %lld",
+                 (long long)json_integer_value(json_object_get(to, "revision")));
     else if (json_is_object(to))
         describe_change(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
     else if (strcmp(e.kind, "lease") == 0)

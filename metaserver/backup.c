@@ -4,12 +4,26 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
+#include "metaserver/resources.h"
 
-enum { FORMAT = 1, DIGEST_TEXT = 2 * KEDGE_DIGEST_BYTES + 1 };
+enum {
+    FORMAT = 1,
+    DIGEST_TEXT = 2 * KEDGE_DIGEST_BYTES + 1,
+    /* Beside one for each millisecond since the backup, which is more than a store writes in the
+     * long run: for bursts, and for clocks that differ. */
+    REVISIONS_LEFT_OUT = 1000000,
+};
+
+static void raise_revision(struct meta_backup_counts *counts, uint64_t revision)
+{
+    if (counts->revision < revision)
+        counts->revision = revision;
+}
 
 /* ---- writing ----------------------------------------------------------------------------------
  */
@@ -61,6 +75,7 @@ static int write_setting(void *user, const struct meta_store_resource *s)
     write_text(w->out, "body", s->body);
     kedge_text_printf(w->out, "}\n");
     w->counts.resources++;
+    raise_revision(&w->counts, s->revision);
     w->counts.tokens += strcmp(s->kind, "token") == 0;
     w->lines++;
     return w->out->error;
@@ -78,6 +93,7 @@ static int write_change(void *user, const struct meta_store_change *c)
     write_text(w->out, "after", c->after);
     kedge_text_printf(w->out, "}\n");
     w->counts.changes++;
+    raise_revision(&w->counts, c->revision);
     w->lines++;
     return w->out->error;
 }
@@ -127,6 +143,9 @@ struct reading {
     uint64_t line;
     json_t *root; /* what the last item borrows from */
     struct meta_backup_counts counts;
+    struct meta_backup_restorer *by;
+    char body[64]; /* of the restore's own entry */
+    bool over;     /* which was the last item */
 };
 
 static int refuse_line(const struct reading *r, struct kedge_errbuf *err)
@@ -245,13 +264,33 @@ static json_t *take_line(struct reading *r)
     return root;
 }
 
+static int add_restore(struct reading *r, struct meta_store_item *item, struct kedge_errbuf *err)
+{
+    const uint64_t now = r->by->wall_ms, then = r->counts.time_ms, last = r->counts.revision;
+    const uint64_t more = (now > then ? now - then : 0) + REVISIONS_LEFT_OUT;
+    if (more > META_RESOURCE_NUMBER_MAX || last > META_RESOURCE_NUMBER_MAX - more ||
+        r->by->above > META_RESOURCE_NUMBER_MAX - more)
+        return kedge_err(err, -ERANGE, "the backup's last revision, or its date, is too large");
+    r->by->revision = last + more > r->by->above ? last + more : r->by->above + 1;
+    r->over = true;
+    snprintf(r->body, sizeof r->body, "{\"revision\":%" PRIu64 "}", last);
+    item->kind = META_STORE_CHANGE;
+    item->change = (struct meta_store_change){.revision = r->by->revision,
+                                              .time_ms = now,
+                                              .who = r->by->who,
+                                              .kind = "restore",
+                                              .name = "store",
+                                              .after = r->body};
+    return 1;
+}
+
 static int next_item(void *user, struct meta_store_item *item, struct kedge_errbuf *err)
 {
     struct reading *r = user;
     json_decref(r->root);
     r->root = NULL;
     if (r->at == r->end)
-        return 0;
+        return r->over ? 0 : add_restore(r, item, err);
     r->root = take_line(r);
     bool good = false;
     if (json_object_get(r->root, "node") != NULL) {
@@ -261,11 +300,13 @@ static int next_item(void *user, struct meta_store_item *item, struct kedge_errb
     } else if (json_object_get(r->root, "setting") != NULL) {
         item->kind = META_STORE_RESOURCE;
         good = read_setting(r->root, &item->resource);
+        raise_revision(&r->counts, good ? item->resource.revision : 0);
         r->counts.resources++;
         r->counts.tokens += good && strcmp(item->resource.kind, "token") == 0;
     } else if (json_object_get(r->root, "change") != NULL) {
         item->kind = META_STORE_CHANGE;
         good = read_change(r->root, &item->change);
+        raise_revision(&r->counts, good ? item->change.revision : 0);
         r->counts.changes++;
     }
     return good ? 1 : refuse_line(r, err);
@@ -306,10 +347,11 @@ static int check_sum(const char *text, const char *last, struct kedge_errbuf *er
 }
 
 int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
-                        struct meta_backup_counts *counts, struct kedge_errbuf *err)
+                        struct meta_backup_restorer *by, struct meta_backup_counts *counts,
+                        struct kedge_errbuf *err)
 {
     const char *last = last_line(text, length);
-    struct reading r = {.at = text, .end = last};
+    struct reading r = {.at = text, .end = last, .by = by};
     uint64_t format = 0;
     if (last == NULL)
         return kedge_err(err, -EBADMSG, "that is no whole backup of a kedge-metad");

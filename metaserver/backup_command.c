@@ -139,7 +139,8 @@ static int read_file(const char *file, char **out, size_t *length, struct kedge_
 }
 
 /* What was taken away since then is there again, and whoever restores has to know that. */
-static void say_restored(const char *file, const char *kept, const struct meta_backup_counts *n)
+static void say_restored(const char *file, const char *kept, const struct meta_backup_counts *n,
+                         uint64_t revision)
 {
     const time_t then = (time_t)(n->time_ms / 1000);
     struct tm tm;
@@ -148,11 +149,12 @@ static void say_restored(const char *file, const char *kept, const struct meta_b
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
     fprintf(stderr,
             "kedge-metad: restored %s of %s: %" PRIu64 " settings, %" PRIu64 " nodes, %" PRIu64
-            " changes. What was there is in %s\n"
+            " changes, the last of them %" PRIu64 ". What was there is in %s\n"
+            "kedge-metad: the trail goes on with %" PRIu64 ", which is this restore\n"
             "kedge-metad: %" PRIu64
             " tokens are as they were then: delete again what was deleted since (rdmactl token "
             "list)\n",
-            file, when, n->resources, n->nodes, n->changes, kept, n->tokens);
+            file, when, n->resources, n->nodes, n->changes, n->revision, kept, revision, n->tokens);
 }
 
 int meta_command_restore(const struct meta_config *config, const char *file,
@@ -160,20 +162,25 @@ int meta_command_restore(const struct meta_config *config, const char *file,
 {
     char database[DATABASE_BYTES], kept[META_CONFIG_TEXT_BYTES + 32], *text = NULL;
     struct meta_backup_counts n, before;
+    char who[32];
+    struct meta_backup_restorer by = {.who = who, .wall_ms = kedge_clock_wall_ms()};
     struct meta_store *store = NULL;
     size_t length = 0;
     name_database(config, database);
+    snprintf(who, sizeof who, "uid %u", (unsigned)getuid());
     snprintf(kept, sizeof kept, "%s/before-restore.jsonl", config->data_dir);
     int status = read_file(file, &text, &length, err);
     if (status == 0)
         status = meta_store_sqlite(database, &store, err);
     if (status == 0)
         status = dump_store(store, kept, &before, err);
-    if (status == 0)
-        status = meta_backup_restore(store, text, length, &n, err);
+    if (status == 0) {
+        by.above = before.revision;
+        status = meta_backup_restore(store, text, length, &by, &n, err);
+    }
     meta_store_close(store);
     free(text);
     if (status == 0)
-        say_restored(file, kept, &n);
+        say_restored(file, kept, &n, by.revision);
     return status;
 }

@@ -27,6 +27,7 @@ static bool same_window(const struct meta_resource *a, const struct meta_resourc
 static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation);
 static int validate_window(struct meta_resource *resource, struct meta_violation *violation);
 static int validate_revocation(struct meta_resource *resource, struct meta_violation *violation);
+static int validate_restore(struct meta_resource *resource, struct meta_violation *violation);
 
 static const struct kind {
     const char *name;
@@ -50,6 +51,8 @@ static const struct kind {
                    meta_pool_same},
     [META_LEASE] = {"lease", UP_TO(revocation), 0, META_RESOURCE_NAME_BYTES - 1,
                     validate_revocation, NULL},
+    [META_RESTORE] = {"restore", UP_TO(restore), 0, META_RESOURCE_NAME_BYTES - 1, validate_restore,
+                      NULL},
 #undef UP_TO
 };
 static const char *const scopes[] = {[META_WINDOW_DEVICE] = "device",
@@ -300,6 +303,13 @@ static int validate_revocation(struct meta_resource *resource, struct meta_viola
                : refuse_field(violation, -EINVAL, "", "names neither a lease nor a worker");
 }
 
+static int validate_restore(struct meta_resource *resource, struct meta_violation *violation)
+{
+    return resource->restore.revision <= META_RESOURCE_NUMBER_MAX
+               ? 0
+               : refuse_field(violation, -EINVAL, "revision", "must be at most 9007199254740992");
+}
+
 int meta_resource_validate(struct meta_resource *resource, struct meta_violation *violation)
 {
     const struct kind *kind = &kinds[resource->kind];
@@ -524,10 +534,9 @@ void meta_resources_apply(struct meta_resources *s, const struct meta_resource_c
     add_to_trail(s, change);
 }
 
-uint64_t meta_resources_forgets(const struct meta_resources *s,
-                                const struct meta_resource_change *change)
+uint64_t meta_resources_forgets(const struct meta_resources *s)
 {
-    return change->revision > s->trail_size ? change->revision - s->trail_size : 0;
+    return s->trail_count == s->trail_size ? s->trail[s->trail_first].revision : 0;
 }
 
 int meta_resources_restore(struct meta_resources *s, const struct meta_resource *resource,
@@ -552,7 +561,9 @@ int meta_resources_restore_change(struct meta_resources *s,
                         ? change->revision - 1
                         : s->trail[(s->trail_first + s->trail_count - 1) % s->trail_size].revision;
     uint64_t revision = s->revision;
-    if (change->revision == 0 || change->revision != last + 1)
+    const bool follows =
+        change->kind == META_RESTORE ? change->revision > last : change->revision == last + 1;
+    if (change->revision == 0 || !follows)
         return -EINVAL;
     add_to_trail(s, change);
     s->revision = revision > change->revision ? revision : change->revision;
@@ -561,19 +572,28 @@ int meta_resources_restore_change(struct meta_resources *s,
 
 /* ---- the trail ------------------------------------------------------------------------------ */
 
+/* Revisions of the trail rise by one, but for a restore's, which leaves out some. */
 const struct meta_resource_change *meta_resources_change_after(const struct meta_resources *s,
                                                                uint64_t revision)
 {
-    if (s->trail_count == 0)
-        return NULL;
-    uint64_t oldest = s->trail[s->trail_first].revision;
-    uint64_t at = revision < oldest ? 0 : revision - oldest + 1;
-    return at < s->trail_count ? &s->trail[(s->trail_first + at) % s->trail_size] : NULL;
+    uint32_t from = 0, to = s->trail_count;
+    while (from < to) {
+        const uint32_t at = from + (to - from) / 2;
+        if (s->trail[(s->trail_first + at) % s->trail_size].revision > revision)
+            to = at;
+        else
+            from = at + 1;
+    }
+    return from < s->trail_count ? &s->trail[(s->trail_first + from) % s->trail_size] : NULL;
 }
 
+/* One that a restore has left out is of a life that is over: what it stood for is not known. */
 bool meta_resources_trail_has(const struct meta_resources *s, uint64_t revision)
 {
     if (revision >= s->revision)
         return revision == s->revision;
-    return s->trail_count > 0 && revision + 1 >= s->trail[s->trail_first].revision;
+    if (s->trail_count == 0 || revision + 1 < s->trail[s->trail_first].revision)
+        return false;
+    return meta_resources_change_after(s, revision)->revision == revision + 1 ||
+           meta_resources_change_after(s, revision - 1)->revision == revision;
 }

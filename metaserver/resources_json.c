@@ -117,6 +117,18 @@ static int decode_window(const struct json_at *at, json_t *root, struct meta_win
     return status == 0 ? read_bound(at, root, "ops", &w->ops) : status;
 }
 
+static int decode_restore(const struct json_at *at, json_t *root, struct meta_restore *r)
+{
+    static const char *const names[] = {"revision", NULL};
+    const json_t *revision = json_object_get(root, "revision");
+    int status = meta_json_only(at, root, names);
+    if (status == 0 && (!json_is_integer(revision) || json_integer_value(revision) < 0))
+        status = meta_json_bad(at, "revision", "must be an integer, at least 0");
+    if (status == 0)
+        r->revision = (uint64_t)json_integer_value(revision);
+    return status;
+}
+
 static int decode_kind(const struct json_at *at, json_t *root, bool stored, struct meta_resource *s)
 {
     switch (s->kind) {
@@ -132,6 +144,8 @@ static int decode_kind(const struct json_at *at, json_t *root, bool stored, stru
         return meta_pool_json_decode(at, root, stored, &s->pool);
     case META_LEASE:
         return meta_revocation_json_decode(at, root, &s->revocation);
+    case META_RESTORE:
+        return decode_restore(at, root, &s->restore);
     case META_TRAIL_KINDS:
         break;
     }
@@ -230,6 +244,9 @@ static void write_members(struct kedge_text *out, const struct meta_resource *s)
         return;
     case META_LEASE:
         meta_revocation_json_write(out, &s->revocation);
+        return;
+    case META_RESTORE:
+        kedge_text_printf(out, "\"revision\":%" PRIu64, s->restore.revision);
         return;
     case META_TRAIL_KINDS:
         return;

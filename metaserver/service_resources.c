@@ -56,7 +56,8 @@ static int load_setting(void *user, const struct meta_store_resource *stored)
     if (status != 0)
         return status;
     if (resource.kind >= META_RESOURCE_KINDS) {
-        snprintf(l->violation.detail, sizeof l->violation.detail, "leases are no setting");
+        snprintf(l->violation.detail, sizeof l->violation.detail,
+                 "leases and restores are no settings");
         return -EINVAL;
     }
     if (resource.kind == META_TOKEN && meta_token_is_bare(&resource.token)) {
@@ -194,7 +195,7 @@ static int write_change(struct meta_service *s, const struct meta_resource_chang
         .before = body_of(&before, change->had, &change->from),
         .after = body_of(&after, change->has, &change->to),
         .resource = change->has ? kedge_text_str(&resource) : NULL,
-        .forget = meta_resources_forgets(s->resources, change),
+        .forget = meta_resources_forgets(s->resources),
     };
     int status = before.error != 0 ? before.error : after.error != 0 ? after.error : resource.error;
     if (status != 0)

@@ -39,7 +39,7 @@ _rdmactl() {
     --agent-socket | --config | -f | --file | --token-file | --secret-file | --secret-out)
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return ;;
-    --kind) choices="tenant window token node pool lease liveness" ;;
+    --kind) choices="tenant window token node pool lease restore liveness" ;;
     --scope)
         if [[ ${words[*]} == token* ]]; then choices="reader operator admin agent worker"; else choices="device destination tenant"; fi ;;
     --server | --serve | --peer | --uid | --name | --limit | --revision | --position | --label | --reason | --grace | --number | --mr-lease) return ;;

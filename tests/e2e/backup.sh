@@ -85,7 +85,7 @@ for n in 1 4 8 last; do
     start
     tokens "a backup under load" kept
     run backup "$work/again.jsonl" || fail "no backup of what was restored: $(cat "$work/said")"
-    [[ $(sed '1d;$d' "$work/again.jsonl") == "$(sed '1d;$d' "$file")" ]] || fail "what was restored is something else"
+    [[ $(sed '1d;$d' "$work/again.jsonl" | sed '$d') == "$(sed '1d;$d' "$file")" ]] || fail "what was restored is something else"
     stop
 done
 ok "what was backed up under load of $changes changes is restored as it was, each as of one moment"
@@ -98,8 +98,20 @@ send_node
 stop
 run restore "$work/first.jsonl" || fail "over an older store: $(cat "$work/said")"
 grep -q 'delete again what was deleted since' "$work/said" || fail "it does not say that tokens are back: $(cat "$work/said")"
+before=$(jq -s 'map(.change // 0) | max' "$work/copy/before-restore.jsonl") # which the backup does not have
+now=$(sed -n 's/.*the trail goes on with \([0-9]*\),.*/\1/p' "$work/said")
+((now > before)) || fail "the trail goes on with $now, and $before was used"
 start
 tokens "the first backup" "deleted kept"
+ask "${admin[@]}" "/v1/events?kind=restore"
+[[ $(jq -c '[.revision, (.events[] | [.revision, .name, .to.revision])]' "$work/body") == "[$now,[$now,\"store\",$(last_change "$work/first.jsonl")]]" ]] ||
+    fail "the restore is not in the trail"
+ok "a restore is in the trail, with a revision that was never used"
+ask "${admin[@]}" "/v1/events?watch=1&revision=$before"
+expect 410 "who knows a revision that came after the backup has to list again"
+ask -X PUT -H 'Content-Type: application/json' --data-binary '{"uids":[7]}' "${admin[@]}" "/v1/tenants/later"
+expect 201 "the next change"
+[[ $(revision) == $((now + 1)) ]] || fail "the next revision is $(revision)"
 stop
 run restore "$work/copy/before-restore.jsonl" || fail "what was there before: $(cat "$work/said")"
 start

@@ -103,6 +103,9 @@ static void check_kind(const struct meta_resource *s)
     case META_LEASE:
         KEDGE_ASSERT(meta_proxy_is_id(s->revocation.id));
         return;
+    case META_RESTORE:
+        KEDGE_ASSERT(s->restore.revision <= META_RESOURCE_NUMBER_MAX);
+        return;
     case META_TRAIL_KINDS:
         return;
     }

@@ -14,15 +14,26 @@ enum { META_BACKUP_BYTES_MAX = 1 << 30 };
 
 struct meta_backup_counts {
     uint64_t nodes, resources, changes, tokens; /* tokens: of the resources */
+    uint64_t revision;                          /* its last; 0: none */
     uint64_t time_ms;                           /* when it was made, since 1970 */
 };
 
 /* Appends all that is in the store. -errno and a sentence. */
 int meta_backup_write(struct meta_store *store, uint64_t wall_ms, struct kedge_text *out,
                       struct meta_backup_counts *counts, struct kedge_errbuf *err);
-/* Puts a text that was written so in place of what is in the store, all of it or nothing. -EBADMSG:
- * it is none, not whole, or was changed. */
+/* Who restores, and beyond what. */
+struct meta_backup_restorer {
+    const char *who;   /* for the trail */
+    uint64_t wall_ms;  /* now, since 1970 */
+    uint64_t above;    /* the last revision that is known to have been used; 0: none */
+    uint64_t revision; /* out: of the restore's own entry in the trail */
+};
+/* Puts a text that was written so in place of what is in the store, all of it or nothing, and adds
+ * that to the trail, with a revision that no change can have had since the backup was made: those
+ * who know one of them must not take a later change for it. -EBADMSG: it is none, not whole, or was
+ * changed. */
 int meta_backup_restore(struct meta_store *store, const char *text, size_t length,
-                        struct meta_backup_counts *counts, struct kedge_errbuf *err);
+                        struct meta_backup_restorer *by, struct meta_backup_counts *counts,
+                        struct kedge_errbuf *err);
 
 #endif

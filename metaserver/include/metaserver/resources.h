@@ -46,8 +46,8 @@ enum {
 #define META_TENANT_MEMORY_MIN   65536               /* bytes; less is no arena */
 #define META_GRACE_MAX_MS        (META_RESOURCE_NUMBER_MAX / 1000000)
 
-/* Those that others refer to come first: so they are restored. Leases are no resource: agents keep
- * them, and the trail alone has their revocations. */
+/* Those that others refer to come first: so they are restored. Leases and
+ * restores are no resources: the trail alone has them. */
 enum meta_resource_kind {
     META_TENANT,
     META_WINDOW,
@@ -56,6 +56,7 @@ enum meta_resource_kind {
     META_POOL,
     META_RESOURCE_KINDS,
     META_LEASE = META_RESOURCE_KINDS,
+    META_RESTORE,
     META_TRAIL_KINDS
 };
 
@@ -164,6 +165,11 @@ struct meta_revocation {
     char failed[META_REVOCATION_FAILED_BYTES]; /* a problem's name, [a-z-]; "": it is asked now */
 };
 
+/* The store was put back to what a backup holds. */
+struct meta_restore {
+    uint64_t revision; /* the backup's last; 0: it has none */
+};
+
 struct meta_resource {
     enum meta_resource_kind kind;
     char name[META_RESOURCE_NAME_BYTES];
@@ -175,6 +181,7 @@ struct meta_resource {
         struct meta_node_spec node;
         struct meta_pool pool;
         struct meta_revocation revocation;
+        struct meta_restore restore;
     };
 };
 
@@ -278,9 +285,8 @@ void meta_resources_plan_revocation(const struct meta_resources *s, const char *
 bool meta_proxy_is_id(const char *id);
 /* Carries out the last plan, if it is to change something. The trail keeps no hash of a token. */
 void meta_resources_apply(struct meta_resources *s, const struct meta_resource_change *change);
-/* What of the trail goes when `change` comes: every revision up to this one; 0: none. */
-uint64_t meta_resources_forgets(const struct meta_resources *s,
-                                const struct meta_resource_change *change);
+/* What of the trail goes when a change comes: every revision up to this one; 0: none. */
+uint64_t meta_resources_forgets(const struct meta_resources *s);
 
 /* At start: what the store knows; tenants before windows and tokens. 0, or as a plan fails. */
 int meta_resources_restore(struct meta_resources *s, const struct meta_resource *resource,

@@ -184,6 +184,10 @@ START_TEST(events_say_what_has_changed)
                               "\"force\":true,\"failed\":\"unknown-lease\"},\"to\":null}",
                               "revocation of 1-2-3, by force, failed: unknown-lease"),
                      0);
+    ck_assert_int_eq(describe("{\"revision\":1000048,\"kind\":\"restore\",\"from\":null,"
+                              "\"to\":{\"revision\":48}}",
+                              "restored from a backup of revision 48"),
+                     0);
     ck_assert_int_eq(describe("{}", ""), -EBADMSG);
     ck_assert_int_eq(describe("x", ""), -EBADMSG);
 }

@@ -304,7 +304,7 @@ START_TEST(the_trail_keeps_the_newest_and_knows_what_is_gone)
     for (uint64_t i = 1; i <= 20; i++) {
         struct meta_resource w = window("w", "", i);
         ck_assert_int_eq(meta_resources_plan_put(s, &w, &whatever, &change, &fault), 0);
-        ck_assert_uint_eq(meta_resources_forgets(s, &change), i > TRAIL ? i - TRAIL : 0);
+        ck_assert_uint_eq(meta_resources_forgets(s), i > TRAIL ? i - TRAIL : 0);
         meta_resources_apply(s, &change);
         ck_assert_uint_eq(meta_resources_change_after(s, i - 1)->to.window.bytes, i);
     }
@@ -315,6 +315,38 @@ START_TEST(the_trail_keeps_the_newest_and_knows_what_is_gone)
     ck_assert_uint_eq(meta_resources_change_after(s, 0)->revision, 13);
     ck_assert_uint_eq(meta_resources_change_after(s, 15)->revision, 16);
     ck_assert_ptr_null(meta_resources_change_after(s, 20));
+    teardown();
+}
+END_TEST
+
+/* What a revision stood for that was used after the backup, and before the restore, is not known.
+ */
+START_TEST(a_restores_entry_leaves_out_revisions_which_the_trail_does_not_have)
+{
+    struct meta_resource_change c = {.kind = META_WINDOW, .name = "w", .had = true};
+    setup();
+    for (c.revision = 5; c.revision < 8; c.revision++)
+        ck_assert_int_eq(meta_resources_restore_change(s, &c), 0);
+    c = (struct meta_resource_change){.kind = META_RESTORE, .name = "store", .has = true};
+    c.to.kind = META_RESTORE;
+    c.revision = 7;
+    ck_assert_int_eq(meta_resources_restore_change(s, &c), -EINVAL);
+    c.revision = 1000;
+    ck_assert_int_eq(meta_resources_restore_change(s, &c), 0);
+    ck_assert_uint_eq(meta_resources_revision(s), 1000);
+    struct meta_resource w = window("w", "", 9);
+    ck_assert_int_eq(meta_resources_plan_put(s, &w, &whatever, &change, &fault), 0);
+    ck_assert_uint_eq(meta_resources_forgets(s), 0);
+    meta_resources_apply(s, &change);
+    static const uint64_t has[] = {4, 5, 6, 7, 999, 1000, 1001}, lacks[] = {3, 8, 9, 998, 1002};
+    for (size_t i = 0; i < sizeof has / sizeof has[0]; i++)
+        ck_assert_msg(meta_resources_trail_has(s, has[i]), "%zu", i);
+    for (size_t i = 0; i < sizeof lacks / sizeof lacks[0]; i++)
+        ck_assert_msg(!meta_resources_trail_has(s, lacks[i]), "%zu", i);
+    ck_assert_uint_eq(meta_resources_change_after(s, 6)->revision, 7);
+    ck_assert_uint_eq(meta_resources_change_after(s, 7)->revision, 1000);
+    ck_assert_uint_eq(meta_resources_change_after(s, 1000)->revision, 1001);
+    ck_assert_ptr_null(meta_resources_change_after(s, 1001));
     teardown();
 }
 END_TEST
@@ -356,5 +388,6 @@ END_TEST
     T(conditions_are_kept_to)                                                                      \
     T(there_is_room_for_so_many_and_they_are_listed_by_name)                                       \
     T(the_trail_keeps_the_newest_and_knows_what_is_gone)                                           \
+    T(a_restores_entry_leaves_out_revisions_which_the_trail_does_not_have)                         \
     T(what_was_stored_is_restored_with_its_revisions)
 KEDGE_CHECK_MAIN("metaserver settings", TESTS)
