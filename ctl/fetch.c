@@ -149,6 +149,11 @@ int ctl_call_server(const struct ctl_options *o, const struct ctl_request *reque
                                                                           : (unsigned)TIMEOUT_MS};
     ctl_aim(&call, &target);
     status = kedge_http_call(&call, out, &why);
+    if (status == -ECONNREFUSED && target.unix_path != NULL)
+        return kedge_err(err, status,
+                         "there is no metaserver at %.150s: nobody listens there any more (start "
+                         "kedge-metad, and look into its log for why it ended)",
+                         target.unix_path);
     if (status != 0)
         return kedge_err(err, status, "%.380s (is kedge-metad running? name another with --server)",
                          why.text);
@@ -184,6 +189,11 @@ static int call_agent(const struct ctl_options *o, const char *method, const cha
     struct kedge_http_call call = {
         .method = method, .url = url, .unix_path = o->agent_socket, .timeout_ms = timeout_ms};
     int status = kedge_http_call(&call, out, &why);
+    if (status == -ECONNREFUSED)
+        return kedge_err(err, status,
+                         "there is no agent at %.150s: nobody listens there any more (start "
+                         "kedge-agentd, and look into its log for why it ended)",
+                         o->agent_socket);
     if (status != 0)
         return kedge_err(err, status, "the agent at %.150s does not answer: %.200s",
                          o->agent_socket, why.text);

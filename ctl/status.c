@@ -14,14 +14,20 @@ enum { SUMMARY_BYTES = 700 };
 /* One line of `status`. */
 struct part {
     const char *name, *where;
-    bool up;    /* it answers */
-    bool ready; /* and says so of itself */
+    bool up;        /* it answers */
+    bool ready;     /* and says so of itself */
+    bool forbidden; /* this user, or what was shown, is refused: nothing is known of it */
     char summary[SUMMARY_BYTES];
 };
 
 static const char *state_of(const struct part *p)
 {
-    return p->ready ? "ready" : p->up ? "not ready" : "down";
+    return p->ready ? "ready" : p->forbidden ? "forbidden" : p->up ? "not ready" : "down";
+}
+
+static bool is_refusal(int status)
+{
+    return status == -EACCES || status == -EPERM || status == -EKEYREJECTED;
 }
 
 static void count_nodes(const struct ctl_nodes *nodes, struct part *p, const char *version)
@@ -66,6 +72,7 @@ static int ask_metaserver(const struct ctl_options *o, struct part *p)
         status = ctl_nodes_fetch(o, &nodes, &err);
     }
     p->ready = status == 0;
+    p->forbidden = is_refusal(status);
     if (p->ready)
         count_nodes(&nodes, p, version != NULL ? version : "unknown");
     else
@@ -104,6 +111,7 @@ static void ask_agent(const struct ctl_options *o, struct part *p)
         status = ctl_fetch_agent(o, "/readyz", &result, &err);
     }
     p->ready = status == 0;
+    p->forbidden = is_refusal(status);
     if (p->ready) {
         sum_up_agent(&result, p);
         kedge_http_result_fini(&result);
@@ -119,8 +127,9 @@ static void print_json(const struct part *part, size_t count)
     for (size_t i = 0; i < count; i++) {
         kedge_text_printf(&t, "%s,\"%s\":{\"at\":", i == 0 ? "{" CTL_FORMAT : "", part[i].name);
         kedge_text_json(&t, part[i].where);
-        kedge_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"summary\":", part[i].up ? "true" : "false",
-                          part[i].ready ? "true" : "false");
+        kedge_text_printf(&t, ",\"up\":%s,\"ready\":%s,\"state\":\"%s\",\"summary\":",
+                          part[i].up ? "true" : "false", part[i].ready ? "true" : "false",
+                          state_of(&part[i]));
         kedge_text_json(&t, part[i].summary);
         kedge_text_printf(&t, "}");
     }

@@ -36,6 +36,7 @@ daemon_start metad kedge-metad || fail "the metaserver did not start"
 ctl node list >/dev/null || fail "rdmactl without an option"
 ok "root's rdmactl needs neither an option nor a token"
 refused 4 '/run/kedge/metad.sock is not for this user: .*sudo.*token.*--server URL' stranger node list
+refused 4 '^metaserver +[^ ]+ +forbidden +.*is not for this user' stranger status
 
 printf '%s\n' "[agent]" "node = node-1" "token_file = $work/token" "state_dir = $work/state" "[fabric]" "device = $device" \
     "gid = fd00::1" >"$work/a.conf"

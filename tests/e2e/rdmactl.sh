@@ -209,6 +209,7 @@ same "each exit code of the manual was seen, and no other"
 kill -KILL "${pids[a]}"
 wait "${pids[a]}" 2>/dev/null || true
 unset 'pids[a]'
+ends 7 "there is no agent at $KEDGE_AGENT_ADMIN: nobody listens there any more .start kedge-agentd" agent status
 expired() { rdmactl node get node-a | grep -q '^state *expired'; }
 until_it_holds "it does not expire" expired
 ends 0 "" node delete node-a
