@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdmactl --help: of everything, or of what one word is about. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ static void print_keys(const char *word, FILE *to)
         fprintf(to, "  %-25s %s\n", kind->key[i].name, kind->key[i].help);
 }
 
-void ctl_help_print(const char *word, FILE *to)
+int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err)
 {
     const char *line = next_line(strstr(ctl_help, "commands:\n")), *next;
     const char *const end = strstr(ctl_help, "\noptions:\n");
@@ -110,13 +111,16 @@ void ctl_help_print(const char *word, FILE *to)
         any = true;
         watched |= memmem(line, strcspn(line, "\n"), " watch", strlen(" watch")) != NULL;
     }
-    if (!any) {
+    if (word == NULL) {
         fputs(ctl_help, to);
-        return;
+        return 0;
     }
+    if (!any)
+        return kedge_err(err, -EINVAL, "there is no command \"%.60s\": see rdmactl --help", word);
     print_keys(word, to);
     print_options(word, watched, to);
     fputs("\nrdmactl --help has the options of all commands, such as -o json; rdmactl(1) the "
           "whole.\n",
           to);
+    return 0;
 }

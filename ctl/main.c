@@ -67,8 +67,7 @@ static int run_command(const struct ctl_options *o, struct kedge_errbuf *err)
     case CTL_CONTEXT_DELETE:
         return ctl_context_delete(o, err);
     case CTL_HELP:
-        ctl_help_print(o->kind, stdout);
-        return 0;
+        return ctl_help_print(o->kind, stdout, err);
     case CTL_VERSION:
         printf("rdmactl %s\n", kedge_version_text());
         return 0;

@@ -158,9 +158,10 @@ static int look_for(const struct ctl_options *o, const char *path, bool *registe
     }
     if (status == 0 && strcmp(node.state, "expired") != 0)
         return kedge_err(err, -EBUSY,
-                         "node %.70s is %s: its agent would register it again; end that first, or "
-                         "cordon the node",
-                         o->id, node.state);
+                         "node %.70s is %s: its agent would register it again; end that first "
+                         "(systemctl stop kedge-agentd there), after rdmactl node drain %.70s "
+                         "--wait if it has workers",
+                         o->id, node.state, o->id);
     return status;
 }
 

@@ -20,6 +20,7 @@ for words in "pool create --help" "--help pool" "pool -h"; do
     shows '^  --revision NUMBER  +watch: '
     ! grep -qE 'lease revoke|--uid|--wait|--peer|--label' "$work/out" || fail "rdmactl $words is not of pools alone: $(cat "$work/out")"
 done
+refuses 2 'there is no command "poool": see rdmactl --help' poool create --help
 does "the help of tokens says which scopes there are" token --help
 shows '^  scope  +reader, operator, admin, agent or worker'
 shows '^  --secret-file FILE  '

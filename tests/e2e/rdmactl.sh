@@ -190,7 +190,7 @@ ends 3 'revision: it begins with' event watch --revision 999999
 KEDGE_TOKEN=kedge_wrong ends 4 'no token of a Kedge metaserver' --server "$url" tenant list
 ends 5 'already' tenant create web uids=6
 ends 5 'belongs to tenant web' tenant create db uids=5
-ends 5 'node-a is live' node delete node-a
+ends 5 'node-a is live: .*end that first .systemctl stop kedge-agentd there., after rdmactl node drain node-a' node delete node-a
 timeout 60 rdmactl event watch >/dev/null 2>&1 &
 held=$!
 until_it_holds "the watch is not open" watches_are 2

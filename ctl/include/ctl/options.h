@@ -146,8 +146,8 @@ int ctl_list_check(const char *of, const char *list, struct kedge_errbuf *err);
 
 extern const char ctl_help[];
 /* Of that, what one word is about, such as "pool": its commands, what can be set, the options that
- * are for it and not for all; all of it when it is NULL or nothing is about it. */
-void ctl_help_print(const char *word, FILE *to);
+ * are for it and not for all; all of it when it is NULL. 0, or -EINVAL: no command begins so. */
+int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err);
 /* The keys of a kind that operators set, with commas; "" if it is none. */
 void ctl_keys_of(const char *kind, char *out, size_t size);
 
