@@ -138,6 +138,8 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
 /* ---- breaking
  * --------------------------------------------------------------------------------------- */
 
+enum { LOST_BEHIND = 2 /* of a VQP that is lost, more than true: its first has its end */ };
+
 /* A VQP's requests stay in order: one that is lost takes with it all of that VQP. */
 static void mark_lost(struct kedge_lane *l, struct phys *p, bool mark)
 {
@@ -236,6 +238,20 @@ static void post_all_again(struct kedge_lane *l, struct phys *p)
     }
 }
 
+/* As on a queue pair of its own: where a peer is silent the first of a VQP says so, and those
+ * behind are flushed. */
+static enum ibv_wc_status end_of(const struct kedge_lane *l, const struct phys *p,
+                                 const struct wr *w)
+{
+    const enum ibv_wc_status status = blame_end_of(l, p, w);
+    struct vqp *q = vqp_of(w);
+    if (q == NULL)
+        return status;
+    const bool behind = q->lost == LOST_BEHIND;
+    q->lost = LOST_BEHIND;
+    return behind && status == IBV_WC_RETRY_EXC_ERR ? IBV_WC_WR_FLUSH_ERR : status;
+}
+
 /* All that is out on it has completed, or is given up: each ends, or goes elsewhere. */
 static void break_phys(struct kedge_lane *l, struct phys *p)
 {
@@ -251,7 +267,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
     for (uint32_t i = from; i != end; i++) { /* before any of them goes */
         struct wr *w = *ring_at(l, p, i);
         if (w != NULL && (vqp_of(w) == NULL || vqp_of(w)->lost))
-            w->ended = (uint8_t)blame_end_of(l, p, w);
+            w->ended = (uint8_t)end_of(l, p, w);
     }
     if (nameless)
         suspect_all(l, p);

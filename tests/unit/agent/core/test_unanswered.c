@@ -125,6 +125,8 @@ static void take_round(struct scene *s)
             const struct kedge_cqe e = world_done(w, &s->worker[i], LONG);
             struct sum *sum = &s->sum[i][e.vqp];
             const bool adds = s->adds[i][e.vqp][e.wr_id];
+            if (s->broken[i][e.vqp]) /* by one before it */
+                ck_assert_uint_eq(e.status, IBV_WC_WR_FLUSH_ERR);
             s->broken[i][e.vqp] |= e.status != IBV_WC_SUCCESS;
             s->failed += e.status == IBV_WC_RETRY_EXC_ERR && e.vendor_err == 0;
             s->answered += e.status == IBV_WC_SUCCESS;
