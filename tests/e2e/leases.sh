@@ -32,4 +32,8 @@ cluster_stop || fail "the cluster did not stop"
 more_pool='mr_lease = 100ms' # who takes away too early meets requests that are under way, which is rare under the shortest
 start
 lend "a longer lease" "$long_ms" --deadlines --breaks
+cluster_stop || fail "the cluster did not stop"
+more_fabric='fault = answer_loss=0.05%' # of requests that were carried out
+start
+lend "a device that loses answers" "$long_ms"
 stop
