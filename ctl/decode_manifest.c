@@ -26,7 +26,7 @@ static int check_version(json_t *object, const char *where, struct kedge_errbuf 
 }
 
 /* Whose it is: its own words, or those of the list that it stands in. */
-static int read_identity(json_t *object, const struct ctl_kind *kind, const char *where,
+static int read_identity(json_t *object, const struct resource_table *kind, const char *where,
                          struct ctl_manifest_item *out, struct kedge_errbuf *err)
 {
     const char *of = json_string_value(json_object_get(object, "kind"));
@@ -35,7 +35,7 @@ static int read_identity(json_t *object, const struct ctl_kind *kind, const char
     if (of != NULL && kind != NULL && strcmp(of, kind->name) != 0)
         return kedge_err(err, -EINVAL, "%s is a %.40s among %s", where, of, kind->plural);
     if (of != NULL)
-        kind = ctl_kind_find(of);
+        kind = resource_table_find(of);
     if (name == NULL && kind != NULL && strcmp(kind->name, "node") == 0)
         name = json_string_value(json_object_get(object, "id"));
     if (kind == NULL || name == NULL)
@@ -93,7 +93,7 @@ static int note_item(struct ctl_manifest *m, const struct ctl_manifest_item *ite
                : kedge_err(err, -ENOMEM, "out of memory");
 }
 
-static int take_object(struct ctl_manifest *m, json_t *object, const struct ctl_kind *kind,
+static int take_object(struct ctl_manifest *m, json_t *object, const struct resource_table *kind,
                        const char *where, struct kedge_errbuf *err)
 {
     struct ctl_manifest_item item = {.body = NULL};
@@ -120,7 +120,7 @@ static int take_object(struct ctl_manifest *m, json_t *object, const struct ctl_
     return 0;
 }
 
-static int take_array(struct ctl_manifest *m, json_t *array, const struct ctl_kind *kind,
+static int take_array(struct ctl_manifest *m, json_t *array, const struct resource_table *kind,
                       struct kedge_errbuf *err)
 {
     char where[WHERE_BYTES];
@@ -146,7 +146,7 @@ static int take_lists(struct ctl_manifest *m, json_t *root, struct kedge_errbuf 
     int status = check_version(root, "it", err);
     json_object_foreach(root, key, value)
     {
-        const struct ctl_kind *kind = ctl_kind_of_list(key);
+        const struct resource_table *kind = resource_table_of_list(key);
         if (status != 0)
             break;
         if (strcmp(key, "format_version") == 0)
@@ -163,7 +163,7 @@ static bool is_list(json_t *root)
     const char *key;
     json_t *value;
     json_object_foreach(root, key, value) if (json_is_array(value) &&
-                                              ctl_kind_of_list(key) !=
+                                              resource_table_of_list(key) !=
                                                   NULL) return json_object_get(root, "kind") ==
             NULL &&
         json_object_get(root, "name") == NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between decode_resources.c, decode_nodes.c and decode_manifest.c: JSON in and out. */
+/* Between decode_resources.c, decode_events.c, decode_nodes.c and decode_manifest.c: JSON in and
+ * out. */
 #ifndef CTL_DECODE_PRIVATE_H
 #define CTL_DECODE_PRIVATE_H
 
@@ -20,6 +21,13 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
                   struct kedge_errbuf *err);
 /* Sizes and times that are texts, such as "4GiB" and "30d", become what the server takes. 0; or
  * -EINVAL: one is no such. */
-int ctl_json_units(const struct ctl_kind *kind, json_t *object, struct kedge_errbuf *err);
+int ctl_json_units(const struct resource_table *kind, json_t *object, struct kedge_errbuf *err);
+/* Texts go to terminals: what is not printable becomes '?'. */
+void ctl_copy_printable(char *out, size_t size, const char *text);
+/* A value as it is shown; an array is a list with commas. */
+void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size);
+/* The array of a page, and its cursor. The page is the caller's to json_decref(). 0 or -EBADMSG. */
+int ctl_json_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
+                  char *next, size_t size, struct kedge_errbuf *err);
 
 #endif

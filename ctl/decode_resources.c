@@ -14,8 +14,7 @@
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-/* Texts go to terminals: what is not printable becomes '?'. */
-static void copy_printable(char *out, size_t size, const char *text)
+void ctl_copy_printable(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%s", text != NULL ? text : "");
     for (char *c = out; *c != '\0'; c++)
@@ -34,9 +33,9 @@ static void show_size(uint64_t bytes, char *out, size_t size)
     snprintf(out, size, "%" PRIu64 "%s", bytes, units[unit]);
 }
 
-static void show_labels(json_t *object, enum ctl_type type, char *out, size_t size)
+static void show_labels(json_t *object, enum field_type type, char *out, size_t size)
 {
-    const char *key, *none = type == CTL_SELECTOR ? "all" : "-";
+    const char *key, *none = type == FIELD_SELECTOR ? "all" : "-";
     json_t *value;
     size_t used = (size_t)snprintf(out, size, "%s", json_object_size(object) == 0 ? none : "");
     json_object_foreach(object, key, value)
@@ -45,26 +44,25 @@ static void show_labels(json_t *object, enum ctl_type type, char *out, size_t si
         snprintf(one, sizeof one, "%s%.63s=%.63s", used > 0 ? "," : "", key,
                  json_is_string(value) ? json_string_value(value) : "");
         if (used < size)
-            copy_printable(out + used, size - used, one);
+            ctl_copy_printable(out + used, size - used, one);
         used += strlen(one);
     }
 }
 
-/* A value as it is shown; an array is a list with commas. */
-static void show_value(json_t *value, enum ctl_type type, char *out, size_t size)
+void ctl_show_value(json_t *value, enum field_type type, char *out, size_t size)
 {
     size_t i, used = 0;
     json_t *one;
     if (json_is_string(value)) {
-        copy_printable(out, size, json_string_value(value));
+        ctl_copy_printable(out, size, json_string_value(value));
     } else if (json_is_object(value)) {
         show_labels(value, type, out, size);
     } else if (json_is_true(value)) {
         snprintf(out, size, "yes");
     } else if (json_is_integer(value) && json_integer_value(value) == 0 &&
-               (type == CTL_NUMBER || type == CTL_SIZE)) {
+               (type == FIELD_BOUND || type == FIELD_SIZE)) {
         snprintf(out, size, "-"); /* no bound */
-    } else if (json_is_integer(value) && type == CTL_SIZE) {
+    } else if (json_is_integer(value) && type == FIELD_SIZE) {
         show_size((uint64_t)json_integer_value(value), out, size);
     } else if (json_is_integer(value)) {
         snprintf(out, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -75,7 +73,7 @@ static void show_value(json_t *value, enum ctl_type type, char *out, size_t size
                 return;
             used += (size_t)snprintf(out + used, size - used, "%s", i > 0 ? "," : "");
             if (used < size - 1)
-                show_value(one, CTL_UIDS, out + used, size - used);
+                ctl_show_value(one, FIELD_UIDS, out + used, size - used);
             used = strlen(out);
         }
     } else {
@@ -95,7 +93,7 @@ int ctl_json_load(const char *body, size_t bytes, json_t **out, struct kedge_err
     return kedge_err(err, -EBADMSG, "the answer is no JSON object: is this a Kedge server?");
 }
 
-static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_resource *out,
+static int setting_from(const struct resource_table *kind, json_t *object, struct ctl_resource *out,
                         struct kedge_errbuf *err)
 {
     struct ctl_resource s = {.json = NULL};
@@ -104,19 +102,20 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
     if (name == NULL || revision < 1)
         return kedge_err(err, -EBADMSG, "the answer holds a %s without name or revision",
                          kind->name);
-    copy_printable(s.name, sizeof s.name, name);
+    ctl_copy_printable(s.name, sizeof s.name, name);
     s.revision = (uint64_t)revision;
     bool whole = true;
-    for (size_t i = 0; i < kind->keys; i++) {
+    for (size_t i = 0; i < kind->fields; i++) {
         char value[CTL_VALUE_BYTES];
-        show_value(json_object_get(object, kind->key[i].name), kind->key[i].type, value,
-                   sizeof value);
-        if (kind->key[i].type == CTL_TIME && json_is_true(json_object_get(object, "expired")))
-            copy_printable(value, sizeof value, "expired");
+        ctl_show_value(json_object_get(object, kind->field[i].name), kind->field[i].type, value,
+                       sizeof value);
+        if (kind->field[i].type == FIELD_TIME && json_is_true(json_object_get(object, "expired")))
+            ctl_copy_printable(value, sizeof value, "expired");
         s.value[i] = strdup(value);
         whole &= s.value[i] != NULL;
     }
-    copy_printable(s.secret, sizeof s.secret, json_string_value(json_object_get(object, "secret")));
+    ctl_copy_printable(s.secret, sizeof s.secret,
+                       json_string_value(json_object_get(object, "secret")));
     s.json = json_dumps(object, JSON_COMPACT);
     if (s.json == NULL || !whole) {
         ctl_resource_fini(&s);
@@ -128,7 +127,7 @@ static int setting_from(const struct ctl_kind *kind, json_t *object, struct ctl_
 
 void ctl_resource_fini(struct ctl_resource *resource)
 {
-    for (size_t i = 0; i < CTL_KEYS_MAX; i++) {
+    for (size_t i = 0; i < RESOURCE_FIELDS_MAX; i++) {
         free(resource->value[i]);
         resource->value[i] = NULL;
     }
@@ -144,7 +143,7 @@ void ctl_resources_fini(struct ctl_resources *all)
     *all = (struct ctl_resources){.item = NULL};
 }
 
-int ctl_decode_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
                         struct ctl_resource *out, struct kedge_errbuf *err)
 {
     json_t *root;
@@ -156,9 +155,8 @@ int ctl_decode_resource(const struct ctl_kind *kind, const char *body, size_t by
     return status;
 }
 
-/* The array of a page, and its cursor. The page is the caller's to json_decref(). */
-static int load_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
-                     char *next, size_t size, struct kedge_errbuf *err)
+int ctl_json_page(const char *body, size_t bytes, const char *of, json_t **root, json_t **array,
+                  char *next, size_t size, struct kedge_errbuf *err)
 {
     int status = ctl_json_load(body, bytes, root, err);
     if (status != 0)
@@ -173,12 +171,12 @@ static int load_page(const char *body, size_t bytes, const char *of, json_t **ro
     return kedge_err(err, -EBADMSG, "the answer is no page of %s", of);
 }
 
-int ctl_decode_resources(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_decode_resources(const struct resource_table *kind, const char *body, size_t bytes,
                          struct ctl_resources *all, char *next, size_t size,
                          struct kedge_errbuf *err)
 {
     json_t *root, *array;
-    int status = load_page(body, bytes, kind->plural, &root, &array, next, size, err);
+    int status = ctl_json_page(body, bytes, kind->plural, &root, &array, next, size, err);
     if (status != 0)
         return status;
     size_t count = json_array_size(array);
@@ -258,98 +256,98 @@ static json_t *read_labels(const char *text)
 }
 
 /* NULL: the value is no such. What it may be beyond that, the server knows. */
-static json_t *read_value(enum ctl_type type, const char *text)
+static json_t *read_value(enum field_type type, const char *text)
 {
     uint64_t number;
     switch (type) {
-    case CTL_UIDS:
+    case FIELD_UIDS:
         return read_list(text, true);
-    case CTL_WORDS:
+    case FIELD_WORDS:
         return read_list(text, false);
-    case CTL_TIME:
+    case FIELD_TIME:
         return read_time(text);
-    case CTL_WORD:
+    case FIELD_WORD:
         return json_string(text);
-    case CTL_SIZE:
+    case FIELD_SIZE:
         return kedge_parse_bytes(text, &number) == 0 ? json_integer((json_int_t)number) : NULL;
-    case CTL_LABELS:
+    case FIELD_LABELS:
         return read_labels(text);
-    case CTL_SELECTOR:
+    case FIELD_SELECTOR:
         return strcmp(text, "all") == 0 ? json_object()
                : text[0] != '\0'        ? read_labels(text)
                                         : NULL;
-    case CTL_BOOL:
+    case FIELD_BOOL:
         return strcmp(text, "true") == 0    ? json_true()
                : strcmp(text, "false") == 0 ? json_false()
                                             : NULL;
-    case CTL_NUMBER:
-    case CTL_COUNT:
+    case FIELD_BOUND:
+    case FIELD_COUNT:
         return kedge_parse_u64(text, 0, INT64_MAX, &number) == 0 ? json_integer((json_int_t)number)
                                                                  : NULL;
     }
     return NULL;
 }
 
-static int no_such_key(const struct ctl_kind *kind, const char *word, struct kedge_errbuf *err)
+static int no_such_key(const struct resource_table *kind, const char *word,
+                       struct kedge_errbuf *err)
 {
-    char names[CTL_KEYS_MAX * 24];
+    char names[RESOURCE_FIELDS_MAX * 24];
     size_t used = 0;
-    for (size_t i = 0; i < kind->keys && used < sizeof names; i++)
+    for (size_t i = 0; i < kind->fields && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
-                                 kind->key[i].name);
+                                 kind->field[i].name);
     return kedge_err(err, -EINVAL, "\"%.60s\" sets nothing of a %s: say KEY=VALUE, with one of %s",
                      word, kind->name, names);
 }
 
-static int no_such_value(const struct ctl_key *key, const char *text, struct kedge_errbuf *err)
+static int no_such_value(const struct resource_field *key, const char *text,
+                         struct kedge_errbuf *err)
 {
-    static const char *const forms[] = {[CTL_NUMBER] = "a number such as 64, or 0 for no bound",
-                                        [CTL_SIZE] = "a size such as 4GiB, or 0 for no bound",
-                                        [CTL_UIDS] = "uids and ranges such as 1000,2000-2999",
-                                        [CTL_WORD] = "a word",
-                                        [CTL_WORDS] = "words with commas between them",
-                                        [CTL_TIME] = ("a time such as 2027-01-31T00:00:00Z, or a "
-                                                      "duration such as 30d"),
-                                        [CTL_COUNT] = "a number, or nothing for the nodes' own",
-                                        [CTL_LABELS] =
-                                            "labels such as zone=a,rack=7, each of them once",
-                                        [CTL_BOOL] = "true or false",
-                                        [CTL_SELECTOR] = "all, or labels such as zone=a,rack=7, "
-                                                         "each of them once"};
+    static const char *const forms[] = {
+        [FIELD_BOUND] = "a number such as 64, or 0 for no bound",
+        [FIELD_SIZE] = "a size such as 4GiB, or 0 for no bound",
+        [FIELD_UIDS] = "uids and ranges such as 1000,2000-2999",
+        [FIELD_WORD] = "a word",
+        [FIELD_WORDS] = "words with commas between them",
+        [FIELD_TIME] = "a time such as 2027-01-31T00:00:00Z, or a duration such as 30d",
+        [FIELD_COUNT] = "a number, or nothing for the nodes' own",
+        [FIELD_LABELS] = "labels such as zone=a,rack=7, each of them once",
+        [FIELD_BOOL] = "true or false",
+        [FIELD_SELECTOR] = "all, or labels such as zone=a,rack=7, each of them once",
+    };
     return kedge_err(err, -EINVAL, "%s must be %s, not \"%.60s\"", key->name, forms[key->type],
                      text);
 }
 
-static int edit_key(const struct ctl_kind *kind, json_t *root, const char *word,
+static int edit_key(const struct resource_table *kind, json_t *root, const char *word,
                     struct kedge_errbuf *err)
 {
     size_t length = strcspn(word, "=");
-    for (size_t i = 0; i < kind->keys && word[length] == '='; i++) {
-        const struct ctl_key *key = &kind->key[i];
+    for (size_t i = 0; i < kind->fields && word[length] == '='; i++) {
+        const struct resource_field *key = &kind->field[i];
         const char *text = word + length + 1;
         if (strlen(key->name) != length || strncmp(key->name, word, length) != 0)
             continue;
-        if (key->type >= CTL_WORD && key->type != CTL_SELECTOR && text[0] == '\0') {
+        if (key->type >= FIELD_WORD && key->type != FIELD_SELECTOR && text[0] == '\0') {
             json_object_del(root, key->name);
             return 0;
         }
-        json_t *value = read_value(key->type, text);
-        if (value == NULL || json_object_set_new(root, key->name, value) != 0)
+        if (json_object_set_new(root, key->name, read_value(key->type, text)) != 0) /* or NULL */
             return no_such_value(key, text, err);
         return 0;
     }
     return no_such_key(kind, word, err);
 }
 
-int ctl_json_units(const struct ctl_kind *kind, json_t *object, struct kedge_errbuf *err)
+int ctl_json_units(const struct resource_table *kind, json_t *object, struct kedge_errbuf *err)
 {
-    for (size_t i = 0; i < kind->keys; i++) {
-        const struct ctl_key *key = &kind->key[i];
+    for (size_t i = 0; i < kind->fields; i++) {
+        const struct resource_field *key = &kind->field[i];
         const char *text = json_string_value(json_object_get(object, key->name));
-        if (text != NULL && (key->type == CTL_NUMBER || key->type == CTL_COUNT))
+        if (text != NULL && (key->type == FIELD_BOUND || key->type == FIELD_COUNT))
             return kedge_err(err, -EINVAL, "%s is a number: write it without quotes, not \"%.60s\"",
                              key->name, text);
-        if (text == NULL || (key->type != CTL_SIZE && key->type != CTL_TIME))
+        if (text == NULL || (key->type != FIELD_SIZE && key->type != FIELD_TIME))
             continue;
         json_t *value = read_value(key->type, text);
         if (value == NULL)
@@ -394,18 +392,19 @@ int ctl_json_body(const char *body, size_t bytes, json_t **out, uint64_t *revisi
 }
 
 /* That something is for every node is said, and does not come of saying nothing. */
-static int check_selector(const struct ctl_kind *kind, json_t *root, struct kedge_errbuf *err)
+static int check_selector(const struct resource_table *kind, json_t *root, struct kedge_errbuf *err)
 {
-    for (size_t i = 0; i < kind->keys; i++)
-        if (kind->key[i].type == CTL_SELECTOR && json_object_get(root, kind->key[i].name) == NULL)
+    for (size_t i = 0; i < kind->fields; i++)
+        if (kind->field[i].type == FIELD_SELECTOR &&
+            json_object_get(root, kind->field[i].name) == NULL)
             return kedge_err(err, -EINVAL,
                              "say which nodes have this %s: %s=zone=a, with their labels, or "
                              "%s=all",
-                             kind->name, kind->key[i].name, kind->key[i].name);
+                             kind->name, kind->field[i].name, kind->field[i].name);
     return 0;
 }
 
-int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_edit_resource(const struct resource_table *kind, const char *body, size_t bytes,
                       const char *const *words, size_t count, struct kedge_text *out,
                       uint64_t *revision, struct kedge_errbuf *err)
 {
@@ -413,188 +412,14 @@ int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t byte
     int status = ctl_json_body(body, bytes, &root, revision, err);
     if (status != 0)
         return status;
-    if (body == NULL && kind->key[0].type == CTL_UIDS)
-        json_object_set_new(root, kind->key[0].name, json_array()); /* nobody, until it is said */
+    if (body == NULL && kind->field[0].type == FIELD_UIDS)
+        json_object_set_new(root, kind->field[0].name, json_array()); /* nobody, until it is said */
     for (size_t i = 0; i < count && status == 0; i++)
         status = edit_key(kind, root, words[i], err);
     if (status == 0)
         status = check_selector(kind, root, err);
     if (status == 0)
         status = ctl_json_dump(root, out, err);
-    json_decref(root);
-    return status;
-}
-
-/* ---- the trail ------------------------------------------------------------------------------ */
-
-static enum ctl_type type_of(const char *kind, const char *key)
-{
-    const struct ctl_kind *k = ctl_kind_find(kind);
-    for (size_t i = 0; k != NULL && i < k->keys; i++)
-        if (strcmp(k->key[i].name, key) == 0)
-            return k->key[i].type;
-    return CTL_WORD;
-}
-
-/* Of a key that is there no more. */
-static size_t describe_gone(const char *kind, const char *key, json_t *value, const char *comma,
-                            char *out, size_t size)
-{
-    char old[96];
-    show_value(value, type_of(kind, key), old, sizeof old);
-    return (size_t)snprintf(out, size, "%s%.40s: %s -> -", comma, key, old);
-}
-
-/* Appends "key: old -> new" for each that differs; from may be NULL. */
-static void describe_change(const char *kind, json_t *from, json_t *to, char *out, size_t size)
-{
-    const char *key;
-    json_t *value;
-    size_t used = (size_t)snprintf(out, size, "%s", from == NULL ? "created" : "");
-    json_object_foreach(to, key, value)
-    {
-        char old[96], new[96];
-        json_t *before = json_object_get(from, key);
-        if (used >= size || (before != NULL && json_equal(before, value)))
-            continue;
-        show_value(before, type_of(kind, key), old, sizeof old);
-        show_value(value, type_of(kind, key), new, sizeof new);
-        if (strcmp(old, new) == 0)
-            continue;
-        used += (size_t)snprintf(out + used, size - used, "%s%.40s: ", used > 0 ? ", " : "", key);
-        if (used < size)
-            used += (size_t)snprintf(out + used, size - used, "%s%s%s", from != NULL ? old : "",
-                                     from != NULL ? " -> " : "", new);
-    }
-    json_object_foreach(from, key, value)
-    {
-        if (json_object_get(to, key) == NULL && used < size)
-            used += describe_gone(kind, key, value, used > 0 ? ", " : "", out + used, size - used);
-    }
-}
-
-/* What an agent was asked to take back, or failed to. */
-static void describe_revocation(json_t *from, char *out, size_t size)
-{
-    const char *lease = json_string_value(json_object_get(from, "lease"));
-    const char *worker = json_string_value(json_object_get(from, "worker"));
-    char of[96], failed[96];
-    copy_printable(of, sizeof of, lease != NULL ? lease : worker);
-    copy_printable(failed, sizeof failed, json_string_value(json_object_get(from, "failed")));
-    snprintf(out, size, "revocation of %s%s%s%s%s", lease != NULL ? "" : "all of worker ", of,
-             json_is_true(json_object_get(from, "force")) ? ", by force" : "",
-             failed[0] != '\0' ? ", failed: " : "", failed);
-}
-
-/* "node expired, incarnation 5, last heard of at ..." */
-static void describe_liveness(json_t *object, json_t *from, json_t *to, char *out, size_t size)
-{
-    char state[CTL_WORD_BYTES], was[CTL_WORD_BYTES], heard[CTL_WORD_BYTES];
-    const char *text = json_string_value(json_object_get(to, "last_heard"));
-    const json_int_t incarnation = json_integer_value(json_object_get(to, "incarnation"));
-    const json_int_t before = json_integer_value(json_object_get(from, "incarnation"));
-    const json_int_t times = json_integer_value(json_object_get(object, "times"));
-    copy_printable(state, sizeof state, json_string_value(json_object_get(to, "state")));
-    copy_printable(was, sizeof was, json_string_value(json_object_get(from, "state")));
-    copy_printable(heard, sizeof heard, text);
-    size_t used = (size_t)snprintf(out, size, "node %s, incarnation %" JSON_INTEGER_FORMAT, state,
-                                   incarnation);
-    if (was[0] != '\0' && before != incarnation)
-        used += (size_t)snprintf(out + used, size - used, " after %s with %" JSON_INTEGER_FORMAT,
-                                 was, before);
-    else if (was[0] != '\0')
-        used += (size_t)snprintf(out + used, size - used, " after %s", was);
-    if (text != NULL)
-        used += (size_t)snprintf(out + used, size - used, ", last heard of at %s", heard);
-    if (times > 1)
-        snprintf(out + used, size - used, ", %" JSON_INTEGER_FORMAT " times by now", times);
-}
-
-static int event_from(json_t *object, struct ctl_event *out, struct kedge_errbuf *err)
-{
-    struct ctl_event e = {.json = NULL};
-    json_t *from = json_object_get(object, "from"), *to = json_object_get(object, "to");
-    json_int_t revision = json_integer_value(json_object_get(object, "revision"));
-    const char *kind = json_string_value(json_object_get(object, "kind"));
-    const bool liveness = kind != NULL && strcmp(kind, "liveness") == 0;
-    if (revision < !liveness) /* nobody need have changed anything */
-        return kedge_err(err, -EBADMSG, "the answer holds an event without a revision");
-    e.revision = (uint64_t)revision;
-    copy_printable(e.time, sizeof e.time, json_string_value(json_object_get(object, "time")));
-    copy_printable(e.who, sizeof e.who, json_string_value(json_object_get(object, "who")));
-    copy_printable(e.position, sizeof e.position,
-                   json_string_value(json_object_get(object, "position")));
-    copy_printable(e.kind, sizeof e.kind, kind);
-    copy_printable(e.name, sizeof e.name, json_string_value(json_object_get(object, "name")));
-    if (liveness)
-        describe_liveness(object, from, to, e.what, sizeof e.what);
-    else if (json_is_object(to) && strcmp(e.kind, "restore") == 0)
-        snprintf(e.what, sizeof e.what, "restored from a backup of revision %lld",
-                 (long long)json_integer_value(json_object_get(to, "revision")));
-    else if (json_is_object(to))
-        describe_change(e.kind, json_is_object(from) ? from : NULL, to, e.what, sizeof e.what);
-    else if (strcmp(e.kind, "lease") == 0)
-        describe_revocation(from, e.what, sizeof e.what);
-    else
-        snprintf(e.what, sizeof e.what, "deleted");
-    e.json = json_dumps(object, JSON_COMPACT);
-    if (e.json == NULL)
-        return kedge_err(err, -ENOMEM, "out of memory");
-    *out = e;
-    return 0;
-}
-
-int ctl_decode_revision(const char *body, size_t bytes, uint64_t *out,
-                        char position[CTL_WORD_BYTES], struct kedge_errbuf *err)
-{
-    json_t *root;
-    int status = ctl_json_load(body, bytes, &root, err);
-    if (status != 0)
-        return status;
-    json_t *revision = json_object_get(root, "revision");
-    if (json_is_integer(revision) && json_integer_value(revision) >= 0)
-        *out = (uint64_t)json_integer_value(revision);
-    else
-        status = kedge_err(err, -EBADMSG, "the answer has no revision: is this a Kedge server?");
-    copy_printable(position, CTL_WORD_BYTES, json_string_value(json_object_get(root, "position")));
-    json_decref(root);
-    return status;
-}
-
-void ctl_event_fini(struct ctl_event *event)
-{
-    free(event->json);
-    event->json = NULL;
-}
-
-int ctl_decode_event(const char *body, size_t bytes, struct ctl_event *out,
-                     struct kedge_errbuf *err)
-{
-    json_t *root;
-    int status = ctl_json_load(body, bytes, &root, err);
-    if (status != 0)
-        return status;
-    status = event_from(root, out, err);
-    json_decref(root);
-    return status;
-}
-
-int ctl_decode_events(const char *body, size_t bytes,
-                      void (*each)(void *user, const struct ctl_event *event), void *user,
-                      char *next, size_t size, struct kedge_errbuf *err)
-{
-    json_t *root, *array;
-    int status = load_page(body, bytes, "events", &root, &array, next, size, err);
-    if (status != 0)
-        return status;
-    for (size_t i = 0; i < json_array_size(array) && status == 0; i++) {
-        struct ctl_event event;
-        status = event_from(json_array_get(array, i), &event, err);
-        if (status != 0)
-            break;
-        each(user, &event);
-        ctl_event_fini(&event);
-    }
     json_decref(root);
     return status;
 }

@@ -9,14 +9,14 @@
 
 void ctl_keys_of(const char *kind, char *out, size_t size)
 {
-    const struct ctl_kind *k = kind != NULL ? ctl_kind_find(kind) : NULL;
+    const struct resource_table *k = kind != NULL ? resource_table_find(kind) : NULL;
     size_t used = 0;
     out[0] = '\0';
     if (k == NULL || k->suffix[0] != '\0') /* nodes: set by verbs, and labels are no keys */
         return;
-    for (size_t i = 0; i < k->keys && used < size; i++)
+    for (size_t i = 0; i < k->fields && used < size; i++)
         used +=
-            (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", k->key[i].name);
+            (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "", k->field[i].name);
 }
 
 /* Whether a line of the help's commands begins with the word, or with it among others. */
@@ -88,12 +88,12 @@ static void print_options(const char *word, bool watched, FILE *to)
 
 static void print_keys(const char *word, FILE *to)
 {
-    const struct ctl_kind *kind = ctl_kind_find(word);
+    const struct resource_table *kind = resource_table_find(word);
     if (kind == NULL || kind->suffix[0] != '\0')
         return;
     fputs("\nkeys:\n", to);
-    for (size_t i = 0; i < kind->keys; i++)
-        fprintf(to, "  %-25s %s\n", kind->key[i].name, kind->key[i].help);
+    for (size_t i = 0; i < kind->fields; i++)
+        fprintf(to, "  %-25s %s\n", kind->field[i].name, kind->field[i].help);
 }
 
 int ctl_help_print(const char *word, FILE *to, struct kedge_errbuf *err)

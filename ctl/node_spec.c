@@ -89,7 +89,8 @@ static int change_node(const struct ctl_options *o, const char *node_path, uint6
                          "somebody else has changed it at the same moment: look, and try again");
     if (status != 0)
         return status;
-    status = ctl_decode_resource(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    status = ctl_decode_resource(resource_table_find("node"), result.body, result.body_length, &set,
+                                 err);
     kedge_http_result_fini(&result);
     if (status != 0)
         return status;

@@ -283,7 +283,8 @@ static int fetch_revision(const struct ctl_options *o, const char *node_path, ui
     int status = ctl_fetch_server(o, path, &result, err);
     if (status != 0)
         return status == -ENOENT ? 0 : status;
-    status = ctl_decode_resource(ctl_kind_find("node"), result.body, result.body_length, &set, err);
+    status = ctl_decode_resource(resource_table_find("node"), result.body, result.body_length, &set,
+                                 err);
     kedge_http_result_fini(&result);
     if (status != 0)
         return status;

@@ -59,7 +59,7 @@ static void note_selector(const struct ctl_options *o, const char *selector)
 
 static void note_tenants(const struct ctl_options *o, const char *tenants)
 {
-    const struct ctl_kind *kind = ctl_kind_find("tenant");
+    const struct resource_table *kind = resource_table_find("tenant");
     char name[NAME_BYTES], path[CTL_RESOURCE_PATH_BYTES];
     for (const char *at = strcmp(tenants, "-") != 0 ? tenants : NULL; at != NULL;) {
         struct kedge_http_result result;
@@ -78,14 +78,14 @@ static void note_tenants(const struct ctl_options *o, const char *tenants)
     }
 }
 
-void ctl_resource_notes(const struct ctl_options *o, const struct ctl_kind *kind,
+void ctl_resource_notes(const struct ctl_options *o, const struct resource_table *kind,
                         const struct ctl_resource *resource)
 {
-    for (size_t i = 0; i < kind->keys; i++) {
-        const char *key = kind->key[i].name, *value = resource->value[i];
+    for (size_t i = 0; i < kind->fields; i++) {
+        const char *key = kind->field[i].name, *value = resource->value[i];
         if (strcmp(key, "tenants") == 0 || strcmp(key, "tenant") == 0)
             note_tenants(o, value);
-        else if (kind->key[i].type == CTL_SELECTOR)
+        else if (kind->field[i].type == FIELD_SELECTOR)
             note_selector(o, value);
     }
 }

@@ -23,7 +23,7 @@ enum {
     HEADER_BYTES = 64
 };
 
-int ctl_resource_path(const struct ctl_kind *kind, const char *name,
+int ctl_resource_path(const struct resource_table *kind, const char *name,
                       char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err)
 {
     char encoded[3 * CTL_ID_BYTES + 1];
@@ -34,7 +34,7 @@ int ctl_resource_path(const struct ctl_kind *kind, const char *name,
     return 0;
 }
 
-static int no_such(const struct ctl_kind *kind, const char *name, struct kedge_errbuf *err)
+static int no_such(const struct resource_table *kind, const char *name, struct kedge_errbuf *err)
 {
     return kedge_err(err, -ENOENT, "there is no %s \"%.70s\": see rdmactl %s list", kind->name,
                      name, kind->name);
@@ -42,17 +42,17 @@ static int no_such(const struct ctl_kind *kind, const char *name, struct kedge_e
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-static int print_table(const struct ctl_options *o, const struct ctl_kind *kind,
+static int print_table(const struct ctl_options *o, const struct resource_table *kind,
                        const struct ctl_resources *all, struct kedge_errbuf *err)
 {
-    const char *cells[CTL_KEYS_MAX + 2] = {"NAME"};
+    const char *cells[RESOURCE_FIELDS_MAX + 2] = {"NAME"};
     struct ctl_table *table;
-    size_t shown[CTL_KEYS_MAX], columns = 0;
-    for (size_t i = 0; i < kind->keys; i++) {
-        if (kind->key[i].wide && !o->wide)
+    size_t shown[RESOURCE_FIELDS_MAX], columns = 0;
+    for (size_t i = 0; i < kind->fields; i++) {
+        if (kind->field[i].wide && !o->wide)
             continue;
         shown[columns++] = i;
-        cells[columns] = kind->key[i].heading;
+        cells[columns] = kind->field[i].heading;
     }
     cells[columns + 1] = "REVISION";
     int status = ctl_table_new(cells, columns + 1 + (o->wide ? 1 : 0), &table);
@@ -72,8 +72,8 @@ static int print_table(const struct ctl_options *o, const struct ctl_kind *kind,
     return status == 0 ? 0 : kedge_err(err, status, "printing failed: %s", strerror(-status));
 }
 
-static int list_path(const struct ctl_options *o, const struct ctl_kind *kind, const char *cursor,
-                     char out[LIST_BYTES], struct kedge_errbuf *err)
+static int list_path(const struct ctl_options *o, const struct resource_table *kind,
+                     const char *cursor, char out[LIST_BYTES], struct kedge_errbuf *err)
 {
     snprintf(out, LIST_BYTES, "/v1/%s?limit=1000", kind->plural);
     int status = ctl_add_query(out, LIST_BYTES, "scope", o->scope, err);
@@ -86,7 +86,7 @@ static int list_path(const struct ctl_options *o, const struct ctl_kind *kind, c
     return status;
 }
 
-static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
+static int fetch_all(const struct ctl_options *o, const struct resource_table *kind,
                      struct ctl_resources *all, struct kedge_errbuf *err)
 {
     char path[LIST_BYTES], next[CURSOR_BYTES] = "";
@@ -109,7 +109,7 @@ static int fetch_all(const struct ctl_options *o, const struct ctl_kind *kind,
 
 int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    const struct resource_table *kind = resource_table_find(o->kind);
     struct ctl_resources all = {.item = NULL};
     int status = fetch_all(o, kind, &all, err);
     if (status == 0 && o->json) {
@@ -131,23 +131,23 @@ int ctl_resource_list(const struct ctl_options *o, struct kedge_errbuf *err)
 }
 
 /* Names in a column that is wide enough for each. */
-static void print_columns(const struct ctl_kind *kind, const struct ctl_resource *resource)
+static void print_columns(const struct resource_table *kind, const struct ctl_resource *resource)
 {
     int width = (int)strlen("revision");
-    for (size_t i = 0; i < kind->keys; i++)
-        if ((int)strlen(kind->key[i].name) > width)
-            width = (int)strlen(kind->key[i].name);
+    for (size_t i = 0; i < kind->fields; i++)
+        if ((int)strlen(kind->field[i].name) > width)
+            width = (int)strlen(kind->field[i].name);
     printf("%-*s %s\n%-*s %" PRIu64 "\n", width, "name", resource->name, width, "revision",
            resource->revision);
-    for (size_t i = 0; i < kind->keys; i++)
-        printf("%-*s %s\n", width, kind->key[i].name, resource->value[i]);
+    for (size_t i = 0; i < kind->fields; i++)
+        printf("%-*s %s\n", width, kind->field[i].name, resource->value[i]);
     if (resource->secret[0] != '\0')
         printf("%-*s %s\nnobody can show the secret again: keep it where its user alone can read "
                "it\n",
                width, "secret", resource->secret);
 }
 
-static int print_resource(const struct ctl_options *o, const struct ctl_kind *kind,
+static int print_resource(const struct ctl_options *o, const struct resource_table *kind,
                           const struct ctl_resource *resource, bool changed,
                           struct kedge_errbuf *err)
 {
@@ -161,7 +161,7 @@ static int print_resource(const struct ctl_options *o, const struct ctl_kind *ki
     return status;
 }
 
-static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
+static int print_one(const struct ctl_options *o, const struct resource_table *kind,
                      const struct kedge_http_result *result, bool changed, struct kedge_errbuf *err)
 {
     struct ctl_resource resource;
@@ -175,7 +175,7 @@ static int print_one(const struct ctl_options *o, const struct ctl_kind *kind,
 
 int ctl_resource_get(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    const struct resource_table *kind = resource_table_find(o->kind);
     struct kedge_http_result result;
     char path[PATH_BYTES];
     int status = ctl_resource_path(kind, o->id, path, err);
@@ -210,7 +210,7 @@ static int put_setting(const struct ctl_options *o, const char *path, uint64_t r
 
 /* What is to be PUT: the words, and options that stand for such, over what is there (NULL:
  * nothing), and the secret of --secret-file. */
-static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
+static int make_body(const struct ctl_options *o, const struct resource_table *kind,
                      const struct kedge_http_result *there, struct kedge_text *out,
                      uint64_t *revision, struct kedge_errbuf *err)
 {
@@ -237,7 +237,7 @@ static int make_body(const struct ctl_options *o, const struct ctl_kind *kind,
 
 int ctl_resource_set(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    const struct resource_table *kind = resource_table_find(o->kind);
     struct kedge_http_result there = {.body = NULL}, result;
     struct kedge_text body;
     char path[PATH_BYTES];
@@ -278,7 +278,7 @@ static int keep_secret(const struct ctl_options *o, struct ctl_secret_out *out,
                      o->id, why.text, o->id);
 }
 
-static int show_created(const struct ctl_options *o, const struct ctl_kind *kind,
+static int show_created(const struct ctl_options *o, const struct resource_table *kind,
                         const struct kedge_http_result *result, struct ctl_secret_out *out,
                         struct kedge_errbuf *err)
 {
@@ -302,7 +302,7 @@ static int show_created(const struct ctl_options *o, const struct ctl_kind *kind
 static int create_resource(const struct ctl_options *o, struct ctl_secret_out *out,
                            struct kedge_errbuf *err)
 {
-    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    const struct resource_table *kind = resource_table_find(o->kind);
     struct kedge_http_result result;
     struct kedge_text body;
     char path[PATH_BYTES];
@@ -340,7 +340,7 @@ int ctl_resource_create(const struct ctl_options *o, struct kedge_errbuf *err)
 
 int ctl_resource_delete(const struct ctl_options *o, struct kedge_errbuf *err)
 {
-    const struct ctl_kind *kind = ctl_kind_find(o->kind);
+    const struct resource_table *kind = resource_table_find(o->kind);
     struct kedge_http_result result;
     char path[PATH_BYTES];
     const struct ctl_request request = {.method = "DELETE", .path = path};

@@ -268,8 +268,8 @@ static int add_restore(struct reading *r, struct meta_store_item *item, struct k
 {
     const uint64_t now = r->by->wall_ms, then = r->counts.time_ms, last = r->counts.revision;
     const uint64_t more = (now > then ? now - then : 0) + REVISIONS_LEFT_OUT;
-    if (more > META_RESOURCE_NUMBER_MAX || last > META_RESOURCE_NUMBER_MAX - more ||
-        r->by->above > META_RESOURCE_NUMBER_MAX - more)
+    if (more > RESOURCE_NUMBER_MAX || last > RESOURCE_NUMBER_MAX - more ||
+        r->by->above > RESOURCE_NUMBER_MAX - more)
         return kedge_err(err, -ERANGE, "the backup's last revision, or its date, is too large");
     r->by->revision = last + more > r->by->above ? last + more : r->by->above + 1;
     r->over = true;

@@ -54,6 +54,14 @@ int meta_json_only(const struct json_at *at, json_t *object, const char *const *
     return 0;
 }
 
+int meta_json_only_fields(const struct json_at *at, json_t *object, const struct resource_table *t)
+{
+    const char *names[RESOURCE_FIELDS_MAX + 1] = {NULL};
+    for (size_t i = 0; i < t->fields; i++)
+        names[i] = t->field[i].name;
+    return meta_json_only(at, object, names);
+}
+
 int meta_json_number(const struct json_at *at, json_t *object, const char *name, bool required,
                      uint64_t min, uint64_t max, uint64_t *out)
 {
@@ -69,6 +77,21 @@ int meta_json_number(const struct json_at *at, json_t *object, const char *name,
     snprintf(text, sizeof text, "must be an integer from %llu to %llu", (unsigned long long)min,
              (unsigned long long)max);
     return meta_json_bad(at, name, text);
+}
+
+int meta_json_numbers(const struct json_at *at, json_t *object, const struct resource_table *t,
+                      void *numbers)
+{
+    int status = 0;
+    resource_numbers_clear(t, numbers);
+    for (size_t i = 0; i < t->fields && status == 0; i++) {
+        const struct resource_field *f = &t->field[i];
+        if (f->is_number)
+            status =
+                meta_json_number(at, object, f->name, false, f->type == FIELD_COUNT ? f->min : 0,
+                                 f->max, resource_number(f, numbers));
+    }
+    return status;
 }
 
 int meta_json_parse_agents(const void *body, size_t bytes, const struct json_at *at,

@@ -21,7 +21,7 @@ int meta_node_spec_validate(struct meta_resource *resource, struct meta_violatio
                             "must be true: a node that is draining takes no workers");
     if (n->grace_ms != 0 && !n->draining)
         return refuse_field(violation, "grace_ms", "is for a node that is draining");
-    if (n->grace_ms > META_GRACE_MAX_MS)
+    if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
         return refuse_field(violation, "grace_ms", "must be at most 9007199254: 104 days");
     if (n->reason[0] != '\0' && !n->cordoned)
         return refuse_field(violation, "reason", "is for a node that is cordoned");

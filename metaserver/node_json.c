@@ -65,9 +65,7 @@ static int decode_text(const struct json_at *at, json_t *root, const char *name,
 
 int meta_node_json_decode(const struct json_at *at, json_t *root, struct meta_node_spec *out)
 {
-    static const char *const names[] = {"labels",   "cordoned", "draining",
-                                        "grace_ms", "reason",   NULL};
-    int status = meta_json_only(at, root, names);
+    int status = meta_json_only_fields(at, root, resource_table(RESOURCE_NODE));
     if (status == 0)
         status = decode_labels(at, root, "labels", &out->labels);
     if (status == 0)
@@ -75,8 +73,8 @@ int meta_node_json_decode(const struct json_at *at, json_t *root, struct meta_no
     if (status == 0)
         status = decode_bool(at, root, "draining", &out->draining);
     if (status == 0)
-        status = meta_json_number(at, root, "grace_ms", false, 0, META_RESOURCE_NUMBER_MAX,
-                                  &out->grace_ms);
+        status =
+            meta_json_number(at, root, "grace_ms", false, 0, RESOURCE_NUMBER_MAX, &out->grace_ms);
     return status == 0 ? decode_text(at, root, "reason", out->reason, sizeof out->reason) : status;
 }
 
@@ -115,34 +113,14 @@ static int check_nodes(const struct json_at *at, json_t *root, bool stored)
 int meta_pool_json_decode(const struct json_at *at, json_t *root, bool stored,
                           struct meta_pool *out)
 {
-    enum { OTHERS = 5 }; /* than pool.number */
-    const char *names[OTHERS + META_POOL_NUMBERS + 1] = {"nodes", "number", "mr_lease_ms",
-                                                         "grace_ms", "tenants"};
-    uint64_t id = 0;
-    for (int i = 0; i < META_POOL_NUMBERS; i++)
-        names[OTHERS + i] = meta_pool_number_name((enum meta_pool_number)i);
-    int status = meta_json_only(at, root, names);
+    const struct resource_table *table = resource_table(RESOURCE_POOL);
+    int status = meta_json_only_fields(at, root, table);
     if (status == 0)
         status = check_nodes(at, root, stored);
     if (status == 0)
         status = decode_labels(at, root, "nodes", &out->nodes);
-    for (int i = 0; i < META_POOL_NUMBERS && status == 0; i++) {
-        uint32_t min, max;
-        uint64_t value = META_POOL_UNSAID;
-        meta_pool_number_bounds((enum meta_pool_number)i, &min, &max);
-        status = meta_json_number(at, root, names[OTHERS + i], false, min, max, &value);
-        out->number[i] = (uint32_t)value;
-    }
     if (status == 0)
-        status = meta_json_number(at, root, "number", false, 1, UINT16_MAX, &id);
-    out->id = (uint16_t)id;
-    if (status == 0)
-        status = meta_json_number(at, root, "mr_lease_ms", false, META_POOL_LEASE_MIN_MS,
-                                  META_POOL_LEASE_MAX_MS, &out->lease_ms);
-    out->grace_ms = META_POOL_NEVER;
-    if (status == 0)
-        status =
-            meta_json_number(at, root, "grace_ms", false, 0, META_GRACE_MAX_MS, &out->grace_ms);
+        status = meta_json_numbers(at, root, table, &out->numbers);
     return status == 0 ? decode_tenants(at, root, out) : status;
 }
 
@@ -207,16 +185,7 @@ void meta_pool_json_write(struct kedge_text *out, const struct meta_pool *pool)
 {
     kedge_text_printf(out, "\"nodes\":");
     write_labels(out, &pool->nodes);
-    if (pool->id != 0)
-        kedge_text_printf(out, ",\"number\":%" PRIu16, pool->id);
-    for (int i = 0; i < META_POOL_NUMBERS; i++)
-        if (pool->number[i] != META_POOL_UNSAID)
-            kedge_text_printf(out, ",\"%s\":%" PRIu32,
-                              meta_pool_number_name((enum meta_pool_number)i), pool->number[i]);
-    if (pool->lease_ms != 0)
-        kedge_text_printf(out, ",\"mr_lease_ms\":%" PRIu64, pool->lease_ms);
-    if (pool->grace_ms != META_POOL_NEVER)
-        kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, pool->grace_ms);
+    resource_numbers_write(out, resource_table(RESOURCE_POOL), &pool->numbers);
     for (uint32_t i = 0; i < pool->tenant_count; i++)
         kedge_text_printf(out, "%s\"%s\"", i == 0 ? ",\"tenants\":[" : ",", pool->tenants[i]);
     if (pool->tenant_count > 0)

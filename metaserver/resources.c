@@ -206,6 +206,17 @@ static int compare_ranges(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
+int meta_numbers_validate(enum meta_resource_kind kind, const void *numbers,
+                          struct meta_violation *violation)
+{
+    char must[RESOURCE_MUST_BYTES];
+    const struct resource_field *wrong =
+        resource_numbers_check(resource_table((enum resource_kind)kind), numbers);
+    return wrong == NULL
+               ? 0
+               : refuse_field(violation, -EINVAL, wrong->name, resource_number_must(wrong, must));
+}
+
 static int validate_tenant(struct meta_resource *resource, struct meta_violation *violation)
 {
     struct meta_tenant *t = &resource->tenant;
@@ -223,23 +234,7 @@ static int validate_tenant(struct meta_resource *resource, struct meta_violation
                 return refuse_field(violation, -EINVAL, field, "has a uid that an earlier one has");
     }
     qsort(t->uids, t->uid_count, sizeof t->uids[0], compare_ranges);
-    if (t->memory_bytes != 0 && t->memory_bytes < META_TENANT_MEMORY_MIN)
-        return refuse_field(violation, -EINVAL, "memory_bytes", "must be 0 or at least 65536");
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {{"sessions", t->sessions},
-                   {"vqps", t->vqps},
-                   {"mrs", t->mrs},
-                   {"memory_bytes", t->memory_bytes},
-                   {"window_bytes", t->window_bytes},
-                   {"window_ops", t->window_ops},
-                   {"control_ops_per_s", t->control_ops_per_s}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i].value > META_RESOURCE_NUMBER_MAX)
-            return refuse_field(violation, -EINVAL, numbers[i].name,
-                                "must be at most 9007199254740992");
-    return 0;
+    return meta_numbers_validate(resource->kind, &t->numbers, violation);
 }
 
 bool meta_window_has_gid(const struct meta_window *w)
@@ -281,13 +276,7 @@ static int validate_window(struct meta_resource *resource, struct meta_violation
     if (w->tenant[0] != '\0' && !meta_resource_is_name(w->tenant, META_TENANT_NAME_MAX))
         return refuse_field(violation, -EINVAL, "tenant", "is no tenant's name");
     int status = validate_destination(w, violation);
-    if (status != 0)
-        return status;
-    if (w->bytes > META_RESOURCE_NUMBER_MAX)
-        return refuse_field(violation, -EINVAL, "bytes", "must be at most 9007199254740992");
-    if (w->ops > META_RESOURCE_NUMBER_MAX)
-        return refuse_field(violation, -EINVAL, "ops", "must be at most 9007199254740992");
-    return 0;
+    return status == 0 ? meta_numbers_validate(resource->kind, &w->numbers, violation) : status;
 }
 
 bool meta_proxy_is_id(const char *id)
@@ -305,7 +294,7 @@ static int validate_revocation(struct meta_resource *resource, struct meta_viola
 
 static int validate_restore(struct meta_resource *resource, struct meta_violation *violation)
 {
-    return resource->restore.revision <= META_RESOURCE_NUMBER_MAX
+    return resource->restore.revision <= RESOURCE_NUMBER_MAX
                ? 0
                : refuse_field(violation, -EINVAL, "revision", "must be at most 9007199254740992");
 }
@@ -328,10 +317,8 @@ int meta_resource_validate(struct meta_resource *resource, struct meta_violation
 static bool same_tenant(const struct meta_resource *one, const struct meta_resource *other)
 {
     const struct meta_tenant *a = &one->tenant, *b = &other->tenant;
-    bool same = a->uid_count == b->uid_count && a->sessions == b->sessions && a->vqps == b->vqps &&
-                a->mrs == b->mrs && a->memory_bytes == b->memory_bytes &&
-                a->window_bytes == b->window_bytes && a->window_ops == b->window_ops &&
-                a->control_ops_per_s == b->control_ops_per_s;
+    bool same =
+        a->uid_count == b->uid_count && memcmp(&a->numbers, &b->numbers, sizeof a->numbers) == 0;
     for (uint32_t i = 0; same && i < a->uid_count; i++)
         same = a->uids[i].first == b->uids[i].first && a->uids[i].last == b->uids[i].last;
     return same;
@@ -342,7 +329,8 @@ static bool same_window(const struct meta_resource *one, const struct meta_resou
     const struct meta_window *a = &one->window, *b = &other->window;
     return a->scope == b->scope && strcmp(a->tenant, b->tenant) == 0 &&
            strcmp(a->node, b->node) == 0 && memcmp(a->gid, b->gid, sizeof a->gid) == 0 &&
-           strcmp(a->pool, b->pool) == 0 && a->bytes == b->bytes && a->ops == b->ops;
+           strcmp(a->pool, b->pool) == 0 &&
+           memcmp(&a->numbers, &b->numbers, sizeof a->numbers) == 0;
 }
 
 static int check_match(const struct meta_resource *there, const struct meta_resource_match *match,
@@ -427,8 +415,9 @@ int meta_resources_plan_put(const struct meta_resources *s, const struct meta_re
     const struct meta_resource *there = meta_resources_find(s, to->kind, to->name);
     status = check_match(there, match, violation);
     if (status == 0) /* in the order that the client knows */
-        status = to->kind == META_POOL ? meta_pool_check(s, to, &wanted.pool.id, violation)
-                                       : check_references(s, to, violation);
+        status = to->kind == META_POOL
+                     ? meta_pool_check(s, to, &wanted.pool.numbers.number, violation)
+                     : check_references(s, to, violation);
     if (status == 0 && there == NULL && s->of[to->kind].count == kinds[to->kind].room) {
         char detail[64];
         snprintf(detail, sizeof detail, "there are %" PRIu32 " already: delete one",

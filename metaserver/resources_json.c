@@ -53,32 +53,13 @@ static int decode_uids(const struct json_at *at, json_t *root, struct meta_tenan
     return 0;
 }
 
-static int read_bound(const struct json_at *at, json_t *root, const char *name, uint64_t *out)
-{
-    return meta_json_number(at, root, name, false, 0, META_RESOURCE_NUMBER_MAX, out);
-}
-
 static int decode_tenant(const struct json_at *at, json_t *root, struct meta_tenant *t)
 {
-    static const char *const names[] = {"uids",       "sessions",          "vqps",
-                                        "mrs",        "memory_bytes",      "window_bytes",
-                                        "window_ops", "control_ops_per_s", NULL};
-    int status = meta_json_only(at, root, names);
+    const struct resource_table *table = resource_table(RESOURCE_TENANT);
+    int status = meta_json_only_fields(at, root, table);
     if (status == 0)
         status = decode_uids(at, root, t);
-    if (status == 0)
-        status = read_bound(at, root, "sessions", &t->sessions);
-    if (status == 0)
-        status = read_bound(at, root, "vqps", &t->vqps);
-    if (status == 0)
-        status = read_bound(at, root, "mrs", &t->mrs);
-    if (status == 0)
-        status = read_bound(at, root, "memory_bytes", &t->memory_bytes);
-    if (status == 0)
-        status = read_bound(at, root, "window_bytes", &t->window_bytes);
-    if (status == 0)
-        status = read_bound(at, root, "window_ops", &t->window_ops);
-    return status == 0 ? read_bound(at, root, "control_ops_per_s", &t->control_ops_per_s) : status;
+    return status == 0 ? meta_json_numbers(at, root, table, &t->numbers) : status;
 }
 
 /* A name, if it is there, of up to max characters; out has room for the NUL too. */
@@ -97,10 +78,9 @@ static int name_of(const struct json_at *at, json_t *root, const char *field, ui
 
 static int decode_window(const struct json_at *at, json_t *root, struct meta_window *w)
 {
-    static const char *const names[] = {"scope", "tenant", "node", "gid",
-                                        "pool",  "bytes",  "ops",  NULL};
+    const struct resource_table *table = resource_table(RESOURCE_WINDOW);
     const char *scope = json_string_value(json_object_get(root, "scope"));
-    int status = meta_json_only(at, root, names);
+    int status = meta_json_only_fields(at, root, table);
     if (status == 0 && (scope == NULL || meta_window_scope_parse(scope, &w->scope) != 0))
         status = meta_json_bad(at, "scope", "must be \"device\", \"destination\" or \"tenant\"");
     if (status == 0)
@@ -112,9 +92,7 @@ static int decode_window(const struct json_at *at, json_t *root, struct meta_win
         status = meta_json_gid(at, root, "gid", false, w->gid);
     if (status == 0)
         status = name_of(at, root, "pool", META_POOL_NAME_MAX, "must be a pool's name", w->pool);
-    if (status == 0)
-        status = read_bound(at, root, "bytes", &w->bytes);
-    return status == 0 ? read_bound(at, root, "ops", &w->ops) : status;
+    return status == 0 ? meta_json_numbers(at, root, table, &w->numbers) : status;
 }
 
 static int decode_restore(const struct json_at *at, json_t *root, struct meta_restore *r)
@@ -202,7 +180,7 @@ static void write_window(struct kedge_text *out, const struct meta_window *w)
         kedge_text_printf(out, ",\"gid\":\"%s\"", kedge_gid_format(w->gid, gid));
     if (w->pool[0] != '\0')
         kedge_text_printf(out, ",\"pool\":\"%s\"", w->pool);
-    kedge_text_printf(out, ",\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64, w->bytes, w->ops);
+    resource_numbers_write(out, resource_table(RESOURCE_WINDOW), &w->numbers);
 }
 
 static void write_tenant(struct kedge_text *out, const struct meta_tenant *t)
@@ -216,12 +194,8 @@ static void write_tenant(struct kedge_text *out, const struct meta_tenant *t)
             kedge_text_printf(out, "%s\"%" PRIu32 "-%" PRIu32 "\"", comma, t->uids[i].first,
                               t->uids[i].last);
     }
-    kedge_text_printf(out, "],\"sessions\":%" PRIu64 ",\"vqps\":%" PRIu64 ",\"mrs\":%" PRIu64,
-                      t->sessions, t->vqps, t->mrs);
-    kedge_text_printf(out,
-                      ",\"memory_bytes\":%" PRIu64 ",\"window_bytes\":%" PRIu64
-                      ",\"window_ops\":%" PRIu64 ",\"control_ops_per_s\":%" PRIu64,
-                      t->memory_bytes, t->window_bytes, t->window_ops, t->control_ops_per_s);
+    kedge_text_printf(out, "]");
+    resource_numbers_write(out, resource_table(RESOURCE_TENANT), &t->numbers);
 }
 
 static void write_members(struct kedge_text *out, const struct meta_resource *s)
@@ -390,10 +364,10 @@ static void write_other_pools(struct kedge_text *out, const struct meta_resource
         if (meta_labels_match(&node->labels, &item->pool.nodes))
             continue;
         kedge_text_printf(out, "%s{\"name\":\"%s\"", before, item->name);
-        if (item->pool.id != 0)
-            kedge_text_printf(out, ",\"number\":%" PRIu16, item->pool.id);
-        if (item->pool.grace_ms != META_POOL_NEVER)
-            kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.grace_ms);
+        if (item->pool.numbers.number != RESOURCE_UNSAID)
+            kedge_text_printf(out, ",\"number\":%" PRIu64, item->pool.numbers.number);
+        if (item->pool.numbers.grace_ms != RESOURCE_UNSAID)
+            kedge_text_printf(out, ",\"grace_ms\":%" PRIu64, item->pool.numbers.grace_ms);
         kedge_text_printf(out, "}");
         before = ",";
     }

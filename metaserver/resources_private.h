@@ -5,6 +5,10 @@
 
 #include "metaserver/resources.h"
 
+/* Whether all of a kind's numbers are right by themselves. 0; or -EINVAL and *violation. */
+int meta_numbers_validate(enum meta_resource_kind kind, const void *numbers,
+                          struct meta_violation *violation);
+
 /* The i-th of a kind, by name. */
 const struct meta_resource *meta_resources_at(const struct meta_resources *s,
                                               enum meta_resource_kind kind, uint32_t i);
@@ -29,7 +33,7 @@ bool meta_pool_same(const struct meta_resource *a, const struct meta_resource *b
 /* Whether it may be there beside the other pools, in the place of what is there of its name, and
  * with which number. 0 and *id; -EPERM: it had another number; -EEXIST: another pool has it, or one
  * of its tenants; and *violation, with the place of a tenant in `to`. */
-int meta_pool_check(const struct meta_resources *s, const struct meta_resource *to, uint16_t *id,
-                    struct meta_violation *violation);
+int meta_pool_check(const struct meta_resources *s, const struct meta_resource *to,
+                    uint64_t *number, struct meta_violation *violation);
 
 #endif

@@ -40,9 +40,9 @@ static int decode_resource(const char *kind, const char *name, const char *body,
 /* Its name's number may be that of another, whose name comes before it. */
 static int restore_numberless(struct loading *l, struct meta_resource *pool)
 {
-    pool->pool.id = meta_pool_free_id(l->s->resources, pool->name);
+    pool->pool.numbers.number = meta_pool_free_id(l->s->resources, pool->name);
     int status = meta_resources_restore(l->s->resources, pool, &l->violation);
-    if (status == 0 && pool->pool.id != meta_pool_id(pool->name))
+    if (status == 0 && pool->pool.numbers.number != meta_pool_id(pool->name))
         memcpy(l->name[l->anew++], pool->name, strlen(pool->name) + 1); /* it is valid */
     return status;
 }
@@ -66,7 +66,8 @@ static int load_setting(void *user, const struct meta_store_resource *stored)
         return -EINVAL;
     }
     resource.revision = stored->revision;
-    const bool numberless = resource.kind == META_POOL && resource.pool.id == 0;
+    const bool numberless =
+        resource.kind == META_POOL && resource.pool.numbers.number == RESOURCE_UNSAID;
     if (l->those)
         return numberless ? restore_numberless(l, &resource) : 0;
     l->numberless += numberless;
@@ -116,7 +117,7 @@ static int load_numberless(struct loading *l, struct kedge_errbuf *err)
 static const char *name_of_number(const struct meta_service *s, uint16_t id)
 {
     const struct meta_resource *pool = meta_resources_after(s->resources, META_POOL, "");
-    while (pool != NULL && pool->pool.id != id)
+    while (pool != NULL && pool->pool.numbers.number != id)
         pool = meta_resources_after(s->resources, META_POOL, pool->name);
     return pool != NULL ? pool->name : "";
 }
@@ -133,11 +134,12 @@ static void keep_number(struct meta_service *s, const char *name, uint64_t now)
     kedge_log(KEDGE_LOG_WARN,
               "a pool of an older store has a number of its own now: the one that its name stands "
               "for is another pool's",
-              "pool=%s number=%u instead_of=%u which_has=%s", name, (unsigned)pool->pool.id,
-              (unsigned)meta_pool_id(name), name_of_number(s, meta_pool_id(name)));
+              "pool=%s number=%u instead_of=%u which_has=%s", name,
+              (unsigned)pool->pool.numbers.number, (unsigned)meta_pool_id(name),
+              name_of_number(s, meta_pool_id(name)));
     int status = meta_resources_plan_put(s->resources, pool, &match, &change, &violation);
     KEDGE_ASSERT(status == 0); /* it is what is there */
-    change.from.pool.id = 0;
+    change.from.pool.numbers.number = RESOURCE_UNSAID;
     change.revision = change.to.revision = meta_resources_revision(s->resources) + 1;
     change.time_ms = kedge_clock_wall_ms();
     snprintf(change.who, sizeof change.who, "kedge-metad");

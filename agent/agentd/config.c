@@ -14,12 +14,14 @@
 #include "base/ini.h"
 #include "base/text.h"
 #include "config_parse.h"
+#include "schema/resources.h"
 
 struct option {
     const char *section, *key;
     enum agentd_type type;
     size_t offset;
-    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT */
+    uint64_t min, max; /* texts and paths: max is the room, 0 for AGENTD_TEXT; A_POOL_COUNT: the
+                        * resource says them */
     const char *initial;
     const char *help;
 };
@@ -63,17 +65,19 @@ static const struct option options[] = {
      "for tests: what goes wrong on purpose, such as loss=5%, seed=7 (of datagrams)"},
     {"pool", "name", A_TEXT, AT(pool), 0, AGENTD_NAME, "default", "what workers may ask for"},
     {"pool", "number", A_COUNT, AT(pool_number), 0, 65535, "1", "the same on every node"},
-    {"pool", "dcis", A_COUNT, AT(dcis), 2, 32, "8", "DC initiators; one of them is for probing"},
-    {"pool", "spares", A_COUNT, AT(spares), 0, 32, "2", "DC initiators that replace broken ones"},
-    {"pool", "sessions_ahead", A_COUNT, AT(sessions_ahead), 1, 1024, "16", "sessions kept ready"},
-    {"pool", "arenas_ahead", A_COUNT, AT(arenas_ahead), 1, 1024, "16", "arenas kept ready"},
+    {"pool", "dcis", A_POOL_COUNT, AT(dcis), 0, 0, "8",
+     "DC initiators; one of them is for probing"},
+    {"pool", "spares", A_POOL_COUNT, AT(spares), 0, 0, "2",
+     "DC initiators that replace broken ones"},
+    {"pool", "sessions_ahead", A_POOL_COUNT, AT(sessions_ahead), 0, 0, "16", "sessions kept ready"},
+    {"pool", "arenas_ahead", A_POOL_COUNT, AT(arenas_ahead), 0, 0, "16", "arenas kept ready"},
     {"pool", "arena_bytes", A_SIZE, AT(arena_bytes), 65536, 1ull << 32, "2MiB",
      "of a session's first arena"},
-    {"pool", "connections", A_COUNT, AT(connections), 1, 8192, "64",
+    {"pool", "connections", A_POOL_COUNT, AT(connections), 0, 0, "64",
      "rc: endpoints that requests can be out to at a time; more take turns"},
-    {"pool", "responders", A_COUNT, AT(responders), 1, 65536, "1024",
+    {"pool", "responders", A_POOL_COUNT, AT(responders), 0, 0, "1024",
      "rc: connections that other nodes may have to this one"},
-    {"pool", "queue_pairs_ahead", A_COUNT, AT(queue_pairs_ahead), 1, 1024, "8",
+    {"pool", "queue_pairs_ahead", A_POOL_COUNT, AT(queue_pairs_ahead), 0, 0, "8",
      "rc: of either kind, kept ready"},
     {"pool", "mr_lease", A_TIME_OR_AUTO, AT(mr_lease_ns), 1 * MS, 60000 * MS, "auto",
      "how long peers may believe in a memory region of this node; auto: 100ms on soft, 3000ms on "
@@ -144,6 +148,10 @@ static int set(struct agentd_config *config, struct agentd_tenant_config *tenant
     if (o->type == A_HASHES)
         return agentd_set_hashes(tenant, value, must);
     char *at = (tenant != NULL ? (char *)tenant : (char *)config) + o->offset;
+    if (o->type == A_POOL_COUNT) {
+        const struct resource_field *f = resource_field_find(resource_table(RESOURCE_POOL), o->key);
+        return agentd_set_value(A_COUNT, at, f->min, f->max, value, must);
+    }
     return agentd_set_value(o->type, at, o->min, o->max, value, must);
 }
 

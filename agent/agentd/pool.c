@@ -161,9 +161,9 @@ static const char *why_not(const struct agent *a, const struct said_pool *said)
 {
     if (said->why[0] != '\0')
         return said->why;
-    if (said->is.id == 0)
+    if (said->is.numbers.number == RESOURCE_UNSAID)
         return "its metaserver says no number of it: update the metaserver";
-    if (said->is.id == own(a)->number)
+    if (said->is.numbers.number == own(a)->number)
         return "it has the number of the agent's own pool: give it another one, or change `number` "
                "in [pool] of the agent";
     const struct pool *p = pools_find(a, said->is.name);
@@ -354,15 +354,16 @@ void pools_stop(struct agent *a)
 static const struct agentd_pool *said_of(const struct agent *a, const struct pool *p)
 {
     for (uint32_t i = 0; i < a->said.count; i++)
-        if (strcmp(a->said.at[i].is.name, p->name) == 0 && a->said.at[i].is.id == p->number)
+        if (strcmp(a->said.at[i].is.name, p->name) == 0 &&
+            a->said.at[i].is.numbers.number == p->number)
             return &a->said.at[i].is;
     return NULL;
 }
 
 static bool is_wanted(const struct agent *a, const struct said_pool *said)
 {
-    return said->is.id != 0 && said->is.id != own(a)->number &&
-           strcmp(said->is.name, own(a)->name) != 0;
+    return said->is.numbers.number != RESOURCE_UNSAID &&
+           said->is.numbers.number != own(a)->number && strcmp(said->is.name, own(a)->name) != 0;
 }
 
 /* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
@@ -398,9 +399,10 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
     struct pool *p = pool_new(a, place, said->is.name);
     int status = -ENOMEM;
     if (p != NULL) {
-        p->number = said->is.id;
-        p->mr_lease_ns =
-            said->is.lease_ms != 0 ? said->is.lease_ms * KEDGE_NS_PER_MS : a->config.mr_lease_ns;
+        p->number = (uint16_t)said->is.numbers.number;
+        p->mr_lease_ns = said->is.numbers.mr_lease_ms != RESOURCE_UNSAID
+                             ? said->is.numbers.mr_lease_ms * KEDGE_NS_PER_MS
+                             : a->config.mr_lease_ns;
         stock_init(p, &said->is);
         status = choose_incarnation(p, &err);
         if (status == 0)
@@ -448,16 +450,17 @@ static uint64_t grace_of(const struct pool *p)
 {
     const struct agent *a = p->agent;
     for (uint32_t i = 0; i < a->said.others; i++)
-        if (strcmp(a->said.other[i].name, p->name) == 0 && a->said.other[i].id == p->number)
-            return a->said.other[i].grace_ms;
-    return p->stock.said.grace_ms;
+        if (strcmp(a->said.other[i].name, p->name) == 0 &&
+            a->said.other[i].numbers.number == p->number)
+            return a->said.other[i].numbers.grace_ms;
+    return p->stock.said.numbers.grace_ms;
 }
 
 static void choose_end(struct pool *p)
 {
     const uint64_t grace_ms = grace_of(p);
-    p->stock.said.grace_ms = grace_ms;
-    p->end_ns = grace_ms == AGENTD_NEVER ? UINT64_MAX : p->left_ns + grace_ms * KEDGE_NS_PER_MS;
+    p->stock.said.numbers.grace_ms = grace_ms;
+    p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * KEDGE_NS_PER_MS;
 }
 
 static void leave(struct pool *p)
@@ -494,7 +497,7 @@ static void step_out(struct pool *p)
 {
     if (p->stage == POOL_RUNS)
         leave(p);
-    if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.grace_ms)
+    if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.numbers.grace_ms)
         choose_end(p);
     if (p->stage == POOL_LEAVING && kedge_clock_ns() >= p->end_ns) {
         p->end_ns = UINT64_MAX;

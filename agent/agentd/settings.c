@@ -8,10 +8,6 @@
 
 #include "base/text.h"
 
-#define GRACE_MOST_MS  UINT64_C(9007199254) /* as metaservers have it */
-#define LEASE_LEAST_MS 10
-#define LEASE_MOST_MS  3600000
-
 /* ---- values */
 
 /* A number that may be left out: then 0. */
@@ -26,16 +22,6 @@ static int number(const json_t *object, const char *of, const char *key, uint64_
         return kedge_err(why, -EINVAL, "%s: %s is no number", of, key);
     *out = (uint64_t)json_integer_value(value);
     return 0;
-}
-
-/* Likewise; 0 is no bound. */
-static int bound(const json_t *object, const char *of, const char *key, uint64_t *out,
-                 struct kedge_errbuf *why)
-{
-    int status = number(object, of, key, out, why);
-    if (*out == 0)
-        *out = UINT64_MAX;
-    return status;
 }
 
 static int name(const json_t *object, const char *key, size_t size, char *out,
@@ -117,9 +103,22 @@ static int add_window(struct agentd_settings *s, const struct agentd_window *w,
     return 0;
 }
 
+static int decode_tenant_numbers(const json_t *object, const char *of, struct tenant_numbers *out,
+                                 struct kedge_errbuf *why)
+{
+    const struct resource_table *table = resource_table(RESOURCE_TENANT);
+    int status = 0;
+    for (size_t i = 0; i < table->fields && status == 0; i++)
+        if (table->field[i].is_number)
+            status = number(object, of, table->field[i].name,
+                            resource_number(&table->field[i], out), why);
+    return status;
+}
+
 static int decode_tenant(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
 {
     struct agentd_window w = {.scope = AGENTD_TENANT};
+    struct tenant_numbers n;
     if (s->tenants == AGENTD_TENANTS)
         return kedge_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
     struct agentd_tenant_config *t = &s->tenant[s->tenants++];
@@ -133,14 +132,14 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
         return status;
     if ((status = decode_uids(object, t, why)) != 0 ||
         (status = decode_tokens(object, t, why)) != 0 ||
-        (status = bound(object, t->name, "sessions", &t->sessions, why)) != 0 ||
-        (status = number(object, t->name, "vqps", &t->vqps, why)) != 0 ||
-        (status = number(object, t->name, "mrs", &t->mrs, why)) != 0 ||
-        (status = number(object, t->name, "control_ops_per_s", &t->control_ops_per_s, why)) != 0 ||
-        (status = bound(object, t->name, "memory_bytes", &t->memory, why)) != 0 ||
-        (status = number(object, t->name, "window_bytes", &w.most.bytes, why)) != 0 ||
-        (status = number(object, t->name, "window_ops", &w.most.ops, why)) != 0)
+        (status = decode_tenant_numbers(object, t->name, &n, why)) != 0)
         return status;
+    t->sessions = n.sessions != 0 ? n.sessions : UINT64_MAX;
+    t->memory = n.memory_bytes != 0 ? n.memory_bytes : UINT64_MAX;
+    t->vqps = n.vqps;
+    t->mrs = n.mrs;
+    t->control_ops_per_s = n.control_ops_per_s;
+    w.most = (struct agentd_limits){.bytes = n.window_bytes, .ops = n.window_ops};
     return add_window(s, &w, why);
 }
 
@@ -263,9 +262,9 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_e
     int status = number(object, "node", "grace_ms", &n->grace_ms, why);
     if (status != 0)
         return status;
-    if (n->grace_ms > GRACE_MOST_MS)
+    if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
         return kedge_err(why, -EINVAL, "node: grace_ms is more than %d days",
-                         (int)(GRACE_MOST_MS / 86400000));
+                         (int)(RESOURCE_GRACE_MAX_MS / 86400000));
     n->draining = json_is_true(json_object_get(object, "draining"));
     n->cordoned = n->draining || json_is_true(json_object_get(object, "cordoned"));
     snprintf(n->reason, sizeof n->reason, "%s", reason != NULL ? reason : "");
@@ -275,56 +274,37 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_e
     return 0;
 }
 
-static const struct {
-    const char *name;
-    uint32_t min, max;
-} numbers[] = {
-    [AGENTD_SESSIONS_AHEAD] = {"sessions_ahead", 1, 1024},
-    [AGENTD_ARENAS_AHEAD] = {"arenas_ahead", 1, 1024},
-    [AGENTD_AHEAD_MOST] = {"ahead_max", 1, 1024},
-    [AGENTD_DCIS] = {"dcis", 2, 32},
-    [AGENTD_SPARES] = {"spares", 0, 32},
-    [AGENTD_QUEUE_PAIRS_AHEAD] = {"queue_pairs_ahead", 1, 1024},
-    [AGENTD_CONNECTIONS] = {"connections", 1, 8192},
-    [AGENTD_RESPONDERS] = {"responders", 1, 65536},
-    [AGENTD_SERVICE_LEVEL] = {"service_level", 0, 15},
-    [AGENTD_TRAFFIC_CLASS] = {"traffic_class", 0, 255},
-    [AGENTD_FLOW_LABEL] = {"flow_label", 1, 0xfffff},
-    [AGENTD_UDP_SOURCE_PORT] = {"udp_source_port", 49152, 65535},
-    [AGENTD_PKEY_INDEX] = {"pkey_index", 0, 65535},
-    [AGENTD_MTU] = {"mtu", 256, 4096},
-};
-
-const char *agentd_pool_number_name(enum agentd_pool_number number)
+/* What nobody has said anything of. */
+static struct agentd_pool new_pool(void)
 {
-    return numbers[number].name;
+    struct agentd_pool p = {.name = ""};
+    resource_numbers_clear(resource_table(RESOURCE_POOL), &p.numbers);
+    return p;
 }
 
-static const struct agentd_pool nothing_said = {
-    .grace_ms = AGENTD_NEVER,
-    .number = {AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
-               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID,
-               AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID, AGENTD_UNSAID},
-};
-_Static_assert(AGENTD_POOL_NUMBERS == 14, "each is unsaid above");
-
-/* A number from min to max; one that is not there leaves *out as it is. */
-static int pool_number(const json_t *object, const struct agentd_pool *p, const char *key,
-                       uint64_t min, uint64_t max, uint64_t *out, struct kedge_errbuf *why)
+/* One that is not there stays left out. */
+static int decode_pool_number(const json_t *object, struct agentd_pool *p,
+                              const struct resource_field *f, struct kedge_errbuf *why)
 {
     uint64_t value;
-    char of[sizeof p->name + 8];
-    if (json_object_get(object, key) == NULL)
+    char of[sizeof p->name + 8], must[RESOURCE_MUST_BYTES];
+    if (json_object_get(object, f->name) == NULL)
         return 0;
     snprintf(of, sizeof of, "pool %s", p->name);
-    int status = number(object, of, key, &value, why);
+    int status = number(object, of, f->name, &value, why);
     if (status != 0)
         return status;
-    if (value < min || value > max)
-        return kedge_err(why, -EINVAL, "%s: %s must be from %llu to %llu", of, key,
-                         (unsigned long long)min, (unsigned long long)max);
-    *out = value;
+    if (!resource_number_is_right(f, value))
+        return kedge_err(why, -EINVAL, "%s: %s %s", of, f->name, resource_number_must(f, must));
+    *resource_number(f, &p->numbers) = value;
     return 0;
+}
+
+static int decode_named(const json_t *object, struct agentd_pool *p, const char *name,
+                        struct kedge_errbuf *why)
+{
+    const struct resource_table *table = resource_table(RESOURCE_POOL);
+    return decode_pool_number(object, p, resource_field_find(table, name), why);
 }
 
 /* Of what only a metaserver that is wrong says twice. */
@@ -334,21 +314,20 @@ static int check_alone(const struct agentd_settings *s, const struct agentd_pool
     for (uint32_t i = 0; i < s->pools; i++) {
         if (strcmp(s->pool[i].name, p->name) == 0)
             return kedge_err(why, -EINVAL, "there are two pools of the name %s", p->name);
-        if (p->id != 0 && s->pool[i].id == p->id)
+        if (p->numbers.number != RESOURCE_UNSAID && s->pool[i].numbers.number == p->numbers.number)
             return kedge_err(why, -EINVAL, "pools %s and %s have one number, %u", s->pool[i].name,
-                             p->name, (unsigned)p->id);
+                             p->name, (unsigned)p->numbers.number);
     }
     return 0;
 }
 
 static int check_service(const struct agentd_pool *p, struct kedge_errbuf *why)
 {
-    const uint32_t mtu = p->number[AGENTD_MTU];
-    if (mtu != AGENTD_UNSAID && (mtu & (mtu - 1)) != 0)
+    const struct pool_numbers *n = &p->numbers;
+    if (n->mtu != RESOURCE_UNSAID && (n->mtu & (n->mtu - 1)) != 0)
         return kedge_err(why, -EINVAL, "pool %s: mtu must be 256, 512, 1024, 2048 or 4096",
                          p->name);
-    if (p->number[AGENTD_FLOW_LABEL] != AGENTD_UNSAID &&
-        p->number[AGENTD_UDP_SOURCE_PORT] != AGENTD_UNSAID)
+    if (n->flow_label != RESOURCE_UNSAID && n->udp_source_port != RESOURCE_UNSAID)
         return kedge_err(why, -EINVAL,
                          "pool %s: flow_label and udp_source_port say the same: set one of them",
                          p->name);
@@ -359,16 +338,13 @@ static int check_service(const struct agentd_pool *p, struct kedge_errbuf *why)
 static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_pool *p,
                            struct kedge_errbuf *why)
 {
-    uint64_t id = 0;
     if (count == AGENTD_POOLS)
         return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
-    *p = nothing_said;
+    *p = new_pool();
     int status = name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
-        status = pool_number(object, p, "number", 1, UINT16_MAX, &id, why);
-    p->id = (uint16_t)id;
-    return status != 0 ? status
-                       : pool_number(object, p, "grace_ms", 0, GRACE_MOST_MS, &p->grace_ms, why);
+        status = decode_named(object, p, "number", why);
+    return status == 0 ? decode_named(object, p, "grace_ms", why) : status;
 }
 
 static int decode_other_pool(const json_t *object, struct agentd_settings *s,
@@ -381,17 +357,12 @@ static int decode_other_pool(const json_t *object, struct agentd_settings *s,
 
 static int decode_pool(const json_t *object, struct agentd_settings *s, struct kedge_errbuf *why)
 {
+    const struct resource_table *table = resource_table(RESOURCE_POOL);
     struct agentd_pool *p = &s->pool[s->pools];
     int status = decode_any_pool(object, s->pools, p, why);
-    if (status == 0)
-        status =
-            pool_number(object, p, "mr_lease_ms", LEASE_LEAST_MS, LEASE_MOST_MS, &p->lease_ms, why);
-    for (int i = 0; i < AGENTD_POOL_NUMBERS && status == 0; i++) {
-        uint64_t value = AGENTD_UNSAID;
-        status =
-            pool_number(object, p, numbers[i].name, numbers[i].min, numbers[i].max, &value, why);
-        p->number[i] = (uint32_t)value;
-    }
+    for (size_t i = 0; i < table->fields && status == 0; i++)
+        if (table->field[i].is_number)
+            status = decode_pool_number(object, p, &table->field[i], why);
     if (status == 0)
         status = check_service(p, why);
     if (status == 0)
@@ -405,7 +376,7 @@ struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const c
     for (uint32_t i = 0; i < s->pools; i++)
         if (strcmp(s->pool[i].name, name) == 0)
             return s->pool[i];
-    return nothing_said;
+    return new_pool();
 }
 
 /* ---- the document */

@@ -8,38 +8,38 @@
 #include "base/metrics.h"
 #include "daemon.h"
 
-static uint32_t said_or(const struct stock *k, enum agentd_pool_number number, uint64_t own)
+static uint32_t said_or(uint64_t said, uint64_t own)
 {
-    return k->said.number[number] != AGENTD_UNSAID ? k->said.number[number] : (uint32_t)own;
+    return (uint32_t)(said != RESOURCE_UNSAID ? said : own);
 }
 
 /* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
 static uint32_t target(const struct stock *k, uint32_t floor)
 {
-    const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
-    if (most == AGENTD_UNSAID || k->demand <= floor)
+    const uint64_t most = k->said.numbers.ahead_max;
+    if (most == RESOURCE_UNSAID || k->demand <= floor)
         return floor;
-    const uint32_t wanted = k->demand < most ? k->demand : most;
+    const uint32_t wanted = k->demand < most ? k->demand : (uint32_t)most;
     return wanted > floor ? wanted : floor;
 }
 
 /* What the device has, but for what is said of the pool. */
 static struct kedge_fab_service said_service(const struct pool *p)
 {
-    const uint32_t *n = p->stock.said.number;
+    const struct pool_numbers *n = &p->stock.said.numbers;
     struct kedge_fab_service s = p->config->service;
-    if (n[AGENTD_SERVICE_LEVEL] != AGENTD_UNSAID)
-        s.service_level = (uint8_t)n[AGENTD_SERVICE_LEVEL];
-    if (n[AGENTD_TRAFFIC_CLASS] != AGENTD_UNSAID)
-        s.traffic_class = (uint8_t)n[AGENTD_TRAFFIC_CLASS];
-    if (n[AGENTD_FLOW_LABEL] != AGENTD_UNSAID)
-        s.flow_label = n[AGENTD_FLOW_LABEL];
-    if (n[AGENTD_UDP_SOURCE_PORT] != AGENTD_UNSAID)
-        s.flow_label = kedge_fab_flow_label((uint16_t)n[AGENTD_UDP_SOURCE_PORT]);
-    if (n[AGENTD_PKEY_INDEX] != AGENTD_UNSAID)
-        s.pkey_index = (uint16_t)n[AGENTD_PKEY_INDEX];
-    if (n[AGENTD_MTU] != AGENTD_UNSAID)
-        s.mtu = (enum ibv_mtu)(__builtin_ctz(n[AGENTD_MTU]) - 7);
+    if (n->service_level != RESOURCE_UNSAID)
+        s.service_level = (uint8_t)n->service_level;
+    if (n->traffic_class != RESOURCE_UNSAID)
+        s.traffic_class = (uint8_t)n->traffic_class;
+    if (n->flow_label != RESOURCE_UNSAID)
+        s.flow_label = (uint32_t)n->flow_label;
+    if (n->udp_source_port != RESOURCE_UNSAID)
+        s.flow_label = kedge_fab_flow_label((uint16_t)n->udp_source_port);
+    if (n->pkey_index != RESOURCE_UNSAID)
+        s.pkey_index = (uint16_t)n->pkey_index;
+    if (n->mtu != RESOURCE_UNSAID)
+        s.mtu = (enum ibv_mtu)(__builtin_ctzll(n->mtu) - 7);
     return s;
 }
 
@@ -63,8 +63,8 @@ enum ibv_mtu stock_mtu(const struct pool *p)
 static void aim(struct pool *p)
 {
     struct stock *k = &p->stock;
-    k->sessions = target(k, said_or(k, AGENTD_SESSIONS_AHEAD, p->config->sessions_ahead));
-    k->arenas = target(k, said_or(k, AGENTD_ARENAS_AHEAD, p->config->arenas_ahead));
+    k->sessions = target(k, said_or(k->said.numbers.sessions_ahead, p->config->sessions_ahead));
+    k->arenas = target(k, said_or(k->said.numbers.arenas_ahead, p->config->arenas_ahead));
 }
 
 /* ---- what cannot be */
@@ -75,16 +75,16 @@ static void add_why(struct stock *k, const char *sentence)
     snprintf(k->why + used, sizeof k->why - used, "%s%s", used > 0 ? "; " : "", sentence);
 }
 
-static void look_at_start(struct pool *p, enum agentd_pool_number number, uint64_t own,
+static void look_at_start(struct pool *p, const char *name, uint64_t said, uint64_t own,
                           uint64_t now)
 {
     struct stock *k = &p->stock;
-    const uint32_t wanted = said_or(k, number, own);
+    const uint32_t wanted = said_or(said, own);
     char text[120];
     if (wanted == now)
         return;
-    snprintf(text, sizeof text, "%s %u needs %s (%llu in force)", agentd_pool_number_name(number),
-             wanted, p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
+    snprintf(text, sizeof text, "%s %u needs %s (%llu in force)", name, wanted,
+             p->place == 0 ? "a restart of the agent" : "the pool to be made anew",
              (unsigned long long)now);
     add_why(k, text);
 }
@@ -92,7 +92,7 @@ static void look_at_start(struct pool *p, enum agentd_pool_number number, uint64
 static void explain_spares(struct pool *p)
 {
     struct stock *k = &p->stock;
-    const uint32_t wanted = said_or(k, AGENTD_SPARES, p->config->spares);
+    const uint32_t wanted = said_or(k->said.numbers.spares, p->config->spares);
     char text[160];
     if (wanted > p->device.max_spares)
         snprintf(text, sizeof text,
@@ -110,7 +110,7 @@ static void explain_spares(struct pool *p)
 static void step_spares(struct pool *p)
 {
     struct stock *k = &p->stock;
-    uint32_t wanted = said_or(k, AGENTD_SPARES, p->config->spares);
+    uint32_t wanted = said_or(k->said.numbers.spares, p->config->spares);
     if (wanted > p->device.max_spares)
         wanted = p->device.max_spares;
     if (p->device.rc || p->stopping || k->sparing || k->spares == wanted ||
@@ -135,9 +135,9 @@ void stock_spare(struct pool *p, int change, int status)
 /* Of the own pool it is the file's. */
 static void explain_lease(struct pool *p)
 {
-    const uint64_t said = p->stock.said.lease_ms, now = p->mr_lease_ns / KEDGE_NS_PER_MS;
+    const uint64_t said = p->stock.said.numbers.mr_lease_ms, now = p->mr_lease_ns / KEDGE_NS_PER_MS;
     char text[160];
-    if (p->place == 0 || said == 0 || said == now)
+    if (p->place == 0 || said == RESOURCE_UNSAID || said == now)
         return;
     snprintf(text, sizeof text, "mr_lease_ms %llu needs the pool to be made anew (%llu in force)",
              (unsigned long long)said, (unsigned long long)now);
@@ -167,13 +167,14 @@ static void explain(struct pool *p)
     explain_lease(p);
     explain_service(p);
     if (!p->device.rc) {
-        look_at_start(p, AGENTD_DCIS, c->dcis, k->dcis);
+        look_at_start(p, "dcis", k->said.numbers.dcis, c->dcis, k->dcis);
         explain_spares(p);
     } else {
-        look_at_start(p, AGENTD_CONNECTIONS, c->connections, k->connections);
-        look_at_start(p, AGENTD_RESPONDERS, c->responders, k->responders);
+        look_at_start(p, "connections", k->said.numbers.connections, c->connections,
+                      k->connections);
+        look_at_start(p, "responders", k->said.numbers.responders, c->responders, k->responders);
     }
-    if (p->device.rc && said_or(k, AGENTD_QUEUE_PAIRS_AHEAD, c->queue_pairs_ahead) > pairs) {
+    if (p->device.rc && said_or(k->said.numbers.queue_pairs_ahead, c->queue_pairs_ahead) > pairs) {
         snprintf(text, sizeof text,
                  "queue_pairs_ahead is more than the %llu that there can be (raise connections)",
                  (unsigned long long)pairs);
@@ -196,11 +197,11 @@ void stock_init(struct pool *p, const struct agentd_pool *said)
 {
     struct stock *k = &p->stock;
     k->said = *said;
-    k->dcis = said_or(k, AGENTD_DCIS, p->config->dcis);
+    k->dcis = said_or(k->said.numbers.dcis, p->config->dcis);
     /* Those of a pool that is made while workers attach come later, one after the other. */
-    k->spares = p->place == 0 ? said_or(k, AGENTD_SPARES, p->config->spares) : 0;
-    k->connections = said_or(k, AGENTD_CONNECTIONS, p->config->connections);
-    k->responders = said_or(k, AGENTD_RESPONDERS, p->config->responders);
+    k->spares = p->place == 0 ? said_or(k->said.numbers.spares, p->config->spares) : 0;
+    k->connections = said_or(k->said.numbers.connections, p->config->connections);
+    k->responders = said_or(k->said.numbers.responders, p->config->responders);
     k->service = said_service(p);
     aim(p);
 }
@@ -209,10 +210,10 @@ bool stock_is_said(const struct pool *p)
 {
     const struct agentd_config *c = p->config;
     const struct stock *k = &p->stock;
-    return said_or(k, AGENTD_DCIS, c->dcis) != c->dcis ||
-           said_or(k, AGENTD_SPARES, c->spares) != c->spares ||
-           said_or(k, AGENTD_CONNECTIONS, c->connections) != c->connections ||
-           said_or(k, AGENTD_RESPONDERS, c->responders) != c->responders ||
+    return said_or(k->said.numbers.dcis, c->dcis) != c->dcis ||
+           said_or(k->said.numbers.spares, c->spares) != c->spares ||
+           said_or(k->said.numbers.connections, c->connections) != c->connections ||
+           said_or(k->said.numbers.responders, c->responders) != c->responders ||
            (p->place == 0 && !is_service(&k->service, &c->service));
 }
 
@@ -234,10 +235,10 @@ void stock_apply(struct pool *p, const struct agentd_pool *said)
     k->said = *said;
     aim(p);
     if (p->device.connector != NULL)
-        kedge_connector_set_ahead(p->device.connector, said_or(k, AGENTD_QUEUE_PAIRS_AHEAD,
+        kedge_connector_set_ahead(p->device.connector, said_or(k->said.numbers.queue_pairs_ahead,
                                                                p->config->queue_pairs_ahead));
     explain(p);
-    if (memcmp(before.number, said->number, sizeof before.number) != 0)
+    if (memcmp(&before.numbers, &said->numbers, sizeof before.numbers) != 0)
         kedge_log(KEDGE_LOG_INFO, "the pool keeps as much ready as is said",
                   "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
                   k->why);
@@ -291,16 +292,16 @@ void stock_tick(struct pool *p)
 void stock_status(const struct pool *p, struct kedge_text *t)
 {
     const struct stock *k = &p->stock;
-    const uint32_t most = k->said.number[AGENTD_AHEAD_MOST];
+    const uint64_t most = k->said.numbers.ahead_max;
     char service[KEDGE_FAB_SERVICE_TEXT];
     kedge_text_printf(t,
                       "\"dcis\":%u,\"spares\":%u,\"connections\":%u,\"responders\":%u,"
                       "\"sessions_ahead\":%u,\"arenas_ahead\":%u,",
                       k->dcis, k->spares, k->connections, k->responders, k->sessions, k->arenas);
-    if (most == AGENTD_UNSAID)
+    if (most == RESOURCE_UNSAID)
         kedge_text_printf(t, "\"ahead_max\":null,");
     else
-        kedge_text_printf(t, "\"ahead_max\":%u,", most);
+        kedge_text_printf(t, "\"ahead_max\":%u,", (unsigned)most);
     kedge_text_printf(t, "\"demand_per_s\":%u,\"from\":\"%s\",\"why\":", k->demand,
                       k->said.name[0] != '\0' ? "metaserver" : "file");
     kedge_text_json(t, k->why);

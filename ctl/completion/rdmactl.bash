@@ -6,6 +6,11 @@ _rdmactl_names() { # resource member options...
     rdmactl "${@:3}" "$1" list -o json 2>/dev/null | grep -o "\"$2\":\"[^\"]*\"" | cut -d'"' -f4
 }
 
+# The keys that `rdmactl $1 --help` lists, which asks nobody.
+_rdmactl_keys() { # resource
+    rdmactl "$1" --help 2>/dev/null | sed -n '/^keys:$/,/^$/s/^  \([a-z_0-9]*\) .*/\1=/p'
+}
+
 _rdmactl() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line=() words=() i key= choices=
     local context=() agent=() server=() # options that say whom to ask, on the line so far
@@ -76,13 +81,14 @@ _rdmactl_words() { # word so far
         _rdmactl_names node id "${context[@]}" "${server[@]}" ;;
     "context get" | "context set" | "context delete") _rdmactl_names context name ;;
     "context use") _rdmactl_names context name; echo none ;;
-    "tenant set "* | "tenant create "*) echo uids= sessions= vqps= mrs= memory_bytes= window_bytes= window_ops= control_ops_per_s= ;;
-    "window set "* | "window create "*) echo scope=device scope=destination scope=tenant tenant= node= gid= pool= bytes= ops= ;;
-    "pool set "* | "pool create "*)
-        echo nodes= tenants= number= service_level= traffic_class= flow_label= udp_source_port= pkey_index= mtu= sessions_ahead= arenas_ahead= ahead_max= queue_pairs_ahead= connections= responders= dcis= spares= \
-            mr_lease_ms= grace_ms= ;;
+    "tenant set "* | "tenant create "*) _rdmactl_keys tenant ;;
+    "window set "* | "window create "*)
+        _rdmactl_keys window | grep -v '^scope='
+        echo scope=device scope=destination scope=tenant ;;
+    "pool set "* | "pool create "*) _rdmactl_keys pool ;;
     "token set "* | "token create "*)
-        echo scope=admin scope=operator scope=reader scope=agent scope=worker tenant= node= gids= expires= ;;
+        _rdmactl_keys token | grep -v '^scope='
+        echo scope=admin scope=operator scope=reader scope=agent scope=worker ;;
     "context set "*) echo server= token_file= agent_socket= output=table output=wide output=json ;;
     esac
 }

@@ -21,14 +21,14 @@ static void check_pools(const struct agentd_settings *s)
         const struct agentd_pool *p = &s->pool[i];
         check_text(p->name, sizeof p->name);
         struct agentd_pool found = agentd_settings_pool(s, p->name);
-        KEDGE_ASSERT(strcmp(found.name, p->name) == 0 && found.id == p->id);
-        KEDGE_ASSERT(p->lease_ms <= 3600000);
-        KEDGE_ASSERT(p->grace_ms == AGENTD_NEVER || p->grace_ms < UINT64_MAX / 1000000);
+        KEDGE_ASSERT(strcmp(found.name, p->name) == 0 && found.numbers.number == p->numbers.number);
+        KEDGE_ASSERT(p->numbers.grace_ms == RESOURCE_UNSAID ||
+                     p->numbers.grace_ms < UINT64_MAX / 1000000);
+        KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
         for (uint32_t k = 0; k < i; k++)
             KEDGE_ASSERT(strcmp(s->pool[k].name, p->name) != 0 &&
-                         (p->id == 0 || s->pool[k].id != p->id));
-        for (int k = 0; k < AGENTD_POOL_NUMBERS; k++)
-            KEDGE_ASSERT(p->number[k] == AGENTD_UNSAID || p->number[k] <= 65536);
+                         (p->numbers.number == RESOURCE_UNSAID ||
+                          s->pool[k].numbers.number != p->numbers.number));
     }
 }
 

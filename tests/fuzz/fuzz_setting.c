@@ -15,12 +15,7 @@ static void check_tenant(const struct meta_tenant *t)
     KEDGE_ASSERT(t->uid_count <= META_TENANT_UIDS);
     for (uint32_t i = 0; i < t->uid_count; i++)
         KEDGE_ASSERT(t->uids[i].first <= t->uids[i].last && t->uids[i].last < UINT32_MAX);
-    KEDGE_ASSERT(t->sessions <= META_RESOURCE_NUMBER_MAX && t->vqps <= META_RESOURCE_NUMBER_MAX);
-    KEDGE_ASSERT(t->mrs <= META_RESOURCE_NUMBER_MAX && t->window_ops <= META_RESOURCE_NUMBER_MAX);
-    KEDGE_ASSERT(t->window_bytes <= META_RESOURCE_NUMBER_MAX);
-    KEDGE_ASSERT(t->control_ops_per_s <= META_RESOURCE_NUMBER_MAX);
-    KEDGE_ASSERT(t->memory_bytes == 0 || (t->memory_bytes >= META_TENANT_MEMORY_MIN &&
-                                          t->memory_bytes <= META_RESOURCE_NUMBER_MAX));
+    KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_TENANT), &t->numbers) == NULL);
 }
 
 static void check_window(const struct meta_window *w)
@@ -29,7 +24,7 @@ static void check_window(const struct meta_window *w)
     KEDGE_ASSERT((w->scope == META_WINDOW_TENANT) == (w->tenant[0] != '\0'));
     KEDGE_ASSERT(w->scope == META_WINDOW_DESTINATION || (!node && !gid));
     KEDGE_ASSERT(!(node && gid) && (node || gid || w->pool[0] == '\0'));
-    KEDGE_ASSERT(w->bytes <= META_RESOURCE_NUMBER_MAX && w->ops <= META_RESOURCE_NUMBER_MAX);
+    KEDGE_ASSERT(w->numbers.bytes <= RESOURCE_NUMBER_MAX && w->numbers.ops <= RESOURCE_NUMBER_MAX);
 }
 
 static void check_token(const struct meta_token *t)
@@ -65,15 +60,9 @@ static void check_node(const struct meta_node_spec *n)
 static void check_pool(const struct meta_pool *p)
 {
     check_labels(&p->nodes);
-    for (int i = 0; i < META_POOL_NUMBERS; i++) {
-        uint32_t min, max;
-        meta_pool_number_bounds((enum meta_pool_number)i, &min, &max);
-        KEDGE_ASSERT(p->number[i] == META_POOL_UNSAID ||
-                     (p->number[i] >= min && p->number[i] <= max));
-    }
-    KEDGE_ASSERT(p->lease_ms == 0 ||
-                 (p->lease_ms >= META_POOL_LEASE_MIN_MS && p->lease_ms <= META_POOL_LEASE_MAX_MS));
-    KEDGE_ASSERT(p->grace_ms == META_POOL_NEVER || p->grace_ms <= META_GRACE_MAX_MS);
+    KEDGE_ASSERT(p->numbers.dcis == RESOURCE_UNSAID ||
+                 (p->numbers.dcis >= 2 && p->numbers.dcis <= 32));
+    KEDGE_ASSERT(resource_numbers_check(resource_table(RESOURCE_POOL), &p->numbers) == NULL);
     KEDGE_ASSERT(p->tenant_count <= META_POOL_TENANTS);
     for (uint32_t i = 0; i < p->tenant_count; i++) {
         KEDGE_ASSERT(meta_resource_is_name(p->tenants[i], META_TENANT_NAME_MAX));
@@ -104,7 +93,7 @@ static void check_kind(const struct meta_resource *s)
         KEDGE_ASSERT(meta_proxy_is_id(s->revocation.id));
         return;
     case META_RESTORE:
-        KEDGE_ASSERT(s->restore.revision <= META_RESOURCE_NUMBER_MAX);
+        KEDGE_ASSERT(s->restore.revision <= RESOURCE_NUMBER_MAX);
         return;
     case META_TRAIL_KINDS:
         return;

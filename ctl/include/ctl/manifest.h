@@ -10,7 +10,7 @@
 #include "ctl/resources.h"
 
 struct ctl_manifest_item {
-    const struct ctl_kind *kind;
+    const struct resource_table *kind;
     char *name;        /* owned */
     uint64_t revision; /* the one that it was made of; 0: whatever is there */
     char *body;        /* owned: what to PUT */

@@ -7,7 +7,7 @@
 
 /* Says on standard error what a resource names that is not there: tenants, labels that no node has.
  * Asks the metaserver; silent where it does not answer. */
-void ctl_resource_notes(const struct ctl_options *o, const struct ctl_kind *kind,
+void ctl_resource_notes(const struct ctl_options *o, const struct resource_table *kind,
                         const struct ctl_resource *resource);
 
 #endif

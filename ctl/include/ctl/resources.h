@@ -11,60 +11,26 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "ctl/decode.h"
+#include "schema/resources.h"
 
 enum {
-    CTL_KEYS_MAX = 20,
     CTL_VALUE_BYTES = 2304, /* 64 names of tenants fit */
     CTL_SECRET_BYTES = 128,
     CTL_BODY_BYTES = 65536,
 };
 
-enum ctl_type {
-    CTL_NUMBER,
-    CTL_SIZE, /* bytes, with a unit or without */
-    CTL_UIDS, /* 1000,2000-2999 */
-    CTL_WORD,
-    CTL_WORDS,  /* several, with commas */
-    CTL_TIME,   /* 2027-01-31T00:00:00Z, or from now on, such as 30d */
-    CTL_COUNT,  /* of which 0 is one */
-    CTL_LABELS, /* zone=a,rack=7 */
-    CTL_BOOL,
-    CTL_SELECTOR, /* labels of nodes, or "all"; it has to be said */
-};
-
-struct ctl_key {
-    const char *name; /* of the REST interface, and of `set` */
-    const char *heading;
-    enum ctl_type type;
-    bool wide;        /* a column of -o wide alone */
-    const char *help; /* what it is, in which words or units: a line of `rdmactl KIND --help` */
-};
-
-struct ctl_kind {
-    const char *name;   /* "tenant" */
-    const char *plural; /* of its path and its lists */
-    const char *suffix; /* of its path, behind the name */
-    bool secret;        /* its creation shows a secret, so that nothing else creates it */
-    size_t keys;
-    struct ctl_key key[CTL_KEYS_MAX];
-};
-
-/* "tenant", "window", "token", "node" or "pool"; NULL: there is no such kind. */
-const struct ctl_kind *ctl_kind_find(const char *name);
-/* By its plural, likewise. */
-const struct ctl_kind *ctl_kind_of_list(const char *plural);
-
 enum { CTL_RESOURCE_PATH_BYTES = 512 };
 /* "/v1/tenants/NAME". 0, or -EINVAL: that is no name. */
-int ctl_resource_path(const struct ctl_kind *kind, const char *name,
+int ctl_resource_path(const struct resource_table *kind, const char *name,
                       char out[CTL_RESOURCE_PATH_BYTES], struct kedge_errbuf *err);
 
 struct ctl_resource {
     char name[CTL_ID_BYTES];
     uint64_t revision;
-    char *value[CTL_KEYS_MAX];     /* owned: as it is shown, of each key of its kind; "-": none */
-    char secret[CTL_SECRET_BYTES]; /* of a token that was just made; else "" */
-    char *json;                    /* owned: what the server said */
+    char
+        *value[RESOURCE_FIELDS_MAX]; /* owned: as it is shown, of each key of its kind; "-": none */
+    char secret[CTL_SECRET_BYTES];   /* of a token that was just made; else "" */
+    char *json;                      /* owned: what the server said */
 };
 
 /* Owns its resources. */
@@ -74,19 +40,19 @@ struct ctl_resources {
 };
 
 /* One page: appends; next is the next page's cursor, "" at the end. 0, or -EBADMSG, -ENOMEM. */
-int ctl_decode_resources(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_decode_resources(const struct resource_table *kind, const char *body, size_t bytes,
                          struct ctl_resources *all, char *next, size_t size,
                          struct kedge_errbuf *err);
 void ctl_resources_fini(struct ctl_resources *all);
 /* One, the caller's to ctl_resource_fini(). */
-int ctl_decode_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_decode_resource(const struct resource_table *kind, const char *body, size_t bytes,
                         struct ctl_resource *out, struct kedge_errbuf *err);
 void ctl_resource_fini(struct ctl_resource *resource);
 
 /* What to PUT for `key=value` words: the resource of `body` (NULL: there is none yet) with those
  * changed; what else it has stays. *revision is that of body, 0 without. 0; -EINVAL: a word that is
  * no key of this kind, or a value that is no such; -EBADMSG; -ENOMEM. */
-int ctl_edit_resource(const struct ctl_kind *kind, const char *body, size_t bytes,
+int ctl_edit_resource(const struct resource_table *kind, const char *body, size_t bytes,
                       const char *const *words, size_t count, struct kedge_text *out,
                       uint64_t *revision, struct kedge_errbuf *err);
 

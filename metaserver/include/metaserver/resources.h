@@ -15,6 +15,7 @@
 
 #include "metaserver/labels.h"
 #include "metaserver/violation.h"
+#include "schema/resources.h"
 
 enum {
     META_RESOURCE_NAME_BYTES = 64, /* with the NUL */
@@ -32,29 +33,20 @@ enum {
     META_REASON_CHARS = 127,     /* why a node is cordoned */
     META_POOLS_MAX = 64,
     META_POOL_NAME_MAX = 31,
-    META_POOL_AHEAD_MAX = 1024, /* of sessions, arenas and queue pairs; as the agent's settings */
-    META_POOL_DCIS_MAX = 32,
-    META_POOL_CONNECTIONS_MAX = 8192,
-    META_POOL_RESPONDERS_MAX = 65536,
     META_POOL_TENANTS = META_TENANTS_MAX, /* of one pool */
-    META_POOL_LEASE_MIN_MS = 10,
-    META_POOL_LEASE_MAX_MS = 3600000,
-    META_RESOURCE_TAGS = 8,   /* that an If-Match may list */
-    META_PROXY_ID_BYTES = 48, /* of what an agent keeps: a lease, a worker */
+    META_RESOURCE_TAGS = 8,               /* that an If-Match may list */
+    META_PROXY_ID_BYTES = 48,             /* of what an agent keeps: a lease, a worker */
 };
-#define META_RESOURCE_NUMBER_MAX ((uint64_t)1 << 53) /* what every JSON reader holds exactly */
-#define META_TENANT_MEMORY_MIN   65536               /* bytes; less is no arena */
-#define META_GRACE_MAX_MS        (META_RESOURCE_NUMBER_MAX / 1000000)
 
 /* Those that others refer to come first: so they are restored. Leases and
  * restores are no resources: the trail alone has them. */
 enum meta_resource_kind {
-    META_TENANT,
-    META_WINDOW,
-    META_TOKEN,
-    META_NODE,
-    META_POOL,
-    META_RESOURCE_KINDS,
+    META_TENANT = RESOURCE_TENANT,
+    META_WINDOW = RESOURCE_WINDOW,
+    META_TOKEN = RESOURCE_TOKEN,
+    META_NODE = RESOURCE_NODE,
+    META_POOL = RESOURCE_POOL,
+    META_RESOURCE_KINDS = RESOURCE_KINDS,
     META_LEASE = META_RESOURCE_KINDS,
     META_RESTORE,
     META_TRAIL_KINDS
@@ -65,13 +57,10 @@ struct meta_uid_range {
     uint32_t first, last;
 };
 
-/* Numbers are bounds; 0: none of its own. */
 struct meta_tenant {
     uint32_t uid_count;
     struct meta_uid_range uids[META_TENANT_UIDS]; /* ascending, apart */
-    uint64_t sessions, vqps, mrs, memory_bytes;
-    uint64_t window_bytes, window_ops; /* in flight */
-    uint64_t control_ops_per_s;
+    struct tenant_numbers numbers;                /* bounds; 0: none of its own */
 };
 
 enum meta_window_scope { META_WINDOW_DEVICE, META_WINDOW_DESTINATION, META_WINDOW_TENANT };
@@ -84,7 +73,7 @@ struct meta_window {
     char node[META_RESOURCE_NAME_BYTES];   /* "": none */
     uint8_t gid[16];                       /* zero: none */
     char pool[META_POOL_NAME_MAX + 1];     /* "": whatever pool */
-    uint64_t bytes, ops;
+    struct window_numbers numbers;
 };
 
 /* What the bearer of a token may do: access.h. Each of the first three may all that the one before
@@ -119,36 +108,11 @@ struct meta_node_spec {
     char reason[META_REASON_CHARS + 1]; /* for workers that are refused; "" unless cordoned */
 };
 
-/* Numbers of a pool. */
-enum meta_pool_number {
-    META_POOL_SESSIONS_AHEAD, /* kept ready at least */
-    META_POOL_ARENAS_AHEAD,
-    META_POOL_AHEAD_MOST, /* of each, however many workers come */
-    META_POOL_DCIS,
-    META_POOL_SPARES,
-    META_POOL_QUEUE_PAIRS_AHEAD,
-    META_POOL_CONNECTIONS,
-    META_POOL_RESPONDERS,
-    META_POOL_SERVICE_LEVEL, /* unsaid: the device's, as the next ones */
-    META_POOL_TRAFFIC_CLASS,
-    META_POOL_FLOW_LABEL,
-    META_POOL_UDP_SOURCE_PORT,
-    META_POOL_PKEY_INDEX,
-    META_POOL_MTU,
-    META_POOL_NUMBERS
-};
-#define META_POOL_UNSAID UINT32_MAX /* each node's own settings say it */
-
-#define META_POOL_NEVER UINT64_MAX
-
 /* A pool of the nodes with all of these labels. */
 struct meta_pool {
     struct meta_labels nodes;
-    uint16_t id; /* its `number` in records and handshakes, which stays; 0: not said yet */
-    uint32_t number[META_POOL_NUMBERS];
-    uint64_t lease_ms; /* of its regions; 0: not said */
-    uint64_t grace_ms; /* once it goes from a node, its workers there have this long; or
-                        * META_POOL_NEVER: they may finish */
+    struct pool_numbers numbers; /* what is left out each node's own file says; but `number`, which
+                                  * then is not chosen yet, and `grace_ms`: workers may finish */
     uint32_t tenant_count;
     /* Whose workers get it; by name. They need not be there. */
     char tenants[META_POOL_TENANTS][META_TENANT_NAME_MAX + 1];
@@ -219,7 +183,6 @@ void meta_resources_free(struct meta_resources *s); /* NULL is allowed */
 const char *meta_resource_kind_name(enum meta_resource_kind kind);
 const char *meta_window_scope_name(enum meta_window_scope scope);
 const char *meta_scope_name(enum meta_scope scope);
-const char *meta_pool_number_name(enum meta_pool_number number); /* "sessions_ahead" */
 /* 0 or -EINVAL. */
 int meta_resource_kind_parse(const char *name, enum meta_resource_kind *out);
 int meta_window_scope_parse(const char *name, enum meta_window_scope *out);
@@ -232,9 +195,6 @@ bool meta_window_has_gid(const struct meta_window *w);
 bool meta_resource_is_name(const char *name, uint32_t max);
 /* How many those of a kind may have. */
 uint32_t meta_resource_name_max(enum meta_resource_kind kind);
-
-/* The least and the most that a number of a pool may be. */
-void meta_pool_number_bounds(enum meta_pool_number number, uint32_t *min, uint32_t *max);
 
 /* The number of a pool for which none is said: a hash of its name, from 2 to 65535, the same at
  * every metaserver. 2 + CRC-32C(name) mod 65534. */

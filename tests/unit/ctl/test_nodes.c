@@ -120,8 +120,8 @@ END_TEST
 static int set(const char *kind, const char *body, const char *word)
 {
     kedge_text_reset(&out);
-    return ctl_edit_resource(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, &word, 1,
-                             &out, &revision, &err);
+    return ctl_edit_resource(resource_table_find(kind), body, body != NULL ? strlen(body) : 0,
+                             &word, 1, &out, &revision, &err);
 }
 
 START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
@@ -149,13 +149,15 @@ START_TEST(pools_have_numbers_that_may_be_none_and_labels_of_nodes)
         ck_assert_msg(set("pool", all, wrong[i]) == -EINVAL, "%s", wrong[i]);
     ck_assert_int_eq(set("pool", NULL, "spares=1"), -EINVAL);
     ck_assert_ptr_nonnull(strstr(err.text, "nodes=all"));
-    ck_assert_int_eq(ctl_decode_resource(ctl_kind_find("pool"), all, strlen(all), &s, &err), 0);
+    ck_assert_int_eq(ctl_decode_resource(resource_table_find("pool"), all, strlen(all), &s, &err),
+                     0);
     ck_assert_str_eq(s.value[0], "all");
     ctl_resource_fini(&s);
     static const char full[] = "{\"name\":\"p\",\"revision\":2,\"nodes\":{\"zone\":\"a\"},"
                                "\"number\":513,\"spares\":0,\"mr_lease_ms\":50,"
                                "\"tenants\":[\"web\",\"batch\"]}";
-    ck_assert_int_eq(ctl_decode_resource(ctl_kind_find("pool"), full, strlen(full), &s, &err), 0);
+    ck_assert_int_eq(ctl_decode_resource(resource_table_find("pool"), full, strlen(full), &s, &err),
+                     0);
     ck_assert_str_eq(s.value[0], "zone=a");
     ck_assert_str_eq(s.value[1], "web,batch");
     ck_assert_str_eq(s.value[2], "513");

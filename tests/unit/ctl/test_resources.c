@@ -20,7 +20,7 @@ static uint64_t revision;
 
 START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
 {
-    const struct ctl_kind *kind = ctl_kind_find("tenant");
+    const struct resource_table *kind = resource_table_find("tenant");
     struct ctl_resources all = {.item = NULL};
     char next[32];
     const char *page = "{\"revision\":9,\"tenants\":[" TENANT "],\"next_cursor\":\"abc\"}";
@@ -35,8 +35,8 @@ START_TEST(settings_are_read_page_by_page_and_kept_as_they_were)
     ck_assert_str_eq(all.item[0].name, "web");
     ck_assert_uint_eq(all.item[0].revision, 7);
     const char *const shown[] = {"5,10-12", "3", "-", "-", "4GiB", "1000", "-", "-"};
-    ck_assert_uint_eq(kind->keys, sizeof shown / sizeof shown[0]);
-    for (size_t i = 0; i < kind->keys; i++)
+    ck_assert_uint_eq(kind->fields, sizeof shown / sizeof shown[0]);
+    for (size_t i = 0; i < kind->fields; i++)
         ck_assert_str_eq(all.item[0].value[i], shown[i]);
     ck_assert_str_eq(all.item[0].json, TENANT);
     ck_assert_str_eq(all.item[1].name, "x?[2J");
@@ -61,12 +61,12 @@ START_TEST(each_key_has_a_line_of_help_that_fits_a_terminal)
 {
     static const char *const names[] = {"tenant", "window", "token", "node", "pool"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct ctl_kind *kind = ctl_kind_find(names[i]);
-        ck_assert_uint_le(kind->keys, CTL_KEYS_MAX);
-        for (size_t k = 0; k < kind->keys; k++) {
-            ck_assert_msg(kind->key[k].help != NULL && kind->key[k].help[0] != '\0', "%s of a %s",
-                          kind->key[k].name, names[i]);
-            ck_assert_uint_le(strlen(kind->key[k].help), 80);
+        const struct resource_table *kind = resource_table_find(names[i]);
+        ck_assert_uint_le(kind->fields, RESOURCE_FIELDS_MAX);
+        for (size_t k = 0; k < kind->fields; k++) {
+            ck_assert_msg(kind->field[k].help != NULL && kind->field[k].help[0] != '\0',
+                          "%s of a %s", kind->field[k].name, names[i]);
+            ck_assert_uint_le(strlen(kind->field[k].help), 80);
         }
     }
 }
@@ -78,8 +78,8 @@ static int edit(const char *kind, const char *body, const char *const words[4])
     while (count < 4 && words[count] != NULL)
         count++;
     kedge_text_reset(&out);
-    return ctl_edit_resource(ctl_kind_find(kind), body, body != NULL ? strlen(body) : 0, words,
-                             count, &out, &revision, &err);
+    return ctl_edit_resource(resource_table_find(kind), body, body != NULL ? strlen(body) : 0,
+                             words, count, &out, &revision, &err);
 }
 #define EDIT(kind, body, ...) edit(kind, body, (const char *const[4]){__VA_ARGS__})
 

@@ -37,7 +37,7 @@ static struct meta_resource tenant(const char *name, uint32_t first, uint32_t la
 
 static struct meta_resource window(const char *name, const char *of, uint64_t bytes)
 {
-    struct meta_resource w = {.kind = META_WINDOW, .window.bytes = bytes};
+    struct meta_resource w = {.kind = META_WINDOW, .window.numbers.bytes = bytes};
     snprintf(w.name, sizeof w.name, "%s", name);
     snprintf(w.window.tenant, sizeof w.window.tenant, "%s", of);
     w.window.scope = of[0] != '\0' ? META_WINDOW_TENANT : META_WINDOW_DEVICE;
@@ -142,16 +142,16 @@ START_TEST(values_out_of_bounds_are_named)
 {
     setup();
     struct meta_resource t = tenant("a", 1, 1), w = window("w", "", 1);
-    t.tenant.vqps = META_RESOURCE_NUMBER_MAX;
+    t.tenant.numbers.vqps = RESOURCE_NUMBER_MAX;
     ck_assert_int_eq(put(t), 0);
-    t.tenant.vqps++;
+    t.tenant.numbers.vqps++;
     ck_assert_int_eq(put(t), -EINVAL);
     ck_assert_str_eq(fault.field, "vqps");
     t = tenant("a", 1, 1);
-    t.tenant.memory_bytes = 65535;
+    t.tenant.numbers.memory_bytes = 65535;
     ck_assert_int_eq(put(t), -EINVAL);
     ck_assert_str_eq(fault.field, "memory_bytes");
-    w.window.ops = META_RESOURCE_NUMBER_MAX + 1;
+    w.window.numbers.ops = RESOURCE_NUMBER_MAX + 1;
     ck_assert_int_eq(put(w), -EINVAL);
     ck_assert_str_eq(fault.field, "ops");
     w = window("w", "a", 1);
@@ -306,7 +306,7 @@ START_TEST(the_trail_keeps_the_newest_and_knows_what_is_gone)
         ck_assert_int_eq(meta_resources_plan_put(s, &w, &whatever, &change, &fault), 0);
         ck_assert_uint_eq(meta_resources_forgets(s), i > TRAIL ? i - TRAIL : 0);
         meta_resources_apply(s, &change);
-        ck_assert_uint_eq(meta_resources_change_after(s, i - 1)->to.window.bytes, i);
+        ck_assert_uint_eq(meta_resources_change_after(s, i - 1)->to.window.numbers.bytes, i);
     }
     ck_assert(!meta_resources_trail_has(s, 11));
     ck_assert(meta_resources_trail_has(s, 12));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "agentd/config.h"
+#include "schema/resources.h"
 
 enum {
     AGENTD_WINDOWS = 256 + AGENTD_TENANTS, /* as metaservers have; and each tenant's own numbers */
@@ -46,34 +47,12 @@ struct agentd_node {
     char reason[AGENTD_REASON];
 };
 
-enum agentd_pool_number {
-    AGENTD_SESSIONS_AHEAD, /* kept ready at least */
-    AGENTD_ARENAS_AHEAD,
-    AGENTD_AHEAD_MOST, /* of each */
-    AGENTD_DCIS,
-    AGENTD_SPARES,
-    AGENTD_QUEUE_PAIRS_AHEAD,
-    AGENTD_CONNECTIONS,
-    AGENTD_RESPONDERS,
-    AGENTD_SERVICE_LEVEL, /* from here on as of struct kedge_fab_service */
-    AGENTD_TRAFFIC_CLASS,
-    AGENTD_FLOW_LABEL,
-    AGENTD_UDP_SOURCE_PORT,
-    AGENTD_PKEY_INDEX,
-    AGENTD_MTU, /* bytes */
-    AGENTD_POOL_NUMBERS
-};
-#define AGENTD_UNSAID UINT32_MAX /* the agent's own settings say it */
-#define AGENTD_NEVER  UINT64_MAX
-
 /* A pool that the node has. The agent's own is among them if it is to be tuned. */
 struct agentd_pool {
     char name[AGENTD_NAME];
-    uint16_t id;       /* its number in records and handshakes; 0: not said (by metaservers of
-                        * old, which know of the agents' own pools alone) */
-    uint64_t lease_ms; /* of its regions; 0: not said */
-    uint64_t grace_ms; /* so long after it was given up its workers are ended; or AGENTD_NEVER */
-    uint32_t number[AGENTD_POOL_NUMBERS];
+    struct pool_numbers numbers; /* what is left out the agent's own file says; but `number`, which
+                                  * metaservers of old leave out, who know of the agents' own pools
+                                  * alone, and `grace_ms`: its workers are never ended */
 };
 
 struct agentd_settings {
@@ -96,8 +75,6 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
 
 /* What is said of the pool of that name: all unsaid if nothing is. */
 struct agentd_pool agentd_settings_pool(const struct agentd_settings *s, const char *name);
-/* "sessions_ahead": a literal. */
-const char *agentd_pool_number_name(enum agentd_pool_number number);
 
 /* The narrowest of all windows of a scope (and tenant); of those for destinations, the ones for
  * each. */

@@ -65,7 +65,7 @@ START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
     ck_assert_int_eq(decode("{\"revision\":7,\"tenants\":[],\"windows\":[]}"), 0); /* as of old */
     ck_assert(!s.node.cordoned && !s.node.draining && s.node.reason[0] == '\0');
     ck_assert_uint_eq(s.pools, 0);
-    ck_assert_uint_eq(agentd_settings_pool(&s, "default").number[AGENTD_SPARES], AGENTD_UNSAID);
+    ck_assert_uint_eq(agentd_settings_pool(&s, "default").numbers.spares, RESOURCE_UNSAID);
     ck_assert_int_eq(
         decode("{\"tenants\":[],\"windows\":[],\"node\":{\"labels\":{\"a\":\"b\"},"
                "\"cordoned\":true,\"draining\":true,\"grace_ms\":500,\"reason\":\"a\\ndisk\"},"
@@ -77,9 +77,9 @@ START_TEST(what_is_said_of_the_node_and_its_pools_is_read)
     ck_assert_str_eq(s.node.reason, "a?disk");
     struct agentd_pool p = agentd_settings_pool(&s, "default");
     ck_assert_str_eq(p.name, "default");
-    ck_assert_uint_eq(p.number[AGENTD_SPARES], 0);
-    ck_assert_uint_eq(p.number[AGENTD_SESSIONS_AHEAD], 1024);
-    ck_assert_uint_eq(p.number[AGENTD_DCIS], AGENTD_UNSAID);
+    ck_assert_uint_eq(p.numbers.spares, 0);
+    ck_assert_uint_eq(p.numbers.sessions_ahead, 1024);
+    ck_assert_uint_eq(p.numbers.dcis, RESOURCE_UNSAID);
     ck_assert_int_eq(decode("{\"tenants\":[],\"windows\":[],\"node\":{\"draining\":true}}"), 0);
     ck_assert(s.node.cordoned); /* whoever drains takes nobody */
 }
@@ -286,21 +286,21 @@ START_TEST(pools_have_numbers_periods_and_tenants)
     ck_assert_str_eq(s.tenant[0].pool, "gold"); /* which this node does not have */
     ck_assert_str_eq(s.tenant[1].pool, "");
     struct agentd_pool p = agentd_settings_pool(&s, "silver");
-    ck_assert_uint_eq(p.id, 65535);
-    ck_assert_uint_eq(p.lease_ms, 10);
-    ck_assert_uint_eq(p.grace_ms, 0);
+    ck_assert_uint_eq(p.numbers.number, 65535);
+    ck_assert_uint_eq(p.numbers.mr_lease_ms, 10);
+    ck_assert_uint_eq(p.numbers.grace_ms, 0);
     p = agentd_settings_pool(&s, "lead");
-    ck_assert_uint_eq(p.id, 1);
-    ck_assert_uint_eq(p.lease_ms, 3600000);
-    ck_assert_uint_eq(p.grace_ms, 9007199254);
+    ck_assert_uint_eq(p.numbers.number, 1);
+    ck_assert_uint_eq(p.numbers.mr_lease_ms, 3600000);
+    ck_assert_uint_eq(p.numbers.grace_ms, 9007199254);
     p = agentd_settings_pool(&s, "old"); /* two without a number do not have the same one */
     ck_assert_str_eq(p.name, "old");
-    ck_assert_uint_eq(p.id, 0);
-    ck_assert_uint_eq(p.lease_ms, 0);
-    ck_assert_uint_eq(p.grace_ms, AGENTD_NEVER);
+    ck_assert_uint_eq(p.numbers.number, RESOURCE_UNSAID);
+    ck_assert_uint_eq(p.numbers.mr_lease_ms, RESOURCE_UNSAID);
+    ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
     p = agentd_settings_pool(&s, "none");
     ck_assert_str_eq(p.name, "");
-    ck_assert_uint_eq(p.grace_ms, AGENTD_NEVER);
+    ck_assert_uint_eq(p.numbers.grace_ms, RESOURCE_UNSAID);
     ck_assert_uint_eq(s.other_pools, 0);
     ck_assert_int_eq(
         decode("{\"windows\":[],\"tenants\":[],\"pools\":[],\"other_pools\":["
@@ -308,9 +308,9 @@ START_TEST(pools_have_numbers_periods_and_tenants)
         0);
     ck_assert_uint_eq(s.other_pools, 2);
     ck_assert_str_eq(s.other_pool[0].name, "gold");
-    ck_assert_uint_eq(s.other_pool[0].id, 7);
-    ck_assert_uint_eq(s.other_pool[0].grace_ms, 0);
-    ck_assert_uint_eq(s.other_pool[1].grace_ms, AGENTD_NEVER);
+    ck_assert_uint_eq(s.other_pool[0].numbers.number, 7);
+    ck_assert_uint_eq(s.other_pool[0].numbers.grace_ms, 0);
+    ck_assert_uint_eq(s.other_pool[1].numbers.grace_ms, RESOURCE_UNSAID);
 }
 END_TEST
 
@@ -327,10 +327,12 @@ START_TEST(pools_that_cannot_be_told_apart_are_refused)
                   "pools a and b have one number, 7");
     pools_refused("{\"name\":\"a\",\"number\":7},{\"name\":\"a\",\"number\":8}",
                   "two pools of the name a");
-    pools_refused("{\"name\":\"a\",\"number\":0}", "pool a: number must be from 1 to 65535");
+    pools_refused("{\"name\":\"a\",\"number\":0}",
+                  "pool a: number must be a number from 1 to 65535");
     pools_refused("{\"name\":\"a\",\"number\":65536}", "pool a: number must be");
     pools_refused("{\"name\":\"a\",\"number\":\"7\"}", "pool a: number is no number");
-    pools_refused("{\"name\":\"a\",\"mr_lease_ms\":9}", "mr_lease_ms must be from 10 to 3600000");
+    pools_refused("{\"name\":\"a\",\"mr_lease_ms\":9}",
+                  "mr_lease_ms must be a number from 10 to 3600000");
     pools_refused("{\"name\":\"a\",\"mr_lease_ms\":3600001}", "mr_lease_ms must be");
     pools_refused("{\"name\":\"a\",\"grace_ms\":9007199255}", "grace_ms must be");
     refused("{\"tenants\":[{\"name\":\"a\",\"uids\":[],\"pool\":\"\"}],\"windows\":[]}", "pool");
