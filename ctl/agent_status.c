@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/decode.h"
 #include "ctl/fetch.h"
@@ -41,15 +42,18 @@ static bool is_nothing(const char *value)
     return value == NULL || *value == '\0' || strcmp(value, "0") == 0 || strcmp(value, "-") == 0;
 }
 
-/* Of what an agent counts most is 0 on most days. */
-static bool is_counter(const char *field)
+/* Bytes as other tables show them: a whole number of the largest unit. What is no number stays. */
+static void show_bytes(struct ctl_pair *pair)
 {
-    static const char *const groups[] = {"lane.", "connections.", "device_window.", "refused.",
-                                         "windows"};
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
-        if (strncmp(field, groups[i], strlen(groups[i])) == 0)
-            return true;
-    return false;
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    uint64_t bytes;
+    unsigned unit = 0;
+    if (strstr(pair->path, "bytes") == NULL ||
+        kedge_parse_u64(pair->value, 1, UINT64_MAX, &bytes) != 0)
+        return;
+    for (; unit < 4 && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    snprintf(pair->value, sizeof pair->value, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
 static const char *value_of(const struct ctl_pairs *pairs, const struct part *part, size_t i,
@@ -92,7 +96,7 @@ static int print_part(const struct ctl_pairs *pairs, const struct part *part)
         if (table == NULL) {
             memcpy(headings + 1, cells + 1, part->count * sizeof cells[0]);
             status = ctl_table_new(headings, part->count + 1, &table);
-        } else if (!nothing || !(is_counter(field) || is_counter(part->list))) {
+        } else if (!nothing) {
             ctl_table_row(table, cells);
             rows++;
         }
@@ -136,7 +140,7 @@ static int print_rest(const struct ctl_pairs *pairs)
     for (size_t i = 0; i < pairs->count; i++) {
         const struct ctl_pair *p = &pairs->pair[i];
         if (strchr(p->path, '[') == NULL && strncmp(p->path, "pool.", 5) != 0 &&
-            !(is_counter(p->path) && is_nothing(p->value)))
+            !is_nothing(p->value))
             ctl_table_row(table, (const char *const[]){p->path, p->value});
     }
     return end_table(table);
@@ -156,7 +160,8 @@ static int print_all(const struct ctl_pairs *pairs)
         status = print_list(pairs, list);
     }
     if (status == 0)
-        puts("\nCounters that are 0 and limits that are not set are left out: -o json has all.");
+        puts("\nWhat is 0 or not set is left out, in a table where it is so of all: -o json has "
+             "all.");
     return status;
 }
 
@@ -174,6 +179,8 @@ int ctl_agent_status(const struct ctl_options *o, struct kedge_errbuf *err)
     status = ctl_decode_pairs(result.body, result.body_length, &pairs, err);
     if (status != 0)
         goto out;
+    for (size_t i = 0; i < pairs.count; i++)
+        show_bytes(&pairs.pair[i]);
     status = print_all(&pairs);
     if (status != 0)
         kedge_err(err, status, "printing failed: %s", strerror(-status));

@@ -190,6 +190,9 @@ ends 3 'revision: it begins with' event watch --revision 999999
 KEDGE_TOKEN=kedge_wrong ends 4 'no token of a Kedge metaserver' --server "$url" tenant list
 ends 5 'already' tenant create web uids=6
 ends 5 'belongs to tenant web' tenant create db uids=5
+rdmactl agent status >"$work/out"
+! grep -v '^sessions_list' "$work/out" | grep -qE '^[a-z_.]+( +(0|-))+ *$' || fail "what is 0 is not left out: $(cat "$work/out")"
+grep -qE '^[a-z_.]*bytes.* [0-9]+[KMG]iB' "$work/out" || fail "bytes have no unit: $(cat "$work/out")"
 ends 5 'node-a is live: .*end that first .systemctl stop kedge-agentd there., after rdmactl node drain node-a' node delete node-a
 timeout 60 rdmactl event watch >/dev/null 2>&1 &
 held=$!
