@@ -31,8 +31,13 @@ static int check_lane_cpu(const struct agentd_config *c, struct kedge_errbuf *er
 static int check_fabric(const struct agentd_config *c, struct kedge_errbuf *err)
 {
     struct kedge_fault_plan plan;
-    if (kedge_fab_provider_find(c->provider, err) == NULL)
+    const struct kedge_fab_provider *provider = kedge_fab_provider_find(c->provider, err);
+    if (provider == NULL)
         return -EINVAL;
+    const int status =
+        provider->check != NULL ? provider->check(c->device[0] != '\0' ? c->device : NULL, err) : 0;
+    if (status != 0)
+        return status;
     return c->fault[0] == '\0' ? 0 : kedge_fault_plan_parse(c->fault, &plan, err);
 }
 

@@ -2,6 +2,7 @@
 /* Opening the device: its directory and its file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,31 +49,76 @@ int64_t soft_claim(struct soft_fab *f, void *table, size_t slot_bytes, size_t by
     return -ENOSPC;
 }
 
-/* A directory that only the agents' user can enter: whoever can read the file owns every node on
- * it. */
+static int name_directory(const char *device, char out[SOFT_DIR_BYTES], struct kedge_errbuf *err)
+{
+    if (device == NULL)
+        snprintf(out, SOFT_DIR_BYTES, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    else if (snprintf(out, SOFT_DIR_BYTES, "%s", device) >= SOFT_DIR_BYTES)
+        return kedge_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %d bytes",
+                         device, SOFT_DIR_BYTES - 1);
+    return 0;
+}
+
+static int cannot_make(const char *dir, int status, struct kedge_errbuf *err)
+{
+    return kedge_err(err, status,
+                     "soft device: cannot make %s: %s (make its parent, or name another `device`)",
+                     dir, strerror(-status));
+}
+
+/* That only the agents' user can enter it: whoever can read the file owns every node on it. */
+static int check_owner(const char *dir, const struct stat *st, struct kedge_errbuf *err)
+{
+    if (st->st_uid != geteuid())
+        return kedge_err(err, -EACCES,
+                         "soft device: %s must belong to uid %u, which this runs as, not to uid %u "
+                         "(run all agents on it as one user, or name another `device`)",
+                         dir, (unsigned)geteuid(), (unsigned)st->st_uid);
+    if ((st->st_mode & 077) != 0)
+        return kedge_err(
+            err, -EACCES,
+            "soft device: others may enter %s, which must have mode 0700 and has %04o: "
+            "chmod 700 %s, or name another `device`",
+            dir, (unsigned)st->st_mode & 07777, dir);
+    return 0;
+}
+
+/* Of a directory that the open would make: whether it could. */
+static int check_parent(const char *dir, struct kedge_errbuf *err)
+{
+    char parent[SOFT_DIR_BYTES];
+    snprintf(parent, sizeof parent, "%s", dir);
+    if (access(dirname(parent), W_OK | X_OK) != 0)
+        return cannot_make(dir, -errno, err);
+    return 0;
+}
+
+static int soft_check(const char *device, struct kedge_errbuf *err)
+{
+    char dir[SOFT_DIR_BYTES];
+    struct stat st;
+    const int status = name_directory(device, dir, err);
+    if (status != 0)
+        return status;
+    if (lstat(dir, &st) != 0)
+        return errno == ENOENT ? check_parent(dir, err) : cannot_make(dir, -errno, err);
+    if (!S_ISDIR(st.st_mode))
+        return kedge_err(err, -ENOTDIR, "soft device: cannot open %s: %s", dir, strerror(ENOTDIR));
+    return check_owner(dir, &st, err);
+}
+
 static int open_directory(struct soft_fab *f, const char *device, struct kedge_errbuf *err)
 {
     struct stat st;
-    if (device == NULL)
-        snprintf(f->dir, sizeof f->dir, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
-    else if ((size_t)snprintf(f->dir, sizeof f->dir, "%s", device) >= sizeof f->dir)
-        return kedge_err(err, -ENAMETOOLONG, "soft device: the path %s is longer than %zu bytes",
-                         device, sizeof f->dir - 1);
+    const int status = name_directory(device, f->dir, err);
+    if (status != 0)
+        return status;
     if (mkdir(f->dir, 0700) != 0 && errno != EEXIST)
-        return kedge_err(
-            err, -errno,
-            "soft device: cannot make %s: %s (make its parent, or name another `device`)", f->dir,
-            strerror(errno));
+        return cannot_make(f->dir, -errno, err);
     f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (f->dir_fd < 0 || fstat(f->dir_fd, &st) != 0)
         return kedge_err(err, -errno, "soft device: cannot open %s: %s", f->dir, strerror(errno));
-    if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-        return kedge_err(
-            err, -EACCES,
-            "soft device: %s must belong to uid %u with mode 0700, not to uid %u with mode %04o "
-            "(remove it, or name another `device`)",
-            f->dir, (unsigned)geteuid(), (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
-    return 0;
+    return check_owner(f->dir, &st, err);
 }
 
 static int wrong_version(const struct soft_fab *f, struct kedge_errbuf *err)
@@ -306,4 +352,5 @@ static int soft_open(const struct kedge_fab_open_attr *attr, struct kedge_fab **
     return 0;
 }
 
-const struct kedge_fab_provider kedge_fab_soft = {.name = "soft", .open = soft_open};
+const struct kedge_fab_provider kedge_fab_soft = {
+    .name = "soft", .open = soft_open, .check = soft_check};

@@ -33,7 +33,7 @@ struct soft_map {
 
 /* The control thread's: keys that were given back, for the next regions, where that was asked for.
  */
-enum { SOFT_KEYS = 64 };
+enum { SOFT_KEYS = 64, SOFT_DIR_BYTES = 200 };
 struct soft_keys {
     bool come_back, seeded;
     struct kedge_prng prng;
@@ -58,7 +58,7 @@ struct soft_fab {
     int ctl_efd;  /* control: readable when run() has something to do */
     int ctl_tfd;  /* a timer for what stays pending */
     int ctl_epfd; /* both */
-    char dir[200];
+    char dir[SOFT_DIR_BYTES];
     uint32_t chans;       /* control thread: numbers given to channels */
     pthread_mutex_t lock; /* submitted, maps, qp_of's changes: never held for long */
     struct kedge_fab_ctl *submitted, **submitted_tail;

@@ -47,6 +47,15 @@ refuses_before_start 'lane_cpu = 1000: this process may not run there' "a CPU th
 refuses_before_start 'no fabric provider "carrier-pigeon"' "an unknown provider is named" 's/^provider = .*/provider = carrier-pigeon/'
 refuses_before_start 'no fault "nonsense"|nonsense' "a fault that is none is named" 's/^\[fabric\]/&\nfault = nonsense/'
 refuses_before_start '/nowhere' "a missing state directory is named" 's#^state_dir = .*#state_dir = /nowhere#'
+if [[ $provider == soft ]]; then
+    mkdir -m 0755 "$work/open-device"
+    refuses_before_start "chmod 700 $work/open-device" "a soft device that others may enter is named" \
+        "s#^device = .*#device = $work/open-device#"
+    [[ $(stat -c %a "$work/open-device") == 755 && -z $(ls -A "$work/open-device") ]] || fail "it was changed"
+    refuses_before_start 'cannot make /nowhere/device.*make its parent' "a soft device without a parent is named" \
+        "s#^device = .*#device = /nowhere/device#"
+    refuses_before_start 'a.conf: Not a directory' "a file in its place is named" "s#^device = .*#device = $work/a.conf#"
+fi
 refuses_before_start '/nowhere' "a missing directory of the socket is named" 's#^socket = .*#socket = /nowhere/sock#'
 refuses 'exists and is no socket' "a file in the socket's place is left alone" "s#^socket = .*#socket = $work/a.conf#"
 refuses 'another agent listens on' "a socket that is taken is named" "s#^socket = .*#socket = $work/a.sock#"

@@ -209,6 +209,9 @@ struct kedge_fab_provider {
     /* Opens the device. -errno with a sentence in err. */
     int (*open)(const struct kedge_fab_open_attr *attr, struct kedge_fab **out,
                 struct kedge_errbuf *err);
+    /* Whether looking at the device (NULL: the provider's own) tells already that it cannot be
+     * opened; changes nothing. 0, or what open() would say. Or NULL: only opening it tells. */
+    int (*check)(const char *device, struct kedge_errbuf *err);
 };
 
 extern const struct kedge_fab_provider kedge_fab_soft;
