@@ -78,7 +78,7 @@ void kedge_fab_events_push(struct kedge_fab_events *q, enum ibv_event_type type,
 }
 
 /* Nothing is left: nor is the fd readable. With the lock held. */
-static void quiet(struct kedge_fab_events *q)
+static void quiet_fd(struct kedge_fab_events *q)
 {
     uint64_t count;
     if (q->first == NULL && read(q->efd, &count, sizeof count) < 0) {
@@ -102,7 +102,7 @@ void kedge_fab_events_purge(struct kedge_fab_events *q, const void *object)
         q->count--;
     }
     q->tail = link;
-    quiet(q);
+    quiet_fd(q);
     pthread_mutex_unlock(&q->lock);
     free_all(gone);
 }
@@ -117,7 +117,7 @@ int kedge_fab_events_pop(struct kedge_fab_events *q, struct kedge_fab_event *out
         if (q->first == NULL)
             q->tail = &q->first;
     }
-    quiet(q);
+    quiet_fd(q);
     pthread_mutex_unlock(&q->lock);
     if (e == NULL)
         return 0;

@@ -20,9 +20,9 @@ uint32_t kedge_fab_flow_label(uint16_t udp_source_port)
     return low != 0 ? low : 1u << FLOW_LABEL_LOW_BITS | 1; /* a label of 0 is none */
 }
 
-static struct ibv_ah_attr address(const struct kedge_fab *fab,
-                                  const struct kedge_fab_service *service, const uint8_t gid[16],
-                                  uint16_t lid)
+static struct ibv_ah_attr ah_attr_of(const struct kedge_fab *fab,
+                                     const struct kedge_fab_service *service, const uint8_t gid[16],
+                                     uint16_t lid)
 {
     const struct kedge_fab_caps *caps = &fab->caps;
     struct ibv_ah_attr attr = {.is_global = 1,
@@ -40,13 +40,13 @@ static struct ibv_ah_attr address(const struct kedge_fab *fab,
 struct ibv_ah_attr kedge_fab_address(const struct kedge_fab *fab, const uint8_t gid[16],
                                      uint16_t lid)
 {
-    return address(fab, &fab->caps.service, gid, lid);
+    return ah_attr_of(fab, &fab->caps.service, gid, lid);
 }
 
 struct ibv_ah_attr kedge_fab_pd_address(const struct kedge_fab_pd *pd, const uint8_t gid[16],
                                         uint16_t lid)
 {
-    return address(pd->fab, &pd->service, gid, lid);
+    return ah_attr_of(pd->fab, &pd->service, gid, lid);
 }
 
 enum ibv_mtu kedge_fab_pd_mtu(const struct kedge_fab_pd *pd)

@@ -10,7 +10,7 @@
 static const size_t HUGE_PAGE = 2u << 20;
 static const unsigned HUGE_2MB = 21u << 26; /* MFD_HUGE_2MB of <linux/memfd.h> */
 
-static int alloc(size_t size, const char *name, unsigned flags, struct kedge_fab_mem *out)
+static int alloc_pages(size_t size, const char *name, unsigned flags, struct kedge_fab_mem *out)
 {
     int status;
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
@@ -43,12 +43,13 @@ int kedge_fab_mem_alloc(size_t size, const char *name, struct kedge_fab_mem *out
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (size == 0 || size > SIZE_MAX - page)
         return -EINVAL;
-    return alloc((size + page - 1) & ~(page - 1), name, 0, out);
+    return alloc_pages((size + page - 1) & ~(page - 1), name, 0, out);
 }
 
 int kedge_fab_mem_alloc_huge(size_t size, const char *name, struct kedge_fab_mem *out)
 {
-    if (size > 0 && size % HUGE_PAGE == 0 && alloc(size, name, MFD_HUGETLB | HUGE_2MB, out) == 0)
+    if (size > 0 && size % HUGE_PAGE == 0 &&
+        alloc_pages(size, name, MFD_HUGETLB | HUGE_2MB, out) == 0)
         return 0;
     return kedge_fab_mem_alloc(size, name, out);
 }

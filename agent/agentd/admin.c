@@ -91,7 +91,7 @@ static void reply_ready(const struct agent *a, struct kedge_http_request *reques
     (void)kedge_http_reply(request, &response);
 }
 
-static enum kedge_http_verdict handle(void *user, struct kedge_http_request *request)
+static enum kedge_http_verdict handle_request(void *user, struct kedge_http_request *request)
 {
     struct agent *a = user;
     struct kedge_http_response response = {.status = 200};
@@ -146,7 +146,7 @@ int admin_listen(struct agent *a, struct kedge_errbuf *err)
                                               .program = "kedge-agentd",
                                               .setting = "`admin_socket`",
                                               .connections = ADMIN_CONNECTIONS,
-                                              .handle = handle,
+                                              .handle = handle_request,
                                               .abandon = leases_abandon,
                                               .user = a};
     kedge_text_init(&a->answer, ANSWER_MAX);

@@ -131,8 +131,8 @@ static bool parse_filter(const struct held_request *request, struct filter *out)
 }
 
 /* The session, if the filter lets it through. */
-static const struct agent_session *shown(const struct agent *a, const struct filter *f,
-                                         uint64_t number)
+static const struct agent_session *shown_session(const struct agent *a, const struct filter *f,
+                                                 uint64_t number)
 {
     const struct agent_session *s = lease_at(a, (uint32_t)number);
     if (s == NULL || !lease_session_shown(s) ||
@@ -165,7 +165,7 @@ static void list_leases(struct agent *a, const struct held_request *request)
     struct agentd_cursor at = f.at;
     kedge_text_printf(t, "{\"leases\":[");
     for (; at.session < POOLS * a->config.max_sessions; at.session++, at.place = 0) {
-        const struct agent_session *s = shown(a, &f, at.session);
+        const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
         lease_owner_of(s, &owner);
@@ -196,7 +196,7 @@ static void list_workers(struct agent *a, const struct held_request *request)
     struct agentd_cursor at = {.session = f.at.session};
     kedge_text_printf(t, "{\"workers\":[");
     for (; at.session < POOLS * a->config.max_sessions; at.session++) {
-        const struct agent_session *s = shown(a, &f, at.session);
+        const struct agent_session *s = shown_session(a, &f, at.session);
         if (s == NULL)
             continue;
         if (n++ == f.limit)
@@ -293,7 +293,7 @@ static bool takes_registrations(const struct revocation *r)
     return at_once || r->freed != 0;
 }
 
-static const char *breaks(const struct revocation *r)
+static const char *describe_breaks(const struct revocation *r)
 {
     if (!takes_registrations(r))
         return "nothing: requests to these leases are refused before they reach a connection";
@@ -308,7 +308,7 @@ static const char *breaks(const struct revocation *r)
            "end with IBV_WC_WR_FLUSH_ERR";
 }
 
-static void refuse(struct asker by, int status)
+static void refuse_revocation(struct asker by, int status)
 {
     asker_refuse(by, status,
                  status == -ENOENT ? "it went at the same moment"
@@ -341,7 +341,7 @@ void revocation_reply(struct revocation *r, int status)
     const bool over = revocation_is_over(r);
     r->by = (struct asker){.http = NULL};
     if (status != 0) {
-        refuse(by, status);
+        refuse_revocation(by, status);
         return;
     }
     if (r->failed != 0) {
@@ -354,13 +354,14 @@ void revocation_reply(struct revocation *r, int status)
                       r->freed != 0 ? "true" : "false");
     print_leases(r, t);
     kedge_text_printf(t, "],\"over\":%s,\"breaks\":", over ? "true" : "false");
-    kedge_text_json(t, breaks(r));
+    kedge_text_json(t, describe_breaks(r));
     kedge_text_printf(t, "}\n");
     asker_reply(a, by, over ? 200 : 202);
 }
 
 /* Whether it is under way; else the answer has been given. */
-static bool begin(const struct held_request *request, struct agent_session *s, uint32_t number)
+static bool begin_revocation(const struct held_request *request, struct agent_session *s,
+                             uint32_t number)
 {
     const bool forced = request->force != NULL && strcmp(request->force, "1") == 0;
     if (request->force != NULL && !forced && strcmp(request->force, "0") != 0)
@@ -372,7 +373,7 @@ static bool begin(const struct held_request *request, struct agent_session *s, u
     }
     int status = lease_revoke(request->by, s, number, forced);
     if (status != 0)
-        refuse(request->by, status);
+        refuse_revocation(request->by, status);
     return status == 0;
 }
 
@@ -382,12 +383,12 @@ bool leases_revoke(struct agent *a, const struct held_request *request)
     struct agent_session *s;
     if (request->id != NULL) {
         s = lease_of(a, request, &lease);
-        return s != NULL && begin(request, s, lease.number);
+        return s != NULL && begin_revocation(request, s, lease.number);
     }
     if (request->worker == NULL)
         return bad_query(request, "name a lease in the path, or say whose with worker=");
     s = worker_of(a, request, request->worker);
-    return s != NULL && begin(request, s, 0);
+    return s != NULL && begin_revocation(request, s, 0);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -405,7 +406,7 @@ void leases_look(struct agent *a, const struct held_request *request, bool lease
 }
 
 /* What follows the prefix: "" alone is NULL, "/ID" is the id. False: another path. */
-static bool below(const char *path, const char *prefix, const char **id)
+static bool match_prefix(const char *path, const char *prefix, const char **id)
 {
     const size_t length = strlen(prefix);
     if (strncmp(path, prefix, length) != 0 || (path[length] != '\0' && path[length] != '/'))
@@ -418,8 +419,8 @@ bool leases_handle(struct agent *a, struct kedge_http_request *request,
                    enum kedge_http_verdict *verdict)
 {
     const char *id;
-    const bool leases = below(request->path, "/v1/leases", &id);
-    if (!leases && !below(request->path, "/v1/workers", &id))
+    const bool leases = match_prefix(request->path, "/v1/leases", &id);
+    if (!leases && !match_prefix(request->path, "/v1/workers", &id))
         return false;
     const bool get = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
     const struct held_request held = {.by = {.http = request},

@@ -68,7 +68,8 @@ static void apart_metrics(const struct agent *a, struct kedge_text *t)
     }
 }
 
-static void sample(struct kedge_text *t, const char *name, const struct pool *p, uint64_t value)
+static void print_sample(struct kedge_text *t, const char *name, const struct pool *p,
+                         uint64_t value)
 {
     const struct kedge_metric_label label = {"pool", p->name};
     kedge_metric_u64(t, name, &label, 1, value);
@@ -78,7 +79,7 @@ static void sample(struct kedge_text *t, const char *name, const struct pool *p,
 #define EACH_POOL(name, type, help, value)                                                         \
     kedge_metric_head(t, name, type, help);                                                        \
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))              \
-    sample(t, name, p, value)
+    print_sample(t, name, p, value)
 
 #define NAMED(prefix, what, type) (type == COUNTER ? prefix #what "_total" : prefix #what)
 

@@ -10,7 +10,7 @@ static const char *state_name(enum registration_state state)
 }
 
 /* Of all lanes together. */
-static struct kedge_lane_stats lanes(const struct agent *a)
+static struct kedge_lane_stats sum_lanes(const struct agent *a)
 {
     struct kedge_lane_stats s, sum = {.passes = 0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
@@ -22,7 +22,7 @@ static struct kedge_lane_stats lanes(const struct agent *a)
     return sum;
 }
 
-static struct kedge_connector_stats connectors(const struct agent *a)
+static struct kedge_connector_stats sum_connectors(const struct agent *a)
 {
     struct kedge_connector_stats s, sum = {.requests = 0};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
@@ -51,7 +51,7 @@ static void status_connectors(const struct agent *a, struct kedge_text *t)
     const char *comma = "";
     if (!a->rc)
         return;
-    const struct kedge_connector_stats s = connectors(a);
+    const struct kedge_connector_stats s = sum_connectors(a);
     kedge_text_printf(t, ",\"connections\":{");
 #define PRINT(what, help, type)                                                                    \
     kedge_text_printf(t, "%s\"" #what "\":%llu", comma, (unsigned long long)s.what);               \
@@ -233,7 +233,7 @@ void status_print(struct agent *a, struct kedge_text *t)
 {
     char gid[KEDGE_GID_TEXT];
     const struct session_counts c = pools_count(a);
-    const struct kedge_lane_stats s = lanes(a);
+    const struct kedge_lane_stats s = sum_lanes(a);
     kedge_text_printf(t, "{\"version\":\"%s\",\"node\":", KEDGE_VERSION);
     kedge_text_json(t, a->config.node);
     kedge_text_printf(t,

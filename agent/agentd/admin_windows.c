@@ -72,7 +72,7 @@ static void print_window(struct kedge_text *t, const struct kedge_lane_window *n
 /* Of all lanes: the limit is what all of them hold; the most of each need not have been at one
  * time.
  */
-static void add(struct kedge_lane_window *sum, const struct kedge_lane_window *n)
+static void add_window(struct kedge_lane_window *sum, const struct kedge_lane_window *n)
 {
     sum->bytes += n->bytes;
     sum->ops += n->ops;
@@ -90,7 +90,7 @@ static struct kedge_lane_window of_all(const struct agent *a, enum kedge_window_
     struct kedge_lane_window n, sum = {.limit_bytes = most.bytes, .limit_ops = most.ops};
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
         if (kedge_lane_window(p->lane, scope, number, &n))
-            add(&sum, &n);
+            add_window(&sum, &n);
     return sum;
 }
 
@@ -129,7 +129,8 @@ static void print_destinations(const struct pool *p, struct kedge_text *t, uint3
  * ------------------------------------------------------------------ */
 
 /* Why a window holds for nobody here, or not for all that it names. */
-static void explain(const struct agent *a, const struct agentd_window *w, char *why, size_t size)
+static void explain_window(const struct agent *a, const struct agentd_window *w, char *why,
+                           size_t size)
 {
     uint32_t pools = 0, left = 0;
     for (const struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p)) {
@@ -179,7 +180,7 @@ static void print_named(const struct agent *a, const struct agentd_window *w, st
     for (uint32_t i = 0; i < w->gids; i++)
         kedge_text_printf(t, "%s\"%s\"", i == 0 ? "" : ",", kedge_gid_format(w->gid[i], gid));
     kedge_text_printf(t, "],\"why\":");
-    explain(a, w, why, sizeof why);
+    explain_window(a, w, why, sizeof why);
     kedge_text_json(t, why);
     kedge_text_printf(t, "}");
 }
@@ -235,8 +236,8 @@ void windows_status(struct agent *a, struct kedge_text *t)
     kedge_text_printf(t, "]}");
 }
 
-static void sample(struct kedge_text *t, enum field field, const struct kedge_metric_label *labels,
-                   size_t count, uint64_t value)
+static void print_sample(struct kedge_text *t, enum field field,
+                         const struct kedge_metric_label *labels, size_t count, uint64_t value)
 {
     if (field == WAITED)
         kedge_metric_double(t, fields[field].metric, labels, count, (double)value / 1e9);
@@ -245,7 +246,7 @@ static void sample(struct kedge_text *t, enum field field, const struct kedge_me
 }
 
 /* Destinations are too many for a time series each: their limit, and what waits for all of them. */
-static bool destinations(struct agent *a, enum field field, uint64_t *out)
+static bool sum_destinations(struct agent *a, enum field field, uint64_t *out)
 {
     struct kedge_lane_stats s;
     struct kedge_lane_window n;
@@ -279,10 +280,10 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
                           fields[f].help);
         n = of_device(a);
         values_of(&n, value);
-        sample(t, f, labels, 1, value[f]);
+        print_sample(t, f, labels, 1, value[f]);
         labels[0].value = "destination";
-        if (destinations(a, f, &sum))
-            sample(t, f, labels, 1, sum);
+        if (sum_destinations(a, f, &sum))
+            print_sample(t, f, labels, 1, sum);
         labels[0].value = "tenant";
         for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++) {
             if (a->tenants.at[i].state == AGENTD_TENANT_FREE)
@@ -290,7 +291,7 @@ void windows_metrics(struct agent *a, struct kedge_text *t)
             labels[1].value = a->tenants.at[i].config.name;
             n = of_tenant(a, i);
             values_of(&n, value);
-            sample(t, f, labels, 2, value[f]);
+            print_sample(t, f, labels, 2, value[f]);
         }
     }
     named_metrics(a, t);

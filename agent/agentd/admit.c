@@ -251,7 +251,7 @@ static void join_queue(struct connection *c, uint32_t tag)
 }
 
 /* A session is ready. */
-static void admit(struct connection *c, uint32_t tag)
+static void admit_worker(struct connection *c, uint32_t tag)
 {
     struct pool *p = c->pool;
     char text[240];
@@ -298,7 +298,7 @@ void attach_serve(struct pool *p)
         if (status != 0)
             connection_refuse(c, c->queued_tag, status, over.text);
         else
-            admit(c, c->queued_tag);
+            admit_worker(c, c->queued_tag);
     }
     if (q->count > 0)
         sessions_refill(p);
@@ -385,7 +385,7 @@ void connection_attach(struct connection *c, const struct kedge_control_attach *
     }
     c->pool = p;
     if (p->queue.count == 0 && session_is_ready(p, c->tenant))
-        admit(c, m->h.tag);
+        admit_worker(c, m->h.tag);
     else
         join_queue(c, m->h.tag);
 }

@@ -55,7 +55,7 @@ static void on_freed(void *user)
     free(arena);
 }
 
-static void start(struct arena *arena, void (*run)(void *user), void (*done)(void *user))
+static void start_task(struct arena *arena, void (*run)(void *user), void (*done)(void *user))
 {
     arena->busy = true;
     arena->pool->works++;
@@ -65,7 +65,7 @@ static void start(struct arena *arena, void (*run)(void *user), void (*done)(voi
 /* ---- on the control thread */
 
 /* Counted as its tenant's from now on, until it is freed: another tenant never gets it. */
-static void belong(struct arena *arena, uint32_t tenant)
+static void assign_tenant(struct arena *arena, uint32_t tenant)
 {
     if (arena->tenant == 0 && tenant != 0)
         arena->pool->agent->tenants.at[tenant - 1].arenas++;
@@ -78,7 +78,7 @@ static struct arena *arena_new(struct pool *p, uint32_t tenant, uint64_t bytes)
     if (arena == NULL)
         return NULL;
     *arena = (struct arena){.pool = p, .bytes = bytes, .mem = {.fd = -1}};
-    belong(arena, tenant);
+    assign_tenant(arena, tenant);
     return arena;
 }
 
@@ -100,7 +100,7 @@ static void arena_free(struct arena *arena)
     p->count.arenas--;
     p->count.arena_bytes -= arena->mem.size;
     if (!p->stopping) {
-        start(arena, free_memory, on_freed);
+        start_task(arena, free_memory, on_freed);
         return;
     }
     kedge_fab_mem_free(&arena->mem);
@@ -141,7 +141,7 @@ static void arena_register(struct arena *arena, void (*done)(struct kedge_fab_ct
     kedge_fab_submit(p->device.fab, &arena->ctl);
 }
 
-static struct arena *registered(struct kedge_fab_ctl *ctl)
+static struct arena *end_registration(struct kedge_fab_ctl *ctl)
 {
     struct arena *arena = ctl->user;
     arena->pool->fab_ops--;
@@ -152,13 +152,13 @@ static struct arena *registered(struct kedge_fab_ctl *ctl)
     return arena;
 }
 
-static void push(struct arena **list, struct arena *arena)
+static void push_arena(struct arena **list, struct arena *arena)
 {
     arena->next = *list;
     *list = arena;
 }
 
-static struct arena *pop(struct arena **list)
+static struct arena *pop_arena(struct arena **list)
 {
     struct arena *arena = *list;
     if (arena != NULL)
@@ -180,13 +180,13 @@ static struct arena *take_ready(struct pool *p, uint32_t tenant, uint64_t bytes)
 {
     if (bytes != p->config->arena_bytes)
         return NULL;
-    struct arena *arena = pop(&p->arenas_of[tenant - 1]);
+    struct arena *arena = pop_arena(&p->arenas_of[tenant - 1]);
     if (arena == NULL) {
-        arena = pop(&p->arenas_ahead);
+        arena = pop_arena(&p->arenas_ahead);
         p->count.arenas_ahead -= arena != NULL;
     }
     if (arena != NULL)
-        belong(arena, tenant);
+        assign_tenant(arena, tenant);
     return arena;
 }
 
@@ -207,7 +207,7 @@ int arena_ask(struct pool *p, uint32_t tenant, uint64_t bytes, uint32_t session,
         arena = arena_new(p, tenant, bytes);
         if (arena == NULL)
             return -ENOMEM;
-        start(arena, make_memory, on_made);
+        start_task(arena, make_memory, on_made);
         p->agent->arenas_coming += bytes;
         p->count.not_ahead++;
     }
@@ -230,7 +230,7 @@ static void say_failed(struct pool *p, int status)
               why.text);
 }
 
-static void made(struct arena *arena, int status)
+static void finish_making(struct arena *arena, int status)
 {
     struct pool *p = arena->pool;
     if (!arena->asked) {
@@ -246,7 +246,7 @@ static void made(struct arena *arena, int status)
             return;
     }
     if (status == 0 && !arena->unwanted) {
-        push(&p->arenas_ahead, arena);
+        push_arena(&p->arenas_ahead, arena);
         p->count.arenas_ahead++;
         attach_serve(p);
     } else if (status == 0) {
@@ -258,7 +258,7 @@ static void made(struct arena *arena, int status)
 
 static void on_made_registered(struct kedge_fab_ctl *ctl)
 {
-    made(registered(ctl), ctl->status);
+    finish_making(end_registration(ctl), ctl->status);
 }
 
 static void on_made(void *user)
@@ -274,7 +274,7 @@ static void on_made(void *user)
     if (arena->status == 0 && !p->stopping)
         arena_register(arena, on_made_registered);
     else
-        made(arena, arena->status != 0 ? arena->status : -ECANCELED);
+        finish_making(arena, arena->status != 0 ? arena->status : -ECANCELED);
 }
 
 static bool has_place(const struct arena *arena)
@@ -286,7 +286,7 @@ static bool has_place(const struct arena *arena)
 
 static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
 {
-    struct arena *arena = registered(ctl);
+    struct arena *arena = end_registration(ctl);
     struct pool *p = arena->pool;
     if (ctl->status != 0) {
         arena_free(arena);
@@ -297,7 +297,7 @@ static void on_zeroed_registered(struct kedge_fab_ctl *ctl)
         return;
     }
     p->count.recycled++;
-    push(&p->arenas_of[arena->tenant - 1], arena);
+    push_arena(&p->arenas_of[arena->tenant - 1], arena);
     attach_serve(p);
 }
 
@@ -334,7 +334,7 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
         !has_place(arena))
         arena_free(arena);
     else
-        start(arena, zero_memory, on_zeroed);
+        start_task(arena, zero_memory, on_zeroed);
 }
 
 void arena_retire(struct arena *arena)
@@ -366,7 +366,7 @@ void arenas_refill(struct pool *p)
         if (arena == NULL)
             return;
         p->arenas_making++;
-        start(arena, make_memory, on_made);
+        start_task(arena, make_memory, on_made);
     }
 }
 
@@ -374,22 +374,22 @@ void arenas_shed(struct pool *p, uint32_t most)
 {
     for (; most > 0 && p->count.arenas_ahead > p->stock.arenas + p->queue.count; most--) {
         p->count.arenas_ahead--;
-        arena_retire(pop(&p->arenas_ahead));
+        arena_retire(pop_arena(&p->arenas_ahead));
     }
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         for (uint32_t n = length_of(p->arenas_of[i]); most > 0 && n > p->stock.arenas; n--, most--)
-            arena_retire(pop(&p->arenas_of[i]));
+            arena_retire(pop_arena(&p->arenas_of[i]));
 }
 
 void arenas_forget(struct pool *p, uint32_t tenant)
 {
-    for (struct arena *arena; (arena = pop(&p->arenas_of[tenant - 1])) != NULL;)
+    for (struct arena *arena; (arena = pop_arena(&p->arenas_of[tenant - 1])) != NULL;)
         arena_retire(arena);
 }
 
 void arenas_stop(struct pool *p)
 {
-    for (struct arena *arena; (arena = pop(&p->arenas_ahead)) != NULL;)
+    for (struct arena *arena; (arena = pop_arena(&p->arenas_ahead)) != NULL;)
         arena_retire(arena);
     for (uint32_t i = 0; i < AGENTD_TENANT_PLACES; i++)
         arenas_forget(p, i + 1);

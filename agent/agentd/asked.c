@@ -32,7 +32,7 @@ struct asked {
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void forget(struct asked *q)
+static void forget_question(struct asked *q)
 {
     for (struct asked **at = &q->agent->asked.list; *at != NULL; at = &(*at)->next)
         if (*at == q) {
@@ -51,11 +51,11 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
         kedge_log(KEDGE_LOG_DEBUG, "an answer was not taken", "status=%d why=\"%s\"",
                   answer->status, answer->status < 0 ? answer->why : answer->body);
     }
-    forget(q);
+    forget_question(q);
 }
 
 /* Sends the answer, and forgets the question when it has come. body: a JSON object. */
-static void tell(struct asked *q, int status, const char *body)
+static void send_answer(struct asked *q, int status, const char *body)
 {
     struct agent *a = q->agent;
     struct kedge_text t;
@@ -73,7 +73,7 @@ static void tell(struct asked *q, int status, const char *body)
     if (told)
         return;
     a->asked.unanswered++;
-    forget(q);
+    forget_question(q);
 }
 
 bool asker_is_gone(struct asker by)
@@ -91,7 +91,7 @@ void asker_refuse(struct asker by, int errnum, const char *detail)
     }
     kedge_text_init(&t, ANSWER_BYTES - ENVELOPE_BYTES);
     kedge_http_problem(&t, row->http, row->title, detail);
-    tell(by.asked, row->http, t.error == 0 ? kedge_text_str(&t) : "{}");
+    send_answer(by.asked, row->http, t.error == 0 ? kedge_text_str(&t) : "{}");
     kedge_text_fini(&t);
 }
 
@@ -107,25 +107,26 @@ void asker_reply(struct agent *a, struct asker by, int status)
     } else if (t->length > ANSWER_BYTES - ENVELOPE_BYTES) {
         asker_refuse(by, EMSGSIZE, "ask for fewer at a time");
     } else {
-        tell(by.asked, status, kedge_text_str(t));
+        send_answer(by.asked, status, kedge_text_str(t));
     }
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static const char *given(const char *text)
+static const char *text_or_null(const char *text)
 {
     return text[0] != '\0' ? text : NULL;
 }
 
-static void answer(struct agent *a, struct asked *q, const struct agentd_question *question)
+static void answer_question(struct agent *a, struct asked *q,
+                            const struct agentd_question *question)
 {
     const struct held_request request = {.by = {.asked = q},
-                                         .id = given(question->item),
-                                         .limit = given(question->limit),
-                                         .cursor = given(question->cursor),
-                                         .tenant = given(question->tenant),
-                                         .worker = given(question->worker),
+                                         .id = text_or_null(question->item),
+                                         .limit = text_or_null(question->limit),
+                                         .cursor = text_or_null(question->cursor),
+                                         .tenant = text_or_null(question->tenant),
+                                         .worker = text_or_null(question->worker),
                                          .force = question->force ? "1" : NULL};
     kedge_text_reset(&a->answer);
     if (!question->revoke)
@@ -157,14 +158,14 @@ void asked_take(struct agent *a, const char *line, size_t length)
     if (status != 0)
         asker_refuse((struct asker){.asked = q}, EINVAL, why.text);
     else
-        answer(a, q, &question);
+        answer_question(a, q, &question);
 }
 
 void asked_stop(struct agent *a)
 {
     leases_forget_asked(a);
     while (a->asked.list != NULL)
-        forget(a->asked.list);
+        forget_question(a->asked.list);
 }
 
 void asked_metrics(const struct agent *a, struct kedge_text *t)

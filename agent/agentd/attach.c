@@ -25,7 +25,7 @@
 /* ---- ending
  * ---------------------------------------------------------------------------------------------- */
 
-static void unlist(struct connection *c)
+static void unlist_connection(struct connection *c)
 {
     struct agent *a = c->agent;
     for (struct connection **at = &a->connections; *at != NULL; at = &(*at)->next)
@@ -51,14 +51,14 @@ static void connection_free(struct connection *c)
         return;
     close(c->fd);
     if (c->dirty)
-        unlist(c);
+        unlist_connection(c);
     free_unless_used(c);
 }
 
 void connection_closed(struct connection *c)
 {
     c->with_closer = false;
-    unlist(c);
+    unlist_connection(c);
     free_unless_used(c);
 }
 
@@ -80,7 +80,7 @@ void connection_close(struct connection *c)
     if (c->dirty)
         waiting_add(&c->agent->waiting, &c->waiting);
     else
-        unlist(c);
+        unlist_connection(c);
     if (c->queued)
         connection_leave_queue(c);
     if (c->attached)
@@ -136,8 +136,8 @@ static int send_error(int fd, uint32_t tag, int status, const char *text, uint32
 }
 
 /* Non-blocking: who does not read its answers loses them and its session. */
-static void answer(struct connection *c, void *message, uint16_t type, uint32_t size, uint32_t tag,
-                   const int *fds, unsigned count)
+static void send_answer(struct connection *c, void *message, uint16_t type, uint32_t size,
+                        uint32_t tag, const int *fds, unsigned count)
 {
     if (connection_send(c->fd, message, type, size, tag, fds, count) != 0)
         connection_close(c);
@@ -172,7 +172,7 @@ void connection_await(struct connection *c)
 
 /* The answer comes late, and until then the connection stays and counts, whatever its worker does:
  * so many guesses a second are all that there are. */
-static void hold(struct connection *c)
+static void hold_connection(struct connection *c)
 {
     if (c->handles == 0) /* connection_watch() does */
         return;
@@ -196,7 +196,7 @@ void connection_refuse_token(struct connection *c, uint32_t tag)
     c->held = true;
     c->held_tag = tag;
     c->waiting.silent = false;
-    hold(c);
+    hold_connection(c);
 }
 
 void connection_arena(struct connection *c, int status, const struct arena *arena, uint32_t number)
@@ -210,10 +210,10 @@ void connection_arena(struct connection *c, int status, const struct arena *aren
         return;
     }
     struct kedge_control_arena_ok m = {.bytes = arena->mem.size, .arena = number};
-    answer(c, &m, KEDGE_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
+    send_answer(c, &m, KEDGE_CONTROL_ARENA_OK, sizeof m, c->arena_tag, &arena->mem.fd, 1);
 }
 
-static void resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
+static void on_resolved(void *user, int status, const uint8_t gid[16], uint16_t pool)
 {
     struct connection *c = user;
     c->resolving = false;
@@ -233,10 +233,10 @@ static void resolved(void *user, int status, const uint8_t gid[16], uint16_t poo
     }
     struct kedge_control_resolved m = {.pool = pool};
     memcpy(m.gid, gid, sizeof m.gid);
-    answer(c, &m, KEDGE_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
+    send_answer(c, &m, KEDGE_CONTROL_RESOLVED, sizeof m, c->resolve_tag, NULL, 0);
 }
 
-static void resolve(struct connection *c, const struct kedge_control_resolve *m)
+static void resolve_name(struct connection *c, const struct kedge_control_resolve *m)
 {
     if (c->resolving) {
         answer_error(c, m->h.tag, -EAGAIN, "one name at a time");
@@ -244,7 +244,7 @@ static void resolve(struct connection *c, const struct kedge_control_resolve *m)
     }
     c->resolving = true;
     c->resolve_tag = m->h.tag;
-    registrations_resolve(c->agent, c->pool->number, m->name, resolved, c);
+    registrations_resolve(c->agent, c->pool->number, m->name, on_resolved, c);
 }
 
 /* ---- what comes in
@@ -302,7 +302,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
     if (status != 0) {
         answer_error(c, h->tag, status, why.text);
     } else if (h->type == KEDGE_CONTROL_RESOLVE) {
-        resolve(c, packet);
+        resolve_name(c, packet);
     } else {
         const struct kedge_control_arena *m = packet;
         c->arena_tag = h->tag;
@@ -313,7 +313,7 @@ static void take_message(struct connection *c, const void *packet, size_t bytes)
 }
 
 /* A message. -EPROTO: descriptors are with it, that nobody asked for; it is left where it is. */
-static int receive(struct connection *c, void *packet, size_t *bytes)
+static int receive_message(struct connection *c, void *packet, size_t *bytes)
 {
     unsigned count;
     int status = c->at->refuses_fds ? 0 : kedge_fds_look(c->fd);
@@ -327,7 +327,7 @@ static void take_next(struct connection *c)
 {
     _Alignas(8) uint8_t packet[KEDGE_CONTROL_MAX_BYTES];
     size_t bytes = 0;
-    int got = receive(c, packet, &bytes);
+    int got = receive_message(c, packet, &bytes);
     if (got == -EAGAIN || got == -EINTR)
         return;
     if (got == 0 && !is_flood(c)) {
@@ -478,7 +478,7 @@ static void connection_watch(struct connection *c)
     c->deadline.data = c;
     c->handles = 1;
     if (c->held) {
-        hold(c);
+        hold_connection(c);
         return;
     }
     struct kedge_errbuf why;

@@ -23,7 +23,7 @@ const char *clock_check_name(const struct clock_check *c)
 /* ---- what two looks say
  * ---------------------------------------------------------------------------------------------- */
 
-static int64_t between(uint64_t later, uint64_t earlier)
+static int64_t elapsed_between(uint64_t later, uint64_t earlier)
 {
     return (int64_t)(later - earlier);
 }
@@ -31,7 +31,7 @@ static int64_t between(uint64_t later, uint64_t earlier)
 /* By how much the two clocks may differ after so long. One that is in doubt has to be better than
  * one that is not, by so little that the slewing that is advised (500 ppm, beside what corrects the
  * crystal) ends a doubt. */
-static int64_t allowed(const struct clock_check *c, int64_t elapsed_ns, bool crystal)
+static int64_t allowed_drift(const struct clock_check *c, int64_t elapsed_ns, bool crystal)
 {
     const uint64_t elapsed = elapsed_ns > 0 ? (uint64_t)elapsed_ns : 0;
     uint64_t most = (elapsed > c->lease_ns ? elapsed : c->lease_ns) / PART;
@@ -49,13 +49,13 @@ struct finding {
 };
 
 /* Whether b can be true after a. */
-static struct finding compare(const struct clock_check *c, const struct clock_look *a,
-                              const struct clock_look *b, bool crystal)
+static struct finding compare_looks(const struct clock_check *c, const struct clock_look *a,
+                                    const struct clock_look *b, bool crystal)
 {
-    const int64_t other = between(b->other_ns, a->other_ns);
-    const int64_t host_least = between(b->before_ns, a->after_ns);
-    const int64_t host_most = between(b->after_ns, a->before_ns);
-    const int64_t most = allowed(c, other > host_most ? other : host_most, crystal);
+    const int64_t other = elapsed_between(b->other_ns, a->other_ns);
+    const int64_t host_least = elapsed_between(b->before_ns, a->after_ns);
+    const int64_t host_most = elapsed_between(b->after_ns, a->before_ns);
+    const int64_t most = allowed_drift(c, other > host_most ? other : host_most, crystal);
     const int64_t slow = other - host_most, fast = host_least - other;
     if (slow <= most && fast <= most)
         return (struct finding){.lie = CLOCK_NO_LIE};
@@ -70,18 +70,18 @@ static struct finding compare_all(const struct clock_check *c, const struct cloc
 {
     struct finding found = {.lie = CLOCK_NO_LIE};
     for (uint32_t i = 0; i < w->count && found.lie == CLOCK_NO_LIE; i++)
-        found = compare(c, &w->look[i], look, crystal);
+        found = compare_looks(c, &w->look[i], look, crystal);
     return found;
 }
 
-static void forget(struct clock_witness *w)
+static void forget_looks(struct clock_witness *w)
 {
     w->count = w->next = 0;
 }
 
 /* They are so far apart that together they reach back two leases. */
-static void keep(const struct clock_check *c, struct clock_witness *w,
-                 const struct clock_look *look)
+static void keep_look(const struct clock_check *c, struct clock_witness *w,
+                      const struct clock_look *look)
 {
     const uint64_t apart_ns = c->lease_ns / (CLOCK_LOOKS / 2);
     const struct clock_look *last = &w->look[(w->next + CLOCK_LOOKS - 1) % CLOCK_LOOKS];
@@ -95,7 +95,7 @@ static void keep(const struct clock_check *c, struct clock_witness *w,
 /* ---- states
  * ---------------------------------------------------------------------------------------------- */
 
-static void move(struct clock_check *c, enum clock_state to)
+static void move_state(struct clock_check *c, enum clock_state to)
 {
     static const bool moves[3][3] = {
         /*                  from: UNKNOWN TRUSTED DOUBTED, to the column's */
@@ -109,7 +109,7 @@ static void move(struct clock_check *c, enum clock_state to)
 
 /* A doubt that the device has raised stays its own, which only the device ends, when the kernel's
  * clock lies too meanwhile. */
-static void lied(struct clock_check *c, const struct finding *found, uint64_t now_ns)
+static void doubt_clock(struct clock_check *c, const struct finding *found, uint64_t now_ns)
 {
     const bool is_devices = c->state == CLOCK_DOUBTED && c->lie != CLOCK_STEERED;
     if (!is_devices || found->lie != CLOCK_STEERED) {
@@ -123,7 +123,7 @@ static void lied(struct clock_check *c, const struct finding *found, uint64_t no
     if (c->state == CLOCK_DOUBTED)
         return;
     c->lies++;
-    move(c, CLOCK_DOUBTED);
+    move_state(c, CLOCK_DOUBTED);
 }
 
 /* The moments come out of order: what the device said is heard after a look at the kernel's clock
@@ -139,17 +139,17 @@ void clock_check_step(struct clock_check *c, uint64_t now_ns)
     switch (c->state) {
     case CLOCK_UNKNOWN:
         if (agrees)
-            move(c, CLOCK_TRUSTED);
+            move_state(c, CLOCK_TRUSTED);
         return;
     case CLOCK_TRUSTED:
         if (silent)
-            move(c, CLOCK_UNKNOWN);
+            move_state(c, CLOCK_UNKNOWN);
         return;
     case CLOCK_DOUBTED: /* of which the one that saw it has to say that it is over, if it can */
         if (now_ns < c->lied_ns + grace_ns)
             return;
         if (agrees || c->lie == CLOCK_STEERED || gone)
-            move(c, agrees ? CLOCK_TRUSTED : CLOCK_UNKNOWN);
+            move_state(c, agrees ? CLOCK_TRUSTED : CLOCK_UNKNOWN);
         return;
     }
 }
@@ -162,7 +162,7 @@ enum heard { HEARD, HEARD_FIRST, HEARD_RESTART };
 /* Takes the counter's value, which wraps. What was not looked at for half of a wrap, by the host's
  * clock, begins anew; a counter that went on by more than that meanwhile went back. One of another
  * rate is another device's: the machine was moved. */
-static enum heard count(struct clock_check *c, const struct kedge_fab_clock *seen)
+static enum heard count_ticks(struct clock_check *c, const struct kedge_fab_clock *seen)
 {
     const uint64_t mask = seen->bits >= 64 ? UINT64_MAX : (1ull << seen->bits) - 1;
     const uint64_t more = (seen->ticks - c->ticks) & mask, since = seen->before_ns - c->heard_ns;
@@ -188,7 +188,7 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
     c->gone_ns = 0;
     if (seen->hz == 0 || seen->after_ns - seen->before_ns > CLOCK_BLUR_NS)
         return;
-    const enum heard heard = count(c, seen);
+    const enum heard heard = count_ticks(c, seen);
     const struct clock_look look = {
         .before_ns = seen->before_ns,
         .after_ns = seen->after_ns,
@@ -196,16 +196,16 @@ void clock_check_device(struct clock_check *c, const struct kedge_fab_clock *see
     if (heard == HEARD_RESTART)
         found.lie = CLOCK_RESTARTED;
     if (heard != HEARD)
-        forget(w), c->agrees_ns = 0;
+        forget_looks(w), c->agrees_ns = 0;
     if (heard == HEARD_FIRST && c->state == CLOCK_TRUSTED) /* nobody looked, and it may have lied */
-        move(c, CLOCK_UNKNOWN);
+        move_state(c, CLOCK_UNKNOWN);
     if (found.lie == CLOCK_NO_LIE)
         found = compare_all(c, w, &look, true);
     if (found.lie != CLOCK_NO_LIE) {
-        forget(w);
-        lied(c, &found, seen->after_ns);
+        forget_looks(w);
+        doubt_clock(c, &found, seen->after_ns);
     }
-    keep(c, w, &look);
+    keep_look(c, w, &look);
     if (c->agrees_ns == 0)
         c->agrees_ns = seen->after_ns;
     clock_check_step(c, seen->after_ns);
@@ -228,10 +228,10 @@ void clock_check_kernel(struct clock_check *c, const struct clock_look *look, ui
         struct finding found = compare_all(c, w, look, false);
         if (found.lie != CLOCK_NO_LIE) {
             found.lie = CLOCK_STEERED;
-            forget(w);
-            lied(c, &found, now_ns);
+            forget_looks(w);
+            doubt_clock(c, &found, now_ns);
         }
-        keep(c, w, look);
+        keep_look(c, w, look);
     }
     clock_check_step(c, now_ns);
 }

@@ -28,7 +28,7 @@ void clock_watch_init(struct agent *a)
 }
 
 /* What has changed since `before` is said, and holds in the lanes' next passes. */
-static void act(struct agent *a, enum clock_state before)
+static void act_on_state(struct agent *a, enum clock_state before)
 {
     const struct clock_check *c = &a->clock.check;
     char why[WHY_BYTES];
@@ -75,7 +75,7 @@ static void on_seen(struct kedge_fab_ctl *ctl)
         clock_check_device(&a->clock.check, &ctl->clock);
     else
         clock_check_gone(&a->clock.check, kedge_clock_ns());
-    act(a, before);
+    act_on_state(a, before);
 }
 
 static uint64_t now_of(clockid_t clock)
@@ -92,12 +92,12 @@ static void look_at_kernel(struct agent *a)
     look.other_ns = now_of(CLOCK_MONOTONIC_RAW);
     look.after_ns = now_of(CLOCK_MONOTONIC);
     clock_check_kernel(&a->clock.check, &look, kedge_clock_ns());
-    act(a, before);
+    act_on_state(a, before);
 }
 
 /* One that has no clock is asked again where its answer matters: it had one, or could end a doubt.
  */
-static bool asks(const struct agent *a, uint64_t now)
+static bool should_ask(const struct agent *a, uint64_t now)
 {
     const struct clock_check *c = &a->clock.check;
     if (a->clock.asked || now < a->clock.ask_ns)
@@ -113,7 +113,7 @@ void clock_watch_tick(struct agent *a)
     a->clock.due_ns = now + CLOCK_LOOK_MS * KEDGE_NS_PER_MS;
     a->clock.check.lease_ns = shortest_lease_ns(a);
     look_at_kernel(a);
-    if (!asks(a, now))
+    if (!should_ask(a, now))
         return;
     a->clock.asked = true;
     a->clock.ctl =

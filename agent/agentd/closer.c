@@ -98,7 +98,7 @@ static void say_closed(struct closer *r, struct closing *one)
     wake_up(&r->news);
 }
 
-static void *run(void *argument)
+static void *run_closer(void *argument)
 {
     struct closer *r = argument;
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
@@ -134,7 +134,7 @@ static int make_thread(struct closer *r)
     if (status != 0)
         return status;
     (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-    status = -pthread_create(&r->thread[r->threads], &attr, run, r);
+    status = -pthread_create(&r->thread[r->threads], &attr, run_closer, r);
     (void)pthread_attr_destroy(&attr);
     r->threads += status == 0;
     return status;

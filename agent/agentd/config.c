@@ -136,8 +136,8 @@ struct reading {
     bool tenant_seen[AGENTD_TENANTS][TENANT_OPTIONS];
 };
 
-static int set(struct agentd_config *config, struct agentd_tenant_config *tenant,
-               const struct option *o, const char *value, struct kedge_errbuf *must)
+static int set_option(struct agentd_config *config, struct agentd_tenant_config *tenant,
+                      const struct option *o, const char *value, struct kedge_errbuf *must)
 {
     if (o->type == A_URLS)
         return agentd_set_urls(config, value, must);
@@ -168,7 +168,7 @@ static void tenant_defaults(struct agentd_config *config, struct agentd_tenant_c
     snprintf(t->name, sizeof t->name, "%s", name);
     t->id = agentd_tenant_id(name);
     for (size_t i = 0; i < TENANT_OPTIONS; i++) {
-        int status = set(config, t, &tenant_options[i], tenant_options[i].initial, &must);
+        int status = set_option(config, t, &tenant_options[i], tenant_options[i].initial, &must);
         KEDGE_ASSERT(status == 0);
     }
 }
@@ -202,8 +202,8 @@ static struct agentd_tenant_config *tenant_named(struct agentd_config *c, const 
     return t;
 }
 
-static int take(void *user, const char *section, const char *key, const char *value,
-                struct kedge_errbuf *what)
+static int take_line(void *user, const char *section, const char *key, const char *value,
+                     struct kedge_errbuf *what)
 {
     struct reading *r = user;
     struct kedge_errbuf must;
@@ -232,14 +232,14 @@ static int take(void *user, const char *section, const char *key, const char *va
     if (seen[o - table])
         return kedge_err(what, -EINVAL, "%s is set a second time: remove one", key);
     seen[o - table] = true;
-    if (set(r->config, tenant, o, value, &must) == 0)
+    if (set_option(r->config, tenant, o, value, &must) == 0)
         return 0;
     if (o->type == A_HASHES) /* it may be the token itself, which no log is to have */
         return kedge_err(what, -EINVAL, "%s %.200s", key, must.text);
     return kedge_err(what, -EINVAL, "%s %.200s, not \"%.60s\"", key, must.text, value);
 }
 
-static void defaults(struct agentd_config *out)
+static void set_defaults(struct agentd_config *out)
 {
     struct kedge_errbuf must;
     char host[64] = "";
@@ -247,25 +247,25 @@ static void defaults(struct agentd_config *out)
     for (size_t i = 0; i < OPTIONS; i++) {
         if (options[i].initial == NULL)
             continue;
-        int status = set(out, NULL, &options[i], options[i].initial, &must);
+        int status = set_option(out, NULL, &options[i], options[i].initial, &must);
         KEDGE_ASSERT(status == 0);
     }
     (void)gethostname(host, sizeof host - 1);
     for (char *c = host; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
     if (agentd_set_value(A_NODE, out->node, 0, 0, host, &must) != 0)
-        out->node[0] = '\0'; /* finish() asks for one */
+        out->node[0] = '\0'; /* finish_config() asks for one */
 }
 
-static uint64_t narrower(uint64_t a, uint64_t b)
+static uint64_t narrower_limit(uint64_t a, uint64_t b)
 {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 struct agentd_limits agentd_narrower(struct agentd_limits a, struct agentd_limits b)
 {
-    return (struct agentd_limits){.bytes = narrower(a.bytes, b.bytes),
-                                  .ops = narrower(a.ops, b.ops)};
+    return (struct agentd_limits){.bytes = narrower_limit(a.bytes, b.bytes),
+                                  .ops = narrower_limit(a.ops, b.ops)};
 }
 
 bool agentd_uids_overlap(const struct agentd_tenant_config *a, const struct agentd_tenant_config *b,
@@ -339,7 +339,7 @@ void agentd_choose_times(struct agentd_config *c)
 }
 
 /* What concerns more than one setting. */
-static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
+static int finish_config(struct agentd_config *c, const char *path, struct kedge_errbuf *err)
 {
     char self[32];
     struct kedge_errbuf must;
@@ -364,9 +364,9 @@ static int finish(struct agentd_config *c, const char *path, struct kedge_errbuf
 int agentd_configure(const char *path, struct agentd_config *out, struct kedge_errbuf *err)
 {
     struct reading r = {.config = out};
-    defaults(out);
-    int status = path != NULL ? kedge_ini_read(path, take, &r, err) : 0;
-    return status != 0 ? status : finish(out, path, err);
+    set_defaults(out);
+    int status = path != NULL ? kedge_ini_read(path, take_line, &r, err) : 0;
+    return status != 0 ? status : finish_config(out, path, err);
 }
 
 static const struct agentd_tenant_config *same_name(const struct agentd_config *c, const char *name)

@@ -65,7 +65,7 @@ void device_port_changed(struct kedge_fab_port_watch *w, enum ibv_mtu before);
 /* Now and then: whether it has. */
 void device_tick(struct agent *a);
 
-/* ---- readdress.c
+/* ---- address_change.c
  * ---------------------------------------------------------------------------------------- */
 
 /* After fabric_open(). */
@@ -181,7 +181,7 @@ void quotas_apply(struct pool *p);
 /* Now and then: tenants that nobody says any more, and of which nothing is left in any pool. */
 void quotas_rest(struct agent *a);
 
-/* ---- fenced.c: of all pools (pool.h has the rest)
+/* ---- dedicated_mrs.c: of all pools (pool.h has the rest)
  * ------------------------------------------------------------ */
 
 struct fenced_counts {
@@ -275,7 +275,7 @@ bool node_refuses(const struct agent *a, char *text, size_t size);
 void node_status(const struct agent *a, struct kedge_text *t);
 void node_metrics(const struct agent *a, struct kedge_text *t);
 
-/* ---- report.c
+/* ---- applied_report.c
  * -------------------------------------------------------------------------------------- */
 
 /* What was seen of the settings and is not in force; empty: nothing. */

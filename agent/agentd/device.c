@@ -16,7 +16,7 @@
 
 enum { SCRATCH_SPANS = 256, SMALLS = 1024 };
 
-static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
+static int call_fabric(struct agent_device *d, struct kedge_fab_ctl *ctl)
 {
     return kedge_fab_call(d->fab, ctl);
 }
@@ -25,7 +25,7 @@ static int alloc_pd(struct agent_device *d, const struct kedge_fab_service *serv
                     struct kedge_fab_pd **out)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_ALLOC_PD, .pd.service = service};
-    int status = call(d, &c);
+    int status = call_fabric(d, &c);
     if (status == 0)
         *out = c.pd.x;
     return status;
@@ -36,7 +36,7 @@ static int reg_mr(struct agent_device *d, struct kedge_fab_pd *pd, const struct 
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_REG_MR,
                               .mr = {.pd = pd, .mem = mem, .length = mem->size, .access = access}};
-    int status = call(d, &c);
+    int status = call_fabric(d, &c);
     if (status == 0)
         *out = c.mr.x;
     return status;
@@ -91,7 +91,7 @@ static int reg_table(struct pool *p, struct agent_table *table)
     int status = kedge_iova_take(&p->agent->iova, KEDGE_IOVA_TABLE, &table->memory, 0,
                                  table->memory.size, &c.mr.iova);
     if (status == 0)
-        status = call(&p->device, &c);
+        status = call_fabric(&p->device, &c);
     if (status == 0)
         table->mr = c.mr.x;
     return status;
@@ -152,7 +152,7 @@ int device_why(int status, struct kedge_errbuf *err)
 }
 
 /* The limit that bites most users first, named before it does. */
-static int explain(const struct pool *p, int status, struct kedge_errbuf *err)
+static int explain_failure(const struct pool *p, int status, struct kedge_errbuf *err)
 {
     struct rlimit limit;
     struct kedge_errbuf said = *err, why;
@@ -234,7 +234,7 @@ void fabric_close(struct agent *a)
 }
 
 /* The lane's thread and its completion queue. lane_cpu is of the own pool's alone. */
-static void place(struct pool *p)
+static void place_lane(struct pool *p)
 {
     const struct kedge_fab_caps *caps = &p->device.fab->caps;
     const uint64_t cpu = p->place == 0 ? p->config->lane_cpu : AGENTD_ANY_CPU;
@@ -278,7 +278,7 @@ int device_open(struct pool *p, struct kedge_errbuf *err)
     struct agent_device *d = &p->device;
     d->fab = p->agent->fab;
     d->rc = p->agent->rc;
-    place(p);
+    place_lane(p);
     int status = check_service(p, err);
     if (status != 0)
         return status;
@@ -292,7 +292,7 @@ int device_open(struct pool *p, struct kedge_errbuf *err)
     if (status == 0)
         status = make_memory(p);
     if (status != 0)
-        return explain(p, status, err);
+        return explain_failure(p, status, err);
     d->bound_ns = kedge_fab_bound_ns(&d->fab->caps, (uint8_t)p->config->ack_timeout, ACK_RETRIES);
     uint64_t least = d->bound_ns + d->fab->caps.slack_ns;
     if (p->mr_lease_ns <= least)
@@ -312,7 +312,7 @@ void device_destroy(struct agent_device *d, enum kedge_fab_ctl_kind kind, void *
     if (x == NULL)
         return;
     c.pd.x = x; /* every kind names its object first */
-    (void)call(d, &c);
+    (void)call_fabric(d, &c);
 }
 
 void device_settle(struct agent_device *d, const uint32_t *pending)

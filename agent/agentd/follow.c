@@ -47,7 +47,7 @@ static bool apply_tenants(struct agent *a, const struct agentd_settings *s)
     return later;
 }
 
-static bool apply(struct agent *a, const struct agentd_settings *s)
+static bool apply_settings(struct agent *a, const struct agentd_settings *s)
 {
     const bool later = apply_tenants(a, s);
     a->follow.window = agentd_settings_window(s, AGENTD_DEVICE, "");
@@ -96,7 +96,7 @@ static void save_next(struct agent *a)
     tasks_submit(&a->tasks, &f->save.task, write_settings, on_saved, &f->save);
 }
 
-static void keep(struct agent *a, const char *text, size_t length)
+static void keep_unsaved(struct agent *a, const char *text, size_t length)
 {
     free(a->follow.unsaved);
     a->follow.unsaved = strndup(text, length);
@@ -143,7 +143,7 @@ static int take_document(struct agent *a, const char *text, size_t length)
     if (s != NULL && s->revision != 0) /* it may be all of it that is understood */
         f->seen = s->revision;
     if (status == 0) {
-        if (apply(a, s))
+        if (apply_settings(a, s))
             put_off(f, text, length);
         if (f->applied != s->revision || f->why[0] != '\0')
             kedge_log(KEDGE_LOG_INFO, "settings applied", "revision=%llu tenants=%u windows=%u",
@@ -169,7 +169,7 @@ static int take_line(void *user, const char *text, size_t length)
         return 0;
     }
     if (take_document(a, text, length) == 0)
-        keep(a, text, length);
+        keep_unsaved(a, text, length);
     report_step(a);
     return 0;
 }
@@ -217,7 +217,7 @@ static void on_end(void *user, const struct kedge_http_answer *answer)
 
 /* Only of one that knows this node: others say 404. All of it is asked for each time: another
  * metaserver, or one whose store was put back, may mean something else by the same revision. */
-static void watch(struct agent *a)
+static void watch_configuration(struct agent *a)
 {
     struct follow *f = &a->follow;
     char url[METASERVER_URL_BYTES];
@@ -242,7 +242,7 @@ static void on_look(uv_timer_t *timer)
     if (f->pending != NULL && now >= f->again_ns)
         apply_pending(a);
     if (f->call == 0 && now >= f->try_ns)
-        watch(a);
+        watch_configuration(a);
 }
 
 /* ---- its beginning and end

@@ -33,7 +33,7 @@ static int read_saved(int dir, uint32_t *saved)
     return 0;
 }
 
-static int save(int dir, uint32_t incarnation)
+static int save_incarnation(int dir, uint32_t incarnation)
 {
     char text[32];
     int length = snprintf(text, sizeof text, "%u\n", incarnation);
@@ -94,7 +94,7 @@ int agentd_incarnation_next(const char *state_dir, uint64_t wall_s, uint32_t at_
                            state_dir);
         goto close_dir;
     }
-    status = save(dir, (uint32_t)next);
+    status = save_incarnation(dir, (uint32_t)next);
     if (status != 0)
         kedge_err(err, status,
                   "the incarnation cannot be saved in %s: %s (make room, or give the directory to "

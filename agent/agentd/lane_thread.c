@@ -22,7 +22,7 @@
 enum { EPOLL_EVERY = 64, EVENTS = 64 };
 static const uint64_t FROM_CHANNEL = UINT64_MAX, FROM_CONTROL = UINT64_MAX - 1;
 
-static int watch(struct pool *p, int fd, uint64_t what)
+static int watch_fd(struct pool *p, int fd, uint64_t what)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = what};
     return epoll_ctl(p->lane_epfd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
@@ -30,7 +30,7 @@ static int watch(struct pool *p, int fd, uint64_t what)
 
 int lane_thread_watch(struct pool *p, uint32_t session, int doorbell)
 {
-    return watch(p, doorbell, session);
+    return watch_fd(p, doorbell, session);
 }
 
 void lane_thread_unwatch(struct pool *p, int doorbell)
@@ -70,7 +70,7 @@ static void tell_control(struct pool *p)
         KEDGE_ASSERT(errno == EAGAIN); /* full, and so readable */
 }
 
-static void *run(void *arg)
+static void *run_lane(void *arg)
 {
     struct pool *p = arg;
     uint32_t passes = 0;
@@ -211,7 +211,7 @@ static int start_thread(struct pool *p, struct kedge_errbuf *err)
     (void)pthread_attr_init(&attr);
     if (at->bound)
         (void)pthread_attr_setaffinity_np(&attr, sizeof at->cpus, &at->cpus);
-    int status = -pthread_create(&p->thread, &attr, run, p);
+    int status = -pthread_create(&p->thread, &attr, run_lane, p);
     (void)pthread_attr_destroy(&attr);
     if (status == 0) {
         p->thread_runs = true;
@@ -231,8 +231,8 @@ int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
     p->lane_kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     p->events_efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (p->lane_epfd < 0 || p->lane_kick < 0 || p->events_efd < 0 ||
-        watch(p, p->device.chan->fd, FROM_CHANNEL) != 0 ||
-        watch(p, p->lane_kick, FROM_CONTROL) != 0)
+        watch_fd(p, p->device.chan->fd, FROM_CHANNEL) != 0 ||
+        watch_fd(p, p->lane_kick, FROM_CONTROL) != 0)
         return kedge_err(err, -errno, "the lane cannot begin: %s (raise LimitNOFILE?)",
                          strerror(errno));
     for (uint32_t i = 0; i < p->config->metaservers; i++)
@@ -243,7 +243,7 @@ int lane_thread_start(struct pool *p, struct kedge_errbuf *err)
     return kedge_err(err, status, "the lane cannot begin: %s", strerror(-status));
 }
 
-static void kick(struct pool *p)
+static void kick_lane(struct pool *p)
 {
     uint64_t one = 1;
     if (write(p->lane_kick, &one, sizeof one) < 0)
@@ -254,7 +254,7 @@ void lane_thread_stop(struct pool *p)
 {
     if (p->thread_runs) {
         atomic_store(&p->lane_stop, true);
-        kick(p);
+        kick_lane(p);
         pthread_join(p->thread, NULL);
         p->thread_runs = false;
     }
@@ -280,10 +280,10 @@ void lane_thread_stop(struct pool *p)
 void lane_thread_command(struct pool *p, const struct kedge_command *command)
 {
     while (kedge_lane_command(p->lane, command) != 0) {
-        kick(p);
+        kick_lane(p);
         usleep(100); /* the lane takes all of them in each pass */
     }
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&p->lane_asleep))
-        kick(p);
+        kick_lane(p);
 }

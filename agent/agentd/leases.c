@@ -117,7 +117,7 @@ bool revocation_is_over(const struct revocation *r)
     return true;
 }
 
-static void forget(struct revocation *r)
+static void forget_revocation(struct revocation *r)
 {
     for (struct revocation **at = &r->pool->leases.list; *at != NULL; at = &(*at)->next)
         if (*at == r) {
@@ -135,7 +135,7 @@ static void tell_lane(const struct revocation *r, enum kedge_command_kind kind)
 }
 
 /* Nothing more is begun; who has asked is answered when it is over. */
-static void end(struct revocation *r, int status)
+static void end_revocation(struct revocation *r, int status)
 {
     r->stage = SETTLED;
     if (r->force) /* its worker's new regions wait for no other registration any more */
@@ -144,10 +144,10 @@ static void end(struct revocation *r, int status)
         return;
     if (asker_waits(r->by))
         revocation_reply(r, status);
-    forget(r);
+    forget_revocation(r);
 }
 
-static void add(struct revocation *r, const struct kedge_lane_lease *lease)
+static void add_lease(struct revocation *r, const struct kedge_lane_lease *lease)
 {
     for (uint32_t i = 0; i < r->count; i++)
         if (r->lease[i].number == lease->number)
@@ -157,21 +157,22 @@ static void add(struct revocation *r, const struct kedge_lane_lease *lease)
 }
 
 /* By force all that peers may still reach in those arenas. */
-static bool takes(const struct revocation *r, uint32_t arenas, const struct kedge_lane_lease *lease)
+static bool takes_lease(const struct revocation *r, uint32_t arenas,
+                        const struct kedge_lane_lease *lease)
 {
     const bool asked = r->number == 0 || lease->number == r->number;
     return asked || ((arenas >> lease->arena & 1) != 0 && !lease->own &&
                      lease->state != KEDGE_LEASE_REVOKED);
 }
 
-static void collect(struct revocation *r, const struct agent_session *s, uint32_t arenas,
-                    uint32_t last)
+static void collect_leases(struct revocation *r, const struct agent_session *s, uint32_t arenas,
+                           uint32_t last)
 {
     struct kedge_lane_lease lease;
     for (uint32_t i = 0; i < kedge_lane_leases(s->memory); i++)
         if (kedge_lane_lease(s->memory, i, &lease) && lease.number <= last &&
-            takes(r, arenas, &lease))
-            add(r, &lease);
+            takes_lease(r, arenas, &lease))
+            add_lease(r, &lease);
 }
 
 /* Those of regions with registrations of their own have nothing to do with it: these go. */
@@ -192,8 +193,9 @@ static void collect_revoked(struct revocation *r)
     const uint32_t arenas = r->force ? arenas_of(r) : 0;
     struct kedge_lane_lease lease;
     for (uint32_t i = 0; s != NULL && i < kedge_lane_leases(s->memory); i++)
-        if (kedge_lane_lease(s->memory, i, &lease) && lease.revoked && takes(r, arenas, &lease))
-            add(r, &lease);
+        if (kedge_lane_lease(s->memory, i, &lease) && lease.revoked &&
+            takes_lease(r, arenas, &lease))
+            add_lease(r, &lease);
 }
 
 int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool force)
@@ -216,10 +218,10 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
     r->tag = ++p->leases.tag;
     r->begun_ns = kedge_clock_ns();
     uint32_t arenas = 0;
-    collect(r, s, 0, UINT32_MAX);
+    collect_leases(r, s, 0, UINT32_MAX);
     if (force) {
         arenas = arenas_of(r);
-        collect(r, s, arenas, UINT32_MAX);
+        collect_leases(r, s, arenas, UINT32_MAX);
         /* A worker can use an arena a moment before we have heard of it. */
         r->arenas = arenas & ((1u << s->arenas) - 1);
     }
@@ -239,7 +241,7 @@ int lease_revoke(struct asker by, struct agent_session *s, uint32_t number, bool
 /* ---- by force ------------------------------------------------------------------------------ */
 
 /* What its worker left waits no longer. */
-static void release(struct renewal *n)
+static void release_arena(struct renewal *n)
 {
     struct arena *arena = n->arena;
     n->arena = NULL;
@@ -251,7 +253,7 @@ static void release(struct renewal *n)
     arena_retire(arena);
 }
 
-static void submit(struct renewal *n, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct renewal *n, void (*done)(struct kedge_fab_ctl *ctl))
 {
     n->ctl.done = done;
     n->ctl.user = n;
@@ -259,7 +261,7 @@ static void submit(struct renewal *n, void (*done)(struct kedge_fab_ctl *ctl))
     kedge_fab_submit(n->of->pool->device.fab, &n->ctl);
 }
 
-static struct renewal *over(struct kedge_fab_ctl *ctl)
+static struct renewal *end_op(struct kedge_fab_ctl *ctl)
 {
     struct renewal *n = ctl->user;
     n->of->pool->fab_ops--;
@@ -294,7 +296,7 @@ static void say_freed(const struct renewal *n)
 
 static void on_deregistered(struct kedge_fab_ctl *ctl)
 {
-    struct renewal *n = over(ctl);
+    struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
     say_lost(n, ctl->status);
     if (ctl->status == 0) {
@@ -302,17 +304,17 @@ static void on_deregistered(struct kedge_fab_ctl *ctl)
         r->pool->leases.forced++;
         say_freed(n);
     }
-    release(n);
+    release_arena(n);
     go_on(r);
 }
 
 /* The new registration is of no use: its worker has ended, and with it goes the former. */
 static void on_given_up(struct kedge_fab_ctl *ctl)
 {
-    struct renewal *n = over(ctl);
+    struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
     say_lost(n, ctl->status);
-    release(n);
+    release_arena(n);
     r->arenas = 0;
     go_on(r);
 }
@@ -321,7 +323,7 @@ static void give_up(struct renewal *n)
 {
     n->stage = RENEWAL_DEREGISTERING;
     n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = n->mr}};
-    submit(n, on_given_up);
+    submit_op(n, on_given_up);
 }
 
 /* All at once are twice as much locked memory as there was, where one after the other takes one
@@ -329,7 +331,7 @@ static void give_up(struct renewal *n)
 static void on_not_registered(struct renewal *n, int status)
 {
     struct revocation *r = n->of;
-    release(n);
+    release_arena(n);
     if (n->alone) {
         r->failed = status;
         r->arenas = 0;
@@ -342,7 +344,7 @@ static void on_not_registered(struct renewal *n, int status)
 
 static void on_registered(struct kedge_fab_ctl *ctl)
 {
-    struct renewal *n = over(ctl);
+    struct renewal *n = end_op(ctl);
     struct revocation *r = n->of;
     struct pool *p = r->pool;
     if (ctl->status != 0) {
@@ -366,7 +368,7 @@ static void on_registered(struct kedge_fab_ctl *ctl)
     lane_thread_command(p, &command);
 }
 
-static void begin(struct revocation *r, struct agent_session *s, uint32_t number)
+static void begin_renewal(struct revocation *r, struct agent_session *s, uint32_t number)
 {
     struct renewal *n = &r->renewal[number];
     KEDGE_ASSERT(number < s->arenas && !s->arena[number]->busy);
@@ -377,7 +379,7 @@ static void begin(struct revocation *r, struct agent_session *s, uint32_t number
                           .ctl = arena_whole(s->arena[number])};
     n->arena->busy = true;
     r->under_way++;
-    submit(n, on_registered);
+    submit_op(n, on_registered);
 }
 
 /* All at once: what a worker registers in one arena meanwhile does not wait for another one's
@@ -390,15 +392,15 @@ static void go_on(struct revocation *r)
     while (r->arenas != 0 && (r->under_way == 0 || !r->in_turn)) {
         const uint32_t number = (uint32_t)__builtin_ctz(r->arenas);
         r->arenas &= ~(1u << number);
-        begin(r, s, number);
+        begin_renewal(r, s, number);
     }
     if (r->under_way == 0)
-        end(r, 0);
+        end_revocation(r, 0);
 }
 
 /* ---- what the lane answers ----------------------------------------------------------------- */
 
-static void revoked(struct revocation *r, const struct kedge_lane_event *e)
+static void on_revoked(struct revocation *r, const struct kedge_lane_event *e)
 {
     if (e->answer.status == 0)
         collect_revoked(r);
@@ -408,14 +410,14 @@ static void revoked(struct revocation *r, const struct kedge_lane_event *e)
                   r->owner.id.session, r->owner.tenant, (unsigned)r->owner.uid, (int)r->owner.pid,
                   e->answer.taken, r->number, r->force ? "true" : "false");
     if (e->answer.status != 0 || !r->force) {
-        end(r, e->answer.status);
+        end_revocation(r, e->answer.status);
         return;
     }
     r->stage = FORCING;
     go_on(r);
 }
 
-static void renewed(struct renewal *n, const struct kedge_lane_event *e)
+static void on_renewed(struct renewal *n, const struct kedge_lane_event *e)
 {
     struct revocation *r = n->of;
     struct agent_session *s = lease_session(r->pool->agent, &r->owner.id);
@@ -424,14 +426,14 @@ static void renewed(struct renewal *n, const struct kedge_lane_event *e)
         return;
     }
     if (s != NULL) /* what the lane took with the arena; what is registered meanwhile waits there */
-        collect(r, s, 1u << n->number, e->answer.last);
+        collect_leases(r, s, 1u << n->number, e->answer.last);
     struct kedge_fab_mr *old = n->arena->mr;
     n->arena->mr = n->mr;
     n->mr = old;
     n->fence_tag = e->answer.fence_tag;
     n->stage = RENEWAL_DEREGISTERING;
     n->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = old}};
-    submit(n, on_deregistered);
+    submit_op(n, on_deregistered);
 }
 
 void leases_event(struct pool *p, const struct kedge_lane_event *e)
@@ -440,11 +442,11 @@ void leases_event(struct pool *p, const struct kedge_lane_event *e)
     if (e->kind == KEDGE_EVENT_REVOKED) {
         struct revocation *r = find_revocation(p, e->answer.tag);
         KEDGE_ASSERT(r != NULL);
-        revoked(r, e);
+        on_revoked(r, e);
     } else {
         struct renewal *n = find_renewal(p, e->answer.tag);
         KEDGE_ASSERT(n != NULL);
-        renewed(n, e);
+        on_renewed(n, e);
     }
 }
 
@@ -464,7 +466,7 @@ void leases_tick(struct pool *p)
              asker_is_gone(r->by)))
             revocation_reply(r, 0);
         if (!asker_waits(r->by) && r->stage == SETTLED)
-            forget(r);
+            forget_revocation(r);
     }
 }
 
@@ -490,7 +492,7 @@ void leases_stop(struct pool *p)
     for (struct revocation *r = p->leases.list, *next; r != NULL; r = next) {
         next = r->next;
         if (r->stage != FORCING) {
-            forget(r);
+            forget_revocation(r);
             continue;
         }
         for (uint32_t i = 0; i < KEDGE_SESSION_MAX_ARENAS; i++)

@@ -22,7 +22,7 @@
 #include "probe_main.h"
 #include "start_check.h"
 
-static int fail(const char *sentence)
+static int fail_start(const char *sentence)
 {
     fprintf(stderr, "kedge-agentd: %s\n", sentence);
     return EXIT_FAILURE;
@@ -31,7 +31,7 @@ static int fail(const char *sentence)
 /* The command line or the settings: to begin again would change nothing. */
 static int fail_for_good(const char *sentence)
 {
-    (void)fail(sentence);
+    (void)fail_start(sentence);
     return 2;
 }
 
@@ -121,7 +121,7 @@ static int hear_signal(struct agent *a, uv_signal_t *sig, int number, uv_signal_
                            status == -EMFILE ? " (raise LimitNOFILE)" : "");
 }
 
-static int watch(struct agent *a, struct kedge_errbuf *err)
+static int watch_events(struct agent *a, struct kedge_errbuf *err)
 {
     a->control_poll.data = a->fabric_events_poll.data = a;
     a->tick.data = a->term.data = a->interrupt.data = a->hangup.data = a;
@@ -145,7 +145,7 @@ static int watch(struct agent *a, struct kedge_errbuf *err)
 /* ---- starting and stopping
  * -------------------------------------------------------------------------------- */
 
-static int start(struct agent *a, struct kedge_errbuf *err)
+static int start_agent(struct agent *a, struct kedge_errbuf *err)
 {
     int lost = 0;
     int status = agentd_incarnation_next(a->config.state_dir, kedge_clock_wall_s(),
@@ -166,7 +166,7 @@ static int start(struct agent *a, struct kedge_errbuf *err)
         return status;
     address_init(a);
     clock_watch_init(a);
-    status = watch(a, err);
+    status = watch_events(a, err);
     if (status != 0)
         return status;
     agentd_tenants_init(&a->tenants, &a->config);
@@ -213,7 +213,7 @@ static void wait_until_told(const struct agent *a)
 }
 
 /* Workers see their sessions end; then everything is given back, in the reverse order. */
-static void stop(struct agent *a)
+static void stop_agent(struct agent *a)
 {
     a->stopping = true;
     for (struct pool *p = pools_next(a, NULL); p != NULL; p = pools_next(a, p))
@@ -236,7 +236,7 @@ static void stop(struct agent *a)
     closer_stop(a);
 }
 
-static int serve(struct agent *a)
+static int serve_agent(struct agent *a)
 {
     struct kedge_errbuf err = {""};
     char gid[KEDGE_GID_TEXT];
@@ -244,11 +244,11 @@ static int serve(struct agent *a)
     if (status != 0) {
         (void)kedge_err(&err, status, "nothing can be waited for: %s%s", uv_strerror(status),
                         status == -EMFILE ? " (raise LimitNOFILE)" : "");
-        return fail(err.text);
+        return fail_start(err.text);
     }
     a->started_ns = kedge_clock_ns();
     hold_signals(SIG_BLOCK);
-    status = start(a, &err);
+    status = start_agent(a, &err);
     hold_signals(SIG_UNBLOCK);
     if (status == 0) {
         printf("kedge-agentd: ready, node %s, gid %s\n", a->config.node,
@@ -265,11 +265,12 @@ static int serve(struct agent *a)
     } else {
         kedge_notify_stopping();
     }
-    stop(a);
+    stop_agent(a);
     if (status == 0 && a->device_lost)
-        return fail("the device is gone or broken: see the log; it begins anew when the supervisor "
-                    "restarts it");
-    return status == 0 ? EXIT_SUCCESS : fail(err.text);
+        return fail_start(
+            "the device is gone or broken: see the log; it begins anew when the supervisor "
+            "restarts it");
+    return status == 0 ? EXIT_SUCCESS : fail_start(err.text);
 }
 
 /* Once more whenever a metaserver knew a later incarnation: all that carries ours is made anew. */
@@ -278,21 +279,21 @@ static int serve_above_others(struct agent *a)
     struct kedge_errbuf err = {""};
     int lock;
     if (agentd_state_lock(a->config.state_dir, &lock, &err) != 0)
-        return fail(err.text);
-    int status = serve(a);
+        return fail_start(err.text);
+    int status = serve_agent(a);
     while (status == EXIT_SUCCESS && begins_anew(a) && !is_told_to_stop()) {
         const struct agentd_config config = a->config;
         *a = (struct agent){.config = config,
                             .config_path = a->config_path,
                             .min_incarnation = a->superseded_by,
                             .restarted_for_mask = a->restarted_for_mask};
-        status = serve(a);
+        status = serve_agent(a);
     }
     close(lock);
     return status;
 }
 
-static void help(void)
+static void print_help(void)
 {
     printf(
         "usage: kedge-agentd [--config FILE] [--check-config]\n"
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
             printf("kedge-agentd %s\n", kedge_version_text());
             return EXIT_SUCCESS;
         case 'h':
-            help();
+            print_help();
             return EXIT_SUCCESS;
         default:
             return fail_for_good("see kedge-agentd --help");
@@ -375,7 +376,7 @@ int main(int argc, char **argv)
         return fail_for_good(err.text);
     int status = start_check(&agent.config, &err);
     if (status != 0)
-        return status == -EINVAL ? fail_for_good(err.text) : fail(err.text);
+        return status == -EINVAL ? fail_for_good(err.text) : fail_start(err.text);
     if (check)
         return check_only(&agent.config);
     (void)kedge_log_parse_level(agent.config.log_level, &level);

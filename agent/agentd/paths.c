@@ -29,7 +29,7 @@ static struct errand *errand_new(struct pool *p)
     return e;
 }
 
-static void submit(struct errand *e, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_errand(struct errand *e, void (*done)(struct kedge_fab_ctl *ctl))
 {
     e->ctl.done = done;
     e->pool->fab_ops++;
@@ -49,7 +49,7 @@ static void end_at_once(struct pool *p, struct kedge_fab_qp *qp)
     e->ctl = (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_MODIFY_QP,
         .modify = {.x = qp, .attr = {.qp_state = IBV_QPS_ERR}, .mask = IBV_QP_STATE}};
-    submit(e, on_dropped);
+    submit_errand(e, on_dropped);
 }
 
 static void end_overdue(struct pool *p, struct kedge_fab_qp *qp)
@@ -71,7 +71,7 @@ static void drop_address(struct pool *p, struct kedge_fab_ah *ah)
 {
     struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
-    submit(e, on_dropped);
+    submit_errand(e, on_dropped);
 }
 
 /* Whether no initiator sends longer packets than the path takes; number 0 is the system's, which
@@ -174,7 +174,7 @@ static void make_address(struct pool *p, const struct kedge_lane_event *wanted)
         .ah = {.pd = p->device.pd,
                .attr = kedge_fab_pd_address(p->device.pd, wanted->want_path.gid,
                                             wanted->want_path.lid)}};
-    submit(e, on_address);
+    submit_errand(e, on_address);
 }
 
 static enum ibv_mtu *mtu_of(struct agent_device *d, const struct kedge_fab_qp *qp)
@@ -202,7 +202,7 @@ static void on_raised(struct kedge_fab_ctl *ctl)
         return;
     }
     if (ctl->status == 0 && queues_dci_step(p, qp, ++e->step, ctl)) {
-        submit(e, on_raised);
+        submit_errand(e, on_raised);
         return;
     }
     if (ctl->status == 0 && e->mtu > p->device.path_mtu && !p->stopping) { /* since it began */
@@ -227,10 +227,10 @@ static void begin_raising(struct errand *e)
     e->mtu = e->pool->device.path_mtu;
     e->ctl = (struct kedge_fab_ctl){.status = 0};
     (void)queues_dci_step(e->pool, e->command.qp, 0, &e->ctl);
-    submit(e, on_raised);
+    submit_errand(e, on_raised);
 }
 
-static void repair(struct pool *p, struct kedge_fab_qp *qp)
+static void repair_qp(struct pool *p, struct kedge_fab_qp *qp)
 {
     struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY, .qp = qp};
@@ -261,7 +261,7 @@ void paths_spare(struct pool *p, bool more)
     struct errand *e = errand_new(p);
     e->command = (struct kedge_command){.kind = KEDGE_COMMAND_QP_READY};
     e->ctl = queues_dci(p, p->device.pd);
-    submit(e, on_created);
+    submit_errand(e, on_created);
 }
 
 void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
@@ -277,7 +277,7 @@ void paths_spare_dropped(struct pool *p, struct kedge_fab_qp *qp)
     d->qp_mtu[i] = d->qp_mtu[d->qps];
     struct errand *e = errand_new(p);
     e->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = qp}};
-    submit(e, on_dropped);
+    submit_errand(e, on_dropped);
 }
 
 void paths_tick(struct pool *p)
@@ -403,7 +403,7 @@ void paths_event(struct pool *p, const struct kedge_lane_event *e)
         if (rc)
             done_with(p, e->qp);
         else
-            repair(p, e->qp);
+            repair_qp(p, e->qp);
         return;
     }
 }

@@ -28,7 +28,7 @@ static_assert(POOLS == 8, "operators read that number");
 
 /* ---- which there are */
 
-static struct pool *own(const struct agent *a)
+static struct pool *own_pool(const struct agent *a)
 {
     return a->pools[0];
 }
@@ -53,7 +53,7 @@ struct pool *pools_find(const struct agent *a, const char *name)
  * for. */
 static bool is_ready(struct pool *p)
 {
-    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own(p->agent)) == 0 ||
+    if (p->ready_ns != 0 && (registrations_of(p) > 0 || registrations_of(own_pool(p->agent)) == 0 ||
                              kedge_clock_ns() >= p->ready_ns))
         p->ready_ns = 0;
     return p->ready_ns == 0;
@@ -87,7 +87,7 @@ const char *pools_state(struct pool *p)
 struct pool *pools_of_tenant(const struct agent *a, uint32_t tenant, char *text, size_t size)
 {
     const struct agentd_tenant_config *t = &a->tenants.at[tenant - 1].config;
-    struct pool *p = t->pool[0] == '\0' ? own(a) : pools_find(a, t->pool);
+    struct pool *p = t->pool[0] == '\0' ? own_pool(a) : pools_find(a, t->pool);
     if (p != NULL && p->stage == POOL_RUNS && is_ready(p))
         return p;
     if (p == NULL)
@@ -151,7 +151,7 @@ struct session_counts pools_count(const struct agent *a)
     return sum;
 }
 
-static void say(char *why, size_t size, const char *name, const char *sentence)
+static void add_reason(char *why, size_t size, const char *name, const char *sentence)
 {
     const size_t used = strlen(why);
     snprintf(why + used, size - used, "%spool %.31s: %s", used > 0 ? "; " : "", name, sentence);
@@ -163,7 +163,7 @@ static const char *why_not(const struct agent *a, const struct said_pool *said)
         return said->why;
     if (said->is.numbers.number == RESOURCE_UNSAID)
         return "its metaserver says no number of it: update the metaserver";
-    if (said->is.numbers.number == own(a)->number)
+    if (said->is.numbers.number == own_pool(a)->number)
         return "it has the number of the agent's own pool: give it another one, or change `number` "
                "in [pool] of the agent";
     const struct pool *p = pools_find(a, said->is.name);
@@ -174,13 +174,13 @@ static const char *why_not(const struct agent *a, const struct said_pool *said)
 
 void pools_why(const struct agent *a, char *why, size_t size)
 {
-    if (own(a)->stock.why[0] != '\0')
-        say(why, size, own(a)->name, own(a)->stock.why);
+    if (own_pool(a)->stock.why[0] != '\0')
+        add_reason(why, size, own_pool(a)->name, own_pool(a)->stock.why);
     for (uint32_t i = 0; i < a->said.count; i++) {
         const struct said_pool *said = &a->said.at[i];
-        const char *text = strcmp(said->is.name, own(a)->name) != 0 ? why_not(a, said) : "";
+        const char *text = strcmp(said->is.name, own_pool(a)->name) != 0 ? why_not(a, said) : "";
         if (text[0] != '\0')
-            say(why, size, said->is.name, text);
+            add_reason(why, size, said->is.name, text);
     }
 }
 
@@ -227,7 +227,7 @@ static void on_lane_events(uv_poll_t *poll, int status, int events)
     paths_step(p);
 }
 
-static int start(struct pool *p, struct kedge_errbuf *err)
+static int start_pool(struct pool *p, struct kedge_errbuf *err)
 {
     int status = open_device(p, err);
     if (status == 0)
@@ -264,7 +264,7 @@ int pools_start(struct agent *a, struct kedge_errbuf *err)
     p->incarnation = a->incarnation;
     p->mr_lease_ns = a->config.mr_lease_ns;
     follow_read(a);
-    int status = start(p, err);
+    int status = start_pool(p, err);
     return status == 0 ? sessions_await(p, err) : status;
 }
 
@@ -363,7 +363,8 @@ static const struct agentd_pool *said_of(const struct agent *a, const struct poo
 static bool is_wanted(const struct agent *a, const struct said_pool *said)
 {
     return said->is.numbers.number != RESOURCE_UNSAID &&
-           said->is.numbers.number != own(a)->number && strcmp(said->is.name, own(a)->name) != 0;
+           said->is.numbers.number != own_pool(a)->number &&
+           strcmp(said->is.name, own_pool(a)->name) != 0;
 }
 
 /* Peers forget what they have learnt of a former life of it by a later incarnation, which the next
@@ -392,7 +393,7 @@ static void keep_incarnation(struct pool *p, bool made)
 }
 
 /* One that cannot be made is tried again, and said. */
-static void make(struct agent *a, struct said_pool *said, uint32_t place)
+static void make_pool(struct agent *a, struct said_pool *said, uint32_t place)
 {
     struct kedge_errbuf err = {"out of memory"};
     const uint64_t begun_ns = kedge_clock_ns();
@@ -406,7 +407,7 @@ static void make(struct agent *a, struct said_pool *said, uint32_t place)
         stock_init(p, &said->is);
         status = choose_incarnation(p, &err);
         if (status == 0)
-            status = start(p, &err);
+            status = start_pool(p, &err);
         keep_incarnation(p, status == 0);
     }
     if (status == 0) {
@@ -441,7 +442,7 @@ static void make_wanted(struct agent *a)
         while (place < POOLS && a->pools[place] != NULL)
             place++;
         if (place < POOLS)
-            make(a, said, place);
+            make_pool(a, said, place);
     }
 }
 
@@ -463,7 +464,7 @@ static void choose_end(struct pool *p)
     p->end_ns = grace_ms == RESOURCE_UNSAID ? UINT64_MAX : p->left_ns + grace_ms * KEDGE_NS_PER_MS;
 }
 
-static void leave(struct pool *p)
+static void leave_pool(struct pool *p)
 {
     p->stage = POOL_LEAVING;
     p->left_ns = kedge_clock_ns();
@@ -496,7 +497,7 @@ static bool is_quiet(const struct pool *p)
 static void step_out(struct pool *p)
 {
     if (p->stage == POOL_RUNS)
-        leave(p);
+        leave_pool(p);
     if (p->stage == POOL_LEAVING && grace_of(p) != p->stock.said.numbers.grace_ms)
         choose_end(p);
     if (p->stage == POOL_LEAVING && kedge_clock_ns() >= p->end_ns) {
@@ -545,8 +546,8 @@ void pools_step(struct agent *a)
 
 void pools_apply(struct agent *a, const struct agentd_settings *s)
 {
-    const struct agentd_pool mine = agentd_settings_pool(s, own(a)->name);
-    stock_apply(own(a), &mine);
+    const struct agentd_pool mine = agentd_settings_pool(s, own_pool(a)->name);
+    stock_apply(own_pool(a), &mine);
     a->said.count = s->pools;
     for (uint32_t i = 0; i < s->pools; i++)
         a->said.at[i] = (struct said_pool){.is = s->pool[i]};

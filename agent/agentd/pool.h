@@ -259,7 +259,7 @@ void arenas_forget(struct pool *p, uint32_t tenant);
 /* After sessions have given theirs. */
 void arenas_stop(struct pool *p);
 
-/* ---- fenced.c: regions with registrations of their own
+/* ---- dedicated_mrs.c: regions with registrations of their own
  * ------------------------------------------------------------------------------------ */
 
 /* The arena is registered: what its regions will want is made ahead, where they want it. */

@@ -25,7 +25,7 @@ enum {
 static const char NO_CONFIG[] =
     "no settings (--config FILE): the defaults, and the first RDMA device if there is one";
 
-static int fail(const char *sentence)
+static int fail_usage(const char *sentence)
 {
     fprintf(stderr, "kedge-agentd: %s\n", sentence);
     return BAD_COMMAND_LINE;
@@ -44,7 +44,7 @@ struct options {
     bool json;
 };
 
-static const char *parse(int argc, char **argv, struct options *o)
+static const char *parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option table[] = {
         {"probe", no_argument, NULL, 'p'},        {"config", required_argument, NULL, 'c'},
@@ -101,7 +101,7 @@ static const char *provider_for(const struct options *o, const struct agentd_con
     return there || o->device != NULL ? "verbs" : "soft";
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -137,7 +137,7 @@ static void settings_from(const struct options *o, struct agentd_config *config,
                .way_out = "lower dcis or spares"},
         .rc = {.queue_pairs = rc + config->responders + 1,
                .send_wr = RC_SQ_DEPTH,
-               .cqe = larger(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
+               .cqe = larger_of(rc * RC_SQ_DEPTH, rc + 2 * config->responders),
                .way_out = "lower connections or responders"},
         .sge = KEDGE_MAX_SGE,
         .inline_bytes = KEDGE_MAX_INLINE,
@@ -147,10 +147,10 @@ static void settings_from(const struct options *o, struct agentd_config *config,
                               OWN_REGIONS + (strcmp(provider, "soft") == 0 ? 0 : config->max_mrs)),
         .largest_region = config->arena_bytes,
         .open_files = FDS_OF(config->max_sessions),
-        .start_bytes = config->arenas_ahead * config->arena_bytes * (1 + each) +
-                       kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) +
-                       SCRATCH_BYTES +
-                       larger(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
+        .start_bytes =
+            config->arenas_ahead * config->arena_bytes * (1 + each) +
+            kedge_table_bytes(kedge_table_log2_slots((uint32_t)config->max_mrs)) + SCRATCH_BYTES +
+            larger_of(dc * SQ_DEPTH, rc * RC_SQ_DEPTH) * (SLOT_BYTES + COMPLETION_BYTES)};
     memcpy(s->attr.gid, config->gid, sizeof s->attr.gid);
     s->most_bytes = s->start_bytes + config->responders * RESPONDER_BYTES;
     for (uint32_t i = 0; i < config->tenants; i++)
@@ -166,12 +166,12 @@ int probe_main(int argc, char **argv)
     struct probe_verdict verdict;
     struct options options;
     char source[256];
-    const char *wrong = parse(argc, argv, &options);
+    const char *wrong = parse_options(argc, argv, &options);
     if (wrong != NULL)
-        return fail(wrong);
+        return fail_usage(wrong);
     /* Without a file all has its default, and what can be wrong is the host's name alone. */
     if (agentd_configure(options.config, &config, &err) != 0 && options.config != NULL)
-        return fail(err.text);
+        return fail_usage(err.text);
     settings_from(&options, &config, &settings);
     snprintf(source, sizeof source, "%s%.200s",
              options.config != NULL ? "the settings of " : NO_CONFIG,
@@ -181,14 +181,14 @@ int probe_main(int argc, char **argv)
     settings.peer = options.peer;
     settings.fault = config.fault;
     if (options.serve != NULL)
-        return probe_serve(&settings, options.serve, stdout, &err) == 0 ? 0 : fail(err.text);
+        return probe_serve(&settings, options.serve, stdout, &err) == 0 ? 0 : fail_usage(err.text);
     probe_run(&settings, &report);
     if (options.json) {
         struct kedge_text text;
         kedge_text_init(&text, REPORT_BYTES);
         probe_print_json(&report, &text);
         if (text.error != 0)
-            return fail("the report is too long");
+            return fail_usage("the report is too long");
         puts(kedge_text_str(&text));
         kedge_text_fini(&text);
     } else {
@@ -197,7 +197,7 @@ int probe_main(int argc, char **argv)
     probe_judge(&report, &verdict);
     probe_report_fini(&report);
     if (fflush(stdout) != 0 || ferror(stdout))
-        return fail("standard output cannot be written");
+        return fail_usage("standard output cannot be written");
     if (report.stuck)
         _exit(1); /* a thread of the provider is in the kernel, and joining it would hang as well */
     return verdict.usable ? 0 : 1;

@@ -26,7 +26,7 @@ enum {
     JITTER_PARTS = 4 /* a proof comes up to so large a part of the period earlier or later */
 };
 
-static struct pool *own(const struct agent *a)
+static struct pool *own_pool(const struct agent *a)
 {
     return a->pools[0];
 }
@@ -55,10 +55,11 @@ static void prove_next(struct agent *a)
     memcpy(c.prove.gid, t->gid, sizeof c.prove.gid);
     memcpy(f->gid, t->gid, sizeof f->gid);
     f->under_way = true;
-    lane_thread_command(own(a), &c);
+    lane_thread_command(own_pool(a), &c);
 }
 
-static void say(const struct agentd_reach_target *t, enum agentd_reach_news news, uint64_t for_ms)
+static void log_news(const struct agentd_reach_target *t, enum agentd_reach_news news,
+                     uint64_t for_ms)
 {
     char gid[KEDGE_GID_TEXT] = "-";
     const char *what = t->peer ? "node" : "metaserver";
@@ -94,7 +95,7 @@ void proofs_event(struct pool *p, const struct kedge_lane_event *e)
         &f->reach, f->place, status, now, KEEP_ROUNDS * AGENTD_REACH_TARGETS * a->config.prove_ns);
     if (news == AGENTD_REACH_SAME)
         return;
-    say(t, news, (now - since_ns) / KEDGE_NS_PER_MS);
+    log_news(t, news, (now - since_ns) / KEDGE_NS_PER_MS);
     memset(f->tell_ns, 0, sizeof f->tell_ns);
 }
 
@@ -117,11 +118,11 @@ static json_t *describe_target(const struct agentd_reach_target *t, uint64_t now
 }
 
 /* What one metaserver hears: of itself, and of the endpoints. */
-static char *describe(const struct agent *a, uint32_t metaserver, uint64_t now)
+static char *describe_targets(const struct agent *a, uint32_t metaserver, uint64_t now)
 {
     json_t *targets = json_array();
     json_t *root = json_pack("{s:I, s:i, s:o}", "incarnation", (json_int_t)a->incarnation, "pool",
-                             (int)own(a)->number, "targets", targets);
+                             (int)own_pool(a)->number, "targets", targets);
     for (int i = 0; i < AGENTD_REACH_TARGETS; i++) {
         const struct agentd_reach_target *t = &a->proofs.reach.at[i];
         if (!t->used || t->known_ns == 0)
@@ -160,7 +161,7 @@ static void take_peers(struct agent *a, const char *body)
 /* The first one that has this node names them. */
 static bool is_first(const struct agent *a, const struct registration *r)
 {
-    const struct registration *first = own(a)->registration;
+    const struct registration *first = own_pool(a)->registration;
     while (first < r && first->state != REGISTRATION_DONE)
         first++;
     return first == r;
@@ -177,13 +178,13 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
     take_peers(a, answer->body);
 }
 
-static void tell(struct agent *a, uint32_t i, uint64_t now)
+static void tell_metaserver(struct agent *a, uint32_t i, uint64_t now)
 {
-    struct registration *r = &own(a)->registration[i];
+    struct registration *r = &own_pool(a)->registration[i];
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/reach", r->url, a->config.node);
     struct kedge_http_call c = metaserver_call(a, "PUT", url, CALL_MS);
-    char *body = describe(a, i, now);
+    char *body = describe_targets(a, i, now);
     if (body == NULL)
         return;
     c.body = body;
@@ -201,7 +202,7 @@ void proofs_tick(struct agent *a)
     struct proofs *f = &a->proofs;
     const uint64_t now = kedge_clock_ns(), period = a->config.prove_ns;
     if (period == 0 || a->stopping || a->http_client == NULL || a->device_lost ||
-        registrations_of(own(a)) == 0)
+        registrations_of(own_pool(a)) == 0)
         return;
     if (!f->begun) {
         f->begun = true;
@@ -214,10 +215,10 @@ void proofs_tick(struct agent *a)
     if (again_ns > TELL_MOST_MS * KEDGE_NS_PER_MS)
         again_ns = TELL_MOST_MS * KEDGE_NS_PER_MS;
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (own(a)->registration[i].state == REGISTRATION_DONE && now >= f->tell_ns[i] &&
+        if (own_pool(a)->registration[i].state == REGISTRATION_DONE && now >= f->tell_ns[i] &&
             !(f->telling & 1u << i)) {
             f->tell_ns[i] = now + again_ns;
-            tell(a, i, now);
+            tell_metaserver(a, i, now);
         }
     if (!f->under_way && now >= f->due_ns) {
         put_off(a, now);

@@ -83,7 +83,7 @@ static int decode_member(const char *name, const json_t *value, struct agentd_qu
                      name);
 }
 
-static int decode(json_t *ask, struct agentd_question *out, struct kedge_errbuf *why)
+static int decode_question(json_t *ask, struct agentd_question *out, struct kedge_errbuf *why)
 {
     const char *name;
     json_t *value;
@@ -109,7 +109,7 @@ int agentd_question_decode(const char *line, size_t length, struct agentd_questi
     json_t *root = length <= AGENTD_QUESTION_BYTES
                        ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &error)
                        : NULL;
-    const int status = decode(json_object_get(root, "ask"), out, why);
+    const int status = decode_question(json_object_get(root, "ask"), out, why);
     json_decref(root);
     return status;
 }

@@ -10,14 +10,14 @@
 
 enum { TARGET_WR = 16 };
 
-static int call(struct agent_device *d, struct kedge_fab_ctl *ctl)
+static int call_fabric(struct agent_device *d, struct kedge_fab_ctl *ctl)
 {
     return kedge_fab_call(d->fab, ctl);
 }
 
 /* Of each request what workers may ask for, or all that the device has: the lane sees to the rest.
  */
-static uint32_t pieces(const struct kedge_fab_caps *caps)
+static uint32_t count_sges(const struct kedge_fab_caps *caps)
 {
     return caps->max_sge < KEDGE_MAX_SGE ? caps->max_sge : KEDGE_MAX_SGE;
 }
@@ -79,7 +79,7 @@ struct kedge_fab_ctl queues_dci(const struct pool *p, struct kedge_fab_pd *pd)
                                          .send_cq = d->cq,
                                          .recv_cq = d->cq,
                                          .cap = {.send_wr = d->sq_depth,
-                                                 .send_sge = pieces(&d->fab->caps),
+                                                 .send_sge = count_sges(&d->fab->caps),
                                                  .inline_bytes = inline_bytes(&d->fab->caps)}}};
 }
 
@@ -87,7 +87,7 @@ static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
 {
     struct agent_device *d = &p->device;
     struct kedge_fab_ctl c = queues_dci(p, pd);
-    int status = call(d, &c);
+    int status = call_fabric(d, &c);
     if (status != 0)
         return status;
     struct kedge_fab_qp *qp = d->qp[d->qps] = c.qp.x;
@@ -96,7 +96,7 @@ static int make_dci(struct pool *p, struct kedge_fab_pd *pd)
         struct kedge_fab_ctl modify = {.status = 0};
         if (!queues_dci_step(p, qp, step, &modify))
             break;
-        status = call(d, &modify);
+        status = call_fabric(d, &modify);
     }
     return status;
 }
@@ -111,7 +111,7 @@ static int make_dct(struct pool *p)
                                         .access = kedge_fab_remote_access(d->fab)}};
     int status = kedge_random_bytes(&dct.dct.dc_key, sizeof dct.dct.dc_key);
     if (status == 0)
-        status = call(d, &dct);
+        status = call_fabric(d, &dct);
     if (status == 0)
         d->dct = dct.dct.x;
     d->dct_mtu = kedge_fab_pd_mtu(d->pd);
@@ -124,11 +124,11 @@ static int make_target(struct pool *p)
     struct kedge_fab_ctl cq = {.kind = KEDGE_FAB_CREATE_CQ, .cq = {.cqe = TARGET_WR}};
     struct kedge_fab_ctl srq = {.kind = KEDGE_FAB_CREATE_SRQ,
                                 .srq = {.pd = d->pd, .max_wr = TARGET_WR, .max_sge = 1}};
-    int status = call(d, &cq);
+    int status = call_fabric(d, &cq);
     if (status != 0)
         return status;
     d->target_cq = cq.cq.x;
-    status = call(d, &srq);
+    status = call_fabric(d, &srq);
     if (status != 0)
         return status;
     d->srq = srq.srq.x;
@@ -186,7 +186,7 @@ static int make_rc(struct pool *p, struct kedge_errbuf *err)
         .wanted = KEDGE_LANE_PATHS,
         .handshakes = HANDSHAKES,
         .sq_depth = RC_SQ_DEPTH,
-        .sge = pieces(&d->fab->caps),
+        .sge = count_sges(&d->fab->caps),
         .inline_bytes = inline_bytes(&d->fab->caps),
         .mtu = d->path_mtu,
         .timeout = (uint8_t)c->ack_timeout,
@@ -241,14 +241,14 @@ static int make_cq(struct pool *p, struct kedge_errbuf *err)
                          "need %llu: lower %s in [pool]",
                          d->fab->caps.max_cqe, (unsigned long long)queue_pairs(p, d->rc),
                          (unsigned long long)cqe, d->rc ? "connections" : "dcis or spares");
-    int status = call(d, &chan);
+    int status = call_fabric(d, &chan);
     if (status != 0)
         return status;
     d->chan = chan.chan.x;
     struct kedge_fab_ctl cq = {
         .kind = KEDGE_FAB_CREATE_CQ,
         .cq = {.cqe = (uint32_t)cqe, .chan = d->chan, .comp_vector = d->placement.comp_vector}};
-    status = call(d, &cq);
+    status = call_fabric(d, &cq);
     if (status == 0)
         d->cq = cq.cq.x;
     return status;

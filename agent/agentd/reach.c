@@ -70,7 +70,7 @@ int agentd_reach_next(struct agentd_reach *r)
     return -1;
 }
 
-static enum agentd_reach_news forget(struct agentd_reach_target *t)
+static enum agentd_reach_news forget_target(struct agentd_reach_target *t)
 {
     const bool was_failing = t->since_ns != 0;
     t->known_ns = t->since_ns = 0;
@@ -87,9 +87,10 @@ enum agentd_reach_news agentd_reach_note(struct agentd_reach *r, int place, int 
     if (!t->used)
         return AGENTD_REACH_SAME;
     if (status == -EAGAIN)
-        return before_ns != 0 && now_ns - before_ns > keep_ns ? forget(t) : AGENTD_REACH_SAME;
+        return before_ns != 0 && now_ns - before_ns > keep_ns ? forget_target(t)
+                                                              : AGENTD_REACH_SAME;
     if (status == -ENOENT)
-        return forget(t);
+        return forget_target(t);
     t->known_ns = now_ns;
     t->status = status;
     if (status == 0) {

@@ -9,14 +9,14 @@
 #include "base/random.h"
 #include "daemon.h"
 
-static struct reader *over(struct kedge_fab_ctl *ctl)
+static struct reader *end_op(struct kedge_fab_ctl *ctl)
 {
     struct reader *reader = ctl->user;
     reader->registration->pool->fab_ops--;
     return reader;
 }
 
-static void submit(struct reader *reader, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct reader *reader, void (*done)(struct kedge_fab_ctl *ctl))
 {
     struct pool *p = reader->registration->pool;
     reader->ctl.done = done;
@@ -25,12 +25,12 @@ static void submit(struct reader *reader, void (*done)(struct kedge_fab_ctl *ctl
     kedge_fab_submit(p->device.fab, &reader->ctl);
 }
 
-static void modify(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
-                   void (*done)(struct kedge_fab_ctl *ctl))
+static void modify_reader(struct reader *reader, const struct ibv_qp_attr *attr, int mask,
+                          void (*done)(struct kedge_fab_ctl *ctl))
 {
     reader->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
                                          .modify = {.x = reader->qp, .attr = *attr, .mask = mask}};
-    submit(reader, done);
+    submit_op(reader, done);
 }
 
 /* ---- cleaned: in INIT, the same one or another one
@@ -43,14 +43,14 @@ static uint64_t time_wait_ns(const struct agent_device *d)
 
 static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
-    struct reader *reader = over(ctl);
+    struct reader *reader = end_op(ctl);
     struct pool *p = reader->registration->pool;
     const bool more = kedge_fab_reuse_next(&reader->reuse, ctl);
     reader->qp = reader->reuse.qp;
     if (p->stopping)
         return;
     if (more) {
-        submit(reader, on_cleaned);
+        submit_op(reader, on_cleaned);
         return;
     }
     if (reader->reuse.anew) /* its number may be that of one that is gone just now */
@@ -66,7 +66,7 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
     reader->again_ns = kedge_clock_ns() + REPAIR_AGAIN_MS * KEDGE_NS_PER_MS;
 }
 
-static struct kedge_fab_ctl creation(const struct agent_device *d)
+static struct kedge_fab_ctl reader_creation(const struct agent_device *d)
 {
     return (struct kedge_fab_ctl){
         .kind = KEDGE_FAB_CREATE_QP,
@@ -77,31 +77,31 @@ static struct kedge_fab_ctl creation(const struct agent_device *d)
                .cap = {.send_wr = d->sq_depth, .recv_wr = 1, .send_sge = 1, .recv_sge = 1}}};
 }
 
-static void clean(struct reader *reader, bool is_new)
+static void clean_reader(struct reader *reader, bool is_new)
 {
     const struct agent_device *d = &reader->registration->pool->device;
     reader->state = READER_CLEANING;
     reader->reuse = (struct kedge_fab_reuse){.fab = d->fab,
                                              .qp = reader->qp,
                                              .in_reset = is_new,
-                                             .make = creation(d),
+                                             .make = reader_creation(d),
                                              .init = kedge_fab_init_attr(d->fab),
                                              .mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                                                      IBV_QP_PORT | IBV_QP_ACCESS_FLAGS};
     kedge_fab_reuse_begin(&reader->reuse, &reader->ctl);
-    submit(reader, on_cleaned);
+    submit_op(reader, on_cleaned);
 }
 
 static int make_one(struct registration *r, struct reader *reader)
 {
     struct agent_device *d = &r->pool->device;
-    struct kedge_fab_ctl c = creation(d);
+    struct kedge_fab_ctl c = reader_creation(d);
     int status = kedge_fab_call(d->fab, &c);
     if (status != 0)
         return status;
     *reader = (struct reader){
         .registration = r, .qp = c.qp.x, .rest_ns = pool_begun_ns(r->pool) + time_wait_ns(d)};
-    clean(reader, true);
+    clean_reader(reader, true);
     return 0;
 }
 
@@ -160,7 +160,7 @@ void reader_withdraw(struct reader *reader)
 
 static void on_raised(struct kedge_fab_ctl *ctl)
 {
-    struct reader *reader = over(ctl);
+    struct reader *reader = end_op(ctl);
     struct registration *r = reader->registration;
     const struct pool *p = r->pool;
     struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
@@ -172,16 +172,16 @@ static void on_raised(struct kedge_fab_ctl *ctl)
     if (p->stopping)
         return;
     if (ctl->status == 0 && reader->step++ == 0) {
-        modify(reader, &rts,
-               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                   IBV_QP_MAX_QP_RD_ATOMIC,
-               on_raised);
+        modify_reader(reader, &rts,
+                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                          IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+                      on_raised);
         return;
     }
     reader->state = READER_UP;
     const int status = ctl->status;
     if (status != 0)
-        clean(reader, false);
+        clean_reader(reader, false);
     registration_reader_up(r, reader, status);
 }
 
@@ -200,10 +200,10 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
                                        .max_dest_rd_atomic = 1, /* nobody reads here */
                                        .min_rnr_timer = 12,
                                        .ah_attr = kedge_fab_address(fab, peer->gid, peer->lid)};
-    modify(reader, &reader->rtr,
-           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-           on_raised);
+    modify_reader(reader, &reader->rtr,
+                  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                  on_raised);
 }
 
 /* ---- over
@@ -212,7 +212,7 @@ void reader_raise(struct reader *reader, const struct reader_peer *peer)
 void reader_drop(struct reader *reader)
 {
     reader->rest_ns = kedge_clock_ns() + time_wait_ns(&reader->registration->pool->device);
-    clean(reader, false);
+    clean_reader(reader, false);
 }
 
 bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
@@ -223,7 +223,7 @@ bool reader_done(struct pool *p, const struct kedge_fab_qp *qp)
             if (reader->qp != qp)
                 continue;
             reader->rest_ns = kedge_clock_ns() + time_wait_ns(&p->device);
-            clean(reader, false);
+            clean_reader(reader, false);
             if (p->registration[i].lane.qp == qp)
                 registration_reader_lost(&p->registration[i]);
             return true;
@@ -238,7 +238,7 @@ void readers_tick(struct pool *p)
         for (int k = 0; k < 2; k++) {
             struct reader *reader = &p->registration[i].reader[k];
             if (reader->state == READER_FAILED && now >= reader->again_ns)
-                clean(reader, false);
+                clean_reader(reader, false);
         }
 }
 

@@ -16,13 +16,13 @@
 #include "start_check.h"
 
 static void try_later(struct registration *r);
-static void complete(struct registration *r);
-static void lost(struct registration *r, const char *why);
+static void complete_registration(struct registration *r);
+static void lose_registration(struct registration *r, const char *why);
 static void look_again(struct registration *r);
 static void on_timer(uv_timer_t *timer);
-static void put(struct registration *r);
+static void put_registration(struct registration *r);
 
-static struct pool *own(const struct agent *a)
+static struct pool *own_pool(const struct agent *a)
 {
     return a->pools[0];
 }
@@ -38,7 +38,7 @@ static void tell_lane(struct pool *p)
     lane_thread_command(p, &c);
 }
 
-static void drop(struct pool *p, struct kedge_fab_ah *ah)
+static void drop_ah(struct pool *p, struct kedge_fab_ah *ah)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_DESTROY_AH, .ah = {.x = ah}};
     if (ah != NULL)
@@ -61,32 +61,32 @@ static void on_address(struct kedge_fab_ctl *ctl)
     r->resolving = false;
     if (is_stale(r)) {
         if (ctl->status == 0)
-            drop(p, ctl->ah.x);
+            drop_ah(p, ctl->ah.x);
         if (!p->stopping)
-            put(r);
+            put_registration(r);
         return;
     }
     if (ctl->status == 0) {
         memcpy(r->gid, ctl->ah.attr.grh.dgid.raw, 16);
-        drop(p, r->before);
+        drop_ah(p, r->before);
         r->before = r->lane.ah;
         r->lane.ah = ctl->ah.x;
     }
     if (p->stopping)
         return;
     if (ctl->status == 0)
-        complete(r);
+        complete_registration(r);
     else
-        lost(r, "its endpoint's address cannot be resolved");
+        lose_registration(r, "its endpoint's address cannot be resolved");
 }
 
 /* A handle per metaserver address; kept when it comes back with the same one. The one before stays
  * until the next change: the lane may be using it. Resolving may take seconds. */
-static void address(struct registration *r, const struct reader_peer *peer)
+static void make_ah(struct registration *r, const struct reader_peer *peer)
 {
     struct pool *p = r->pool;
     if (r->lane.ah != NULL && memcmp(r->gid, peer->gid, 16) == 0) {
-        complete(r);
+        complete_registration(r);
         return;
     }
     r->resolve = (struct kedge_fab_ctl){
@@ -100,7 +100,7 @@ static void address(struct registration *r, const struct reader_peer *peer)
     kedge_fab_submit(p->device.fab, &r->resolve);
 }
 
-static void lost(struct registration *r, const char *why)
+static void lose_registration(struct registration *r, const char *why)
 {
     /* At once; then other reasons, a few a minute, until it is registered again. One that was held
      * back is said when its turn comes, if it still holds. */
@@ -151,11 +151,11 @@ static bool is_superseded(struct registration *r, const json_t *problem, const c
     return true;
 }
 
-static void refused(struct registration *r, const struct kedge_http_answer *answer)
+static void on_refused(struct registration *r, const struct kedge_http_answer *answer)
 {
     char why[sizeof r->why];
     if (answer->status < 0) {
-        lost(r, answer->why);
+        lose_registration(r, answer->why);
         return;
     }
     json_t *problem = json_loads(answer->body, 0, NULL);
@@ -164,7 +164,7 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
         detail = "refused";
     if (answer->status != 409 || !is_superseded(r, problem, &detail)) {
         snprintf(why, sizeof why, "%d: %s", answer->status, detail);
-        lost(r, why);
+        lose_registration(r, why);
     }
     json_decref(problem);
 }
@@ -172,7 +172,7 @@ static void refused(struct registration *r, const struct kedge_http_answer *answ
 /* Renewed in time, put anew when a metaserver says that it has forgotten, or has another table than
  * this pool reads: one that was started again knows the node as soon as any of its pools has put
  * it. What was lost since it was asked is put anew all the same, whatever it answers. */
-static void renewed(void *user, const struct kedge_http_answer *answer)
+static void on_renewed(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
     r->pool->calls--;
@@ -180,19 +180,19 @@ static void renewed(void *user, const struct kedge_http_answer *answer)
         return;
     if (answer->status == 404 ||
         (answer->status == 200 && !register_json_is_of_table(r, answer->body)))
-        put(r);
+        put_registration(r);
     else if (answer->status != 200)
-        refused(r, answer);
+        on_refused(r, answer);
     else
         r->backoff_ms = BACKOFF_MS;
 }
 
-static void complete(struct registration *r)
+static void complete_registration(struct registration *r)
 {
     kedge_log(KEDGE_LOG_INFO, "registered", "pool=%s metaserver=\"%s\" incarnation=%u",
               r->pool->name, r->url, r->pool->agent->incarnation);
     r->state = REGISTRATION_DONE;
-    r->pool->agent->was_registered |= r->pool == own(r->pool->agent);
+    r->pool->agent->was_registered |= r->pool == own_pool(r->pool->agent);
     metaservers_look_at_token(r->pool->agent); /* which may be another one than at the start */
     r->why[0] = '\0';
     r->told = r->tell_ns = 0; /* it may have forgotten that too */
@@ -203,7 +203,7 @@ static void complete(struct registration *r)
     look_again(r);
 }
 
-static void registered(void *user, const struct kedge_http_answer *answer)
+static void on_registered(void *user, const struct kedge_http_answer *answer)
 {
     struct registration *r = user;
     struct reader_peer peer = {.qpn = 0};
@@ -215,19 +215,19 @@ static void registered(void *user, const struct kedge_http_answer *answer)
     if (is_stale(r) && offered != NULL) { /* the metaserver has connected to the former address */
         reader_withdraw(offered);
         r->offered = NULL;
-        put(r);
+        put_registration(r);
         return;
     }
     if (answer->status != 200 && answer->status != 201) {
-        refused(r, answer);
+        on_refused(r, answer);
         return;
     }
     if (offered == NULL && r->pool->device.rc) { /* withdrawn: it was lost while this was put */
-        put(r);
+        put_registration(r);
         return;
     }
     if (!register_json_understand(r, answer->body, &peer)) {
-        lost(r, "its answer is not a metaserver's, or of another version");
+        lose_registration(r, "its answer is not a metaserver's, or of another version");
         return;
     }
     if (offered != NULL) {
@@ -235,7 +235,7 @@ static void registered(void *user, const struct kedge_http_answer *answer)
         reader_raise(offered, &peer);
         return;
     }
-    address(r, &peer);
+    make_ah(r, &peer);
 }
 
 void registration_reader_up(struct registration *r, struct reader *reader, int status)
@@ -243,16 +243,16 @@ void registration_reader_up(struct registration *r, struct reader *reader, int s
     if (is_stale(r)) {
         if (status == 0)
             reader_drop(reader);
-        put(r);
+        put_registration(r);
         return;
     }
     if (status != 0) {
-        lost(r,
-             "the queue pair to its table cannot be connected: is its endpoint on this network?");
+        lose_registration(
+            r, "the queue pair to its table cannot be connected: is its endpoint on this network?");
         return;
     }
     r->lane.qp = reader->qp;
-    complete(r);
+    complete_registration(r);
 }
 
 void registration_reader_lost(struct registration *r)
@@ -264,7 +264,8 @@ void registration_reader_lost(struct registration *r)
     for (int i = 0; i < 2; i++) /* another one is on its way */
         if (r->reader[i].state == READER_OFFERED || r->reader[i].state == READER_RAISING)
             return;
-    lost(r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
+    lose_registration(
+        r, "the queue pair to its table broke: it may have restarted, or cannot be reached");
 }
 
 /* It could not even be asked. */
@@ -274,12 +275,12 @@ static void lost_call(struct registration *r, int status)
     if (status == -ENOKEY &&
         start_check_token(r->pool->config, r->pool->device.fab->caps.gid, &why))
         kedge_err(&why, status, "its token_file held no token a moment ago");
-    lost(r, why.text);
+    lose_registration(r, why.text);
 }
 
 /* False: it cannot be asked, and is lost. */
-static bool call(struct registration *r, const char *method, const char *tail, const char *body,
-                 kedge_http_done done)
+static bool call_metaserver(struct registration *r, const char *method, const char *tail,
+                            const char *body, kedge_http_done done)
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s%s", r->url, r->pool->config->node, tail);
@@ -293,7 +294,7 @@ static bool call(struct registration *r, const char *method, const char *tail, c
     return status == 0;
 }
 
-static void put(struct registration *r)
+static void put_registration(struct registration *r)
 {
     /* Several renewals may hear at once that the metaserver has forgotten. */
     if (r->offered != NULL || r->putting || r->resolving)
@@ -306,17 +307,17 @@ static void put(struct registration *r)
             return;
         }
         if (r->offered == NULL) {
-            lost(r, "both queue pairs for its table are in use or being repaired");
+            lose_registration(r, "both queue pairs for its table are in use or being repaired");
             return;
         }
     }
     r->endpoints = r->pool->agent->endpoints;
     char *body = register_json_describe(r->pool, r->offered);
     if (body == NULL) {
-        lost(r, "out of memory");
+        lose_registration(r, "out of memory");
         return;
     }
-    r->putting = call(r, "PUT", "", body, registered);
+    r->putting = call_metaserver(r, "PUT", "", body, on_registered);
     free(body);
 }
 
@@ -326,12 +327,12 @@ static void on_timer(uv_timer_t *timer)
     char body[64];
     if (r->state != REGISTRATION_DONE) {
         r->state = REGISTRATION_ASKING;
-        put(r);
+        put_registration(r);
         return;
     }
     try_later(r);
     snprintf(body, sizeof body, "{\"incarnation\":%u}", r->pool->agent->incarnation);
-    (void)call(r, "POST", "/renew", body, renewed);
+    (void)call_metaserver(r, "POST", "/renew", body, on_renewed);
 }
 
 /* Done: the next renewal, at a third of the lease. Else another try, each later than the one
@@ -356,7 +357,7 @@ void registrations_start(struct pool *p)
         r->backoff_ms = BACKOFF_MS;
         (void)uv_timer_init(&p->agent->loop, &r->timer);
         r->timer.data = r;
-        put(r);
+        put_registration(r);
     }
 }
 
@@ -379,7 +380,7 @@ void registrations_readdress(struct pool *p)
         memset(r->gid, 0, sizeof r->gid); /* its address is resolved anew */
         r->readdressed |= r->resolving;
         if (r->state == REGISTRATION_DONE)
-            put(r);
+            put_registration(r);
     }
 }
 
@@ -396,9 +397,9 @@ static void endpoints_told(void *user, const struct kedge_http_answer *answer)
     if (r->pool->stopping || r->state != REGISTRATION_DONE)
         return;
     if (answer->status != 200 && answer->status != 201)
-        refused(r, answer);
+        on_refused(r, answer);
     else if (!register_json_is_of_table(r, answer->body))
-        put(r);
+        put_registration(r);
     else
         look_again(r);
 }
@@ -411,11 +412,11 @@ static void tell_endpoints(struct registration *r)
         return;
     char *body = register_json_describe(r->pool, NULL);
     if (body == NULL) {
-        lost(r, "out of memory");
+        lose_registration(r, "out of memory");
         return;
     }
     r->endpoints = a->endpoints;
-    r->announcing = call(r, "PUT", "", body, endpoints_told);
+    r->announcing = call_metaserver(r, "PUT", "", body, endpoints_told);
     free(body);
 }
 
@@ -423,7 +424,7 @@ static void tell_endpoints(struct registration *r)
 static void look_again(struct registration *r)
 {
     const struct agent *a = r->pool->agent;
-    struct registration *first = &own(a)->registration[r - r->pool->registration];
+    struct registration *first = &own_pool(a)->registration[r - r->pool->registration];
     if (r->endpoints == a->endpoints)
         return;
     first->endpoints = r->endpoints;
@@ -432,7 +433,7 @@ static void look_again(struct registration *r)
 
 void registrations_doubt(struct agent *a, uint32_t metaserver)
 {
-    struct registration *r = &own(a)->registration[metaserver];
+    struct registration *r = &own_pool(a)->registration[metaserver];
     if (r->state == REGISTRATION_DONE)
         (void)uv_timer_start(&r->timer, on_timer, 0, 0);
 }
@@ -440,6 +441,6 @@ void registrations_doubt(struct agent *a, uint32_t metaserver)
 void registrations_changed(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config.metaservers; i++)
-        if (own(a)->registration[i].state == REGISTRATION_DONE)
-            tell_endpoints(&own(a)->registration[i]);
+        if (own_pool(a)->registration[i].state == REGISTRATION_DONE)
+            tell_endpoints(&own_pool(a)->registration[i]);
 }

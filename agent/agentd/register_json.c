@@ -10,7 +10,7 @@
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
-static json_t *hex64(uint64_t value)
+static json_t *json_hex64(uint64_t value)
 {
     char text[17];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
@@ -37,7 +37,7 @@ static json_t *describe_endpoint(const struct pool *p)
         json_object_set_new(e, "ud_qkey", json_integer(kedge_connector_ud_qkey(d->connector)));
     } else {
         json_object_set_new(e, "dct_number", json_integer(d->dct->dctn));
-        json_object_set_new(e, "dc_key", hex64(d->dct->dc_key));
+        json_object_set_new(e, "dc_key", json_hex64(d->dct->dc_key));
     }
     return e;
 }
@@ -65,7 +65,7 @@ static json_t *describe_endpoints(const struct agent *a)
         const struct agent_device *d = &p->device;
         if (p->stage != POOL_RUNS && p->stage != POOL_LEAVING)
             continue;
-        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", hex64(d->table->mr->addr), "rkey",
+        json_t *table = json_pack("{s:o, s:I, s:i}", "addr", json_hex64(d->table->mr->addr), "rkey",
                                   (json_int_t)d->table->mr->rkey, "log2_slots", (int)d->mr_log2);
         json_t *endpoint = describe_endpoint(p);
         json_object_set_new(endpoint, "mr_table", table);

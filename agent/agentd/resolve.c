@@ -20,7 +20,7 @@ struct question {
     char name[64];
 };
 
-static void ask(struct question *q);
+static void ask_next(struct question *q);
 
 static void answer_question(struct question *q, int status, const uint8_t gid[16])
 {
@@ -48,7 +48,7 @@ static int read_endpoint(uint16_t pool, const char *body, uint8_t gid[16])
     return status;
 }
 
-static void named(void *user, const struct kedge_http_answer *answer)
+static void on_named(void *user, const struct kedge_http_answer *answer)
 {
     struct question *q = user;
     uint8_t gid[16] = {0};
@@ -59,7 +59,7 @@ static void named(void *user, const struct kedge_http_answer *answer)
     if (answer->status == 200 && q->status == 0)
         answer_question(q, 0, gid);
     else
-        ask(q);
+        ask_next(q);
 }
 
 /* What one metaserver may take, so that those after it can be asked too. */
@@ -73,7 +73,7 @@ static uint32_t share_ms(const struct question *q)
 }
 
 /* One metaserver after another, until one knows a live node of that name. */
-static void ask(struct question *q)
+static void ask_next(struct question *q)
 {
     static const uint8_t none[16];
     struct agent *a = q->agent;
@@ -83,7 +83,7 @@ static void ask(struct question *q)
         snprintf(url, sizeof url, "%s/v1/nodes/%s", r->url, q->name);
         const struct kedge_http_call c = metaserver_call(a, NULL, url, share_ms(q));
         if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, named, q, NULL) == 0)
+            kedge_http_client_call(a->http_client, &c, on_named, q, NULL) == 0)
             return;
     }
     answer_question(q, q->status, none);
@@ -114,5 +114,5 @@ void registrations_resolve(struct agent *a, uint16_t pool, const char *name,
                            .end_ns = kedge_clock_ns() + RESOLVE_MS * KEDGE_NS_PER_MS,
                            .status = -EHOSTUNREACH};
     snprintf(q->name, sizeof q->name, "%s", name);
-    ask(q);
+    ask_next(q);
 }

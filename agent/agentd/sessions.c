@@ -51,8 +51,8 @@ static void on_unmade(void *session)
     s->pool->agent->unmade++;
 }
 
-static void start(struct agent_session *s, enum stage stage, void (*run)(void *session),
-                  void (*done)(void *session))
+static void start_task(struct agent_session *s, enum stage stage, void (*run)(void *session),
+                       void (*done)(void *session))
 {
     s->stage = stage;
     s->pool->works++;
@@ -113,11 +113,11 @@ static void shed_one(struct pool *p)
     struct agent_session *s = find_stage(p, STAGE_READY);
     KEDGE_ASSERT(s != NULL);
     p->count.ready--;
-    start(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
 }
 
 /* Some at a time of what is ready and is to be kept no more. */
-static void shed(struct pool *p)
+static void shed_some(struct pool *p)
 {
     for (uint32_t most = SHED_AT_ONCE;
          most > 0 && p->count.ready > p->stock.sessions + p->queue.count; most--)
@@ -176,7 +176,7 @@ void sessions_refill(struct pool *p)
         if (s == NULL)
             break;
         p->count.making++;
-        start(s, STAGE_MAKING, make_rings, on_made);
+        start_task(s, STAGE_MAKING, make_rings, on_made);
     }
     arenas_refill(p);
     if (!p->stopping)
@@ -189,7 +189,7 @@ void sessions_tick(struct pool *p)
 {
     stock_tick(p);
     fence_again(p);
-    shed(p);
+    shed_some(p);
     leases_tick(p);
     if (p->queue.count > 0 || kedge_clock_ns() - p->taken_ns > QUIET_MS * KEDGE_NS_PER_MS)
         sessions_refill(p);
@@ -348,10 +348,10 @@ static void take_back(struct pool *p, struct agent_session *s)
     s->held = false;
     give_arenas(s);
     p->count.ending--;
-    start(s, STAGE_UNMAKING, unmake_rings, on_unmade);
+    start_task(s, STAGE_UNMAKING, unmake_rings, on_unmade);
 }
 
-static void end(struct pool *p, struct agent_session *s)
+static void begin_ending(struct pool *p, struct agent_session *s)
 {
     s->stage = STAGE_ENDING;
     p->count.live--;
@@ -362,7 +362,7 @@ static void tell_end(struct pool *p, uint32_t number, uint32_t reason)
 {
     struct kedge_command command = {
         .kind = KEDGE_COMMAND_SESSION_END, .session = number, .reason = reason};
-    end(p, &p->sessions[number]);
+    begin_ending(p, &p->sessions[number]);
     lane_thread_command(p, &command);
 }
 
@@ -384,7 +384,7 @@ static void end_those(struct pool *p, uint32_t tenant, uint32_t reason)
         if (s->stage != STAGE_LIVE || (tenant != 0 && s->tenant != tenant))
             continue;
         tell_end(p, i, reason);
-        if (s->connection != NULL) /* its socket tells it when the lane has said why: over() */
+        if (s->connection != NULL) /* finish_session() tells it by its socket, with the reason */
             connection_mute(s->connection);
     }
 }
@@ -408,7 +408,7 @@ uint32_t sessions_left(const struct pool *p)
     return p->count.live + p->count.ending - held;
 }
 
-static void over(struct pool *p, struct agent_session *s)
+static void finish_session(struct pool *p, struct agent_session *s)
 {
     lane_thread_unwatch(p, s->doorbell);
     for (uint32_t i = 0; i < s->arenas; i++)
@@ -416,7 +416,7 @@ static void over(struct pool *p, struct agent_session *s)
     if (s->connection != NULL)
         connection_end(s->connection);
     if (s->stage == STAGE_LIVE)
-        end(p, s);
+        begin_ending(p, s);
     /* The lane was given an arena and owes an answer, which must not meet the number's next
      * owner. */
     s->over = s->arena_asked != NULL && !s->arena_asked->busy;
@@ -443,7 +443,7 @@ static void arena_answered(struct pool *p, struct agent_session *s,
     if (s->connection != NULL)
         connection_arena(s->connection, e->arena.status, arena, e->arena.number);
     if (s->over)
-        over(p, s);
+        finish_session(p, s);
 }
 
 /* A fence under way: the session may be over, and its number another's, when it is done. */
@@ -496,7 +496,7 @@ static void forget_fences(struct pool *p)
     p->fences_again = NULL;
 }
 
-static void fence(struct pool *p, const struct kedge_lane_event *e)
+static void fence_mr(struct pool *p, const struct kedge_lane_event *e)
 {
     struct fencing *f = calloc(1, sizeof *f);
     KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
@@ -535,16 +535,16 @@ void sessions_event(struct pool *p, const struct kedge_lane_event *e)
         if (s->connection != NULL)
             connection_end(s->connection);
         if (s->stage == STAGE_LIVE)
-            end(p, s);
+            begin_ending(p, s);
         return;
     case KEDGE_EVENT_SESSION_OVER:
-        over(p, s);
+        finish_session(p, s);
         return;
     case KEDGE_EVENT_ARENA_ADDED:
         arena_answered(p, s, e);
         return;
     case KEDGE_EVENT_WANT_FENCE:
-        fence(p, e);
+        fence_mr(p, e);
         return;
     case KEDGE_EVENT_REVOKED:
     case KEDGE_EVENT_ARENA_RENEWED:

@@ -11,8 +11,8 @@
 /* ---- values */
 
 /* A number that may be left out: then 0. */
-static int number(const json_t *object, const char *of, const char *key, uint64_t *out,
-                  struct kedge_errbuf *why)
+static int parse_number(const json_t *object, const char *of, const char *key, uint64_t *out,
+                        struct kedge_errbuf *why)
 {
     const json_t *value = json_object_get(object, key);
     *out = 0;
@@ -24,8 +24,8 @@ static int number(const json_t *object, const char *of, const char *key, uint64_
     return 0;
 }
 
-static int name(const json_t *object, const char *key, size_t size, char *out,
-                struct kedge_errbuf *why)
+static int parse_name(const json_t *object, const char *key, size_t size, char *out,
+                      struct kedge_errbuf *why)
 {
     const char *text = json_string_value(json_object_get(object, key));
     if (text == NULL || text[0] == '\0' || strlen(text) >= size)
@@ -84,7 +84,7 @@ static int decode_tokens(const json_t *object, struct agentd_tenant_config *t,
         struct agentd_token *token = &t->token[i];
         if (hash == NULL || kedge_hex_decode(hash, token->sha256, sizeof token->sha256) != 0)
             return kedge_err(why, -EINVAL, "tenant %s: tokens[%zu] has no sha256", t->name, i);
-        int status = number(one, t->name, "expires_ms", &token->expires_ms, why);
+        int status = parse_number(one, t->name, "expires_ms", &token->expires_ms, why);
         if (status != 0)
             return status;
     }
@@ -110,8 +110,8 @@ static int decode_tenant_numbers(const json_t *object, const char *of, struct te
     int status = 0;
     for (size_t i = 0; i < table->fields && status == 0; i++)
         if (table->field[i].is_number)
-            status = number(object, of, table->field[i].name,
-                            resource_number(&table->field[i], out), why);
+            status = parse_number(object, of, table->field[i].name,
+                                  resource_number(&table->field[i], out), why);
     return status;
 }
 
@@ -122,13 +122,13 @@ static int decode_tenant(const json_t *object, struct agentd_settings *s, struct
     if (s->tenants == AGENTD_TENANTS)
         return kedge_err(why, -EINVAL, "there are more than %d tenants", AGENTD_TENANTS);
     struct agentd_tenant_config *t = &s->tenant[s->tenants++];
-    int status = name(object, "name", sizeof t->name, t->name, why);
+    int status = parse_name(object, "name", sizeof t->name, t->name, why);
     if (status != 0)
         return status;
     t->id = agentd_tenant_id(t->name);
     memcpy(w.tenant, t->name, sizeof w.tenant);
     if (json_object_get(object, "pool") != NULL &&
-        (status = name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
+        (status = parse_name(object, "pool", sizeof t->pool, t->pool, why)) != 0)
         return status;
     if ((status = decode_uids(object, t, why)) != 0 ||
         (status = decode_tokens(object, t, why)) != 0 ||
@@ -167,7 +167,7 @@ static int decode_destination(const json_t *object, struct agentd_window *w,
     int status = 0;
     if (json_object_get(object, "node") != NULL) {
         w->one = true;
-        status = name(object, "node", sizeof w->node, w->node, why);
+        status = parse_name(object, "node", sizeof w->node, w->node, why);
         for (size_t i = 0; i < json_array_size(gids) && status == 0; i++)
             status = add_gid(json_array_get(gids, i), w, why);
     } else if (gid != NULL) {
@@ -175,7 +175,7 @@ static int decode_destination(const json_t *object, struct agentd_window *w,
         status = add_gid(gid, w, why);
     }
     if (status == 0 && json_object_get(object, "pool") != NULL)
-        status = name(object, "pool", sizeof w->pool, w->pool, why);
+        status = parse_name(object, "pool", sizeof w->pool, w->pool, why);
     return status;
 }
 
@@ -185,7 +185,7 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
     const char *scope = json_string_value(json_object_get(object, "scope"));
     struct agentd_window w = {.scope = AGENTD_DEVICE};
     const char *of = w.name;
-    int status = name(object, "name", sizeof w.name, w.name, why);
+    int status = parse_name(object, "name", sizeof w.name, w.name, why);
     if (status != 0)
         return status;
     int i = 0;
@@ -195,12 +195,12 @@ static int decode_window(const json_t *object, struct agentd_settings *s, struct
         return kedge_err(why, -EINVAL, "window %s: its scope is not known here", of);
     w.scope = (enum agentd_window_scope)i;
     if (w.scope == AGENTD_TENANT &&
-        (status = name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
+        (status = parse_name(object, "tenant", sizeof w.tenant, w.tenant, why)) != 0)
         return status;
     if (w.scope == AGENTD_DESTINATION && (status = decode_destination(object, &w, why)) != 0)
         return status;
-    if ((status = number(object, of, "bytes", &w.most.bytes, why)) != 0 ||
-        (status = number(object, of, "ops", &w.most.ops, why)) != 0)
+    if ((status = parse_number(object, of, "bytes", &w.most.bytes, why)) != 0 ||
+        (status = parse_number(object, of, "ops", &w.most.ops, why)) != 0)
         return status;
     return add_window(s, &w, why);
 }
@@ -219,8 +219,8 @@ struct agentd_limits agentd_settings_window(const struct agentd_settings *s,
 }
 
 /* False: there is no room for one more. */
-static bool narrow(struct agentd_destination *out, uint32_t *count, const uint8_t gid[16],
-                   struct agentd_limits most)
+static bool narrow_destination(struct agentd_destination *out, uint32_t *count,
+                               const uint8_t gid[16], struct agentd_limits most)
 {
     uint32_t i = 0;
     while (i < *count && memcmp(out[i].gid, gid, sizeof out[i].gid) != 0)
@@ -248,7 +248,7 @@ uint32_t agentd_settings_destinations(const struct agentd_window *windows, uint3
         if (!w->one || (w->pool[0] != '\0' && strcmp(w->pool, pool) != 0))
             continue;
         for (uint32_t k = 0; k < w->gids; k++)
-            *left += !narrow(out, &found, w->gid[k], w->most);
+            *left += !narrow_destination(out, &found, w->gid[k], w->most);
     }
     return found;
 }
@@ -259,7 +259,7 @@ static int decode_node(const json_t *root, struct agentd_node *n, struct kedge_e
 {
     const json_t *object = json_object_get(root, "node");
     const char *reason = json_string_value(json_object_get(object, "reason"));
-    int status = number(object, "node", "grace_ms", &n->grace_ms, why);
+    int status = parse_number(object, "node", "grace_ms", &n->grace_ms, why);
     if (status != 0)
         return status;
     if (n->grace_ms > RESOURCE_GRACE_MAX_MS)
@@ -291,7 +291,7 @@ static int decode_pool_number(const json_t *object, struct agentd_pool *p,
     if (json_object_get(object, f->name) == NULL)
         return 0;
     snprintf(of, sizeof of, "pool %s", p->name);
-    int status = number(object, of, f->name, &value, why);
+    int status = parse_number(object, of, f->name, &value, why);
     if (status != 0)
         return status;
     if (!resource_number_is_right(f, value))
@@ -341,7 +341,7 @@ static int decode_any_pool(const json_t *object, uint32_t count, struct agentd_p
     if (count == AGENTD_POOLS)
         return kedge_err(why, -EINVAL, "there are more than %d pools", AGENTD_POOLS);
     *p = new_pool();
-    int status = name(object, "name", sizeof p->name, p->name, why);
+    int status = parse_name(object, "name", sizeof p->name, p->name, why);
     if (status == 0)
         status = decode_named(object, p, "number", why);
     return status == 0 ? decode_named(object, p, "grace_ms", why) : status;
@@ -404,7 +404,7 @@ int agentd_settings_decode(const char *text, size_t length, struct agentd_settin
         json_decref(root);
         return kedge_err(why, -EINVAL, "the settings are no JSON object");
     }
-    int status = number(root, "settings", "revision", &out->revision, why);
+    int status = parse_number(root, "settings", "revision", &out->revision, why);
     if (status == 0)
         status = decode_array(root, "tenants", decode_tenant, out, why);
     if (status == 0)

@@ -14,7 +14,7 @@ static uint32_t said_or(uint64_t said, uint64_t own)
 }
 
 /* What is always kept, and up to the ceiling as many as came in the busiest second of late. */
-static uint32_t target(const struct stock *k, uint32_t floor)
+static uint32_t target_of(const struct stock *k, uint32_t floor)
 {
     const uint64_t most = k->said.numbers.ahead_max;
     if (most == RESOURCE_UNSAID || k->demand <= floor)
@@ -60,11 +60,11 @@ enum ibv_mtu stock_mtu(const struct pool *p)
     return own != 0 && own < port ? own : port;
 }
 
-static void aim(struct pool *p)
+static void set_targets(struct pool *p)
 {
     struct stock *k = &p->stock;
-    k->sessions = target(k, said_or(k->said.numbers.sessions_ahead, p->config->sessions_ahead));
-    k->arenas = target(k, said_or(k->said.numbers.arenas_ahead, p->config->arenas_ahead));
+    k->sessions = target_of(k, said_or(k->said.numbers.sessions_ahead, p->config->sessions_ahead));
+    k->arenas = target_of(k, said_or(k->said.numbers.arenas_ahead, p->config->arenas_ahead));
 }
 
 /* ---- what cannot be */
@@ -157,7 +157,7 @@ static void explain_service(struct pool *p)
 }
 
 /* Whatever of what is said is not in force, and what to do about it. */
-static void explain(struct pool *p)
+static void explain_stock(struct pool *p)
 {
     struct stock *k = &p->stock;
     const struct agentd_config *c = p->config;
@@ -203,7 +203,7 @@ void stock_init(struct pool *p, const struct agentd_pool *said)
     k->connections = said_or(k->said.numbers.connections, p->config->connections);
     k->responders = said_or(k->said.numbers.responders, p->config->responders);
     k->service = said_service(p);
-    aim(p);
+    set_targets(p);
 }
 
 bool stock_is_said(const struct pool *p)
@@ -233,11 +233,11 @@ void stock_apply(struct pool *p, const struct agentd_pool *said)
     struct stock *k = &p->stock;
     const struct agentd_pool before = k->said;
     k->said = *said;
-    aim(p);
+    set_targets(p);
     if (p->device.connector != NULL)
         kedge_connector_set_ahead(p->device.connector, said_or(k->said.numbers.queue_pairs_ahead,
                                                                p->config->queue_pairs_ahead));
-    explain(p);
+    explain_stock(p);
     if (memcmp(&before.numbers, &said->numbers, sizeof before.numbers) != 0)
         kedge_log(KEDGE_LOG_INFO, "the pool keeps as much ready as is said",
                   "pool=%s sessions=%u arenas=%u why=\"%s\"", p->name, k->sessions, k->arenas,
@@ -250,7 +250,7 @@ void stock_apply(struct pool *p, const struct agentd_pool *said)
 /* ---- what workers ask for */
 
 /* Forgets the seconds that have gone round. */
-static uint64_t turn(struct stock *k)
+static uint64_t turn_seconds(struct stock *k)
 {
     const uint64_t second = kedge_clock_ns() / KEDGE_NS_PER_S;
     if (second - k->second >= POOL_SECONDS)
@@ -265,10 +265,10 @@ static uint64_t turn(struct stock *k)
 void stock_taken(struct pool *p)
 {
     struct stock *k = &p->stock;
-    const uint32_t now = ++k->taken[turn(k) % POOL_SECONDS];
+    const uint32_t now = ++k->taken[turn_seconds(k) % POOL_SECONDS];
     if (now > k->demand) {
         k->demand = now;
-        aim(p);
+        set_targets(p);
     }
 }
 
@@ -277,14 +277,14 @@ void stock_tick(struct pool *p)
     struct stock *k = &p->stock;
     const uint64_t before = k->second;
     step_spares(p);
-    if (turn(k) == before)
+    if (turn_seconds(k) == before)
         return;
     k->demand = 0;
     for (uint32_t i = 0; i < POOL_SECONDS; i++)
         if (k->taken[i] > k->demand)
             k->demand = k->taken[i];
-    aim(p);
-    explain(p);
+    set_targets(p);
+    explain_stock(p);
 }
 
 /* ---- shown */

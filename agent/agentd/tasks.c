@@ -14,7 +14,7 @@ static struct task *take_first(struct tasks *s)
     return t;
 }
 
-static void *run(void *argument)
+static void *run_thread(void *argument)
 {
     struct tasks *s = argument;
     (void)pthread_mutex_lock(&s->lock);
@@ -40,7 +40,7 @@ static void *run(void *argument)
 }
 
 /* Each is heard of with the lock open: it may submit another one. */
-static void hear(void *user)
+static void hear_done(void *user)
 {
     struct tasks *s = user;
     (void)pthread_mutex_lock(&s->lock);
@@ -73,7 +73,7 @@ static int make_threads(struct tasks *s)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     while (status == 0 && s->threads < TASK_THREADS) {
-        status = -pthread_create(&s->thread[s->threads], NULL, run, s);
+        status = -pthread_create(&s->thread[s->threads], NULL, run_thread, s);
         s->threads += status == 0;
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -83,7 +83,7 @@ static int make_threads(struct tasks *s)
 int tasks_start(struct tasks *s, uv_loop_t *loop, struct kedge_errbuf *err)
 {
     *s = (struct tasks){.last = &s->first, .done_last = &s->done};
-    int status = wake_init(&s->wake, loop, hear, s, err);
+    int status = wake_init(&s->wake, loop, hear_done, s, err);
     if (status != 0)
         return status;
     (void)pthread_mutex_init(&s->lock, NULL);
@@ -115,7 +115,7 @@ void tasks_stop(struct tasks *s)
         while (s->done == NULL)
             (void)pthread_cond_wait(&s->over, &s->lock);
         (void)pthread_mutex_unlock(&s->lock);
-        hear(s);
+        hear_done(s);
     }
     end_threads(s);
     wake_fini(&s->wake);

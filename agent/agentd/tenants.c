@@ -27,7 +27,7 @@ static bool stands_before(const struct agentd_tenant *a, const struct agentd_ten
     return a->central != b->central ? !a->central : a < b;
 }
 
-static void choose(const struct agentd_tenants *t, int i, int *found)
+static void choose_first(const struct agentd_tenants *t, int i, int *found)
 {
     if (*found < 0 || stands_before(&t->at[i], &t->at[*found]))
         *found = i;
@@ -38,7 +38,7 @@ int agentd_tenants_find(const struct agentd_tenants *t, uid_t uid)
     int found = -EACCES;
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_uid(&t->at[i].config, uid))
-            choose(t, i, &found);
+            choose_first(t, i, &found);
     return found;
 }
 
@@ -59,7 +59,7 @@ int agentd_tenants_find_token(const struct agentd_tenants *t,
     int found = -EACCES;
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
         if (t->at[i].state == AGENTD_TENANT_LIVE && has_token(&t->at[i].config, sha256, wall_ms))
-            choose(t, i, &found);
+            choose_first(t, i, &found);
     return found;
 }
 
@@ -74,7 +74,7 @@ bool agentd_tenants_have_tokens(const struct agentd_tenants *t)
 /* ---- what the metaservers say */
 
 /* Adds a sentence; what has no room is cut off. */
-static void add(char why[AGENTD_TENANTS_WHY], const char *name, const char *sentence)
+static void add_reason(char why[AGENTD_TENANTS_WHY], const char *name, const char *sentence)
 {
     const size_t used = strlen(why);
     snprintf(why + used, AGENTD_TENANTS_WHY - used, "%stenant %s: %s", used > 0 ? "; " : "", name,
@@ -95,16 +95,16 @@ static void describe_clash(const struct agentd_tenant *at, const struct agentd_t
     if (agentd_uids_overlap(&at->config, &holder->config, &uid)) {
         snprintf(text, sizeof text, "uid %u belongs to tenant %s%s: take it from one",
                  (unsigned)uid, holder->config.name, of_whom(holder));
-        add(why, at->config.name, text);
+        add_reason(why, at->config.name, text);
     }
     if (agentd_tokens_overlap(&at->config, &holder->config)) {
         snprintf(text, sizeof text, "one of its tokens belongs to tenant %s%s: take it from one",
                  holder->config.name, of_whom(holder));
-        add(why, at->config.name, text);
+        add_reason(why, at->config.name, text);
     }
 }
 
-static void describe(struct agentd_tenants *t)
+static void describe_refused(struct agentd_tenants *t)
 {
     snprintf(t->why, sizeof t->why, "%s", t->refused);
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
@@ -114,8 +114,8 @@ static void describe(struct agentd_tenants *t)
                 describe_clash(&t->at[i], &t->at[k], t->why);
 }
 
-static const struct agentd_tenant_config *named(const struct agentd_tenant_config *list,
-                                                uint32_t count, const char *name)
+static const struct agentd_tenant_config *find_named(const struct agentd_tenant_config *list,
+                                                     uint32_t count, const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -138,7 +138,7 @@ static struct agentd_tenant *place_of(struct agentd_tenants *t, const char *name
 }
 
 /* Back to what the file says, or to nothing. */
-static bool unsay(struct agentd_tenant *at)
+static bool unsay_tenant(struct agentd_tenant *at)
 {
     at->central = false;
     if (at->own.name[0] != '\0') {
@@ -176,7 +176,7 @@ static struct agentd_tenant *find_place(struct agentd_tenants *t,
                  "this agent has room for %d, its own and those that are leaving included",
                  AGENTD_TENANT_PLACES);
     *later |= same == NULL || same->state == AGENTD_TENANT_LEAVING;
-    add(t->refused, said->name, text);
+    add_reason(t->refused, said->name, text);
     return NULL;
 }
 
@@ -186,8 +186,8 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
     bool later = false;
     t->refused[0] = '\0';
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++)
-        leave[i] = t->at[i].central && named(list, count, t->at[i].config.name) == NULL &&
-                   unsay(&t->at[i]);
+        leave[i] = t->at[i].central && find_named(list, count, t->at[i].config.name) == NULL &&
+                   unsay_tenant(&t->at[i]);
     for (uint32_t i = 0; i < count; i++) {
         struct agentd_tenant *at = find_place(t, &list[i], &later);
         if (at == NULL)
@@ -196,7 +196,7 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
         at->central = true;
         at->config = list[i];
     }
-    describe(t);
+    describe_refused(t);
     return later;
 }
 
@@ -206,10 +206,10 @@ bool agentd_tenants_set(struct agentd_tenants *t, const struct agentd_tenant_con
 static const struct agentd_tenant_config *own_of(const struct agentd_tenant *at,
                                                  const struct agentd_config *fresh)
 {
-    return at->own.name[0] != '\0' ? named(fresh->tenant, fresh->tenants, at->own.name) : NULL;
+    return at->own.name[0] != '\0' ? find_named(fresh->tenant, fresh->tenants, at->own.name) : NULL;
 }
 
-static void take(struct agentd_tenant *at, const struct agentd_tenant_config *own)
+static void take_own(struct agentd_tenant *at, const struct agentd_tenant_config *own)
 {
     at->own.window = own->window;
     agentd_take_tokens(&at->own, own);
@@ -249,9 +249,9 @@ int agentd_tenants_reload(struct agentd_tenants *t, const struct agentd_config *
     for (int i = 0; i < AGENTD_TENANT_PLACES; i++) {
         const struct agentd_tenant_config *own = own_of(&t->at[i], fresh);
         if (own != NULL)
-            take(&t->at[i], own);
+            take_own(&t->at[i], own);
     }
-    describe(t);
+    describe_refused(t);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "daemon.h"
 
-static void trim(void *agent)
+static void trim_heap(void *agent)
 {
     (void)agent;
     (void)malloc_trim(0);
@@ -27,5 +27,5 @@ void memory_trim(struct agent *a)
     a->unmade = 0;
     a->trimmed_ns = now;
     a->trimming = true;
-    tasks_submit(&a->tasks, &a->trim, trim, on_trimmed, a);
+    tasks_submit(&a->tasks, &a->trim, trim_heap, on_trimmed, a);
 }

@@ -13,7 +13,7 @@ void registrations_stop(struct pool *p)
         (void)uv_timer_stop(&p->registration[i].timer);
 }
 
-static void deleted(void *user, const struct kedge_http_answer *answer)
+static void on_deleted(void *user, const struct kedge_http_answer *answer)
 {
     struct agent *a = user;
     (void)answer;
@@ -33,7 +33,7 @@ void registrations_leave(struct agent *a, unsigned grace_ms)
                  a->config.node, a->incarnation);
         const struct kedge_http_call c = metaserver_call(a, "DELETE", url, grace_ms);
         if (r->state == REGISTRATION_DONE &&
-            kedge_http_client_call(a->http_client, &c, deleted, a, NULL) == 0)
+            kedge_http_client_call(a->http_client, &c, on_deleted, a, NULL) == 0)
             a->unregistering++;
     }
     while (a->unregistering > 0 && kedge_clock_ns() < end) {

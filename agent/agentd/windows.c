@@ -75,8 +75,8 @@ static void tell_destination(struct pool *p, const struct agentd_destination *to
     lane_thread_command(p, &command);
 }
 
-static const struct agentd_destination *find(const struct agentd_destination *list, uint32_t count,
-                                             const uint8_t gid[16])
+static const struct agentd_destination *find_destination(const struct agentd_destination *list,
+                                                         uint32_t count, const uint8_t gid[16])
 {
     for (uint32_t i = 0; i < count; i++)
         if (memcmp(list[i].gid, gid, sizeof list[i].gid) == 0)
@@ -92,11 +92,11 @@ static void tell_own_windows(struct pool *p)
     const uint32_t count = agentd_settings_destinations(f->own_windows, f->own_window_count,
                                                         p->name, wanted, &p->own_windows_left);
     for (uint32_t i = 0; i < p->own_window_count; i++)
-        if (find(wanted, count, p->own_windows[i].gid) == NULL)
+        if (find_destination(wanted, count, p->own_windows[i].gid) == NULL)
             tell_destination(p, &p->own_windows[i], (struct agentd_limits){0});
     for (uint32_t i = 0; i < count; i++) {
         const struct agentd_destination *had =
-            find(p->own_windows, p->own_window_count, wanted[i].gid);
+            find_destination(p->own_windows, p->own_window_count, wanted[i].gid);
         if (had == NULL || memcmp(&had->most, &wanted[i].most, sizeof had->most) != 0)
             tell_destination(p, &wanted[i], wanted[i].most);
     }

@@ -142,7 +142,7 @@ int kedge_connector_fd(const struct kedge_connector *c)
  */
 
 /* Until what was submitted is over. */
-static void settle(struct kedge_connector *c)
+static void await_ops(struct kedge_connector *c)
 {
     while (c->ops > 0) {
         struct pollfd p = {.fd = kedge_fab_ctl_fd(c->res.fab), .events = POLLIN};
@@ -160,7 +160,7 @@ static int make_ahead(struct kedge_connector *c, struct slots *s)
     const uint32_t wanted = c->config.ahead < s->count ? c->config.ahead : s->count;
     while (status == 0 && s->ready + s->resting < wanted) {
         slots_refill(c, s);
-        settle(c);
+        await_ops(c);
         if (s->retry_ns != 0) /* one could not be made */
             status = s->status;
     }
@@ -240,7 +240,7 @@ void kedge_connector_free(struct kedge_connector *c)
     if (c == NULL)
         return;
     c->closing = true;
-    settle(c);
+    await_ops(c);
     slots_fini(c, &c->initiators);
     slots_fini(c, &c->responders);
     datagrams_fini(c);

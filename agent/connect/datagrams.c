@@ -67,8 +67,8 @@ static struct address *free_address(struct kedge_connector *c)
     return NULL;
 }
 
-static void post(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
-                 const struct kedge_handshake *h);
+static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                          const struct kedge_handshake *h);
 
 static void on_resolved(struct kedge_fab_ctl *ctl)
 {
@@ -81,7 +81,7 @@ static void on_resolved(struct kedge_fab_ctl *ctl)
     if (c->closing)
         return;
     if (a->ah != NULL && a->waits)
-        post(c, a, a->qpn, a->qkey, &a->waiting);
+        post_datagram(c, a, a->qpn, a->qkey, &a->waiting);
     else
         c->stats.lost += a->waits;
     a->waits = false;
@@ -89,7 +89,8 @@ static void on_resolved(struct kedge_fab_ctl *ctl)
         close_address(a);
 }
 
-static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
+static struct address *resolve_address(struct kedge_connector *c, const uint8_t gid[16],
+                                       uint16_t lid)
 {
     struct address *a = free_address(c);
     if (a == NULL)
@@ -106,7 +107,7 @@ static struct address *resolve(struct kedge_connector *c, const uint8_t gid[16],
 void datagram_expect(struct kedge_connector *c, const uint8_t gid[16], uint16_t lid)
 {
     if (address_of(c, gid) == NULL)
-        (void)resolve(c, gid, lid);
+        (void)resolve_address(c, gid, lid);
 }
 
 static void forget_address(struct address *a)
@@ -135,8 +136,8 @@ void datagrams_forget(struct kedge_connector *c)
 /* ---- sending
  * ---------------------------------------------------------------------------------------------- */
 
-static void post(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
-                 const struct kedge_handshake *h)
+static void post_datagram(struct kedge_connector *c, struct address *a, uint32_t qpn, uint32_t qkey,
+                          const struct kedge_handshake *h)
 {
     struct datagrams *d = &c->ud;
     uint32_t i = d->send_hand, tried = 0;
@@ -187,13 +188,13 @@ void datagram_send(struct kedge_connector *c, const uint8_t gid[16], uint16_t li
     h.ud_qkey = c->ud.qkey;
     struct address *a = address_of(c, gid);
     if (a == NULL)
-        a = resolve(c, gid, lid);
+        a = resolve_address(c, gid, lid);
     if (a == NULL) {
         c->stats.lost++;
         return;
     }
     if (a->state == ADDRESS_READY) {
-        post(c, a, qpn, qkey, &h);
+        post_datagram(c, a, qpn, qkey, &h);
         return;
     }
     c->stats.lost += a->waits && a->waiting.nonce != h.nonce;
@@ -214,7 +215,7 @@ static int post_recv(struct datagrams *d, uint32_t index)
     return kedge_fab_post_recv(d->qp, &wr, &bad);
 }
 
-static void received(struct kedge_connector *c, const struct ibv_wc *wc)
+static void on_received(struct kedge_connector *c, const struct ibv_wc *wc)
 {
     uint32_t index = (uint32_t)wc->wr_id & ~(uint32_t)RECV;
     struct kedge_handshake h;
@@ -228,7 +229,7 @@ static void received(struct kedge_connector *c, const struct ibv_wc *wc)
     (void)post_recv(&c->ud, index);
 }
 
-static void sent(struct datagrams *d, uint32_t index)
+static void on_sent(struct datagrams *d, uint32_t index)
 {
     struct address *a = d->sent_to[index];
     d->sent_to[index] = NULL;
@@ -254,7 +255,7 @@ static int step_attr(const struct kedge_connector *c, int step, struct ibv_qp_at
     return IBV_QP_STATE | masks[step];
 }
 
-static struct kedge_fab_ctl creation(const struct kedge_connector *c)
+static struct kedge_fab_ctl ud_creation(const struct kedge_connector *c)
 {
     return (struct kedge_fab_ctl){.kind = KEDGE_FAB_CREATE_QP,
                                   .qp = {.pd = c->res.system_pd,
@@ -267,11 +268,11 @@ static struct kedge_fab_ctl creation(const struct kedge_connector *c)
                                                  .recv_sge = 1}}};
 }
 
-static void repaired(struct kedge_connector *c)
+static void restart_after_repair(struct kedge_connector *c)
 {
     struct datagrams *d = &c->ud;
     for (uint32_t i = 0; i < CONNECT_SENDS; i++)
-        sent(d, i);
+        on_sent(d, i);
     for (uint32_t i = 0; i < CONNECT_RECVS; i++)
         (void)post_recv(d, i);
     d->broken = d->repairing = false;
@@ -300,7 +301,7 @@ static void on_repaired(struct kedge_fab_ctl *ctl)
         return;
     }
     if (!more && ++d->repair_step == STEPS) {
-        repaired(c);
+        restart_after_repair(c);
         return;
     }
     if (!more) {
@@ -318,7 +319,7 @@ static void begin_repair(struct kedge_connector *c)
         return;
     d->broken = d->repairing = true;
     d->repair_step = 0;
-    d->reuse = (struct kedge_fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = creation(c)};
+    d->reuse = (struct kedge_fab_reuse){.fab = c->res.fab, .qp = d->qp, .make = ud_creation(c)};
     d->reuse.mask = step_attr(c, 0, &d->reuse.init);
     kedge_fab_reuse_begin(&d->reuse, &d->repair);
     connector_submit(c, &d->repair, on_repaired, c);
@@ -345,9 +346,9 @@ static int take_batch(struct kedge_connector *c)
         if (wc[i].status != IBV_WC_SUCCESS)
             begin_repair(c);
         else if (wc[i].wr_id & RECV)
-            received(c, &wc[i]);
+            on_received(c, &wc[i]);
         else
-            sent(&c->ud, (uint32_t)wc[i].wr_id);
+            on_sent(&c->ud, (uint32_t)wc[i].wr_id);
     }
     return n;
 }
@@ -378,7 +379,7 @@ static int make_queue_pair(struct kedge_connector *c)
     if (status != 0)
         return status;
     d->cq = cq.cq.x;
-    struct kedge_fab_ctl qp = creation(c);
+    struct kedge_fab_ctl qp = ud_creation(c);
     status = kedge_fab_call(c->res.fab, &qp);
     if (status != 0)
         return status;
@@ -431,7 +432,7 @@ int datagrams_init(struct kedge_connector *c, uint32_t addresses)
     return status;
 }
 
-static void destroy(struct kedge_connector *c, enum kedge_fab_ctl_kind kind, void *x)
+static void destroy_object(struct kedge_connector *c, enum kedge_fab_ctl_kind kind, void *x)
 {
     struct kedge_fab_ctl ctl = {.kind = kind};
     ctl.pd.x = x; /* every kind names its object first */
@@ -442,12 +443,12 @@ static void destroy(struct kedge_connector *c, enum kedge_fab_ctl_kind kind, voi
 void datagrams_fini(struct kedge_connector *c)
 {
     struct datagrams *d = &c->ud;
-    destroy(c, KEDGE_FAB_DESTROY_QP, d->qp);
-    destroy(c, KEDGE_FAB_DESTROY_CQ, d->cq);
-    destroy(c, KEDGE_FAB_DESTROY_CHAN, d->chan);
+    destroy_object(c, KEDGE_FAB_DESTROY_QP, d->qp);
+    destroy_object(c, KEDGE_FAB_DESTROY_CQ, d->cq);
+    destroy_object(c, KEDGE_FAB_DESTROY_CHAN, d->chan);
     for (uint32_t i = 0; d->address != NULL && i < d->addresses; i++)
-        destroy(c, KEDGE_FAB_DESTROY_AH, d->address[i].ah);
-    destroy(c, KEDGE_FAB_DEREG_MR, d->mr);
+        destroy_object(c, KEDGE_FAB_DESTROY_AH, d->address[i].ah);
+    destroy_object(c, KEDGE_FAB_DEREG_MR, d->mr);
     if (d->mem.addr != NULL)
         kedge_fab_mem_free(&d->mem);
     free(d->address);

@@ -30,13 +30,13 @@ static void let_go(struct incoming *n)
     in_move(n, IN_FREE);
 }
 
-static void retire(struct incoming *n)
+static void retire_incoming(struct incoming *n)
 {
     slot_leave(n->slot);
     let_go(n);
 }
 
-static void accept(struct incoming *n)
+static void accept_request(struct incoming *n)
 {
     struct kedge_handshake h = connector_answer(&n->request, KEDGE_HANDSHAKE_ACCEPT);
     h.qpn = n->slot->qp->qpn;
@@ -44,8 +44,8 @@ static void accept(struct incoming *n)
     connector_reply(n->c, &n->request, h);
 }
 
-static void refuse(struct kedge_connector *c, const struct kedge_handshake *h,
-                   enum kedge_handshake_reason reason)
+static void refuse_request(struct kedge_connector *c, const struct kedge_handshake *h,
+                           enum kedge_handshake_reason reason)
 {
     struct kedge_handshake answer = connector_answer(h, KEDGE_HANDSHAKE_REFUSE);
     answer.reason = (uint8_t)reason;
@@ -58,7 +58,7 @@ static bool is_of(const struct incoming *n, const struct kedge_handshake *h)
     return n->state != IN_FREE && memcmp(n->request.from_gid, h->from_gid, 16) == 0;
 }
 
-static struct incoming *find(struct kedge_connector *c, const struct kedge_handshake *h)
+static struct incoming *find_incoming(struct kedge_connector *c, const struct kedge_handshake *h)
 {
     for (uint32_t i = 0; i < c->config.responders; i++) {
         struct incoming *n = &c->in[i];
@@ -70,7 +70,7 @@ static struct incoming *find(struct kedge_connector *c, const struct kedge_hands
 }
 
 /* It is there, and hears by this number, which may be another one than before. */
-static void heard(struct incoming *n, const struct kedge_handshake *h)
+static void note_heard(struct incoming *n, const struct kedge_handshake *h)
 {
     n->heard_ns = n->c->now_ns;
     n->request.ud_qpn = h->ud_qpn;
@@ -85,17 +85,18 @@ static void on_rtr(void *user, int status)
     struct incoming *n = user;
     n->heard_ns = n->c->now_ns;
     if (status != 0) {
-        refuse(n->c, &n->request, KEDGE_HANDSHAKE_FAILED);
+        refuse_request(n->c, &n->request, KEDGE_HANDSHAKE_FAILED);
         datagram_forget(n->c, n->request.from_gid);
-        retire(n);
+        retire_incoming(n);
         return;
     }
     in_move(n, IN_UP);
     n->c->stats.accepted++;
-    accept(n);
+    accept_request(n);
 }
 
-static void take(struct kedge_connector *c, const struct kedge_handshake *h, struct slot *slot)
+static void take_request(struct kedge_connector *c, const struct kedge_handshake *h,
+                         struct slot *slot)
 {
     struct incoming *n = c->in;
     while (n->state != IN_FREE) /* as many as there are queue pairs */
@@ -103,8 +104,8 @@ static void take(struct kedge_connector *c, const struct kedge_handshake *h, str
     *n = (struct incoming){.c = c, .request = *h, .slot = slot, .heard_ns = c->now_ns};
     in_move(n, IN_RAISING);
     if (c->fill(c->fill_user, &n->psn, sizeof n->psn) != 0) {
-        refuse(c, h, KEDGE_HANDSHAKE_FAILED);
-        retire(n);
+        refuse_request(c, h, KEDGE_HANDSHAKE_FAILED);
+        retire_incoming(n);
         return;
     }
     n->psn &= 0xffffff;
@@ -123,12 +124,12 @@ static bool is_newest_life(struct kedge_connector *c, const struct kedge_handsha
         if (n->request.from_incarnation > h->from_incarnation)
             return false;
         c->stats.reclaimed++;
-        retire(n);
+        retire_incoming(n);
     }
     return true;
 }
 
-static void ask(struct incoming *n)
+static void ask_used(struct incoming *n)
 {
     connector_reply(n->c, &n->request, connector_answer(&n->request, KEDGE_HANDSHAKE_ASK_USED));
     n->asks++;
@@ -145,7 +146,7 @@ static void look_for_gone(struct kedge_connector *c)
         struct incoming *n = &c->in[c->in_hand];
         c->in_hand = (c->in_hand + 1) % c->config.responders;
         if (n->state == IN_UP && n->asks == 0) {
-            ask(n);
+            ask_used(n);
             asked++;
         }
     }
@@ -153,17 +154,17 @@ static void look_for_gone(struct kedge_connector *c)
 
 void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct incoming *known = find(c, h);
+    struct incoming *known = find_incoming(c, h);
     if (known != NULL) { /* repeated: answered as before */
-        heard(known, h);
+        note_heard(known, h);
         if (known->state == IN_UP)
-            accept(known);
+            accept_request(known);
         else
             connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
         return;
     }
     if (h->to_incarnation != c->config.incarnation) {
-        refuse(c, h, KEDGE_HANDSHAKE_STALE);
+        refuse_request(c, h, KEDGE_HANDSHAKE_STALE);
         return;
     }
     if (!is_newest_life(c, h)) {
@@ -172,20 +173,20 @@ void incoming_request(struct kedge_connector *c, const struct kedge_handshake *h
     }
     struct slot *slot = slot_take(&c->responders);
     if (slot != NULL) {
-        take(c, h, slot);
+        take_request(c, h, slot);
     } else if (slots_may_come(&c->responders)) {
         connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_WAIT));
     } else {
         look_for_gone(c);
-        refuse(c, h, KEDGE_HANDSHAKE_FULL);
+        refuse_request(c, h, KEDGE_HANDSHAKE_FULL);
     }
 }
 
 void incoming_bye(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct incoming *n = find(c, h);
+    struct incoming *n = find_incoming(c, h);
     if (n != NULL)
-        retire(n);
+        retire_incoming(n);
     connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_GONE));
 }
 
@@ -193,17 +194,17 @@ void incoming_retire(struct kedge_connector *c)
 {
     for (uint32_t i = 0; i < c->config.responders; i++)
         if (c->in[i].state != IN_FREE)
-            retire(&c->in[i]);
+            retire_incoming(&c->in[i]);
 }
 
 void incoming_used(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct incoming *n = find(c, h);
+    struct incoming *n = find_incoming(c, h);
     if (n == NULL) {
         c->stats.dropped++;
         return;
     }
-    heard(n, h);
+    note_heard(n, h);
     n->asks = 0;
 }
 
@@ -218,7 +219,7 @@ static uint64_t look_after(struct incoming *n)
     if (c->now_ns < due)
         return due;
     if (n->asks < CONNECT_ASKS) {
-        ask(n);
+        ask_used(n);
         return n->next_ns;
     }
     c->stats.reclaimed++;

@@ -31,7 +31,7 @@ static void out_move(struct outgoing *o, enum out_state to)
     o->state = (uint8_t)to;
 }
 
-static void say(struct outgoing *o, struct kedge_handshake h)
+static void send_handshake(struct outgoing *o, struct kedge_handshake h)
 {
     h.nonce = o->nonce;
     h.to_incarnation = o->peer.incarnation;
@@ -39,7 +39,7 @@ static void say(struct outgoing *o, struct kedge_handshake h)
 }
 
 /* When the next try is, each later than the one before. */
-static void again(struct outgoing *o)
+static void schedule_retry(struct outgoing *o)
 {
     uint32_t doublings = o->tries < MOST_DOUBLINGS ? o->tries : MOST_DOUBLINGS;
     o->next_ns = o->c->now_ns + (o->c->config.retry_ns << doublings);
@@ -47,16 +47,16 @@ static void again(struct outgoing *o)
     connector_due(o->c, o->next_ns);
 }
 
-static void request(struct outgoing *o)
+static void send_request(struct outgoing *o)
 {
-    say(o, (struct kedge_handshake){
-               .kind = KEDGE_HANDSHAKE_REQUEST, .qpn = o->slot->qp->qpn, .psn = o->psn});
+    send_handshake(o, (struct kedge_handshake){
+                          .kind = KEDGE_HANDSHAKE_REQUEST, .qpn = o->slot->qp->qpn, .psn = o->psn});
     o->c->stats.requests++;
-    again(o);
+    schedule_retry(o);
 }
 
 /* The peer may hold a queue pair for it. */
-static void leave(struct outgoing *o)
+static void leave_slot(struct outgoing *o)
 {
     if (o->state == OUT_UP)
         slot_leave(o->slot);
@@ -65,18 +65,18 @@ static void leave(struct outgoing *o)
     o->slot = NULL;
     o->tries = 0;
     out_move(o, OUT_LEAVING);
-    say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
-    again(o);
+    send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    schedule_retry(o);
 }
 
-static void fail(struct outgoing *o, int status)
+static void fail_outgoing(struct outgoing *o, int status)
 {
     struct kedge_connector_event e = {.tag = o->tag, .status = status};
     o->c->stats.failed++;
     if (status == -ETIMEDOUT)
         datagram_forget(o->c, o->peer.gid);
     connector_event(o->c, &e);
-    leave(o);
+    leave_slot(o);
 }
 
 /* ---- asking
@@ -112,7 +112,7 @@ void kedge_connector_connect(struct kedge_connector *c, const struct kedge_conne
     c->queue_tail = &o->next;
 }
 
-static bool draw(struct outgoing *o)
+static bool draw_nonce(struct outgoing *o)
 {
     struct kedge_connector *c = o->c;
     if (c->fill(c->fill_user, &o->nonce, sizeof o->nonce) != 0 ||
@@ -135,12 +135,12 @@ static bool start_one(struct kedge_connector *c)
         c->queue_tail = &c->queue;
     o->slot = slot;
     o->began_ns = o->heard_ns = c->now_ns;
-    bool drawn = draw(o);
+    bool drawn = draw_nonce(o);
     out_move(o, OUT_ASKING);
     if (drawn)
-        request(o);
+        send_request(o);
     else
-        fail(o, -EIO);
+        fail_outgoing(o, -EIO);
     return true;
 }
 
@@ -148,11 +148,11 @@ static void ask_again(struct outgoing *o)
 {
     struct kedge_connector *c = o->c;
     if (c->now_ns - o->heard_ns >= c->config.silence_ns)
-        fail(o, o->full ? -EBUSY : -ETIMEDOUT);
+        fail_outgoing(o, o->full ? -EBUSY : -ETIMEDOUT);
     else if (c->now_ns - o->began_ns >= CONNECT_PATIENCE * c->config.silence_ns)
-        fail(o, -EBUSY);
+        fail_outgoing(o, -EBUSY);
     else
-        request(o);
+        send_request(o);
 }
 
 static void say_bye_again(struct outgoing *o)
@@ -161,8 +161,8 @@ static void say_bye_again(struct outgoing *o)
         out_move(o, OUT_FREE); /* it will ask some day, or begin anew */
         return;
     }
-    say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
-    again(o);
+    send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_BYE});
+    schedule_retry(o);
 }
 
 /* A peer that does not answer does not keep those behind it waiting: it is not counted. */
@@ -189,7 +189,7 @@ static void tell_number(struct kedge_connector *c)
             struct outgoing *o = &c->out[--c->untold % c->outs];
             if (o->state != OUT_UP)
                 continue;
-            say(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_USED});
+            send_handshake(o, (struct kedge_handshake){.kind = KEDGE_HANDSHAKE_USED});
             told++;
         } while (told < TOLD_AT_ONCE && c->untold % c->outs != 0);
         c->tell_ns = c->now_ns + c->config.retry_ns;
@@ -222,7 +222,7 @@ void outgoing_step(struct kedge_connector *c)
 
 /* Ours, of this peer and the incarnation that it was asked as; or NULL. It hears by this number
  * now. */
-static struct outgoing *find(struct kedge_connector *c, const struct kedge_handshake *h)
+static struct outgoing *find_outgoing(struct kedge_connector *c, const struct kedge_handshake *h)
 {
     for (uint32_t i = 0; i < c->outs; i++) {
         struct outgoing *o = &c->out[i];
@@ -242,7 +242,7 @@ static void on_raised(void *user, int status)
     struct kedge_connector_event e = {.tag = o->tag, .qp = o->slot->qp};
     if (status != 0) {
         datagram_forget(o->c, o->peer.gid);
-        fail(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
+        fail_outgoing(o, status == -EHOSTUNREACH || status == -ETIMEDOUT ? -EHOSTUNREACH : -EIO);
         return;
     }
     out_move(o, OUT_UP);
@@ -267,7 +267,7 @@ static struct slot_change to_rts(const struct outgoing *o, const struct kedge_ha
 
 void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct outgoing *o = find(c, h);
+    struct outgoing *o = find_outgoing(c, h);
     if (o == NULL) { /* given up, or of a life before this one: it holds a queue pair for nobody */
         c->stats.dropped++;
         connector_reply(c, h, connector_answer(h, KEDGE_HANDSHAKE_BYE));
@@ -282,7 +282,7 @@ void outgoing_accepted(struct kedge_connector *c, const struct kedge_handshake *
 
 void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct outgoing *o = find(c, h);
+    struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_ASKING)
         o->heard_ns = c->now_ns;
     else
@@ -291,27 +291,27 @@ void outgoing_must_wait(struct kedge_connector *c, const struct kedge_handshake 
 
 void outgoing_refused(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct outgoing *o = find(c, h);
+    struct outgoing *o = find_outgoing(c, h);
     if (o == NULL || o->state != OUT_ASKING)
         c->stats.dropped++;
     else if (h->reason == KEDGE_HANDSHAKE_STALE)
-        fail(o, -ESTALE);
+        fail_outgoing(o, -ESTALE);
     else if (h->reason == KEDGE_HANDSHAKE_FULL)
         o->full = 1; /* asked again: it looks for some that are not used any more */
     else
-        fail(o, -EIO);
+        fail_outgoing(o, -EIO);
 }
 
 void outgoing_gone(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    struct outgoing *o = find(c, h);
+    struct outgoing *o = find_outgoing(c, h);
     if (o != NULL && o->state == OUT_LEAVING)
         out_move(o, OUT_FREE);
 }
 
 void outgoing_asked(struct kedge_connector *c, const struct kedge_handshake *h)
 {
-    const struct outgoing *o = find(c, h);
+    const struct outgoing *o = find_outgoing(c, h);
     bool used = o != NULL && o->state != OUT_LEAVING;
     connector_reply(c, h, connector_answer(h, used ? KEDGE_HANDSHAKE_USED : KEDGE_HANDSHAKE_BYE));
 }
@@ -320,7 +320,7 @@ void kedge_connector_leave(struct kedge_connector *c)
 {
     for (uint32_t i = 0; i < c->outs; i++)
         if (c->out[i].state == OUT_UP)
-            leave(&c->out[i]);
+            leave_slot(&c->out[i]);
     datagrams_take(c);
 }
 
@@ -330,7 +330,7 @@ void kedge_connector_drop(struct kedge_connector *c, struct kedge_fab_qp *qp, ui
     struct slot *slot = slot_of(&c->initiators, qp);
     for (uint32_t i = 0; i < c->outs; i++)
         if (c->out[i].state == OUT_UP && c->out[i].slot == slot) {
-            leave(&c->out[i]);
+            leave_slot(&c->out[i]);
             return;
         }
     KEDGE_ASSERT(!"a queue pair that is no connection's");

@@ -34,13 +34,13 @@ static void slot_move(struct slot *s, enum slot_state to)
     s->state = (uint8_t)to;
 }
 
-static void submit(struct slot *s, void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct slot *s, void (*done)(struct kedge_fab_ctl *ctl))
 {
     s->busy++;
     connector_submit(s->c, &s->ctl, done, s);
 }
 
-static struct slot *over(struct kedge_fab_ctl *ctl)
+static struct slot *end_op(struct kedge_fab_ctl *ctl)
 {
     struct slot *s = ctl->user;
     s->busy--;
@@ -65,7 +65,7 @@ static void leave_number(struct slot *s)
 
 static void on_destroyed(struct kedge_fab_ctl *ctl)
 {
-    struct slot *s = over(ctl);
+    struct slot *s = end_op(ctl);
     leave_number(s);
     s->qp = NULL; /* also if the device refused: it is not used any more */
     slot_move(s, SLOT_EMPTY);
@@ -81,7 +81,7 @@ static void give_up(struct slot *s, int status)
         return;
     }
     s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_DESTROY_QP, .qp = {.x = s->qp}};
-    submit(s, on_destroyed);
+    submit_op(s, on_destroyed);
 }
 
 /* ---- resting: what IBTA calls TimeWait (12.9.8.5.2). A late acknowledgement whose number falls
@@ -95,7 +95,7 @@ static uint64_t new_rest_ns(const struct slots *all, const struct kedge_connecto
     return gone_ns + time_wait_ns(c);
 }
 
-static void rest(struct slot *s)
+static void rest_slot(struct slot *s)
 {
     slot_move(s, SLOT_RESTING);
     if (time_wait_ns(s->c) == 0 || s->c->now_ns >= s->rest_ns)
@@ -117,13 +117,13 @@ static void slots_wake(struct slots *all)
 
 static void on_init(struct kedge_fab_ctl *ctl)
 {
-    struct slot *s = over(ctl);
+    struct slot *s = end_op(ctl);
     if (s->c->closing)
         return;
     if (ctl->status != 0)
         give_up(s, ctl->status);
     else
-        rest(s);
+        rest_slot(s);
 }
 
 static struct slot_change init_of(const struct slot *s)
@@ -141,12 +141,12 @@ static void to_init(struct slot *s)
     const struct slot_change init = init_of(s);
     s->ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
                                     .modify = {.x = s->qp, .attr = init.attr, .mask = init.mask}};
-    submit(s, on_init);
+    submit_op(s, on_init);
 }
 
 static void on_created(struct kedge_fab_ctl *ctl)
 {
-    struct slot *s = over(ctl);
+    struct slot *s = end_op(ctl);
     if (ctl->status == 0)
         s->qp = ctl->qp.x;
     s->rest_ns = new_rest_ns(s->all, s->c);
@@ -158,7 +158,7 @@ static void on_created(struct kedge_fab_ctl *ctl)
         to_init(s);
 }
 
-static struct kedge_fab_ctl creation(const struct slot *s)
+static struct kedge_fab_ctl rc_creation(const struct slot *s)
 {
     const struct kedge_connector_config *config = &s->c->config;
     struct kedge_fab_cq *cq = s->all->initiators ? s->c->res.cq : s->c->responder_cq;
@@ -177,11 +177,11 @@ static struct kedge_fab_ctl creation(const struct slot *s)
     return ctl;
 }
 
-static void make(struct slot *s)
+static void make_slot(struct slot *s)
 {
     slot_move(s, SLOT_MAKING);
-    s->ctl = creation(s);
-    submit(s, on_created);
+    s->ctl = rc_creation(s);
+    submit_op(s, on_created);
 }
 
 int slots_init(struct kedge_connector *c, struct slots *s, uint32_t count, bool initiators)
@@ -219,7 +219,7 @@ void slots_refill(struct kedge_connector *c, struct slots *s)
          i < s->count && making < MAKING_AT_A_TIME && s->ready + making + resting < c->config.ahead;
          i++)
         if (s->at[i].state == SLOT_EMPTY) {
-            make(&s->at[i]);
+            make_slot(&s->at[i]);
             making++;
         }
 }
@@ -276,7 +276,7 @@ struct slot_change slot_rtr(const struct kedge_connector *c, const struct kedge_
 
 static void on_cleaned(struct kedge_fab_ctl *ctl)
 {
-    struct slot *s = over(ctl);
+    struct slot *s = end_op(ctl);
     const bool more = kedge_fab_reuse_next(&s->reuse, ctl);
     s->qp = s->reuse.qp;
     if (s->qp == NULL)
@@ -284,7 +284,7 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
     if (s->c->closing)
         return;
     if (more) {
-        submit(s, on_cleaned);
+        submit_op(s, on_cleaned);
         return;
     }
     if (s->reuse.anew)
@@ -292,36 +292,36 @@ static void on_cleaned(struct kedge_fab_ctl *ctl)
     if (s->reuse.status != 0)
         give_up(s, s->reuse.status);
     else
-        rest(s);
+        rest_slot(s);
 }
 
-static void clean(struct slot *s)
+static void clean_slot(struct slot *s)
 {
     const struct slot_change init = init_of(s);
     slot_move(s, SLOT_CLEANING);
     s->reuse = (struct kedge_fab_reuse){.fab = s->c->res.fab,
                                         .qp = s->qp,
-                                        .make = creation(s),
+                                        .make = rc_creation(s),
                                         .init = init.attr,
                                         .mask = init.mask};
     kedge_fab_reuse_begin(&s->reuse, &s->ctl);
-    submit(s, on_cleaned);
+    submit_op(s, on_cleaned);
 }
 
 static void on_raised(struct kedge_fab_ctl *ctl)
 {
-    struct slot *s = over(ctl);
+    struct slot *s = end_op(ctl);
     if (s->status == 0)
         s->status = ctl->status;
     if (s->busy > 0 || s->c->closing)
         return;
     if (s->state == SLOT_LEFT)
-        clean(s);
+        clean_slot(s);
     else
         s->raised(s->user, s->status);
 }
 
-static void change(struct slot *s, struct kedge_fab_ctl *ctl, const struct slot_change *to)
+static void change_state(struct slot *s, struct kedge_fab_ctl *ctl, const struct slot_change *to)
 {
     *ctl = (struct kedge_fab_ctl){.kind = KEDGE_FAB_MODIFY_QP,
                                   .modify = {.x = s->qp, .attr = to->attr, .mask = to->mask}};
@@ -336,9 +336,9 @@ void slot_raise(struct slot *s, const struct slot_change *rtr, const struct slot
     s->raised = raised;
     s->user = user;
     s->status = 0;
-    change(s, &s->ctl, rtr);
+    change_state(s, &s->ctl, rtr);
     if (rts != NULL)
-        change(s, &s->then, rts);
+        change_state(s, &s->then, rts);
 }
 
 static void leave_for(struct slot *s, uint64_t ns)
@@ -347,7 +347,7 @@ static void leave_for(struct slot *s, uint64_t ns)
     if (s->busy)
         slot_move(s, SLOT_LEFT);
     else
-        clean(s);
+        clean_slot(s);
 }
 
 void slot_leave(struct slot *s)

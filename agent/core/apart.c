@@ -95,7 +95,7 @@ static void forget_some(const struct kedge_lane *l, struct culprit *c)
 }
 
 /* Later, while the control side has much else to do: its ring has an end. */
-static void tell(struct kedge_lane *l, uint32_t tenant_slot)
+static void tell_control(struct kedge_lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     if (c->told == c->apart)
@@ -145,7 +145,7 @@ static void set_apart(struct kedge_lane *l, uint32_t tenant_slot, bool apart, bo
         l->apart_wait_ns = 0;
     apart_take_dci(l);
     l->changed = 1;
-    tell(l, tenant_slot);
+    tell_control(l, tenant_slot);
 }
 
 static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
@@ -159,7 +159,7 @@ static void count_break(struct kedge_lane *l, uint32_t tenant_slot)
         set_rest(l, c, l->now_ns + REST_NS);
         c->told &= c->named; /* it is told once more, by whom */
         c->named = 1;
-        tell(l, tenant_slot);
+        tell_control(l, tenant_slot);
     } else if (c->breaks == BREAKS_MOST) {
         set_apart(l, tenant_slot, true, true);
     }
@@ -181,7 +181,7 @@ void apart_blame(struct kedge_lane *l, const struct phys *p, const struct wr *w)
         charge_break(l, c);
 }
 
-static void suspect(struct kedge_lane *l, uint32_t tenant_slot)
+static void suspect_tenant(struct kedge_lane *l, uint32_t tenant_slot)
 {
     struct culprit *c = &l->culprits[tenant_slot];
     const uint64_t some = (l->now_ns - c->unnamed_ns) / FORGET_NS;
@@ -221,7 +221,7 @@ void apart_suspect(struct kedge_lane *l, const struct phys *p)
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
         if (w->kind == WR_WORKER)
-            suspect(l, w->session->tenant_slot);
+            suspect_tenant(l, w->session->tenant_slot);
     }
 }
 
@@ -341,7 +341,7 @@ void apart_look(struct kedge_lane *l)
     for (uint32_t i = 0; i < l->config.max_tenants; i++) {
         struct culprit *c = &l->culprits[i];
         if (untold)
-            tell(l, i);
+            tell_control(l, i);
         if (c->rests_ns != 0 && l->now_ns >= c->rests_ns) {
             set_rest(l, c, 0);
             flows_rejoin(l, i); /* who is not apart is looked at in his turn (blocked.c) */

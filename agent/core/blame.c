@@ -56,7 +56,8 @@ static bool is_same_target(const struct wr *a, const struct wr *b)
 
 /* Who is to blame for what became of w: the first that is out; with streams, each of which may have
  * had an error, one to the same peer rather than another. NULL: nobody. */
-static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
+static const struct wr *find_blamed(const struct kedge_lane *l, const struct phys *p,
+                                    const struct wr *w)
 {
     const struct wr *first = *ring_at(l, p, p->head), *any = NULL;
     if (!l->config.streams)
@@ -74,7 +75,7 @@ static const struct wr *blamed(const struct kedge_lane *l, const struct phys *p,
 
 bool blame_loses(const struct kedge_lane *l, const struct phys *p, const struct wr *w)
 {
-    const struct wr *failed = blamed(l, p, w);
+    const struct wr *failed = find_blamed(l, p, w);
     if (w->kind != WR_WORKER)
         return true; /* the lane asks again by itself */
     if (is_late(l, (enum ibv_wc_status)(*ring_at(l, p, p->head))->ended))
@@ -94,7 +95,7 @@ bool blame_loses(const struct kedge_lane *l, const struct phys *p, const struct 
 enum ibv_wc_status blame_end_of(const struct kedge_lane *l, const struct phys *p,
                                 const struct wr *w)
 {
-    const struct wr *failed = blamed(l, p, w);
+    const struct wr *failed = find_blamed(l, p, w);
     if (is_culprit(l, w) && (l->config.streams || w == failed))
         return (enum ibv_wc_status)w->ended;
     return failed != NULL && failed->ended == IBV_WC_RETRY_EXC_ERR && is_same_target(w, failed)
@@ -106,7 +107,7 @@ void blame_tenants(struct kedge_lane *l, const struct phys *p)
 {
     for (uint32_t i = p->head; i != p->tail; i++) {
         const struct wr *w = *ring_at(l, p, i);
-        if (w != NULL && is_culprit(l, w) && blamed(l, p, w) == w)
+        if (w != NULL && is_culprit(l, w) && find_blamed(l, p, w) == w)
             apart_blame(l, p, w);
     }
 }

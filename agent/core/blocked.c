@@ -31,7 +31,7 @@ void blocked_init(struct kedge_lane *l)
 /* ---- in and out
  * ------------------------------------------------------------------------------------------ */
 
-static void join(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
+static void join_list(struct kedge_lane *l, struct vqp_list *list, struct vqp *q)
 {
     KEDGE_ASSERT(q->waits == NULL && q->window == NULL && q->room == NULL);
     TAILQ_INSERT_TAIL(&list->vqps, q, waiting);
@@ -62,7 +62,7 @@ void vqp_unblock(struct kedge_lane *l, struct vqp *q)
 void vqp_block(struct kedge_lane *l, struct vqp *q)
 {
     windows_desert(l, q);
-    join(l, &l->blocked, q);
+    join_list(l, &l->blocked, q);
 }
 
 void vqp_park(struct kedge_lane *l, struct vqp *q)
@@ -72,7 +72,7 @@ void vqp_park(struct kedge_lane *l, struct vqp *q)
     vqp_unblock(l, q);
     if (f->parked.count == 0)
         TAILQ_INSERT_TAIL(&l->parking, f, by_parked);
-    join(l, &f->parked, q);
+    join_list(l, &f->parked, q);
 }
 
 void vqp_wake(struct kedge_lane *l, struct vqp *q)
@@ -129,11 +129,11 @@ static void look_at_blocked(struct kedge_lane *l)
         if (l->did == did || q->waits != &l->blocked)
             continue;
         vqp_unblock(l, q);
-        join(l, &l->served, q);
+        join_list(l, &l->served, q);
     }
     while ((q = TAILQ_FIRST(&l->served.vqps)) != NULL) {
         vqp_unblock(l, q);
-        join(l, &l->blocked, q);
+        join_list(l, &l->blocked, q);
     }
 }
 

@@ -101,12 +101,12 @@ static void unpause_tenants(struct kedge_lane *l)
     }
 }
 
-static uint64_t lookups(const struct kedge_lane *l)
+static uint64_t count_lookups(const struct kedge_lane *l)
 {
     return atomic_load_explicit(&l->counters.endpoint_reads, memory_order_relaxed);
 }
 
-static void pay(struct kedge_lane *l, struct control_tenant *t, uint64_t units)
+static void pay_units(struct kedge_lane *l, struct control_tenant *t, uint64_t units)
 {
     t->due_ns = (t->due_ns > l->now_ns ? t->due_ns : l->now_ns) + units * UNIT_NS;
     if (is_alone(l, t) && t->due_ns > l->now_ns + BURST_NS)
@@ -116,7 +116,7 @@ static void pay(struct kedge_lane *l, struct control_tenant *t, uint64_t units)
 /* One, and what stands behind it in the ring up to the next one. */
 static void take_turn(struct kedge_lane *l, struct control_tenant *t, struct session *s)
 {
-    const uint64_t before = lookups(l);
+    const uint64_t before = count_lookups(l);
     leave_turns(l, s);
     session_activate(l, s);
     l->control_session = s;
@@ -124,8 +124,8 @@ static void take_turn(struct kedge_lane *l, struct control_tenant *t, struct ses
     l->did += session_poll(l, s);
     l->control_session = NULL;
     s->worked_ns = l->now_ns;
-    const uint64_t units = lookups(l) != before ? LOOKUP_UNITS : l->control_units;
-    pay(l, t, units);
+    const uint64_t units = count_lookups(l) != before ? LOOKUP_UNITS : l->control_units;
+    pay_units(l, t, units);
     turns_serve(&l->controls, &t->turn, units);
     turns_serve(&t->sessions, &s->control_turn, units);
 }

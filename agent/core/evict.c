@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-static struct flow *older(struct flow *a, struct flow *b)
+static struct flow *older_flow(struct flow *a, struct flow *b)
 {
     return a == NULL || b->used_ns < a->used_ns ? b : a;
 }
@@ -26,9 +26,9 @@ struct flow *evict_pick(struct evictor *e, const struct phys *phys, uint32_t roo
         if (f->news) /* its own have waited for it, and come first */
             e->again = 1;
         else if (f->outstanding == 0)
-            idle = older(idle, f);
+            idle = older_flow(idle, f);
         else
-            busy = older(busy, f);
+            busy = older_flow(busy, f);
     }
     if (idle == NULL && e->looked < room) {
         e->again = 1;

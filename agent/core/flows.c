@@ -239,7 +239,7 @@ struct flow *flow_take(struct kedge_lane *l, const struct vqp *q)
     return f;
 }
 
-static bool leave(struct kedge_lane *l, struct flow *f)
+static bool leave_flow(struct kedge_lane *l, struct flow *f)
 {
     if (!is_idle(f) || !can_tell(l))
         return false;
@@ -252,11 +252,11 @@ bool flows_leave(struct kedge_lane *l, uint32_t slot)
     struct flow *f = l->flows_apart > 0 ? *bucket_of(l, slot) : NULL;
     for (struct flow *next; f != NULL; f = next) {
         next = f->next_apart;
-        if (f->peer_slot == slot && !leave(l, f))
+        if (f->peer_slot == slot && !leave_flow(l, f))
             return false;
     }
     f = l->peers[slot].flow;
-    return f == NULL || leave(l, f);
+    return f == NULL || leave_flow(l, f);
 }
 
 /* Nobody will use it any more. */

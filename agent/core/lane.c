@@ -453,7 +453,7 @@ static void look_at_clock(struct kedge_lane *l)
         remote_clock_is_back(l);
 }
 
-static void housekeeping(struct kedge_lane *l)
+static void keep_house(struct kedge_lane *l)
 {
     if (l->waiting > 0)
         vqps_retry(l);
@@ -501,7 +501,7 @@ uint32_t kedge_lane_step(struct kedge_lane *l, uint64_t now_ns)
     poll_sessions(l);
     if (l->controls.first != NULL || !TAILQ_EMPTY(&l->paused))
         controls_go_on(l);
-    housekeeping(l);
+    keep_house(l);
     wire_ring(l);
     l->did += wire_poll(l);
     sessions_publish(l);

@@ -74,7 +74,7 @@ static void free_lookup(struct kedge_lane *l, struct lookup *k)
 }
 
 /* It did not answer for as long as the device repeats a READ: not for want of one packet. */
-static void silence(struct kedge_lane *l, uint32_t metaserver)
+static void note_silence(struct kedge_lane *l, uint32_t metaserver)
 {
     struct silence *s = &l->silence[metaserver];
     if (l->now_ns < s->until_ns) /* heard of already */
@@ -202,8 +202,8 @@ static bool is_known_better(struct kedge_lane *l, const struct lookup *k, uint32
 }
 
 /* Tells everybody who waits. */
-static void conclude(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
-                     uint32_t gen)
+static void conclude_lookup(struct kedge_lane *l, struct lookup *k, int status, uint32_t slot,
+                            uint32_t gen)
 {
     uint32_t known_slot, known_gen;
     if (status == -ENOENT && is_known_better(l, k, &slot, &gen))
@@ -255,8 +255,8 @@ static bool evict_peer(struct kedge_lane *l)
 
 /* 0 and its place; -ESTALE: an earlier life than we know, this metaserver is behind; -ENOENT;
  * -EOPNOTSUPP; -ENOSPC. */
-static int learn(struct kedge_lane *l, const struct lookup *k,
-                 const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
+static int learn_record(struct kedge_lane *l, const struct lookup *k,
+                        const struct kedge_endpoint_record *r, uint32_t *slot, uint32_t *gen)
 {
     uint32_t log2_slots = r->udqpn_slots >> 24;
     if (log2_slots > 30) /* not a table; do not compute with it */
@@ -296,7 +296,7 @@ static int learn(struct kedge_lane *l, const struct lookup *k,
 /* Nobody is left to ask: what those said that answered. */
 static void give_up(struct kedge_lane *l, struct lookup *k)
 {
-    conclude(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
+    conclude_lookup(l, k, k->behind ? -ESTALE : k->absent ? -ENOENT : -EHOSTUNREACH, 0, 0);
 }
 
 /* A metaserver gave nothing, or less than another one may know: the next one, or the end. */
@@ -316,7 +316,7 @@ static int look_into(struct kedge_lane *l, struct lookup *k, const struct lookup
     int status = kedge_endpoint_find(&l->metaserver[r->metaserver].table, span, k->gid,
                                      l->config.pool, &record);
     k->read_ns = r->read_ns;
-    return status == 0 ? learn(l, k, &record, slot, gen) : status;
+    return status == 0 ? learn_record(l, k, &record, slot, gen) : status;
 }
 
 void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status answer)
@@ -324,7 +324,7 @@ void lookup_heard(struct kedge_lane *l, uint32_t metaserver, enum ibv_wc_status 
     if (answer == IBV_WC_SUCCESS)
         l->silence[metaserver] = (struct silence){.heard_ns = l->now_ns};
     else if (answer != IBV_WC_WR_FLUSH_ERR) /* which another's failure brings too */
-        silence(l, metaserver);
+        note_silence(l, metaserver);
 }
 
 void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
@@ -351,7 +351,7 @@ void lookup_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     if (status == -EHOSTUNREACH || status == -EAGAIN || status == -ENOENT || status == -ESTALE)
         ask_next(l, k);
     else
-        conclude(l, k, status, slot, gen);
+        conclude_lookup(l, k, status, slot, gen);
 }
 
 /* Records that were READ of the one are records of the other. */
@@ -438,7 +438,7 @@ static void end_lookup(struct kedge_lane *l, struct lookup *k)
     const struct lookup_read *r;
     LIST_FOREACH(r, &k->reads, one)
         if (r->metaserver != NO_METASERVER)
-            silence(l, r->metaserver);
+            note_silence(l, r->metaserver);
     give_up(l, k);
 }
 

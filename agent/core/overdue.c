@@ -57,7 +57,7 @@ static uint32_t begin_of(const struct kedge_lane *l, uint32_t part)
     return (uint32_t)((uint64_t)l->phys_room * part / l->look_parts);
 }
 
-static void note(struct kedge_lane *l, uint32_t part)
+static void note_look(struct kedge_lane *l, uint32_t part)
 {
     struct overdue_looks *k = &l->looks[part];
     k->last = (k->last + 1) % OVERDUE_LOOKS;
@@ -96,7 +96,7 @@ static void ask_for_end(struct kedge_lane *l, struct phys *p, enum kedge_event_k
     l->did++; /* so that the control side hears of it */
 }
 
-static void end(struct kedge_lane *l, struct phys *p)
+static void report_overdue(struct kedge_lane *l, struct phys *p)
 {
     COUNT(l, qp_overdue, 1);
     ask_for_end(l, p, KEDGE_EVENT_QP_OVERDUE);
@@ -119,7 +119,7 @@ static bool is_overdue(const struct kedge_lane *l, uint32_t i, uint32_t look)
 static void look_at_part(struct kedge_lane *l, uint32_t part)
 {
     bool polled = false;
-    note(l, part); /* first: what this pass posts was not out before it */
+    note_look(l, part); /* first: what this pass posts was not out before it */
     const uint32_t look = after_old(l, &l->looks[part]);
     /* Of those without a queue pair nothing is out. */
     for (uint32_t i = begin_of(l, part); i < begin_of(l, part + 1); i++) {
@@ -129,7 +129,7 @@ static void look_at_part(struct kedge_lane *l, uint32_t part)
             see_all_completions(l);
         polled = true;
         if (is_overdue(l, i, look))
-            end(l, &l->phys[i]);
+            report_overdue(l, &l->phys[i]);
     }
 }
 
@@ -194,7 +194,7 @@ void overdue_give_up(struct kedge_lane *l)
         const uint64_t since_ns = (us_of(l->now_ns) - p->failing_us) * 1000ull;
         const uint64_t due_ns = l->now_ns + l->config.bound_ns - since_ns;
         if (since_ns + 1000 > l->config.bound_ns && may_live(l, p)) {
-            end(l, p);
+            report_overdue(l, p);
             overdue_await(l, p);
         } else if (since_ns + 1000 > l->config.bound_ns)
             wire_abandon(l, p);

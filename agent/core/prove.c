@@ -39,7 +39,7 @@ static void drop_path(struct kedge_lane *l)
     f->used = 0;
 }
 
-static void answer(struct kedge_lane *l, int status)
+static void answer_proof(struct kedge_lane *l, int status)
 {
     struct proof *p = &l->proof;
     COUNT(l, proofs_failed, status != 0 && status != -EAGAIN && status != -ENOENT);
@@ -51,11 +51,11 @@ static void answer(struct kedge_lane *l, int status)
 }
 
 /* Once more with a record that is looked up now; the second time it is believed. */
-static void fail(struct kedge_lane *l, int status)
+static void fail_proof(struct kedge_lane *l, int status)
 {
     struct proof *p = &l->proof;
     if (p->metaserver != KEDGE_PROVE_ENDPOINT || ++p->tries == TRIES) {
-        answer(l, status);
+        answer_proof(l, status);
         return;
     }
     drop_path(l);
@@ -70,8 +70,8 @@ static void fail(struct kedge_lane *l, int status)
 /* ---- the READ
  * -------------------------------------------------------------------------------------------- */
 
-static bool post(struct kedge_lane *l, struct phys *at, struct flow *f, uint32_t lkey,
-                 const struct kedge_fab_wr *fab)
+static bool post_proof(struct kedge_lane *l, struct phys *at, struct flow *f, uint32_t lkey,
+                       const struct kedge_fab_wr *fab)
 {
     struct proof *p = &l->proof;
     if (!wire_has_room(at))
@@ -131,16 +131,16 @@ static void seek_metaserver(struct kedge_lane *l)
         if (l->metaserver[p->at].number == p->metaserver)
             break;
     if (p->at == l->metaservers) {
-        answer(l, -ENOENT);
+        answer_proof(l, -ENOENT);
         return;
     }
     const struct silence *s = &l->silence[p->at];
     if (s->heard_ns != 0 && l->now_ns - s->heard_ns < p->fresh_ns) {
-        answer(l, 0);
+        answer_proof(l, 0);
         return;
     }
     if (!lookup_may_ask(l, p->at)) { /* a lookup has found out just now */
-        answer(l, -ETIMEDOUT);
+        answer_proof(l, -ETIMEDOUT);
         return;
     }
     const struct kedge_lane_metaserver *m = &l->metaserver[p->at];
@@ -152,7 +152,7 @@ static void seek_metaserver(struct kedge_lane *l)
                                      .ah = m->ah,
                                      .dest_qpn = m->dctn,
                                      .dc_key = m->dc_key};
-    (void)post(l, at, NULL, l->res.scratch_system_lkey, &fab);
+    (void)post_proof(l, at, NULL, l->res.scratch_system_lkey, &fab);
 }
 
 /* ---- an endpoint
@@ -249,7 +249,7 @@ static void read_endpoint(struct kedge_lane *l, struct flow *f)
                                      .ah = f->ah,
                                      .dest_qpn = peer->dctn,
                                      .dc_key = peer->dc_key};
-    (void)post(l, l->config.rc ? f->link : find_spare(l), f, l->res.scratch_lkey, &fab);
+    (void)post_proof(l, l->config.rc ? f->link : find_spare(l), f, l->res.scratch_lkey, &fab);
 }
 
 /* A refusal of the other side for want of room, or a step of the handshake that was late, says
@@ -273,13 +273,13 @@ static void seek_endpoint(struct kedge_lane *l)
     if (status == 0 && l->peers[p->peer_slot].mr_log2 == 0) /* it has no MR table to READ */
         status = -EAGAIN;
     if (status != 0) {
-        answer(l, status);
+        answer_proof(l, status);
         return;
     }
     struct flow *others = others_flow(l);
     if (others != NULL && others->proven && !others->suspect && !others->doubted &&
         l->now_ns - others->heard_ns < p->fresh_ns) {
-        answer(l, 0);
+        answer_proof(l, 0);
         return;
     }
     if (l->config.rc && others != NULL && others->link != NULL && !others->draining) {
@@ -291,9 +291,9 @@ static void seek_endpoint(struct kedge_lane *l)
         return;
     }
     if (status == -EAGAIN)
-        answer(l, status);
+        answer_proof(l, status);
     else if (status != 0)
-        fail(l, meaning_of_path(status));
+        fail_proof(l, meaning_of_path(status));
 }
 
 /* ---- all of it
@@ -323,9 +323,9 @@ void proof_go_on(struct kedge_lane *l)
     struct proof *p = &l->proof;
     if (p->state == PROOF_ENDS) {
         if (p->result == 0)
-            answer(l, 0);
+            answer_proof(l, 0);
         else
-            fail(l, p->result);
+            fail_proof(l, p->result);
         return;
     }
     if (p->metaserver != KEDGE_PROVE_ENDPOINT)
@@ -333,5 +333,5 @@ void proof_go_on(struct kedge_lane *l)
     else
         seek_endpoint(l);
     if (p->state == PROOF_SEEKS && l->now_ns >= p->end_ns && !p->flow.want_path)
-        answer(l, -EAGAIN);
+        answer_proof(l, -EAGAIN);
 }

@@ -27,7 +27,7 @@ void quota_give(_Atomic uint32_t *used)
 /* The generic cell rate algorithm (ITU-T I.371): a bucket of tokens whose whole state is one word,
  * the time at which what was asked so far has been paid for, each operation with its part of a
  * second. That time is never further ahead than so many seconds. */
-static bool pay(struct kedge_lane_quota *quota, uint64_t now_ns, unsigned seconds)
+static bool pay_operation(struct kedge_lane_quota *quota, uint64_t now_ns, unsigned seconds)
 {
     const uint64_t second = 1000000000;
     const uint64_t rate = atomic_load_explicit(&quota->control_ops_per_s, memory_order_relaxed);
@@ -46,7 +46,7 @@ static bool pay(struct kedge_lane_quota *quota, uint64_t now_ns, unsigned second
 
 bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns)
 {
-    const bool paid = pay(quota, now_ns, 1);
+    const bool paid = pay_operation(quota, now_ns, 1);
     atomic_fetch_add_explicit(paid ? &quota->control_ops : &quota->refused[KEDGE_QUOTA_CONTROL_OPS],
                               1, memory_order_relaxed);
     return paid;
@@ -54,6 +54,6 @@ bool kedge_quota_ask(struct kedge_lane_quota *quota, uint64_t now_ns)
 
 void quota_charge(struct kedge_lane_quota *quota, uint64_t now_ns)
 {
-    (void)pay(quota, now_ns, 2);
+    (void)pay_operation(quota, now_ns, 2);
     atomic_fetch_add_explicit(&quota->control_ops, 1, memory_order_relaxed);
 }

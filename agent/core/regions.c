@@ -161,7 +161,7 @@ static bool has_own(const struct kedge_lane *l, const struct kedge_sq_desc *d)
 
 /* Whether hardware refuses what comes too late for it, whatever the clock of who sends it says: its
  * own registration is gone by then, or the device keeps to the deadline of each request. */
-static uint16_t backed(const struct kedge_lane *l, const struct kedge_sq_desc *d)
+static uint16_t backed_flag(const struct kedge_lane *l, const struct kedge_sq_desc *d)
 {
     return has_own(l, d) || l->config.deadlines ? KEDGE_RECORD_BACKED : 0;
 }
@@ -273,7 +273,7 @@ int region_publish(struct kedge_lane *l, struct session *s, struct region *regio
         .length = length,
         .rkey = at->rkey,
         .pool = l->config.pool,
-        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access | backed(l, d) |
+        .flags = (uint16_t)(KEDGE_RECORD_LIVE | access | backed_flag(l, d) |
                             kedge_record_lease_flags(l->config.mr_lease_ns)),
     };
     int status = l->random_fill(l->random_user, r.secret, sizeof r.secret);

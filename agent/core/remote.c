@@ -121,7 +121,7 @@ static bool is_too_short(const struct kedge_lane *l, const struct cached *e)
     return kedge_record_lease_ns(e->record.flags) <= l->config.bound_ns + l->config.slack_ns;
 }
 
-static void believe(const struct kedge_lane *l, struct cached *e)
+static void believe_record(const struct kedge_lane *l, struct cached *e)
 {
     const uint64_t lease_ns = kedge_record_lease_ns(e->record.flags);
     const uint64_t usable_ns = is_too_short(l, e)
@@ -135,7 +135,7 @@ static void believe(const struct kedge_lane *l, struct cached *e)
                                                     : 0;
 }
 
-static void disbelieve(struct cached *e, enum cached_state state, uint64_t until_ns)
+static void disbelieve_record(struct cached *e, enum cached_state state, uint64_t until_ns)
 {
     e->state = (uint8_t)state;
     e->post_until_ns = until_ns;
@@ -153,7 +153,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         flows_news(l, w->flow->peer_slot);
     if (answer != IBV_WC_SUCCESS) { /* the owner does not answer: unless it is another by now, those
                                        that wait fail; it is asked again soon */
-        disbelieve(e, CACHED_FREE, 0);
+        disbelieve_record(e, CACHED_FREE, 0);
         if (answer != IBV_WC_WR_FLUSH_ERR) /* else it was another's fault */
             flow_doubt(l, w->flow, c->suspect_ns);
         scratch_give(l, e->scratch);
@@ -168,7 +168,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
         e->state = CACHED_VALID;
         e->tries = 0;
         e->record = record;
-        believe(l, e);
+        believe_record(l, e);
         return;
     }
     if (status == -EAGAIN && e->state == CACHED_VALID) /* and it is, until its time is over */
@@ -176,7 +176,7 @@ void remote_done(struct kedge_lane *l, struct wr *w, enum ibv_wc_status answer)
     /* Torn: the next try READs again. Not there, or torn for good: unknown, and that is believed
      * for a while too. */
     const bool again = status == -EAGAIN && ++e->tries < TRIES;
-    disbelieve(e, CACHED_UNKNOWN, again ? 0 : l->now_ns + c->mr_lease_ns / 4);
+    disbelieve_record(e, CACHED_UNKNOWN, again ? 0 : l->now_ns + c->mr_lease_ns / 4);
     e->record.flags = 0;
     if (!again)
         e->tries = 0;
@@ -187,7 +187,7 @@ void remote_doubt(struct kedge_lane *l, const struct wr *w)
     struct cached *set = set_of(l, w->flow, w->vkey);
     for (int i = 0; i < WAYS; i++)
         if (is_entry(&set[i], w->flow, w->vkey) && set[i].state == CACHED_VALID)
-            disbelieve(&set[i], CACHED_VALID, l->now_ns);
+            disbelieve_record(&set[i], CACHED_VALID, l->now_ns);
 }
 
 static uint16_t needed_flag(enum ibv_wr_opcode opcode)
@@ -246,7 +246,7 @@ static enum remote_answer look_closely(struct kedge_lane *l, struct flow *f, str
                                        struct wr *w, uint32_t *reason)
 {
     if (e->state == CACHED_FREE || l->now_ns >= e->post_until_ns) {
-        disbelieve(e, CACHED_FREE, 0);
+        disbelieve_record(e, CACHED_FREE, 0);
         if (!e->reading && !start_read(l, f, e))
             return REMOTE_WAIT;
         if (e->reading)
@@ -272,7 +272,7 @@ void remote_clock_is_back(struct kedge_lane *l)
     for (uint32_t i = 0; i < l->config.mr_cache; i++) {
         struct cached *e = &l->cache[i];
         if (e->state == CACHED_VALID && !(e->record.flags & KEDGE_RECORD_BACKED))
-            disbelieve(e, CACHED_FREE, 0);
+            disbelieve_record(e, CACHED_FREE, 0);
         e->read_ns = 0; /* nor what is under way */
     }
 }

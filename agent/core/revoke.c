@@ -14,14 +14,14 @@
 
 static_assert(KEDGE_SESSION_MAX_ARENAS <= 16, "the bits of wr.stale");
 
-static struct session *live(struct kedge_lane *l, uint32_t id)
+static struct session *live_session(struct kedge_lane *l, uint32_t id)
 {
     struct session *s = id < l->config.max_sessions ? &l->sessions[id] : NULL;
     return s != NULL && s->state == SESSION_LIVE ? s : NULL;
 }
 
 /* Nobody finds it from now on. Its worker hears of it when it looks, or sleeps. */
-static void take(struct kedge_lane *l, struct session *s, struct region *region)
+static void take_region(struct kedge_lane *l, struct session *s, struct region *region)
 {
     region_withdraw(l, s, region);
     region->lease.revoked = true;
@@ -41,7 +41,7 @@ static bool is_named(const struct kedge_command *c, const struct kedge_lane_leas
 
 void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct session *s = live(l, c->session);
+    struct session *s = live_session(l, c->session);
     uint32_t found = 0, taken = 0;
     for (uint32_t i = 0; s != NULL && i < region_places(s); i++) {
         struct region *region = &s->regions[i];
@@ -54,7 +54,7 @@ void regions_revoke(struct kedge_lane *l, const struct kedge_command *c)
         region->hurried |= c->revoke.force && e->own;
         if (e->state != KEDGE_LEASE_LIVE)
             continue;
-        take(l, s, region);
+        take_region(l, s, region);
         taken++;
     }
     if (s != NULL && c->revoke.force)
@@ -182,15 +182,15 @@ void revocations_forget(struct kedge_lane *l, struct session *s)
 
 /* ---- by force: another registration -------------------------------------------------------- */
 
-static void answer(struct kedge_lane *l, uint32_t session, const struct kedge_command *c,
-                   int status)
+static void answer_renewal(struct kedge_lane *l, uint32_t session, const struct kedge_command *c,
+                           int status)
 {
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
                                              .session = session,
                                              .answer = {.tag = c->renew.tag, .status = status}});
 }
 
-static void renewed(struct kedge_lane *l, struct session *s, uint32_t arena)
+static void tell_renewed(struct kedge_lane *l, struct session *s, uint32_t arena)
 {
     s->renewing &= ~(1u << arena);
     lane_event(l, &(struct kedge_lane_event){.kind = KEDGE_EVENT_ARENA_RENEWED,
@@ -209,7 +209,7 @@ static bool names_old(const struct session *s, uint32_t arena, const struct wr *
     return false;
 }
 
-static void rekey(const struct session *s, uint32_t arena, struct wr *w)
+static void rekey_request(const struct session *s, uint32_t arena, struct wr *w)
 {
     for (int i = 0; i < w->fab.num_sge; i++)
         if (w->sge[i].lkey == s->renewal[arena].old_lkey) {
@@ -233,7 +233,7 @@ static void rekey_all(struct kedge_lane *l, struct session *s, uint32_t arena)
     }
     for (uint32_t i = 0; i < s->max_vqps; i++)
         for (struct wr *w = s->vqps[i].queue.head; w != NULL; w = w->next)
-            rekey(s, arena, w);
+            rekey_request(s, arena, w);
 }
 
 /* Those arenas have a registration that stays: a region that waited for that is registered. */
@@ -249,7 +249,7 @@ static void release_arenas(struct kedge_lane *l, struct session *s, uint32_t are
 
 void force_late(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct session *s = live(l, c->session);
+    struct session *s = live_session(l, c->session);
     if (s == NULL || !s->registering.held)
         return;
     s->registering.held = false;
@@ -258,17 +258,17 @@ void force_late(struct kedge_lane *l, const struct kedge_command *c)
 
 void force_over(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct session *s = live(l, c->session);
+    struct session *s = live_session(l, c->session);
     if (s != NULL)
         release_arenas(l, s, UINT32_MAX);
 }
 
 void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
 {
-    struct session *s = live(l, c->session);
+    struct session *s = live_session(l, c->session);
     const uint32_t number = c->renew.number;
     if (s == NULL || number >= s->arenas || (s->renewing >> number & 1) != 0) {
-        answer(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
+        answer_renewal(l, c->session, c, s == NULL || number >= s->arenas ? -ENOENT : -EBUSY);
         return;
     }
     struct kedge_lane_arena *arena = &s->arena[number];
@@ -287,7 +287,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
         if (region->lease.arena != number || region->lease.own)
             continue;
         if (region->lease.state == KEDGE_LEASE_LIVE) {
-            take(l, s, region);
+            take_region(l, s, region);
             s->renewal[number].taken++;
         }
         if (is_withdrawing(region))
@@ -299,7 +299,7 @@ void arena_renew(struct kedge_lane *l, const struct kedge_command *c)
     }
     rekey_all(l, s, number);
     if (s->renewal[number].stale == 0)
-        renewed(l, s, number);
+        tell_renewed(l, s, number);
     release_arenas(l, s, 1u << number);
 }
 
@@ -310,9 +310,9 @@ static void count_out(struct kedge_lane *l, struct wr *w, bool goes_again)
     for (; w->stale != 0; w->stale &= (uint16_t)(w->stale - 1)) {
         const uint32_t arena = (uint32_t)__builtin_ctzll(w->stale);
         if (goes_again)
-            rekey(s, arena, w);
+            rekey_request(s, arena, w);
         if (--s->renewal[arena].stale == 0)
-            renewed(l, s, arena);
+            tell_renewed(l, s, arena);
     }
 }
 

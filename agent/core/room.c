@@ -60,7 +60,7 @@ static uint64_t most_bytes(const struct kedge_lane *l, const struct phys *p)
     return shared < l->most_bytes && is_shared(l, p) ? shared : l->most_bytes;
 }
 
-static bool fits(const struct kedge_lane *l, const struct phys *p, uint64_t length)
+static bool fits_room(const struct kedge_lane *l, const struct phys *p, uint64_t length)
 {
     return p->tail - p->head < most_ops(l, p) &&
            (p->bytes == 0 || p->bytes + length <= most_bytes(l, p));
@@ -86,7 +86,7 @@ void rooms_init(struct kedge_lane *l)
         look_again(l, &l->phys[i]);
 }
 
-static void join(struct kedge_lane *l, struct phys *p, struct vqp *q)
+static void join_room(struct kedge_lane *l, struct phys *p, struct vqp *q)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
@@ -126,7 +126,8 @@ void room_quit(struct kedge_lane *l, struct vqp *q)
     look_again(l, p);
 }
 
-static void charge(const struct kedge_lane *l, const struct phys *p, struct vqp *q, uint64_t length)
+static void charge_room(const struct kedge_lane *l, const struct phys *p, struct vqp *q,
+                        uint64_t length)
 {
     struct window *room = room_of(l, p);
     struct tenant_turn *t = &room->tenant[q->session->tenant_slot];
@@ -141,25 +142,25 @@ bool room_enter(struct kedge_lane *l, struct vqp *q, struct phys *p, const struc
         return false;
     }
     const bool has_turn = l->turn_room == p && l->turn_vqp == q && l->turn_left > 0;
-    if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits(l, p, w->length)) {
+    if ((has_turn || WINDOW_GET(room_of(l, p)->waiting) == 0) && fits_room(l, p, w->length)) {
         look_again(l, p); /* its time of being shared may be over */
         if (has_turn) {
             l->turn_left--;
-            charge(l, p, q, w->length);
+            charge_room(l, p, q, w->length);
         }
         return true;
     }
     windows_desert(l, q);
     q->wants = w->length;
     if (window_has_queue(l, room_of(l, p)))
-        join(l, p, q);
+        join_room(l, p, q);
     else
         l->wanting = 1;
     return false;
 }
 
 /* They look for another queue pair. */
-static void scatter(struct kedge_lane *l, struct phys *p)
+static void scatter_room(struct kedge_lane *l, struct phys *p)
 {
     struct window *room = room_of(l, p);
     while (room->turns.first != NULL) {
@@ -171,17 +172,17 @@ static void scatter(struct kedge_lane *l, struct phys *p)
 
 /* The least served tenant's least served VQP, while its request fits. A smaller one behind it may
  * not overtake it, which would wait for ever. */
-static void serve(struct kedge_lane *l, struct phys *p)
+static void serve_room(struct kedge_lane *l, struct phys *p)
 {
     struct window *room = room_of(l, p);
     if (p->broken || p->overdue) {
-        scatter(l, p);
+        scatter_room(l, p);
         return;
     }
     while (room->turns.first != NULL && !p->broken && !p->overdue) {
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, room->turns.first);
         struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
-        if (!fits(l, p, q->wants))
+        if (!fits_room(l, p, q->wants))
             return;
         l->turn_left = p->tenants == 1 ? ALONE_TURN : 1;
         room_quit(l, q);
@@ -198,6 +199,6 @@ void rooms_go_on(struct kedge_lane *l)
     struct phys *p = TAILQ_FIRST(&l->crowd), *last = TAILQ_LAST(&l->crowd, phys_list), *next;
     for (; p != NULL; p = next) {
         next = p == last ? NULL : TAILQ_NEXT(p, by_crowd);
-        serve(l, p);
+        serve_room(l, p);
     }
 }

@@ -441,8 +441,8 @@ static bool is_post(uint8_t op)
 }
 
 /* False: it cannot be taken now, and so nothing behind it. */
-static bool take(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
-                 const void *extra)
+static bool take_descriptor(struct kedge_lane *l, struct session *s, const struct kedge_sq_desc *d,
+                            const void *extra)
 {
     struct vqp *q = &s->vqps[d->vqp];
     if (is_post(d->op)) {
@@ -506,7 +506,7 @@ uint32_t session_poll(struct kedge_lane *l, struct session *s)
         }
         for (uint32_t i = 1; i < slots; i++)
             copy_slot(s, head + i, extra + (i - 1) * KEDGE_LINE);
-        if (!take(l, s, &d, extra) || s->state != SESSION_LIVE)
+        if (!take_descriptor(l, s, &d, extra) || s->state != SESSION_LIVE)
             break;
         head += slots;
         avail -= slots;

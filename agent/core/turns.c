@@ -11,7 +11,7 @@ static bool goes_before(const struct turn *a, const struct turn *b)
 }
 
 /* Two heaps (or NULL) become one. */
-static struct turn *meld(struct turn *a, struct turn *b)
+static struct turn *meld_heaps(struct turn *a, struct turn *b)
 {
     if (a == NULL || b == NULL)
         return a == NULL ? b : a;
@@ -38,7 +38,7 @@ static struct turn *meld_all(struct turn *t)
         a->next = a->prev = NULL;
         if (b != NULL)
             b->next = b->prev = NULL;
-        a = meld(a, b);
+        a = meld_heaps(a, b);
         a->next = pairs;
         pairs = a;
     }
@@ -46,16 +46,16 @@ static struct turn *meld_all(struct turn *t)
         struct turn *a = pairs;
         pairs = a->next;
         a->next = NULL;
-        all = meld(all, a);
+        all = meld_heaps(all, a);
     }
     return all;
 }
 
-static void insert(struct turns *q, struct turn *t)
+static void insert_turn(struct turns *q, struct turn *t)
 {
     if (t->order == 0)
         t->order = ++q->orders;
-    q->first = meld(q->first, t);
+    q->first = meld_heaps(q->first, t);
 }
 
 static void take_out(struct turns *q, struct turn *t)
@@ -73,7 +73,7 @@ static void take_out(struct turns *q, struct turn *t)
     if (t->next != NULL)
         t->next->prev = t->prev;
     t->next = t->prev = NULL;
-    q->first = meld(q->first, meld_all(children));
+    q->first = meld_heaps(q->first, meld_all(children));
 }
 
 /* What it was served elsewhere says nothing here. */
@@ -93,7 +93,7 @@ void turns_join(struct turns *q, struct turn *t)
     KEDGE_ASSERT(!t->waits);
     t->waits = true;
     catch_up(q, t);
-    insert(q, t);
+    insert_turn(q, t);
 }
 
 void turns_leave(struct turns *q, struct turn *t)

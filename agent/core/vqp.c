@@ -47,8 +47,8 @@ static enum ibv_wc_status status_of(uint32_t reason)
     }
 }
 
-static void fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status,
-                 uint32_t reason)
+static void fail_request(struct kedge_lane *l, struct vqp *q, struct wr *w,
+                         enum ibv_wc_status status, uint32_t reason)
 {
     session_complete(l, w, status, reason);
     if (q->state == VQP_CONNECTED)
@@ -57,21 +57,21 @@ static void fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_
 
 void vqp_fail(struct kedge_lane *l, struct vqp *q, struct wr *w, enum ibv_wc_status status)
 {
-    fail(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? KEDGE_REASON_UNDER_WAY : 0);
+    fail_request(l, q, w, status, status == IBV_WC_WR_FLUSH_ERR ? KEDGE_REASON_UNDER_WAY : 0);
     if (q->queue.head != NULL)
         vqp_wake(l, q);
 }
 
 /* An error completes after everything before it, as on a real queue pair; but at once when it was
  * the guess that ended the session, whose queues are not looked at again. */
-static enum tried refuse(struct kedge_lane *l, struct vqp *q, struct wr *w, uint32_t reason)
+static enum tried refuse_request(struct kedge_lane *l, struct vqp *q, struct wr *w, uint32_t reason)
 {
     w->refused = (uint8_t)reason;
     if (q->outstanding > 0 && q->state != VQP_FREE)
         return TRIED_PARK;
     windows_desert(l, q);
     COUNT(l, refused, 1);
-    fail(l, q, w, status_of(reason), reason);
+    fail_request(l, q, w, status_of(reason), reason);
     return TRIED_DONE;
 }
 
@@ -83,7 +83,7 @@ static void forget_flow(struct vqp *q)
 
 /* A VQP that has posted nothing is bound to an endpoint, and not to one of its lives: it goes on
  * with the present one, as if it had been connected only now. */
-static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
+static bool follow_peer(struct kedge_lane *l, struct vqp *q, uint32_t gen)
 {
     if (q->begun || !peer_is_same(l, q->peer_slot, q->peer_gen))
         return false;
@@ -94,7 +94,7 @@ static bool follow(struct kedge_lane *l, struct vqp *q, uint32_t gen)
 }
 
 /* For something that the lane has few of, and that others have. */
-static enum tried wants(struct kedge_lane *l)
+static enum tried want_room(struct kedge_lane *l)
 {
     l->wanting = 1;
     return TRIED_WAIT;
@@ -144,7 +144,7 @@ static uint32_t find_flow(struct kedge_lane *l, struct vqp *q, const struct flow
     if (q->flow != NULL && apart_waits(l, q))
         *tried = TRIED_PARK;
     else if (q->session->apart && !apart_is_ready(l))
-        *tried = wants(l);
+        *tried = want_room(l);
     return reason;
 }
 
@@ -184,7 +184,7 @@ static uint32_t find_path(struct kedge_lane *l, struct vqp *q, enum tried *tried
         return find_dead(l, q, tried);
     if (q->path_ns == 0)
         q->path_ns = l->now_ns;
-    *tried = q->flow->want_path ? TRIED_PARK : wants(l);
+    *tried = q->flow->want_path ? TRIED_PARK : want_room(l);
     return 0;
 }
 
@@ -196,7 +196,7 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
         q->peer_slot < l->config.max_peers ? peer_shared(l, q->peer_slot) : NULL;
     if (shared == NULL || !shared->valid || !l->peers[q->peer_slot].used)
         return KEDGE_REASON_STALE_PEER;
-    if (shared->gen != q->peer_gen && !follow(l, q, shared->gen))
+    if (shared->gen != q->peer_gen && !follow_peer(l, q, shared->gen))
         return KEDGE_REASON_STALE_PEER;
     const struct flow *present = l->peers[q->peer_slot].flow;
     if (q->flow == NULL || q->flow != present || l->tenants_apart + l->tenants_resting > 0) {
@@ -205,11 +205,11 @@ static uint32_t peer_state(struct kedge_lane *l, struct vqp *q, enum tried *trie
             return reason;
     }
     if (q->flow == NULL)
-        *tried = wants(l);
+        *tried = want_room(l);
     else if (is_dead(l, q->flow))
         return find_dead(l, q, tried);
     else if (!peer_is_fresh(l, q->peer_slot))
-        *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : wants(l);
+        *tried = l->peers[q->peer_slot].refreshing ? TRIED_PARK : want_room(l);
     else
         return find_path(l, q, tried);
     return 0;
@@ -239,7 +239,7 @@ static bool has_turn(struct kedge_lane *l, const struct vqp *q, uint64_t bytes)
 static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
 {
     if ((w->special & SPECIAL_ATOMIC) && (w->fab.remote_addr & 7) != 0)
-        return refuse(l, q, w, KEDGE_REASON_ALIGNMENT);
+        return refuse_request(l, q, w, KEDGE_REASON_ALIGNMENT);
     if (w->special & SPECIAL_EMPTY) {
         if (q->outstanding > 0)
             return TRIED_PARK;
@@ -252,7 +252,7 @@ static enum tried try_special(struct kedge_lane *l, struct vqp *q, struct wr *w)
         w->fab.send_flags &= ~(unsigned)IBV_SEND_FENCE; /* nothing of its queue pair is out */
     }
     if ((w->special & SPECIAL_COPY) && !small_take(l, w))
-        return wants(l);
+        return want_room(l);
     return TRIED_SPECIAL;
 }
 
@@ -271,7 +271,7 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     if (reason == 0)
         reason = peer_state(l, q, &tried);
     if (reason != 0)
-        return refuse(l, q, w, reason);
+        return refuse_request(l, q, w, reason);
     if (tried != TRIED_DONE)
         return tried;
     if (flow_is_stuck(l, q->flow))
@@ -285,9 +285,9 @@ static enum tried try_post(struct kedge_lane *l, struct vqp *q, struct wr *w)
     case REMOTE_READING:
         return TRIED_PARK;
     case REMOTE_WAIT:
-        return wants(l);
+        return want_room(l);
     case REMOTE_REFUSED:
-        return refuse(l, q, w, reason);
+        return refuse_request(l, q, w, reason);
     case REMOTE_OK:
         break;
     }
@@ -353,7 +353,7 @@ void vqp_go_on(struct kedge_lane *l, struct vqp *q)
 }
 
 /* Nothing of it is queued any more. */
-static void release(struct kedge_lane *l, struct vqp *q)
+static void release_vqp(struct kedge_lane *l, struct vqp *q)
 {
     forget_flow(q);
     quota_give(&q->session->quota->vqps);
@@ -362,10 +362,10 @@ static void release(struct kedge_lane *l, struct vqp *q)
 }
 
 /* It is connected to nobody, and above all not to whom it was before; its posts will say why. */
-static void deny(struct kedge_lane *l, struct vqp *q, uint32_t reason)
+static void deny_vqp(struct kedge_lane *l, struct vqp *q, uint32_t reason)
 {
     if (q->state != VQP_FREE)
-        release(l, q);
+        release_vqp(l, q);
     q->denied = (uint8_t)reason;
 }
 
@@ -378,12 +378,12 @@ void vqp_bind(struct kedge_lane *l, struct session *s, struct vqp *q, const stru
     q->path_ns = 0;
     q->session = s;
     if (!kedge_quota_ask(quota, l->now_ns)) {
-        deny(l, q, KEDGE_REASON_QUOTA_CONTROL_OPS);
+        deny_vqp(l, q, KEDGE_REASON_QUOTA_CONTROL_OPS);
         return;
     }
     if (q->state == VQP_FREE) {
         if (!quota_take(quota, KEDGE_QUOTA_VQPS, &quota->vqps, quota->max_vqps)) {
-            deny(l, q, KEDGE_REASON_QUOTA_VQPS);
+            deny_vqp(l, q, KEDGE_REASON_QUOTA_VQPS);
             return;
         }
         COUNT(l, vqps, 1);
@@ -405,5 +405,5 @@ void vqp_destroy(struct kedge_lane *l, struct vqp *q)
     vqp_unblock(l, q);
     while (q->queue.head != NULL)
         session_complete(l, queue_pop(&q->queue), IBV_WC_WR_FLUSH_ERR, 0);
-    release(l, q);
+    release_vqp(l, q);
 }

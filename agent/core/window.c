@@ -22,7 +22,7 @@ enum { QUEUES = 1024 }; /* of destinations and queue pairs where somebody waits,
 
 /* A window's hot part is a cache line of its own. Memory that is zero already, and that nobody has
  * touched: most destinations are never used. */
-static struct window *make(uint32_t count, void **raw)
+static struct window *make_windows(uint32_t count, void **raw)
 {
     const size_t line = _Alignof(struct window);
     *raw = calloc(1, count * sizeof(struct window) + line);
@@ -38,10 +38,10 @@ int windows_new(struct kedge_lane *l)
     l->turns = calloc((size_t)tenants * (queues + 2), sizeof l->turns[0]);
     l->queues = calloc(queues, sizeof l->queues[0]);
     l->own_windows = calloc(KEDGE_LANE_MAX_DESTINATIONS, sizeof l->own_windows[0]);
-    l->device_window = make(1, &l->raw_windows[0]);
-    l->tenant_windows = make(tenants, &l->raw_windows[1]);
-    l->flow_windows = make(l->config.max_flows, &l->raw_windows[2]);
-    l->rooms = make(l->phys_room, &l->raw_windows[3]);
+    l->device_window = make_windows(1, &l->raw_windows[0]);
+    l->tenant_windows = make_windows(tenants, &l->raw_windows[1]);
+    l->flow_windows = make_windows(l->config.max_flows, &l->raw_windows[2]);
+    l->rooms = make_windows(l->phys_room, &l->raw_windows[3]);
     if (l->turns == NULL || l->queues == NULL || l->own_windows == NULL ||
         l->device_window == NULL || l->tenant_windows == NULL || l->flow_windows == NULL ||
         l->rooms == NULL)
@@ -102,7 +102,7 @@ static bool is_none(const struct window_limit *limit)
     return (limit->bytes | limit->ops) == 0;
 }
 
-static uint64_t narrower(uint64_t a, uint64_t b)
+static uint64_t narrower_limit(uint64_t a, uint64_t b)
 {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
@@ -122,8 +122,8 @@ static void limit_destination(struct kedge_lane *l, struct window *n)
     const struct own_window *own = own_window_of(l, gid);
     struct window_limit limit = l->destination_limit;
     if (own != NULL)
-        limit = (struct window_limit){narrower(limit.bytes, own->limit.bytes),
-                                      narrower(limit.ops, own->limit.ops)};
+        limit = (struct window_limit){narrower_limit(limit.bytes, own->limit.bytes),
+                                      narrower_limit(limit.ops, own->limit.ops)};
     set_limit(l, n, &limit);
 }
 
@@ -315,7 +315,7 @@ void window_waits(struct kedge_lane *l, struct window *n, int more)
         TAILQ_INSERT_TAIL(&l->idle_queues, queue, by_idle);
 }
 
-static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
+static void join_window(struct kedge_lane *l, struct window *n, struct vqp *q)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     q->window = n;
@@ -331,7 +331,7 @@ static void join(struct kedge_lane *l, struct window *n, struct vqp *q)
     look_again(n);
 }
 
-static void quit(struct kedge_lane *l, struct vqp *q)
+static void quit_window(struct kedge_lane *l, struct vqp *q)
 {
     struct window *n = q->window;
     struct tenant_turn *t = tenant_at(n, q->session);
@@ -357,7 +357,7 @@ bool windows_are_full(const struct kedge_lane *l, const struct vqp *q)
             WINDOW_GET(q->session->window->waiting) > 0);
 }
 
-static bool fits(const struct window *n, uint64_t length)
+static bool fits_window(const struct window *n, uint64_t length)
 {
     uint64_t limit_bytes = WINDOW_GET(n->limit_bytes), limit_ops = WINDOW_GET(n->limit_ops);
     uint64_t bytes = WINDOW_GET(n->bytes);
@@ -366,7 +366,7 @@ static bool fits(const struct window *n, uint64_t length)
             (bytes < limit_bytes && length <= limit_bytes - bytes));
 }
 
-static void mark(struct window *n)
+static void mark_most(struct window *n)
 {
     uint64_t bytes = WINDOW_GET(n->bytes), ops = WINDOW_GET(n->ops);
     if (bytes > WINDOW_GET(n->most_bytes))
@@ -376,7 +376,7 @@ static void mark(struct window *n)
     look_again(n);
 }
 
-static void charge(struct window *n, struct vqp *q, uint64_t length)
+static void charge_window(struct window *n, struct vqp *q, uint64_t length)
 {
     struct tenant_turn *t = tenant_at(n, q->session);
     uint64_t cost = length + WINDOW_REQUEST_COST;
@@ -390,10 +390,10 @@ bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
     while (q->in < IN_ALL) {
         struct window *n = in_order[q->in];
         bool has_turn = l->turn_window == n && l->turn_wr == w;
-        if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits(n, w->length)) {
+        if ((WINDOW_GET(n->waiting) > 0 && !has_turn) || !fits_window(n, w->length)) {
             q->wants = w->length;
             if (window_has_queue(l, n)) {
-                join(l, n, q);
+                join_window(l, n, q);
             } else { /* waits with those for whom there is too little of something */
                 windows_desert(l, q);
                 l->wanting = 1;
@@ -401,16 +401,16 @@ bool windows_enter_slowly(struct kedge_lane *l, struct vqp *q, struct wr *w)
             return false;
         }
         if (has_turn)
-            charge(n, q, w->length);
+            charge_window(n, q, w->length);
         window_count(n, w->length);
-        mark(n);
+        mark_most(n);
         q->in++;
     }
     q->in = IN_NONE; /* it is not the first any more */
     return true;
 }
 
-static void uncount(struct kedge_lane *l, struct window *n, uint64_t length)
+static void uncount_request(struct kedge_lane *l, struct window *n, uint64_t length)
 {
     window_uncount(n, length);
     become_due(l, n);
@@ -427,17 +427,17 @@ void windows_desert(struct kedge_lane *l, struct vqp *q)
 {
     if (q->window != NULL) {
         become_due(l, q->window); /* who is next may be smaller */
-        quit(l, q);
+        quit_window(l, q);
     }
     if (q->room != NULL) {
         room_quit(l, q);
     }
     if (q->in > IN_DESTINATION)
-        uncount(l, l->device_window, q->wants);
+        uncount_request(l, l->device_window, q->wants);
     if (q->in > IN_TENANT)
-        uncount(l, q->flow->window, q->wants);
+        uncount_request(l, q->flow->window, q->wants);
     if (q->in > IN_NONE)
-        uncount(l, q->session->window, q->wants);
+        uncount_request(l, q->session->window, q->wants);
     q->in = IN_NONE;
 }
 
@@ -448,9 +448,9 @@ static void go_on(struct kedge_lane *l, struct window *n)
     while (n->turns.first != NULL) {
         struct tenant_turn *t = OWNER(struct tenant_turn, turn, n->turns.first);
         struct vqp *q = OWNER(struct vqp, turn, t->vqps.first);
-        if (!fits(n, q->wants))
+        if (!fits_window(n, q->wants))
             return;
-        quit(l, q);
+        quit_window(l, q);
         l->turn_window = n;
         l->turn_wr = q->queue.head;
         vqp_go_on(l, q);

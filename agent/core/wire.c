@@ -94,7 +94,7 @@ static inline void unpost_worker(struct kedge_lane *l, struct wr *w, enum sign s
 }
 
 /* The same for any request. */
-static void unpost(struct kedge_lane *l, struct wr *w, enum sign sign)
+static void unpost_request(struct kedge_lane *l, struct wr *w, enum sign sign)
 {
     if (w->kind == WR_WORKER)
         unpost_worker(l, w, sign);
@@ -115,7 +115,7 @@ static void finish_own(struct kedge_lane *l, struct wr *w, enum ibv_wc_status st
     l->changed |= l->wanting;
 }
 
-static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
+static void finish_request(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status)
 {
     if (status == IBV_WC_SUCCESS && w->kind == WR_WORKER) {
         unpost_worker(l, w, SIGN_LIFE);
@@ -125,10 +125,10 @@ static void finish(struct kedge_lane *l, struct wr *w, enum ibv_wc_status status
     if (status == IBV_WC_REM_ACCESS_ERR && w->kind == WR_WORKER)
         remote_doubt(l, w);
     /* A refusal is a sign of life too; a flush says nothing. */
-    unpost(l, w,
-           status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
-           : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
-                                           : SIGN_LIFE);
+    unpost_request(l, w,
+                   status == IBV_WC_RETRY_EXC_ERR  ? SIGN_SILENCE
+                   : status == IBV_WC_WR_FLUSH_ERR ? SIGN_NONE
+                                                   : SIGN_LIFE);
     if (w->kind != WR_WORKER)
         finish_own(l, w, status);
     else
@@ -172,7 +172,7 @@ static void keep_probing(struct kedge_lane *l, const struct phys *p)
 }
 
 /* Another queue pair takes the broken one's place; with rc, when one is asked for. */
-static void replace(struct kedge_lane *l, struct phys *p)
+static void replace_qp(struct kedge_lane *l, struct phys *p)
 {
     struct kedge_lane_event event = {.kind = KEDGE_EVENT_QP_BROKEN, .qp = p->qp};
     if (l->config.rc)
@@ -194,7 +194,7 @@ static void replace(struct kedge_lane *l, struct phys *p)
 static void post_again(struct kedge_lane *l, struct wr *w)
 {
     struct vqp *q = vqp_of(w);
-    unpost(l, w, SIGN_NONE);
+    unpost_request(l, w, SIGN_NONE);
     if (w->stale)
         arena_rekey(l, w);
     vqp_unblock(l, q);
@@ -276,7 +276,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
               false); /* while every VQP is still as it was; then the lost end, oldest first */
     p->head = end;
     p->bytes = 0;
-    replace(l, p);
+    replace_qp(l, p);
     for (uint32_t i = from; i != end; i++) {
         struct wr *w = *ring_at(l, p, i);
         if (w == NULL)
@@ -284,7 +284,7 @@ static void break_phys(struct kedge_lane *l, struct phys *p)
         const enum ibv_wc_status status =
             w->ended != 0 ? (enum ibv_wc_status)w->ended : IBV_WC_WR_FLUSH_ERR;
         w->ended = 0;
-        finish(l, w, status);
+        finish_request(l, w, status);
     }
     l->changed = 1;
 }
@@ -320,7 +320,7 @@ void wire_abandon(struct kedge_lane *l, struct phys *p)
     p->broken = 1;
     if (p->flow != NULL)
         flow_lost_link(l, p->flow);
-    replace(l, p);
+    replace_qp(l, p);
 }
 
 static void abandon_counted(struct kedge_lane *l, struct phys *p)
@@ -344,7 +344,7 @@ void wire_renew(struct kedge_lane *l, const struct kedge_fab_qp *qp)
 
 /* Nothing is out any more, all of it ended well: that may be what its end waits for. One that its
  * endpoint gave up is closed already. */
-static void emptied(struct kedge_lane *l, struct phys *p)
+static void on_emptied(struct kedge_lane *l, struct phys *p)
 {
     if (p->broken == BROKEN || (p->broken == BROKEN_NOT && p->overdue == OVERDUE_NOT))
         return;
@@ -365,7 +365,7 @@ static struct wr *take_oldest(const struct kedge_lane *l, struct phys *p)
 static void complete_up_to(struct kedge_lane *l, struct phys *p, uint32_t end)
 {
     while (p->head != end)
-        finish(l, take_oldest(l, p), IBV_WC_SUCCESS);
+        finish_request(l, take_oldest(l, p), IBV_WC_SUCCESS);
 }
 
 /* Whether the oldest that is out has ended with an error, since when all that comes does. A queue
@@ -387,7 +387,7 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
         complete_up_to(l, p, index + (status == IBV_WC_SUCCESS));
         if (status == IBV_WC_SUCCESS) {
             if (p->head == p->tail)
-                emptied(l, p);
+                on_emptied(l, p);
             return;
         }
     }
@@ -400,14 +400,14 @@ static void complete_alone(struct kedge_lane *l, struct phys *p, uint32_t index,
     } else if (l->config.streams) {
         *at = NULL;
         p->bytes -= w->length;
-        finish(l, w, IBV_WC_SUCCESS);
+        finish_request(l, w, IBV_WC_SUCCESS);
         while (p->head != p->tail && *ring_at(l, p, p->head) == NULL)
             p->head++;
     }
     if (p->broken == BROKEN_FAILING && is_drained(l, p, index))
         break_phys(l, p);
     else if (p->head == p->tail)
-        emptied(l, p);
+        on_emptied(l, p);
 }
 
 /* The event may have come before the completions: of what is out some may have ended well, and what
@@ -463,7 +463,7 @@ static void take_back(struct kedge_lane *l, struct phys *p, const struct kedge_f
     } while (&w->fab != first);
     for (struct wr *next; own != NULL; own = next) {
         next = own->next;
-        finish(l, own, &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR);
+        finish_request(l, own, &own->fab == refused ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_WR_FLUSH_ERR);
     }
     l->changed = 1;
 }
@@ -509,7 +509,7 @@ uint32_t wire_poll(struct kedge_lane *l)
         }
         complete_up_to(l, p, index + 1);
         if (p->overdue && p->head == p->tail)
-            emptied(l, p);
+            on_emptied(l, p);
     }
     if (n > 0 && l->starved)
         l->changed = 1;

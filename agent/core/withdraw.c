@@ -14,7 +14,7 @@ static struct withdrawal *withdrawal_of(struct session *s, const struct region *
     return &s->memory->withdrawals[region->by - 1];
 }
 
-static void finish(struct kedge_lane *l, struct session *s, struct withdrawal *w)
+static void finish_one(struct kedge_lane *l, struct session *s, struct withdrawal *w)
 {
     if (--w->left == 0)
         session_answer(l, s, w->tag, w->status);
@@ -51,7 +51,7 @@ bool withdrawal_begin(struct kedge_lane *l, struct session *s, const struct kedg
         session_await(l, s);
     }
     fenced_go_on(l, s);
-    finish(l, s, w);
+    finish_one(l, s, w);
     return true;
 }
 
@@ -75,7 +75,7 @@ void withdrawal_done(struct kedge_lane *l, struct session *s, struct region *reg
     struct withdrawal *w = withdrawal_of(s, region);
     withdrawal_hurry(s, region);
     region_free(s, region);
-    finish(l, s, w);
+    finish_one(l, s, w);
 }
 
 void withdrawals_forget(struct session *s)

@@ -87,7 +87,7 @@ int bed_deregister(struct bed *b, struct kedge_fab_mr *mr)
     return bed_call(b, &c);
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t least_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -109,14 +109,16 @@ static struct kedge_fab_qp_cap cap_of(const struct bed *b, enum bed_role role)
                               [BED_READER] = said_or(s->rc.send_wr, BED_WR),
                               [BED_DATAGRAMS] = said_or(s->datagrams_sent, BED_WR),
                               [BED_DCI] = said_or(s->dc.send_wr, BED_WR)};
-    struct kedge_fab_qp_cap cap = {.send_wr = least(slots[role], caps->max_qp_wr), .send_sge = 1};
+    struct kedge_fab_qp_cap cap = {.send_wr = least_of(slots[role], caps->max_qp_wr),
+                                   .send_sge = 1};
     if (role == BED_INITIATOR || role == BED_DCI) {
-        cap.send_sge = least(said_or(s->sge, SGES), caps->max_sge);
-        cap.inline_bytes = least(s->inline_bytes, caps->max_inline);
+        cap.send_sge = least_of(said_or(s->sge, SGES), caps->max_sge);
+        cap.inline_bytes = least_of(s->inline_bytes, caps->max_inline);
     }
     if (role != BED_DCI) {
-        cap.recv_wr =
-            role == BED_DATAGRAMS ? least(said_or(s->datagrams_taken, BED_WR), caps->max_qp_wr) : 1;
+        cap.recv_wr = role == BED_DATAGRAMS
+                          ? least_of(said_or(s->datagrams_taken, BED_WR), caps->max_qp_wr)
+                          : 1;
         cap.recv_sge = 1;
     }
     return cap;
@@ -129,8 +131,8 @@ static enum kedge_fab_qp_type type_of(enum bed_role role)
                                    : KEDGE_FAB_QP_RC;
 }
 
-static struct kedge_fab_ctl creation(const struct bed *b, enum bed_role role,
-                                     struct kedge_fab_srq *srq)
+static struct kedge_fab_ctl qp_creation(const struct bed *b, enum bed_role role,
+                                        struct kedge_fab_srq *srq)
 {
     struct kedge_fab_ctl c = {.kind = KEDGE_FAB_CREATE_QP,
                               .qp = {.pd = b->pd,
@@ -148,7 +150,7 @@ static struct kedge_fab_ctl creation(const struct bed *b, enum bed_role role,
 int bed_qp_new(struct bed *b, enum bed_role role, struct kedge_fab_srq *srq,
                struct kedge_fab_qp **out)
 {
-    struct kedge_fab_ctl c = creation(b, role, srq);
+    struct kedge_fab_ctl c = qp_creation(b, role, srq);
     int status = bed_call(b, &c);
     if (status == 0)
         *out = c.qp.x;
@@ -218,7 +220,7 @@ static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
                                   const struct bed_far *far)
 {
     const struct kedge_fab_caps *caps = &b->fab->caps;
-    const uint8_t reads = (uint8_t)least(RD_ATOMIC, caps->max_rd_atomic);
+    const uint8_t reads = (uint8_t)least_of(RD_ATOMIC, caps->max_rd_atomic);
     return (struct ibv_qp_attr){.qp_state = state,
                                 .port_num = caps->port_num,
                                 .pkey_index = caps->service.pkey_index,
@@ -239,13 +241,13 @@ static struct ibv_qp_attr attr_of(const struct bed *b, enum ibv_qp_state state,
 static int to_init(struct bed *b, struct kedge_fab_qp **qp, struct bed_steps *steps)
 {
     const struct bed_far self = self_of(b, NULL, false);
-    struct kedge_fab_reuse r = {.fab = b->fab,
-                                .qp = *qp,
-                                .in_reset = kedge_fab_qp_state(*qp) == IBV_QPS_RESET,
-                                .make =
-                                    creation(b, (enum bed_role)(uintptr_t)(*qp)->user, (*qp)->srq),
-                                .init = attr_of(b, IBV_QPS_INIT, &self),
-                                .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
+    struct kedge_fab_reuse r = {
+        .fab = b->fab,
+        .qp = *qp,
+        .in_reset = kedge_fab_qp_state(*qp) == IBV_QPS_RESET,
+        .make = qp_creation(b, (enum bed_role)(uintptr_t)(*qp)->user, (*qp)->srq),
+        .init = attr_of(b, IBV_QPS_INIT, &self),
+        .mask = mask_of((*qp)->type, IBV_QPS_INIT)};
     const uint64_t start = kedge_clock_ns();
     struct kedge_fab_ctl c;
     steps->now = IBV_QPS_INIT;
@@ -325,7 +327,7 @@ int bed_raise_pair(struct bed *b, struct kedge_fab_qp *qp[2], bool force, struct
  */
 
 /* Of all queue pairs of ours, those between two nodes among them. */
-static uint32_t sends(const struct bed *b)
+static uint32_t count_sends(const struct bed *b)
 {
     return 8 * cap_of(b, BED_INITIATOR).send_wr + 2 * cap_of(b, BED_DCI).send_wr +
            2 * cap_of(b, BED_DATAGRAMS).send_wr + BED_WR;
@@ -341,7 +343,7 @@ static int make_queues(struct bed *b, const char **what)
     b->chan = chan.chan.x;
     struct kedge_fab_ctl cq = {
         .kind = KEDGE_FAB_CREATE_CQ,
-        .cq = {.cqe = least(sends(b), b->fab->caps.max_cqe), .chan = b->chan}};
+        .cq = {.cqe = least_of(count_sends(b), b->fab->caps.max_cqe), .chan = b->chan}};
     *what = "making a completion queue";
     status = bed_call(b, &cq);
     if (status != 0)
@@ -349,8 +351,8 @@ static int make_queues(struct bed *b, const char **what)
     b->cq = cq.cq.x;
     struct kedge_fab_ctl far = {
         .kind = KEDGE_FAB_CREATE_CQ,
-        .cq = {.cqe = least(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
-                            b->fab->caps.max_cqe)}};
+        .cq = {.cqe = least_of(10 * BED_WR + 2 * cap_of(b, BED_DATAGRAMS).recv_wr,
+                               b->fab->caps.max_cqe)}};
     status = bed_call(b, &far);
     if (status != 0)
         return status;
@@ -408,7 +410,7 @@ bool bed_open(struct bed *b, struct kedge_fab *fab, const struct probe_settings 
     return status == 0;
 }
 
-static bool destroy(struct bed *b, enum kedge_fab_ctl_kind kind, void *x)
+static bool destroy_object(struct bed *b, enum kedge_fab_ctl_kind kind, void *x)
 {
     struct kedge_fab_ctl c = {.kind = kind};
     if (x == NULL)
@@ -426,16 +428,16 @@ void bed_close(struct bed *b)
             ->stuck) /* every further call would hang; the kernel cleans up after the process */
         return;
     for (size_t i = 0; i < sizeof qp / sizeof qp[0]; i++)
-        ok = destroy(b, KEDGE_FAB_DESTROY_QP, qp[i]) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_DCT, b->dct) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_AH, b->ah) && ok;
-    ok = destroy(b, KEDGE_FAB_DEREG_MR, b->near_mr) && ok;
-    ok = destroy(b, KEDGE_FAB_DEREG_MR, b->far_mr) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_SRQ, b->srq) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_CQ, b->cq) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_CQ, b->far_cq) && ok;
-    ok = destroy(b, KEDGE_FAB_DESTROY_CHAN, b->chan) && ok;
-    ok = destroy(b, KEDGE_FAB_FREE_PD, b->pd) && ok;
+        ok = destroy_object(b, KEDGE_FAB_DESTROY_QP, qp[i]) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_DCT, b->dct) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_AH, b->ah) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DEREG_MR, b->near_mr) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DEREG_MR, b->far_mr) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_SRQ, b->srq) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_CQ, b->cq) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_CQ, b->far_cq) && ok;
+    ok = destroy_object(b, KEDGE_FAB_DESTROY_CHAN, b->chan) && ok;
+    ok = destroy_object(b, KEDGE_FAB_FREE_PD, b->pd) && ok;
     struct probe_check *c = probe_begin(b->report, "destroying", PROBE_FOR_RC);
     if (!ok) {
         probe_fail(c, "look at the kernel's log (dmesg) for the device's driver",

@@ -61,7 +61,8 @@ static int read_device(struct bed *b, struct kedge_fab_clock *out)
     return status;
 }
 
-static void tell(struct probe_check *c, int64_t device_ppm, int64_t kernel_ppm, bool has_device)
+static void tell_drift(struct probe_check *c, int64_t device_ppm, int64_t kernel_ppm,
+                       bool has_device)
 {
     probe_number(c, "steered_by_ppm", steered_ppm());
     probe_number(c, "off_kernels_ppm", (uint64_t)llabs(kernel_ppm));
@@ -95,7 +96,7 @@ static uint64_t to_ns(uint64_t ticks, uint64_t hz)
     return (uint64_t)((unsigned __int128)ticks * KEDGE_NS_PER_S / hz);
 }
 
-static void clocks(struct bed *b, struct probe_check *c)
+static void check_clocks(struct bed *b, struct probe_check *c)
 {
     struct kedge_fab_clock first = {.hz = 0}, second = {.hz = 0};
     struct look device = {.before_ns = 0};
@@ -122,11 +123,11 @@ static void clocks(struct bed *b, struct probe_check *c)
         probe_number(c, "device_bits", first.bits);
     }
     const struct look later = look_at_kernel();
-    tell(c, device_ppm, faster_ppm(&kernel, &later), has_device);
+    tell_drift(c, device_ppm, faster_ppm(&kernel, &later), has_device);
 }
 
 void probe_clocks(struct bed *b)
 {
-    static const struct bed_case cases[] = {{"clocks", PROBE_FOR_NOTHING, clocks}};
+    static const struct bed_case cases[] = {{"clocks", PROBE_FOR_NOTHING, check_clocks}};
     bed_run(b, cases, 1);
 }

@@ -14,7 +14,7 @@ static struct bed_path path_of(struct bed *b)
     return (struct bed_path){.qp = &b->dci, .dct = b->dct};
 }
 
-static bool ready(struct bed *b, struct probe_check *c)
+static bool is_ready(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps;
     if (b->dci == NULL || b->dct == NULL || b->ah == NULL) {
@@ -76,7 +76,7 @@ static void dc_initiator(struct bed *b, struct probe_check *c)
     static void name(struct bed *b, struct probe_check *c)                                         \
     {                                                                                              \
         struct bed_path p = path_of(b);                                                            \
-        if (ready(b, c))                                                                           \
+        if (is_ready(b, c))                                                                        \
             call;                                                                                  \
     }
 TRY(dc_read, bed_try_read(b, &p, c))
@@ -91,7 +91,7 @@ static void dc_send(struct bed *b, struct probe_check *c)
     struct bed_path p = path_of(b);
     struct ibv_wc wc, got;
     struct bed_wr w;
-    if (!ready(b, c))
+    if (!is_ready(b, c))
         return;
     memset(b->near, 7, SMALL);
     memset(b->far, 0, SMALL);
@@ -113,8 +113,8 @@ static void dc_send(struct bed *b, struct probe_check *c)
 }
 
 /* An error that breaks the initiator, the repair, and that it works again. */
-static void breaks(struct bed *b, struct probe_check *c, struct bed_wr *w, const char *what,
-                   enum ibv_wc_status expected)
+static void check_break(struct bed *b, struct probe_check *c, struct bed_wr *w, const char *what,
+                        enum ibv_wc_status expected)
 {
     struct bed_path p = path_of(b);
     struct bed_steps steps;
@@ -162,24 +162,24 @@ static void dc_wrong_dc_key(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
     struct bed_wr w;
-    if (!ready(b, c))
+    if (!is_ready(b, c))
         return;
     bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
     bed_address(b, &p, &w);
     w.wr.dc_key ^= 1;
-    breaks(b, c, &w, "a WRITE with a wrong DC key", IBV_WC_RETRY_EXC_ERR);
+    check_break(b, c, &w, "a WRITE with a wrong DC key", IBV_WC_RETRY_EXC_ERR);
 }
 
 static void dc_wrong_rkey(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
     struct bed_wr w;
-    if (!ready(b, c))
+    if (!is_ready(b, c))
         return;
     bed_fill(b, &w, IBV_WR_RDMA_WRITE, 0, 0, SMALL);
     bed_address(b, &p, &w);
     w.wr.key.rkey ^= 0x5a5a00;
-    breaks(b, c, &w, "a WRITE with a wrong remote key", IBV_WC_REM_ACCESS_ERR);
+    check_break(b, c, &w, "a WRITE with a wrong remote key", IBV_WC_REM_ACCESS_ERR);
 }
 
 /* A number that no target has. */
@@ -188,7 +188,7 @@ static void dc_silent(struct bed *b, struct probe_check *c)
     struct bed_path p = path_of(b);
     struct bed_steps steps;
     struct bed_wr w;
-    if (!ready(b, c))
+    if (!is_ready(b, c))
         return;
     int status = bed_raise(b, p.qp, NULL, true, &steps);
     if (!bed_succeeded(c, "bringing the initiator to RTS", status, NULL))

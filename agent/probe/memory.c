@@ -22,8 +22,8 @@ static const struct {
                   {16 << 20, "register_16MiB_ns", "copy_16MiB_ns"}};
 
 /* Both medians for one size. */
-static int measure(struct bed *b, struct kedge_fab_mem mem[2], uint32_t bytes, uint64_t *reg_ns,
-                   uint64_t *copy_ns)
+static int measure_size(struct bed *b, struct kedge_fab_mem mem[2], uint32_t bytes,
+                        uint64_t *reg_ns, uint64_t *copy_ns)
 {
     struct bed_times reg = {.count = 0}, copy = {.count = 0};
     const unsigned rounds = bytes >= LARGE ? ROUNDS_LARGE : ROUNDS;
@@ -45,7 +45,7 @@ static int measure(struct bed *b, struct kedge_fab_mem mem[2], uint32_t bytes, u
     return 0;
 }
 
-static void registration(struct bed *b, struct probe_check *c)
+static void check_registration(struct bed *b, struct probe_check *c)
 {
     struct kedge_fab_mem mem[2] = {{.fd = -1}, {.fd = -1}};
     uint64_t reg = 0, copy = 0;
@@ -59,7 +59,7 @@ static void registration(struct bed *b, struct probe_check *c)
         memset(mem[1].addr, 2, LARGEST);
     }
     for (int i = 0; i < SIZES && status == 0; i++) {
-        status = measure(b, mem, sizes[i].bytes, &reg, &copy);
+        status = measure_size(b, mem, sizes[i].bytes, &reg, &copy);
         if (status == 0) {
             probe_number(c, sizes[i].reg_name, reg);
             probe_number(c, sizes[i].copy_name, copy);
@@ -94,7 +94,7 @@ static void registration(struct bed *b, struct probe_check *c)
 
 void probe_registration(struct bed *b)
 {
-    static const struct bed_case cases[] = {{"registering", PROBE_FOR_NOTHING, registration}};
+    static const struct bed_case cases[] = {{"registering", PROBE_FOR_NOTHING, check_registration}};
     bed_run(b, cases, 1);
 }
 
@@ -143,7 +143,7 @@ static void holes_in(struct bed *b, struct probe_check *c, struct kedge_fab_mem 
                     "memory before it changes hands all the same");
 }
 
-static void holes(struct bed *b, struct probe_check *c)
+static void check_holes(struct bed *b, struct probe_check *c)
 {
     struct kedge_fab_mem mem = {.fd = -1};
     struct kedge_fab_mr *mr = NULL;
@@ -166,6 +166,6 @@ static void holes(struct bed *b, struct probe_check *c)
 
 void probe_holes(struct bed *b)
 {
-    static const struct bed_case cases[] = {{"punched holes", PROBE_FOR_NOTHING, holes}};
+    static const struct bed_case cases[] = {{"punched holes", PROBE_FOR_NOTHING, check_holes}};
     bed_run(b, cases, 1);
 }

@@ -10,8 +10,8 @@
 enum { SMALL = 8, CHAIN = 16 };
 
 /* A round's request, timed; false: the check says why. */
-static bool one(struct bed *b, const struct bed_path *p, struct probe_check *c, struct bed_wr *w,
-                const char *what, struct bed_times *t)
+static bool do_round(struct bed *b, const struct bed_path *p, struct probe_check *c,
+                     struct bed_wr *w, const char *what, struct bed_times *t)
 {
     struct ibv_wc wc;
     bed_address(b, p, w);
@@ -36,7 +36,7 @@ void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c
         memset(b->far, (int)(i + 1), SMALL);
         memset(b->near, 0, SMALL);
         bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
-        if (!one(b, p, c, &w, "a READ of 8 bytes", &t))
+        if (!do_round(b, p, c, &w, "a READ of 8 bytes", &t))
             return;
         if (memcmp(b->near, b->far, SMALL) != 0) {
             wrong_bytes(c, "a READ", i);
@@ -64,7 +64,7 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
             w.sge.addr = (uintptr_t)b->near;
             w.sge.lkey = 0;
         }
-        if (!one(b, p, c, &w, what, &t))
+        if (!do_round(b, p, c, &w, what, &t))
             return;
         if (memcmp(b->near, b->far, SMALL) != 0) {
             wrong_bytes(c, what, i);
@@ -108,7 +108,7 @@ void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c)
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         bed_fill(b, &w, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, SMALL);
         w.wr.compare_add = i + 3;
-        if (!one(b, p, c, &w, "a FETCH_ADD", &t) ||
+        if (!do_round(b, p, c, &w, "a FETCH_ADD", &t) ||
             !atomic_went_well(b, c, "a FETCH_ADD", number, number + i + 3))
             return;
         number += i + 3;
@@ -129,7 +129,7 @@ void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c
         bed_fill(b, &w, IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, SMALL);
         w.wr.compare_add = hits ? number : ~number;
         w.wr.swap = number + 1;
-        if (!one(b, p, c, &w, "a CMP_SWAP", &t) ||
+        if (!do_round(b, p, c, &w, "a CMP_SWAP", &t) ||
             !atomic_went_well(b, c, "a CMP_SWAP", number, hits ? number + 1 : number))
             return;
         number += hits;

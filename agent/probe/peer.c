@@ -47,7 +47,7 @@ static struct way dc_way(int target)
 /* ---- asking ---- */
 
 /* "ok NUMBER", or -errno; a sentence of the other end's in *line. */
-static int ask(const char *question, char line[PEER_LINE], uint32_t *number)
+static int ask_peer(const char *question, char line[PEER_LINE], uint32_t *number)
 {
     int status = peer_say(&v.link, "%s", question);
     if (status == 0)
@@ -67,7 +67,7 @@ static int ask(const char *question, char line[PEER_LINE], uint32_t *number)
 }
 
 /* Everything in RTS, with packets of that size; else the check says why. */
-static bool prepare(struct bed *b, const struct way *w, enum ibv_mtu mtu, struct probe_check *c)
+static bool prepare_way(struct bed *b, const struct way *w, enum ibv_mtu mtu, struct probe_check *c)
 {
     char line[PEER_LINE], end[PEER_LINE], question[PEER_LINE + 16];
     uint32_t ignored;
@@ -79,7 +79,7 @@ static bool prepare(struct bed *b, const struct way *w, enum ibv_mtu mtu, struct
     v.own.qpn = w->qp->qpn;
     peer_write_end(&v.own, end);
     snprintf(question, sizeof question, "connect %u %s", (unsigned)mtu, end);
-    status = ask(question, line, &ignored);
+    status = ask_peer(question, line, &ignored);
     if (status != 0) {
         probe_fail(c, "look at the other node's report and the kernel's logs (dmesg)", "%.400s",
                    line);
@@ -117,8 +117,8 @@ struct carried {
 };
 
 /* A WRITE there, a READ back of other bytes, each looked at on the side where it arrives. */
-static bool carry(struct bed *b, const struct way *w, uint32_t length, uint32_t seed,
-                  struct carried *out)
+static bool carry_bytes(struct bed *b, const struct way *w, uint32_t length, uint32_t seed,
+                        struct carried *out)
 {
     char question[80];
     struct bed_wr r;
@@ -131,13 +131,13 @@ static bool carry(struct bed *b, const struct way *w, uint32_t length, uint32_t 
     if (out->status != 0 || out->wc.status != IBV_WC_SUCCESS)
         return false;
     snprintf(question, sizeof question, "sum 0 %" PRIu32, length);
-    out->status = ask(question, out->line, &sum);
+    out->status = ask_peer(question, out->line, &sum);
     out->wrong = out->status == 0 && sum != kedge_crc32c(0, bytes, length);
     if (out->status != 0 || out->wrong)
         return false;
     out->what = "a READ";
     snprintf(question, sizeof question, "fill 0 %" PRIu32 " %" PRIu32, length, seed + 1);
-    out->status = ask(question, out->line, &sum);
+    out->status = ask_peer(question, out->line, &sum);
     if (out->status != 0)
         return false;
     memset(bytes, 0, length);
@@ -152,7 +152,7 @@ static bool carry(struct bed *b, const struct way *w, uint32_t length, uint32_t 
 }
 
 /* Says in the check what kept a message from arriving. */
-static void blame(struct probe_check *c, const struct carried *m, uint32_t length)
+static void blame_message(struct probe_check *c, const struct carried *m, uint32_t length)
 {
     char what[96], size[PROBE_DURATION];
     snprintf(what, sizeof what, "%s of %s to the other node", m->what,
@@ -250,7 +250,7 @@ static int make_own(struct bed *b)
     return status;
 }
 
-static void meet(struct bed *b, struct probe_check *c)
+static void check_meeting(struct bed *b, struct probe_check *c)
 {
     struct kedge_errbuf err = {.text = ""};
     char gid[KEDGE_GID_TEXT];
@@ -275,7 +275,7 @@ static void meet(struct bed *b, struct probe_check *c)
              kedge_gid_format(v.far.gid, gid), v.far.dc ? "DC" : "RC");
 }
 
-static bool usable(const struct way *w, struct probe_check *c)
+static bool is_usable(const struct way *w, struct probe_check *c)
 {
     if (v.met && w->qp != NULL)
         return true;
@@ -283,18 +283,18 @@ static bool usable(const struct way *w, struct probe_check *c)
     return false;
 }
 
-static void reach(struct bed *b, struct probe_check *c, const struct way *w)
+static void check_reach(struct bed *b, struct probe_check *c, const struct way *w)
 {
     struct bed_times t = {.count = 0};
     struct carried m;
     struct bed_wr r;
     uint64_t start = kedge_clock_ns();
     char raised[PROBE_DURATION], median[PROBE_DURATION];
-    if (!usable(w, c) || !prepare(b, w, v.mtu, c))
+    if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
     const uint64_t took = kedge_clock_ns() - start;
-    if (!carry(b, w, SMALL, 7, &m)) {
-        blame(c, &m, SMALL);
+    if (!carry_bytes(b, w, SMALL, 7, &m)) {
+        blame_message(c, &m, SMALL);
         return;
     }
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
@@ -318,25 +318,25 @@ static enum ibv_mtu find_mtu(struct bed *b, const struct way *w, struct probe_ch
 {
     struct carried m;
     for (unsigned mtu = v.mtu - 1; mtu >= IBV_MTU_256; mtu--)
-        if (prepare(b, w, (enum ibv_mtu)mtu, c) && carry(b, w, MANY, mtu, &m))
+        if (prepare_way(b, w, (enum ibv_mtu)mtu, c) && carry_bytes(b, w, MANY, mtu, &m))
             return (enum ibv_mtu)mtu;
     return 0;
 }
 
-static void packets(struct bed *b, struct probe_check *c, const struct way *w)
+static void check_packets(struct bed *b, struct probe_check *c, const struct way *w)
 {
     const uint32_t packet = 128u << v.mtu, sizes[] = {packet, packet + 1, 4 * packet, MANY};
     struct carried m;
     enum ibv_mtu fits = v.mtu;
-    if (!usable(w, c) || !v.small[w->target >= 0]) {
+    if (!is_usable(w, c) || !v.small[w->target >= 0]) {
         probe_skip(c, "not tried: messages of one packet do not arrive");
         return;
     }
-    if (!prepare(b, w, v.mtu, c))
+    if (!prepare_way(b, w, v.mtu, c))
         return;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && fits == v.mtu; i++)
-        if (!carry(b, w, sizes[i], (uint32_t)i + 3, &m)) {
-            blame(c, &m, sizes[i]);
+        if (!carry_bytes(b, w, sizes[i], (uint32_t)i + 3, &m)) {
+            blame_message(c, &m, sizes[i]);
             fits = m.wrong ? v.mtu : find_mtu(b, w, c);
             break;
         }
@@ -365,15 +365,15 @@ static void packets(struct bed *b, struct probe_check *c, const struct way *w)
     }
 }
 
-static void largest(struct bed *b, struct probe_check *c, const struct way *w)
+static void check_largest(struct bed *b, struct probe_check *c, const struct way *w)
 {
     struct carried m;
     char size[PROBE_DURATION];
-    if (!usable(w, c) || !prepare(b, w, v.mtu, c))
+    if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
     uint64_t start = kedge_clock_ns();
-    if (!carry(b, w, (uint32_t)v.largest, 99, &m)) {
-        blame(c, &m, (uint32_t)v.largest);
+    if (!carry_bytes(b, w, (uint32_t)v.largest, 99, &m)) {
+        blame_message(c, &m, (uint32_t)v.largest);
         return;
     }
     probe_number(c, "bytes", v.largest);
@@ -393,11 +393,11 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
     char line[PEER_LINE];
     uint8_t expected[BEHIND * SMALL], *bytes = v.mem.addr;
     uint32_t sum = 0;
-    if (!usable(w, c) || !prepare(b, w, v.mtu, c))
+    if (!is_usable(w, c) || !prepare_way(b, w, v.mtu, c))
         return;
     peer_pattern(expected, sizeof expected, 11);
     memset(expected, 2, SMALL);
-    int status = ask("fill 0 24 11", line, &sum);
+    int status = ask_peer("fill 0 24 11", line, &sum);
     memset(bytes, 2, sizeof expected);
     for (unsigned i = 0; i < BEHIND; i++) {
         fill_request(b, i == 2 ? behind : w, &r[i], IBV_WR_RDMA_WRITE, (uint64_t)i * SMALL, SMALL);
@@ -409,7 +409,7 @@ static void error_behind(struct bed *b, struct probe_check *c, const struct way 
     for (unsigned i = 0; i < BEHIND && status == 0; i++)
         status = bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc[i]);
     if (status == 0)
-        status = ask("sum 0 24", line, &sum);
+        status = ask_peer("sum 0 24", line, &sum);
     if (!bed_succeeded(c, "a WRITE, one with a wrong key, and one behind it", status, NULL))
         return;
     probe_number(c, "refused_status", wc[1].status);
@@ -435,7 +435,7 @@ static void take_turns(struct bed *b, struct probe_check *c)
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     char line[PEER_LINE];
     uint32_t sum = 0;
-    if (!usable(&w[0], c) || !prepare(b, &w[0], v.mtu, c))
+    if (!is_usable(&w[0], c) || !prepare_way(b, &w[0], v.mtu, c))
         return;
     peer_pattern(v.mem.addr, TURNS * SMALL, 21);
     for (unsigned i = 0; i < TURNS; i++) {
@@ -446,7 +446,7 @@ static void take_turns(struct bed *b, struct probe_check *c)
     for (unsigned i = 0; i < TURNS && status == 0 && wc.status == IBV_WC_SUCCESS; i++)
         status = bed_wait(b->cq, r[i].wr.wr_id, b->wait_ns, &wc);
     if (status == 0 && wc.status == IBV_WC_SUCCESS)
-        status = ask("sum 0 128", line, &sum);
+        status = ask_peer("sum 0 128", line, &sum);
     if (!bed_succeeded(c, "WRITEs to two targets of the other node in turns", status, &wc))
         return;
     if (sum != kedge_crc32c(0, v.mem.addr, TURNS * SMALL))
@@ -462,13 +462,13 @@ static void take_turns(struct bed *b, struct probe_check *c)
         const struct way w = __VA_ARGS__;                                                          \
         call;                                                                                      \
     }
-CASE(rc_reach, reach(b, c, &w), rc_way())
-CASE(rc_packets, packets(b, c, &w), rc_way())
-CASE(rc_largest, largest(b, c, &w), rc_way())
+CASE(rc_reach, check_reach(b, c, &w), rc_way())
+CASE(rc_packets, check_packets(b, c, &w), rc_way())
+CASE(rc_largest, check_largest(b, c, &w), rc_way())
 CASE(rc_behind, error_behind(b, c, &w, &w), rc_way())
-CASE(dc_reach, reach(b, c, &w), dc_way(0))
-CASE(dc_packets, packets(b, c, &w), dc_way(0))
-CASE(dc_largest, largest(b, c, &w), dc_way(0))
+CASE(dc_reach, check_reach(b, c, &w), dc_way(0))
+CASE(dc_packets, check_packets(b, c, &w), dc_way(0))
+CASE(dc_largest, check_largest(b, c, &w), dc_way(0))
 CASE(dc_behind, error_behind(b, c, &w, &w), dc_way(0))
 
 static void dc_behind_another(struct bed *b, struct probe_check *c)
@@ -477,7 +477,7 @@ static void dc_behind_another(struct bed *b, struct probe_check *c)
     error_behind(b, c, &w, &other);
 }
 
-static void leave(struct bed *b)
+static void leave_peer(struct bed *b)
 {
     struct kedge_fab_qp *qp[] = {v.qp, v.dci};
     peer_close(&v.link);
@@ -495,7 +495,7 @@ static void leave(struct bed *b)
 
 void probe_peer(struct bed *b)
 {
-    static const struct bed_case first = {"peer.meet", PROBE_FOR_PEER, meet};
+    static const struct bed_case first = {"peer.meet", PROBE_FOR_PEER, check_meeting};
     static const struct bed_case rc[] = {{"peer.rc.reach", PROBE_FOR_PEER, rc_reach},
                                          {"peer.rc.packets", PROBE_FOR_PEER, rc_packets},
                                          {"peer.rc.largest", PROBE_FOR_PEER, rc_largest},
@@ -513,5 +513,5 @@ void probe_peer(struct bed *b)
         bed_run(b, rc, COUNT(rc));
     if (v.met && v.dci != NULL)
         bed_run(b, dc, COUNT(dc) - (b->fab->caps.dci_streams ? 1u : 0u));
-    leave(b);
+    leave_peer(b);
 }

@@ -29,7 +29,7 @@ static uint64_t end_of_line(const struct peer_link *l)
 }
 
 /* 0, or -ETIMEDOUT at that time. */
-static int await(const struct peer_link *l, short events, uint64_t end_ns)
+static int await_link(const struct peer_link *l, short events, uint64_t end_ns)
 {
     struct pollfd p = {.fd = l->fd, .events = events};
     for (;;) {
@@ -56,7 +56,7 @@ int peer_say(struct peer_link *l, const char *format, ...)
         return -EBADMSG;
     line[length++] = '\n';
     for (int sent = 0; sent < length;) {
-        const int status = await(l, POLLOUT, end_ns);
+        const int status = await_link(l, POLLOUT, end_ns);
         if (status != 0)
             return status;
         ssize_t n = send(l->fd, line + sent, (size_t)(length - sent), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -82,7 +82,7 @@ int peer_hear(struct peer_link *l, char line[PEER_LINE])
         }
         if (l->used == sizeof l->buffer)
             return -EBADMSG;
-        const int status = await(l, POLLIN, end_ns);
+        const int status = await_link(l, POLLIN, end_ns);
         if (status != 0)
             return status;
         ssize_t n = recv(l->fd, l->buffer + l->used, sizeof l->buffer - l->used, MSG_DONTWAIT);
@@ -102,7 +102,7 @@ void peer_close(struct peer_link *l)
 }
 
 /* HOST:PORT, where HOST may be in brackets. */
-static int split(const char *address, char host[NAME_BYTES], char port[16])
+static int split_address(const char *address, char host[NAME_BYTES], char port[16])
 {
     const char *colon = strrchr(address, ':');
     size_t length = colon != NULL ? (size_t)(colon - address) : 0;
@@ -122,7 +122,7 @@ static int look_up(const char *address, int flags, struct addrinfo **out, struct
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
     char host[NAME_BYTES], port[16];
-    if (split(address, host, port) != 0)
+    if (split_address(address, host, port) != 0)
         return kedge_err(err, -EINVAL, "\"%.100s\" must look like HOST:PORT", address);
     int status = getaddrinfo(host, port, &hints, out);
     return status == 0 ? 0

@@ -58,7 +58,7 @@ struct lent {
     struct kedge_fab_dct *dct[PEER_TARGETS];
 };
 
-static int lend(struct lent *l)
+static int lend_memory(struct lent *l)
 {
     struct bed *b = l->b;
     int status = kedge_fab_mem_alloc(PEER_MEMORY, "kedge-probe-lent", &l->mem);
@@ -222,7 +222,7 @@ int peer_serve(struct bed *b, const char *address, FILE *out, struct kedge_errbu
     uint16_t port = 0;
     l = (struct lent){.b = b, .mem = {.fd = -1}};
     peer_describe(b, &l.end);
-    int status = lend(&l), listener = -1;
+    int status = lend_memory(&l), listener = -1;
     if (status == 0)
         status = make_word(word);
     if (status != 0)

@@ -78,7 +78,7 @@ void bed_time(struct bed_times *t, uint64_t ns)
         t->ns[t->count++] = ns;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
@@ -88,7 +88,7 @@ uint64_t bed_median(struct bed_times *t)
 {
     if (t->count == 0)
         return 0;
-    qsort(t->ns, t->count, sizeof t->ns[0], compare);
+    qsort(t->ns, t->count, sizeof t->ns[0], compare_times);
     return t->ns[t->count / 2];
 }
 

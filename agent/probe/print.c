@@ -110,7 +110,7 @@ void probe_print_text(const struct probe_report *r, FILE *out)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void field(struct kedge_text *t, const char *name, const char *value)
+static void print_field(struct kedge_text *t, const char *name, const char *value)
 {
     kedge_text_printf(t, ",\"%s\":", name);
     kedge_text_json(t, value);
@@ -123,19 +123,19 @@ static void json_devices(const struct kedge_fab_devices *d, struct kedge_text *t
     for (uint32_t i = 0; i < d->count; i++) {
         const struct kedge_fab_candidate *c = &d->item[i];
         kedge_text_printf(t, "%s{\"chosen\":%s", i > 0 ? "," : "", c->chosen ? "true" : "false");
-        field(t, "device", c->device);
-        field(t, "driver", c->driver);
-        field(t, "firmware", c->firmware);
+        print_field(t, "device", c->device);
+        print_field(t, "driver", c->driver);
+        print_field(t, "firmware", c->firmware);
         kedge_text_printf(t, ",\"vendor_id\":%u,\"part_id\":%u,\"port\":%u", c->vendor_id,
                           c->part_id, c->port);
-        field(t, "link_layer", c->link_layer);
-        field(t, "state", c->state);
-        field(t, "rate", c->rate);
+        print_field(t, "link_layer", c->link_layer);
+        print_field(t, "state", c->state);
+        print_field(t, "rate", c->rate);
         kedge_text_printf(t, ",\"gid_index\":%d", c->gid_index);
-        field(t, "gid", c->gid_index >= 0 ? kedge_gid_format(c->gid, gid) : "");
-        field(t, "gid_kind", c->gid_kind);
-        field(t, "netdev", c->netdev);
-        field(t, "why", c->why);
+        print_field(t, "gid", c->gid_index >= 0 ? kedge_gid_format(c->gid, gid) : "");
+        print_field(t, "gid_kind", c->gid_kind);
+        print_field(t, "netdev", c->netdev);
+        print_field(t, "why", c->why);
         kedge_text_printf(t, "}");
     }
     kedge_text_printf(t, "],\"candidates_complete\":%s", d->incomplete ? "false" : "true");
@@ -145,9 +145,9 @@ static void json_check(const struct probe_check *c, struct kedge_text *t)
 {
     kedge_text_printf(t, "{\"check\":");
     kedge_text_json(t, c->name);
-    field(t, "result", results[c->result]);
-    field(t, "found", c->found);
-    field(t, "advice", c->advice);
+    print_field(t, "result", results[c->result]);
+    print_field(t, "found", c->found);
+    print_field(t, "advice", c->advice);
     kedge_text_printf(t, ",\"numbers\":{");
     for (unsigned i = 0; i < c->numbers; i++)
         kedge_text_printf(t, "%s\"%s\":%llu", i > 0 ? "," : "", c->number[i].name,
@@ -163,18 +163,18 @@ void probe_print_json(const struct probe_report *r, struct kedge_text *t)
     machine_read(&m);
     probe_judge(r, &v);
     kedge_text_printf(t, "{\"report\":\"kedge-probe\",\"version\":%d", PROBE_FORMAT);
-    field(t, "kedge", KEDGE_VERSION);
-    field(t, "when", m.when);
+    print_field(t, "kedge", KEDGE_VERSION);
+    print_field(t, "when", m.when);
     kedge_text_printf(t, ",\"host\":{\"cpus\":%ld,\"uid\":%u", m.cpus, (unsigned)geteuid());
-    field(t, "kernel", m.kernel.release);
-    field(t, "machine", m.kernel.machine);
-    field(t, "system", m.system);
-    field(t, "cpu", m.cpu);
+    print_field(t, "kernel", m.kernel.release);
+    print_field(t, "machine", m.kernel.machine);
+    print_field(t, "system", m.system);
+    print_field(t, "cpu", m.cpu);
     kedge_text_printf(t, "}");
-    field(t, "provider", r->provider);
-    field(t, "device", r->device);
+    print_field(t, "provider", r->provider);
+    print_field(t, "device", r->device);
     kedge_text_printf(t, ",\"port\":%u", r->port);
-    field(t, "gid", r->transports != 0 ? kedge_gid_format(r->gid, gid) : "");
+    print_field(t, "gid", r->transports != 0 ? kedge_gid_format(r->gid, gid) : "");
     json_devices(&r->devices, t);
     kedge_text_printf(t, ",\"checks\":[");
     for (unsigned i = 0; i < r->checks; i++) {
@@ -184,6 +184,6 @@ void probe_print_json(const struct probe_report *r, struct kedge_text *t)
     kedge_text_printf(t, "],\"verdict\":{\"usable\":%s,\"rc\":%s,\"dc\":%s",
                       v.usable ? "true" : "false", v.usable ? "true" : "false",
                       v.dc ? "true" : "false");
-    field(t, "sentence", v.sentence);
+    print_field(t, "sentence", v.sentence);
     kedge_text_printf(t, "}}");
 }

@@ -11,7 +11,7 @@
 enum { SMALL = 8, PIECES = 4, WRONG = 0x5a5a00, CONNECTS = 20, WAKES = 20 };
 
 /* Whether the pair can be used: raised anew when an earlier check broke it. */
-static bool ready(struct bed *b, struct kedge_fab_qp *qp[2], struct probe_check *c)
+static bool is_ready(struct bed *b, struct kedge_fab_qp *qp[2], struct probe_check *c)
 {
     struct bed_steps steps;
     if (!b->rc_connects) {
@@ -63,42 +63,42 @@ static void connect_rc(struct bed *b, struct probe_check *c)
 static void rc_read(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_read(b, &p, c);
 }
 
 static void rc_write(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_write(b, &p, c, false);
 }
 
 static void rc_inline(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_write(b, &p, c, true);
 }
 
 static void rc_add(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_add(b, &p, c);
 }
 
 static void rc_swap(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_swap(b, &p, c);
 }
 
 static void rc_chain(struct bed *b, struct probe_check *c)
 {
     struct bed_path p = path_of(b);
-    if (ready(b, b->rc, c))
+    if (is_ready(b, b->rc, c))
         bed_try_chain(b, &p, c);
 }
 
@@ -110,7 +110,7 @@ static void with_receives(struct bed *b, struct probe_check *c, struct kedge_fab
     struct ibv_wc wc, got;
     struct bed_wr w;
     bool immediate = opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if (!ready(b, qp, c))
+    if (!is_ready(b, qp, c))
         return;
     for (unsigned i = 0; i < BED_ROUNDS; i++) {
         memset(b->near, (int)(i + 1), SMALL);
@@ -163,7 +163,7 @@ static void rc_sges(struct bed *b, struct probe_check *c)
     struct ibv_sge sge[PIECES];
     struct bed_wr w;
     struct ibv_wc wc;
-    if (!ready(b, b->rc, c))
+    if (!is_ready(b, b->rc, c))
         return;
     uint32_t pieces = b->rc[0]->cap.send_sge < PIECES ? b->rc[0]->cap.send_sge : PIECES;
     if (pieces < 2) {
@@ -198,7 +198,7 @@ static void rc_bad_key(struct bed *b, struct probe_check *c)
 {
     struct bed_wr w;
     struct ibv_wc wc;
-    if (!ready(b, b->rc, c))
+    if (!is_ready(b, b->rc, c))
         return;
     memset(b->far, 1, SMALL);
     memset(b->near, 2, SMALL);
@@ -249,7 +249,7 @@ static void rc_reuse(struct bed *b, struct probe_check *c)
 {
     struct bed_steps steps;
     char took[PROBE_DURATION];
-    if (!ready(b, b->rc, c))
+    if (!is_ready(b, b->rc, c))
         return;
     uint64_t start = kedge_clock_ns();
     int status = bed_raise_pair(b, b->rc, true, &steps);
@@ -272,7 +272,7 @@ static void rc_repair(struct bed *b, struct probe_check *c)
     struct bed_path p = path_of(b);
     struct bed_steps steps;
     char took[PROBE_DURATION];
-    if (!ready(b, b->rc, c)) /* whatever state the wrong key left */
+    if (!is_ready(b, b->rc, c)) /* whatever state the wrong key left */
         return;
     rc_bad_key(b, c);
     if (c->result != PROBE_OK)
@@ -293,7 +293,7 @@ static void rc_repair(struct bed *b, struct probe_check *c)
 }
 
 /* Until the CQ's channel is readable; what an agent that sleeps waits for. */
-static bool wake(struct bed *b, struct probe_check *c, struct bed_times *t)
+static bool measure_wake(struct bed *b, struct probe_check *c, struct bed_times *t)
 {
     struct pollfd p = {.fd = b->chan->fd, .events = POLLIN};
     struct ibv_wc wc;
@@ -324,10 +324,10 @@ static bool wake(struct bed *b, struct probe_check *c, struct bed_times *t)
 static void rc_wake(struct bed *b, struct probe_check *c)
 {
     struct bed_times t = {.count = 0};
-    if (!ready(b, b->rc, c))
+    if (!is_ready(b, b->rc, c))
         return;
     for (unsigned i = 0; i < WAKES; i++)
-        if (!wake(b, c, &t))
+        if (!measure_wake(b, c, &t))
             return;
     kedge_fab_chan_drain(b->chan);
     bed_tell_times(c, "a READ whose completion wakes a sleeper", &t);

@@ -100,7 +100,7 @@ const char *probe_size(uint64_t bytes, char out[PROBE_DURATION])
 }
 
 /* The first check that failed and that a transport cannot do without. */
-static const struct probe_check *obstacle(const struct probe_report *r, enum probe_need need)
+static const struct probe_check *find_obstacle(const struct probe_report *r, enum probe_need need)
 {
     for (unsigned i = 0; i < r->checks; i++)
         if (r->check[i].result == PROBE_FAILED && (r->check[i].need & need) != 0)
@@ -110,8 +110,9 @@ static const struct probe_check *obstacle(const struct probe_report *r, enum pro
 
 void probe_judge(const struct probe_report *r, struct probe_verdict *out)
 {
-    const struct probe_check *rc = obstacle(r, PROBE_FOR_RC), *dc = obstacle(r, PROBE_FOR_DC);
-    const struct probe_check *peer = obstacle(r, PROBE_FOR_PEER);
+    const struct probe_check *rc = find_obstacle(r, PROBE_FOR_RC),
+                             *dc = find_obstacle(r, PROBE_FOR_DC);
+    const struct probe_check *peer = find_obstacle(r, PROBE_FOR_PEER);
     const struct probe_check *memlock = probe_find(r, PROBE_MEMLOCK);
     const char *condition = memlock != NULL && memlock->result == PROBE_WARNING
                                 ? ", once more memory may be locked"

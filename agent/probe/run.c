@@ -12,7 +12,7 @@
 #include "fabric/providers.h"
 #include "peer.h"
 
-static void configuration(struct probe_report *r, const struct probe_settings *s)
+static void check_configuration(struct probe_report *r, const struct probe_settings *s)
 {
     struct probe_check *c = probe_begin(r, "configuration", PROBE_FOR_NOTHING);
     if (s->wrong[0] != '\0')
@@ -25,7 +25,7 @@ static void configuration(struct probe_report *r, const struct probe_settings *s
  * ------------------------------------------------------------------------------------------------
  */
 
-static const struct kedge_fab_candidate *chosen(const struct kedge_fab_devices *d)
+static const struct kedge_fab_candidate *chosen_candidate(const struct kedge_fab_devices *d)
 {
     for (uint32_t i = 0; i < d->count; i++)
         if (d->item[i].chosen)
@@ -34,7 +34,7 @@ static const struct kedge_fab_candidate *chosen(const struct kedge_fab_devices *
 }
 
 /* False: there is nothing that could be opened. */
-static bool candidates(struct probe_report *r, const struct probe_settings *s, bool verbs)
+static bool check_candidates(struct probe_report *r, const struct probe_settings *s, bool verbs)
 {
     struct kedge_errbuf err = {.text = ""};
     char gid[KEDGE_GID_TEXT];
@@ -42,7 +42,7 @@ static bool candidates(struct probe_report *r, const struct probe_settings *s, b
     struct kedge_fab_open_attr attr = verbs ? s->attr : (struct kedge_fab_open_attr){.port = 0};
     int status = kedge_fab_devices_list(&attr, &r->devices, &err);
     struct probe_check *c = probe_begin(r, "devices", verbs ? PROBE_FOR_RC : PROBE_FOR_NOTHING);
-    const struct kedge_fab_candidate *it = chosen(&r->devices);
+    const struct kedge_fab_candidate *it = chosen_candidate(&r->devices);
     probe_number(c, "candidates", r->devices.count);
     if (status != 0 || it == NULL) {
         if (verbs)
@@ -199,8 +199,8 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
         probe_fail(probe_begin(r, "provider", PROBE_FOR_RC), "", "%s", err.text);
         return;
     }
-    configuration(r, s);
-    bool there = candidates(r, s, !soft);
+    check_configuration(r, s);
+    bool there = check_candidates(r, s, !soft);
     probe_memory_limits(r, s, !soft);
     if (!there)
         return;

@@ -20,7 +20,7 @@ static struct bed_path dc_path(struct bed *b)
 }
 
 /* In RTS, whatever the checks before have left. */
-static bool ready(struct bed *b, const struct bed_path *p, struct probe_check *c)
+static bool is_ready(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     struct bed_steps steps;
     if (*p->qp == NULL || (p->dct == NULL ? !b->rc_connects : b->ah == NULL)) {
@@ -34,13 +34,13 @@ static bool ready(struct bed *b, const struct bed_path *p, struct probe_check *c
 
 /* ---- many packets ---- */
 
-static void fill(uint8_t *bytes, uint32_t length, uint32_t seed)
+static void fill_bytes(uint8_t *bytes, uint32_t length, uint32_t seed)
 {
     for (uint32_t i = 0; i < length; i++)
         bytes[i] = (uint8_t)((i * 2654435761u + seed) >> 24);
 }
 
-static void largest(struct bed *b, const struct bed_path *p, struct probe_check *c)
+static void check_largest(struct bed *b, const struct bed_path *p, struct probe_check *c)
 {
     static const enum ibv_wr_opcode both[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE};
     const struct kedge_fab_caps *caps = &b->fab->caps;
@@ -48,12 +48,12 @@ static void largest(struct bed *b, const struct bed_path *p, struct probe_check 
     char size[PROBE_DURATION], most[PROBE_DURATION];
     struct bed_wr w;
     struct ibv_wc wc;
-    if (!ready(b, p, c))
+    if (!is_ready(b, p, c))
         return;
     for (uint32_t i = 0; i < 2; i++) {
         uint8_t *from = i == 0 ? b->far : b->near, *to = i == 0 ? b->near : b->far;
         const char *what = i == 0 ? "a READ of many packets" : "a WRITE of many packets";
-        fill(from, bytes, i + 1);
+        fill_bytes(from, bytes, i + 1);
         memset(to, 0, bytes);
         bed_fill(b, &w, both[i], 0, 0, bytes);
         bed_address(b, p, &w);
@@ -84,7 +84,7 @@ static void error_behind(struct bed *b, const struct bed_path *p, const struct b
 {
     struct bed_wr w[BEHIND];
     struct ibv_wc wc[BEHIND];
-    if (!ready(b, p, c))
+    if (!is_ready(b, p, c))
         return;
     memset(b->far, 1, BEHIND * SMALL);
     memset(b->near, 2, BEHIND * SMALL);
@@ -140,7 +140,7 @@ static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_c
 {
     struct bed_wr w[WRITES];
     struct ibv_wc wc;
-    if (!ready(b, &p[0], c))
+    if (!is_ready(b, &p[0], c))
         return;
     memset(b->far, 0, WRITES * SMALL);
     for (unsigned i = 0; i < WRITES; i++) {
@@ -169,7 +169,7 @@ static void take_turns(struct bed *b, const struct bed_path p[2], struct probe_c
 static void rc_largest(struct bed *b, struct probe_check *c)
 {
     const struct bed_path p = rc_path(b);
-    largest(b, &p, c);
+    check_largest(b, &p, c);
 }
 
 static void rc_behind(struct bed *b, struct probe_check *c)
@@ -181,7 +181,7 @@ static void rc_behind(struct bed *b, struct probe_check *c)
 static void dc_largest(struct bed *b, struct probe_check *c)
 {
     const struct bed_path p = dc_path(b);
-    largest(b, &p, c);
+    check_largest(b, &p, c);
 }
 
 static void dc_behind(struct bed *b, struct probe_check *c)
@@ -216,7 +216,7 @@ static void dc_behind_another(struct bed *b, struct probe_check *c)
 }
 
 /* Of Kedge's claims, those that one process on one host can show, and those that it cannot. */
-static void coverage(struct bed *b, struct probe_check *c)
+static void report_coverage(struct bed *b, struct probe_check *c)
 {
     const bool dc = b->dci != NULL && b->dct != NULL;
     const struct probe_check *far = probe_find(b->report, "peer.rc.packets");
@@ -257,6 +257,6 @@ void probe_shapes(struct bed *b)
 
 void probe_coverage(struct bed *b)
 {
-    static const struct bed_case last = {"coverage", PROBE_FOR_NOTHING, coverage};
+    static const struct bed_case last = {"coverage", PROBE_FOR_NOTHING, report_coverage};
     bed_run(b, &last, 1);
 }

@@ -7,7 +7,7 @@
 
 enum { BYTES = 64, GRH = 40, TRIES = 3 };
 
-static bool make(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
+static bool make_pair(struct bed *b, struct probe_check *c, uint64_t *ah_ns)
 {
     struct bed_steps steps;
     for (int i = 0; i < 2; i++) {
@@ -31,7 +31,7 @@ static void ud_send(struct bed *b, struct probe_check *c)
     struct bed_wr w;
     uint64_t ah_ns;
     unsigned lost = 0;
-    if (!make(b, c, &ah_ns))
+    if (!make_pair(b, c, &ah_ns))
         return;
     int64_t id = 0;
     for (unsigned i = 0; i < BED_ROUNDS / 2;) {

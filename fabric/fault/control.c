@@ -22,7 +22,7 @@ enum { MILLION = 1000000 };
 #define INNER(type, object)         (((struct type *)(object))->inner)
 #define INNER_OR_NULL(type, object) ((object) != NULL ? INNER(type, object) : NULL)
 
-static void finish(struct fault_fab *f, struct kedge_fab_ctl *outer, int status)
+static void finish_op(struct fault_fab *f, struct kedge_fab_ctl *outer, int status)
 {
     outer->status = status;
     f->completed++;
@@ -160,7 +160,7 @@ static void free_qp(struct fault_qp *qp)
 }
 
 /* The inner provider has carried it out. */
-static void moved(const struct fault_ctl *c)
+static void on_modified(const struct fault_ctl *c)
 {
     const struct ibv_qp_attr *attr = &c->outer->modify.attr;
     struct fault_qp *qp = (struct fault_qp *)c->outer->modify.x;
@@ -207,7 +207,7 @@ static void read_clock(struct fault_ctl *c)
         out->ticks &= (1ull << out->bits) - 1;
 }
 
-static void succeeded(struct fault_ctl *c)
+static void on_succeeded(struct fault_ctl *c)
 {
     switch (c->outer->kind) {
     case KEDGE_FAB_CREATE_CQ:
@@ -220,7 +220,7 @@ static void succeeded(struct fault_ctl *c)
         wrap_mr(c);
         break;
     case KEDGE_FAB_MODIFY_QP:
-        moved(c);
+        on_modified(c);
         break;
     case KEDGE_FAB_QUERY_PORT:
         asked_port(c);
@@ -295,11 +295,11 @@ static void inner_done(struct kedge_fab_ctl *inner)
     struct kedge_fab_ctl *outer = c->outer;
     int status = inner->status;
     if (status == 0)
-        succeeded(c);
+        on_succeeded(c);
     else if (created_bytes(outer->kind) > 0)
         free_object(outer->kind, c->object);
     free(c);
-    finish(f, outer, status);
+    finish_op(f, outer, status);
 }
 
 /* ---- requests: the inner objects where ours stand
@@ -352,7 +352,7 @@ static uint32_t more_of(uint32_t asked, uint32_t more, uint32_t most)
     return asked == 0 || asked >= most ? asked : more < most - asked ? asked + more : most;
 }
 
-static void translate(struct fault_ctl *c)
+static void translate_op(struct fault_ctl *c)
 {
     struct kedge_fab_ctl *in = &c->inner;
     switch (in->kind) {
@@ -435,20 +435,20 @@ static int make_object(struct fault_ctl *c)
 }
 
 /* Hands one operation to the inner provider. */
-static void begin(struct fault_fab *f, struct kedge_fab_ctl *outer)
+static void begin_op(struct fault_fab *f, struct kedge_fab_ctl *outer)
 {
     struct fault_ctl *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        finish(f, outer, -ENOMEM);
+        finish_op(f, outer, -ENOMEM);
         return;
     }
     *c = (struct fault_ctl){.inner = *outer, .fab = f, .outer = outer};
     if (make_object(c) != 0) {
         free(c);
-        finish(f, outer, -ENOMEM);
+        finish_op(f, outer, -ENOMEM);
         return;
     }
-    translate(c);
+    translate_op(c);
     c->inner.user = c;
     c->inner.done = inner_done;
     kedge_fab_submit(f->inner, &c->inner);
@@ -546,7 +546,7 @@ static void run_slow(struct fault_fab *f, uint64_t takes_ns)
     f->slow_due_ns = kedge_clock_ns() + takes_ns;
     if (f->slow != NULL)
         set_slow_timer(f);
-    begin(f, ctl);
+    begin_op(f, ctl);
 }
 
 int fault_run(struct kedge_fab *fab)
@@ -567,15 +567,15 @@ int fault_run(struct kedge_fab *fab)
                             fault_hits(&now, &f->control, now.plan.fence_error_ppm));
         if (fails) {
             atomic_fetch_add(&f->count, 1);
-            finish(f, ctl, -EIO);
+            finish_op(f, ctl, -EIO);
         } else if (ctl->kind == KEDGE_FAB_FENCE_MR && !f->base.caps.deadlines) {
-            finish(f, ctl, 0); /* nobody can tell what has begun */
+            finish_op(f, ctl, 0); /* nobody can tell what has begun */
         } else if ((refusal = refusal_of(f, ctl)) != 0) {
-            finish(f, ctl, refusal);
+            finish_op(f, ctl, refusal);
         } else if (ctl->kind == KEDGE_FAB_REG_MR && now.plan.register_ns > 0) {
             put_slow(f, ctl, now.plan.register_ns);
         } else {
-            begin(f, ctl);
+            begin_op(f, ctl);
         }
     }
     run_slow(f, now.plan.register_ns);
@@ -588,11 +588,11 @@ void fault_cancel(struct fault_fab *f)
     struct fault_plan_state now;
     for (struct kedge_fab_ctl *ctl = take_submitted(f, &now), *next; ctl != NULL; ctl = next) {
         next = ctl->next;
-        finish(f, ctl, -ECANCELED);
+        finish_op(f, ctl, -ECANCELED);
     }
     for (struct kedge_fab_ctl *ctl = f->slow, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
-        finish(f, ctl, -ECANCELED);
+        finish_op(f, ctl, -ECANCELED);
     }
     f->slow = NULL;
 }

@@ -314,7 +314,7 @@ static struct fault_poison *poison_of(const struct fault_cq *cq, const struct ib
 
 /* Gives a request that was made to fail its own number back, and its status if it failed by that.
  */
-static void restore(const struct fault_cq *cq, struct ibv_wc *wc)
+static void restore_wc(const struct fault_cq *cq, struct ibv_wc *wc)
 {
     struct fault_poison *poison = wc->status != IBV_WC_SUCCESS ? poison_of(cq, wc) : NULL;
     if (poison == NULL)
@@ -325,7 +325,7 @@ static void restore(const struct fault_cq *cq, struct ibv_wc *wc)
     poison->qpn = 0;
 }
 
-static void hold(struct fault_fab *f, struct fault_cq *cq, const struct ibv_wc *wc)
+static void hold_wc(struct fault_fab *f, struct fault_cq *cq, const struct ibv_wc *wc)
 {
     struct fault_held *held = &cq->held[cq->held_tail++ % cq->held_room];
     bool late = fault_hits(&f->now, &cq->stream, f->now.plan.delay_ppm);
@@ -340,7 +340,7 @@ static void hold(struct fault_fab *f, struct fault_cq *cq, const struct ibv_wc *
 static void hold_named(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc)
 {
     if (!f->errors_first || !(wc->wr_id & sent_mark)) {
-        hold(f, cq, wc);
+        hold_wc(f, cq, wc);
         return;
     }
     const struct fault_sent *last = (const struct fault_sent *)(wc->wr_id & ~sent_mark);
@@ -352,7 +352,7 @@ static void hold_named(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *
         count_fault(f);
     for (; qp->sent_head != end; qp->sent_head++) {
         wc->wr_id = qp->sent[qp->sent_head % FAULT_SENT].wr_id;
-        hold(f, cq, wc);
+        hold_wc(f, cq, wc);
         if (wc->status != IBV_WC_SUCCESS)
             wc->status = IBV_WC_WR_FLUSH_ERR;
     }
@@ -381,7 +381,7 @@ static void hold_all(struct fault_fab *f, struct fault_cq *cq, struct ibv_wc *wc
         hold_unanswered(f, cq, poison, wc);
         return;
     }
-    restore(cq, wc);
+    restore_wc(cq, wc);
     hold_named(f, cq, wc);
 }
 
@@ -422,7 +422,7 @@ int fault_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
         !f->loses_answers) {
         got = kedge_fab_poll(cq->inner, n, wc);
         for (int i = 0; i < got; i++)
-            restore(cq, &wc[i]);
+            restore_wc(cq, &wc[i]);
     } else {
         int status = fill_held(f, cq);
         if (status < 0)

@@ -101,7 +101,7 @@ bool soft_cq_is_full(struct soft_cq_shared *s)
 
 /* Somebody broke a queue pair of this context: those that complete here flush. False: try again
  * later. */
-static bool attend(struct soft_cq *cq)
+static bool attend_broken(struct soft_cq *cq)
 {
     if (pthread_mutex_trylock(&cq->qps_lock) != 0)
         return false;
@@ -195,7 +195,7 @@ static bool look_at(struct soft_cq *cq, struct soft_qp *qp)
     return qp->waiting && qp->waits_for == SOFT_WAIT_TURN;
 }
 
-static void progress(struct soft_cq *cq)
+static void progress_qps(struct soft_cq *cq)
 {
     bool busy = false;
     if (pthread_mutex_trylock(&cq->qps_lock) != 0) {
@@ -269,7 +269,7 @@ static void go_on(struct soft_cq *cq)
     const bool yields = cq->busy && !cq->yielded && cq->head != cq->tail;
     cq->polls++;
     if (!yields)
-        progress(cq);
+        progress_qps(cq);
     cq->yielded = yields;
 }
 
@@ -279,7 +279,7 @@ int soft_poll(struct kedge_fab_cq *base, int n, struct ibv_wc *wc)
     uint32_t attention =
         atomic_load_explicit(&soft_of(base->fab)->me->attention, memory_order_acquire);
     if (attention != cq->attention) {
-        if (attend(cq) && attend_receives(cq))
+        if (attend_broken(cq) && attend_receives(cq))
             cq->attention = attention;
         if (atomic_load(&soft_of(base->fab)->me->attention) != cq->attention)
             soft_cq_look_again(cq);

@@ -12,8 +12,9 @@ struct scatter {
 };
 
 /* Writes n bytes behind what was written before. OK, or why the receiver's memory refused. */
-static enum soft_mr_status scatter(struct soft_qp *qp, struct scatter *to,
-                                   const struct soft_target *t, const uint8_t *from, uint32_t n)
+static enum soft_mr_status scatter_bytes(struct soft_qp *qp, struct scatter *to,
+                                         const struct soft_target *t, const uint8_t *from,
+                                         uint32_t n)
 {
     uint32_t pd = atomic_load(&t->qp->pd);
     while (n > 0) {
@@ -60,11 +61,11 @@ static enum soft_mr_status scatter_message(struct soft_qp *qp, const struct soft
     if (m->grh_dgid != NULL) {
         uint8_t grh[SOFT_GRH];
         make_grh(grh, qp, m);
-        status = scatter(qp, &to, t, grh, SOFT_GRH);
+        status = scatter_bytes(qp, &to, t, grh, SOFT_GRH);
     }
     for (int i = 0; i < m->wr->num_sge && status == SOFT_MR_OK; i++)
-        status = scatter(qp, &to, t, soft_local_at(soft_of(qp->base.pd->fab), m->wr, i),
-                         m->wr->sg_list[i].length);
+        status = scatter_bytes(qp, &to, t, soft_local_at(soft_of(qp->base.pd->fab), m->wr, i),
+                               m->wr->sg_list[i].length);
     return status;
 }
 

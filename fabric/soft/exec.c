@@ -31,8 +31,8 @@ static const struct soft_target *find_target(struct soft_qp *qp, struct soft_tar
 
 /* The target if it would answer: alive, in a state to receive, connected to us or given its key.
  * NULL: it keeps silent. */
-static const struct soft_target *reach(struct soft_qp *qp, const struct kedge_fab_wr *wr,
-                                       const uint64_t dgid[2])
+static const struct soft_target *reach_target(struct soft_qp *qp, const struct kedge_fab_wr *wr,
+                                              const uint64_t dgid[2])
 {
     bool rc = qp->base.type == KEDGE_FAB_QP_RC;
     uint64_t gid[2] = {rc ? atomic_load(&qp->shared->dest_gid[0]) : dgid[0],
@@ -167,8 +167,8 @@ static void move_data(const struct soft_fab *f, const struct kedge_fab_wr *wr, u
 }
 
 /* The responder refuses: on RC its queue pair breaks too (IBTA 9.9.3). */
-static enum soft_outcome refuse(struct soft_qp *qp, const struct soft_target *t,
-                                enum ibv_wc_status with, enum ibv_wc_status *status)
+static enum soft_outcome refuse_request(struct soft_qp *qp, const struct soft_target *t,
+                                        enum ibv_wc_status with, enum ibv_wc_status *status)
 {
     soft_break_peer(qp, t,
                     with == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
@@ -183,9 +183,9 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
     unsigned access = needed_access(wr->opcode);
     uint8_t *at = NULL;
     if (access == IBV_ACCESS_REMOTE_ATOMIC && (wr->remote_addr & 7) != 0)
-        return refuse(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
+        return refuse_request(qp, t, IBV_WC_REM_INV_REQ_ERR, status);
     if ((atomic_load_explicit(&t->qp->access, memory_order_relaxed) & access) != access)
-        return refuse(qp, t, IBV_WC_REM_ACCESS_ERR, status);
+        return refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);
     *status = IBV_WC_SUCCESS;
     if (length == 0)
         return SOFT_DONE;
@@ -200,8 +200,9 @@ enum soft_outcome soft_one_sided(struct soft_qp *qp, const struct kedge_fab_wr *
     case SOFT_MR_DENIED:
         /* The key may be gone because we stood still since the clock was read: late, and no fault.
          */
-        return soft_has_no_time(qp, wr, status) ? SOFT_DONE
-                                                : refuse(qp, t, IBV_WC_REM_ACCESS_ERR, status);
+        return soft_has_no_time(qp, wr, status)
+                   ? SOFT_DONE
+                   : refuse_request(qp, t, IBV_WC_REM_ACCESS_ERR, status);
     case SOFT_MR_FAILED: /* ours to mend: the peer does not even know */
         *status = IBV_WC_REM_OP_ERR;
         return SOFT_DONE;
@@ -263,7 +264,7 @@ enum soft_outcome soft_execute(struct soft_qp *qp, const struct kedge_fab_wr *wr
         *status = IBV_WC_RESP_TIMEOUT_ERR;
         return SOFT_DONE;
     }
-    const struct soft_target *t = reach(qp, wr, dgid);
+    const struct soft_target *t = reach_target(qp, wr, dgid);
     *status = IBV_WC_SUCCESS;
     if (t == NULL)
         return ud ? SOFT_DONE : SOFT_WAIT_PEER; /* a datagram to nobody is sent all the same */

@@ -102,7 +102,7 @@ int soft_mr_register(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     return 0;
 }
 
-static bool names(const struct soft_qp_shared *qp, uint32_t key)
+static bool names_key(const struct soft_qp_shared *qp, uint32_t key)
 {
     uint32_t local = atomic_load(&qp->inside_local);
     return atomic_load(&qp->inside) == key || local == key;
@@ -111,7 +111,7 @@ static bool names(const struct soft_qp_shared *qp, uint32_t key)
 /* Likewise, or in the middle of a request: at that time by the clock, read before. */
 static bool begins_in(const struct soft_qp_shared *qp, uint32_t key, uint64_t now_ns)
 {
-    return names(qp, key) || atomic_load(&qp->middle_local) == key ||
+    return names_key(qp, key) || atomic_load(&qp->middle_local) == key ||
            (atomic_load(&qp->middle) == key && now_ns <= atomic_load(&qp->middle_until_ns));
 }
 
@@ -124,9 +124,9 @@ static bool somebody_is_inside(struct soft_fab *f, uint32_t key)
         soft_owner owner = atomic_load(&qp->owner);
         if (owner == f->owner && atomic_load(&qp->inside_local) == SOFT_ANY_KEY)
             return true;
-        if (!names(qp, key) || owner == 0 || !soft_owner_process_lives(f, owner))
+        if (!names_key(qp, key) || owner == 0 || !soft_owner_process_lives(f, owner))
             continue; /* who died in there will touch nothing more */
-        if (names(qp, key))
+        if (names_key(qp, key))
             return true;
     }
     return false;

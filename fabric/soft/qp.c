@@ -36,8 +36,9 @@ static struct soft_qp_shared *claim_qp(struct soft_fab *f, uint32_t *qpn, int *s
     return s;
 }
 
-static void attach(struct soft_qp_shared *s, enum soft_qp_kind kind, const struct kedge_fab_pd *pd,
-                   uint32_t send_cq, uint32_t recv_cq, uint32_t rq)
+static void attach_shared(struct soft_qp_shared *s, enum soft_qp_kind kind,
+                          const struct kedge_fab_pd *pd, uint32_t send_cq, uint32_t recv_cq,
+                          uint32_t rq)
 {
     atomic_store(&s->kind, (uint8_t)kind);
     atomic_store(&s->pd, ((const struct soft_pd *)pd)->id);
@@ -117,9 +118,9 @@ int soft_qp_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
                                      .cap = ctl->qp.cap,
                                      .user = ctl->qp.user};
     qp->send_cq = (struct soft_cq *)ctl->qp.send_cq;
-    attach(qp->shared, (enum soft_qp_kind)ctl->qp.type, ctl->qp.pd, cq_number(f, ctl->qp.send_cq),
-           cq_number(f, ctl->qp.recv_cq),
-           ctl->qp.srq != NULL ? srq_number(f, ctl->qp.srq) : (uint32_t)rq);
+    attach_shared(qp->shared, (enum soft_qp_kind)ctl->qp.type, ctl->qp.pd,
+                  cq_number(f, ctl->qp.send_cq), cq_number(f, ctl->qp.recv_cq),
+                  ctl->qp.srq != NULL ? srq_number(f, ctl->qp.srq) : (uint32_t)rq);
     soft_order_begin(f, qp);
     hold_objects(qp, 1);
     atomic_store(&f->qp_of[qp->shared - f->shared->qp], qp);
@@ -193,8 +194,8 @@ int soft_dct_create(struct soft_fab *f, struct kedge_fab_ctl *ctl)
     dct->shared = s;
     dct->cq = (struct soft_cq *)ctl->dct.cq;
     dct->srq = (struct soft_srq *)ctl->dct.srq;
-    attach(s, SOFT_DCT, ctl->dct.pd, cq_number(f, ctl->dct.cq), cq_number(f, ctl->dct.cq),
-           srq_number(f, ctl->dct.srq));
+    attach_shared(s, SOFT_DCT, ctl->dct.pd, cq_number(f, ctl->dct.cq), cq_number(f, ctl->dct.cq),
+                  srq_number(f, ctl->dct.srq));
     atomic_store(&s->access, (uint16_t)ctl->dct.access);
     atomic_store(&s->dc_key, ctl->dct.dc_key);
     atomic_store(&s->min_rnr_timer, 1);

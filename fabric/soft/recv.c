@@ -134,7 +134,8 @@ int soft_rq_release(struct soft_fab *f, struct soft_rq *rq)
 
 /* ---- posting ---- */
 
-static int post(struct soft_rq *rq, struct kedge_fab_recv_wr *wr, struct kedge_fab_recv_wr **bad)
+static int post_recvs(struct soft_rq *rq, struct kedge_fab_recv_wr *wr,
+                      struct kedge_fab_recv_wr **bad)
 {
     struct soft_rq_shared *s = rq->shared;
     for (; wr != NULL; wr = wr->next) {
@@ -164,7 +165,7 @@ int soft_post_recv(struct kedge_fab_qp *base, struct kedge_fab_recv_wr *wr,
         *bad = wr;
         return -EINVAL;
     }
-    int status = post(&qp->rq, wr, bad);
+    int status = post_recvs(&qp->rq, wr, bad);
     if (state == IBV_QPS_ERR)
         soft_qp_flush(qp);
     return status;
@@ -173,7 +174,7 @@ int soft_post_recv(struct kedge_fab_qp *base, struct kedge_fab_recv_wr *wr,
 int soft_post_srq_recv(struct kedge_fab_srq *srq, struct kedge_fab_recv_wr *wr,
                        struct kedge_fab_recv_wr **bad)
 {
-    return post(&((struct soft_srq *)srq)->rq, wr, bad);
+    return post_recvs(&((struct soft_srq *)srq)->rq, wr, bad);
 }
 
 bool soft_rq_flush(struct soft_fab *f, struct soft_qp *qp)

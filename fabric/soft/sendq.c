@@ -9,7 +9,7 @@
 
 /* Keeps a copy, with its own SGEs and inline bytes: the caller's are borrowed for the post alone.
  */
-static void keep(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now)
+static void keep_request(struct soft_qp *qp, const struct kedge_fab_wr *wr, uint64_t now)
 {
     struct soft_pending *p = soft_pending_at(qp, qp->pending_tail++);
     p->wr = *wr;
@@ -234,7 +234,7 @@ void soft_qp_progress(struct soft_qp *qp)
 static void hold_back(struct soft_qp *qp, const struct kedge_fab_wr *wr)
 {
     const uint64_t now = kedge_clock_ns();
-    keep(qp, wr, now);
+    keep_request(qp, wr, now);
     soft_pending_at(qp, qp->pending_tail - 1)->late = true;
     qp->next_try_ns = now;
     start_waiting(qp);
@@ -252,7 +252,7 @@ static void execute_now(struct soft_qp *qp, const struct kedge_fab_wr *wr)
     if (outcome != SOFT_DONE) {
         uint64_t now = kedge_clock_ns();
         if (keep_waiting(qp, wr, outcome, now, &status)) {
-            keep(qp, wr, now);
+            keep_request(qp, wr, now);
             start_waiting(qp);
             soft_cq_timer(qp->send_cq);
             return;
@@ -281,10 +281,10 @@ int soft_post_send(struct kedge_fab_qp *base, struct kedge_fab_wr *wr, struct ke
         }
         qp->posted++;
         if (state == IBV_QPS_ERR) {
-            keep(qp, wr, 0);
+            keep_request(qp, wr, 0);
             soft_qp_flush(qp);
         } else if (qp->pending_head != qp->pending_tail) {
-            keep(qp, wr, kedge_clock_ns());
+            keep_request(qp, wr, kedge_clock_ns());
             if (qp->late_order)
                 soft_order_overtake(qp);
         } else if (qp->late_order && soft_order_holds_back(qp, wr)) {

@@ -21,7 +21,7 @@ struct soft_watch {
 };
 
 /* With the lock held. */
-static void forget(struct soft_watch *w, uint32_t index)
+static void forget_process(struct soft_watch *w, uint32_t index)
 {
     if (w->pidfd[index] >= 0)
         close(w->pidfd[index]);
@@ -36,7 +36,7 @@ static void owner_died(struct soft_fab *f, soft_owner owner)
     uint64_t one = 1;
     pthread_mutex_lock(&w->lock);
     if (atomic_load(&w->seen[index]) == owner) /* and not the context's next owner */
-        forget(w, index);
+        forget_process(w, index);
     pthread_mutex_unlock(&w->lock);
     if (soft_owner_process_lives(f, owner))
         return;
@@ -63,7 +63,7 @@ static void *watch_thread(void *arg)
 static void free_watch(struct soft_watch *w)
 {
     for (int i = 0; i < SOFT_CONTEXTS; i++)
-        forget(w, (uint32_t)i);
+        forget_process(w, (uint32_t)i);
     if (w->epfd >= 0)
         close(w->epfd);
     if (w->stop >= 0)
@@ -129,13 +129,13 @@ bool soft_watch_add(struct soft_fab *f, soft_owner owner)
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     pthread_mutex_lock(&w->lock);
     if (pidfd >= 0) {
-        forget(w, index);
+        forget_process(w, index);
         w->pidfd[index] = pidfd;
         watched = epoll_ctl(w->epfd, EPOLL_CTL_ADD, pidfd, &event) == 0;
         if (watched)
             atomic_store(&w->seen[index], owner);
         else
-            forget(w, index);
+            forget_process(w, index);
     }
     pthread_mutex_unlock(&w->lock);
     /* It may have died before we had the pidfd, and its number may be another process's by now. */

@@ -140,7 +140,7 @@ void verbs_needs_of(const struct kedge_fab_ctl *ctl, struct verbs_needs *out)
 
 enum { LOOK_MS = 1000 };
 
-static void *hear(void *arg)
+static void *hear_events(void *arg)
 {
     struct verbs_fab *f = arg;
     for (bool deaf = false; !atomic_load(&f->stop);) {
@@ -168,7 +168,7 @@ static void stop_hearing(struct verbs_fab *f)
 
 int verbs_threads_start(struct verbs_fab *f)
 {
-    int status = -pthread_create(&f->hears, NULL, hear, f);
+    int status = -pthread_create(&f->hears, NULL, hear_events, f);
     if (status != 0)
         return status;
     status = verbs_pool_start(&f->pool);

@@ -33,7 +33,7 @@ static bool is_counted(const struct verbs_qp *q, uint32_t state)
     return state != IBV_QPS_ERR && verbs_failed_of(q->qpn) == 0;
 }
 
-static void count(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
+static void count_posted(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
 {
     for (; n > 0; n--, wr = wr->next) {
         q->posted++;
@@ -53,8 +53,8 @@ static bool datagram_fits(const struct verbs_qp *q, const struct kedge_fab_wr *w
     return bytes <= q->base.pd->fab->caps.ud_payload;
 }
 
-static void translate(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
-                      struct ibv_send_wr *out)
+static void translate_wr(const struct verbs_qp *q, const struct kedge_fab_wr *wr,
+                         struct ibv_send_wr *out)
 {
     out->wr_id = wr->wr_id;
     out->next = NULL;
@@ -104,7 +104,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
             status = -EINVAL;
             break;
         }
-        translate(q, w, &chunk[n]);
+        translate_wr(q, w, &chunk[n]);
         if (n > 0)
             chunk[n - 1].next = &chunk[n];
         n++;
@@ -121,7 +121,7 @@ static int post_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool counted
         n = (int)(bad - chunk);
     }
     if (counted)
-        count(q, first, n);
+        count_posted(q, first, n);
     for (w = first; n > 0; n--)
         w = w->next;
     *wr = w;
@@ -136,7 +136,7 @@ static int post_dci_singly(struct verbs_qp *q, struct kedge_fab_wr **wr, int n, 
         if (status != 0)
             return status;
         if (counted)
-            count(q, *wr, 1);
+            count_posted(q, *wr, 1);
         *wr = (*wr)->next;
     }
     return 0;
@@ -158,7 +158,7 @@ static int post_dci_chunk(struct verbs_qp *q, struct kedge_fab_wr **wr, bool cou
     if (status != 0)
         return status;
     if (counted)
-        count(q, *wr, n);
+        count_posted(q, *wr, n);
     *wr = w;
     return 0;
 }
@@ -249,7 +249,7 @@ static uint64_t counted_in(uint64_t word, const struct ibv_wc *wc)
 }
 
 /* False: it is of a life that the number had before the poll ended, and nobody waits for it. */
-static bool note(struct verbs_fab *f, const struct ibv_wc *wc, uint64_t epoch)
+static bool note_completion(struct verbs_fab *f, const struct ibv_wc *wc, uint64_t epoch)
 {
     struct verbs_qpn *n = verbs_qpn_find(f, wc->qp_num);
     if (n == NULL)
@@ -272,7 +272,7 @@ int verbs_poll(struct kedge_fab_cq *cq, int n, struct ibv_wc *wc)
     int got = n <= 0 ? 0 : c->kept != NULL ? verbs_kept_poll(c, n, wc) : ibv_poll_cq(c->cq, n, wc);
     int kept = 0;
     for (int i = 0; i < got; i++)
-        if (note(c->fab, &wc[i], epoch) && kept++ != i)
+        if (note_completion(c->fab, &wc[i], epoch) && kept++ != i)
             wc[kept - 1] = wc[i];
     return got >= 0 ? kept : -EIO;
 }

@@ -144,7 +144,7 @@ int verbs_dct_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
 
 /* ---- posting ---- */
 
-static bool build(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
+static bool build_wr(struct ibv_qp_ex *qp, const struct kedge_fab_wr *wr)
 {
     qp->wr_id = wr->wr_id;
     qp->wr_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
@@ -215,7 +215,7 @@ int verbs_dci_post(struct verbs_qp *q, const struct kedge_fab_wr *wr, int n)
     int status = 0;
     ibv_wr_start(q->ex);
     for (; n > 0; n--, wr = wr->next) {
-        if (!build(q->ex, wr)) {
+        if (!build_wr(q->ex, wr)) {
             status = -EINVAL;
             break;
         }

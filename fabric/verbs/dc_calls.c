@@ -30,7 +30,7 @@ void verbs_calls_init(struct verbs_dc *dc)
 }
 
 /* *function, of whatever type, becomes what the library calls name. */
-static bool find(void *library, const char *name, void *function)
+static bool find_symbol(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
     memcpy(function, &symbol, sizeof symbol); /* POSIX has it so that this fits */
@@ -46,10 +46,10 @@ int verbs_dc_load(struct verbs_dc *dc, char *why, size_t size)
                  dlerror());
         return -ENOENT;
     }
-    if (find(dc->library, "mlx5dv_is_supported", &c->dv_is_supported) &&
-        find(dc->library, "mlx5dv_query_device", &c->dv_query_device) &&
-        find(dc->library, "mlx5dv_create_qp", &c->dv_create_qp) &&
-        find(dc->library, "mlx5dv_qp_ex_from_ibv_qp_ex", &c->dv_qp_ex))
+    if (find_symbol(dc->library, "mlx5dv_is_supported", &c->dv_is_supported) &&
+        find_symbol(dc->library, "mlx5dv_query_device", &c->dv_query_device) &&
+        find_symbol(dc->library, "mlx5dv_create_qp", &c->dv_create_qp) &&
+        find_symbol(dc->library, "mlx5dv_qp_ex_from_ibv_qp_ex", &c->dv_qp_ex))
         return 0;
     snprintf(why, size, "libmlx5.so.1 is too old for DC (install a newer rdma-core)");
     return -ENOENT;

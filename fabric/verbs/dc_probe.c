@@ -17,7 +17,7 @@ struct probe {
 };
 
 /* Why it has none; the one place that says it. */
-static int refuse(struct verbs_fab *f, const char *what, int status)
+static int refuse_dc(struct verbs_fab *f, const char *what, int status)
 {
     snprintf(f->base.caps.dc_why, sizeof f->base.caps.dc_why, "the device refuses %s: %s", what,
              strerror(status));
@@ -37,7 +37,7 @@ static int make_parents(struct verbs_fab *f, struct probe *p)
     p->pd = c->alloc_pd(f->context);
     p->cq = p->pd != NULL ? c->create_cq(f->context, 2, NULL, NULL, 0) : NULL;
     p->srq = p->cq != NULL ? c->create_srq(p->pd, &attr) : NULL;
-    return p->srq != NULL ? 0 : refuse(f, "a PD, a CQ or an SRQ", why_not());
+    return p->srq != NULL ? 0 : refuse_dc(f, "a PD, a CQ or an SRQ", why_not());
 }
 
 static struct ibv_qp *try_dci(struct verbs_fab *f, struct probe *p, uint32_t inline_bytes)
@@ -85,7 +85,7 @@ static int make_dci(struct verbs_fab *f, struct probe *p)
                 break;
         }
         if (f->dc.log_streams == 0)
-            return refuse(f, "to create a DCI", first);
+            return refuse_dc(f, "to create a DCI", first);
         f->dc.log_streams = 0;
     }
 }
@@ -113,14 +113,14 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
         .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
     int status = c->modify_qp(p->dci, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
     if (status != 0)
-        return refuse(f, "to move a DCI to INIT", status);
+        return refuse_dc(f, "to move a DCI to INIT", status);
     status = bring_dci_to_rtr(f, p);
     if (status != 0)
-        return refuse(f,
-                      f->base.caps.service.service_level != 0
-                          ? "to move a DCI to RTR with a service level"
-                          : "to move a DCI to RTR",
-                      status);
+        return refuse_dc(f,
+                         f->base.caps.service.service_level != 0
+                             ? "to move a DCI to RTR with a service level"
+                             : "to move a DCI to RTR",
+                         status);
     for (; p->max_rd_atomic > 0; p->max_rd_atomic /= 2) {
         rts.max_rd_atomic = (uint8_t)p->max_rd_atomic;
         status = c->modify_qp(p->dci, &rts,
@@ -129,7 +129,7 @@ static int bring_up_dci(struct verbs_fab *f, struct probe *p)
         if (status == 0)
             return 0;
     }
-    return refuse(f, "to move a DCI to RTS", status != 0 ? status : EINVAL);
+    return refuse_dc(f, "to move a DCI to RTS", status != 0 ? status : EINVAL);
 }
 
 static int make_dct(struct verbs_fab *f, struct probe *p)
@@ -137,7 +137,7 @@ static int make_dct(struct verbs_fab *f, struct probe *p)
     const struct kedge_fab_pd in = {.fab = &f->base, .service = f->base.caps.service};
     errno = 0;
     p->dct = verbs_dct_make(f, &in, p->pd, p->cq, p->srq, 1, kedge_fab_remote_access(&f->base));
-    return p->dct != NULL ? 0 : refuse(f, "to create a DCT, or to move it to RTR", why_not());
+    return p->dct != NULL ? 0 : refuse_dc(f, "to create a DCT, or to move it to RTR", why_not());
 }
 
 static void free_all(const struct verbs_calls *c, struct probe *p)

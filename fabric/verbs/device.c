@@ -15,14 +15,14 @@
 
 enum { MOST_PRIORITY = 7 };
 
-static uint32_t least(uint64_t a, uint64_t b)
+static uint32_t least_u32(uint64_t a, uint64_t b)
 {
     uint64_t l = a < b ? a : b;
     return l < UINT32_MAX ? (uint32_t)l : UINT32_MAX;
 }
 
 /* What a driver says may be negative or absurd where it means "unlimited". */
-static uint32_t positive(int value)
+static uint32_t positive_u32(int value)
 {
     return value > 0 ? (uint32_t)value : 0;
 }
@@ -76,21 +76,22 @@ static void read_caps(struct kedge_fab_caps *caps, const struct verbs_choice *c,
                       const struct kedge_fab_service *service)
 {
     const struct ibv_port_attr *p = &c->port_attr;
-    uint32_t sge_rd = positive(d->max_sge_rd);
+    uint32_t sge_rd = positive_u32(d->max_sge_rd);
     *caps = (struct kedge_fab_caps){
         .transports = KEDGE_FAB_RC | KEDGE_FAB_UD,
-        .max_qp = positive(d->max_qp),
-        .max_qp_wr = positive(d->max_qp_wr),
-        .max_sge = least(positive(d->max_sge), sge_rd != 0 ? sge_rd : UINT32_MAX),
+        .max_qp = positive_u32(d->max_qp),
+        .max_qp_wr = positive_u32(d->max_qp_wr),
+        .max_sge = least_u32(positive_u32(d->max_sge), sge_rd != 0 ? sge_rd : UINT32_MAX),
         .max_inline = max_inline,
-        .max_cqe = positive(d->max_cqe),
-        .max_srq_wr = positive(d->max_srq_wr),
-        .max_mr = positive(d->max_mr),
+        .max_cqe = positive_u32(d->max_cqe),
+        .max_srq_wr = positive_u32(d->max_srq_wr),
+        .max_mr = positive_u32(d->max_mr),
         .max_mr_size = d->max_mr_size,
         .max_msg_size = p->max_msg_sz,
         .ud_payload = 128u << p->active_mtu,
-        .max_rd_atomic =
-            least(least(positive(d->max_qp_rd_atom), positive(d->max_qp_init_rd_atom)), UINT8_MAX),
+        .max_rd_atomic = least_u32(
+            least_u32(positive_u32(d->max_qp_rd_atom), positive_u32(d->max_qp_init_rd_atom)),
+            UINT8_MAX),
         .sgid_index = c->sgid_index,
         .port_num = c->port,
         .lid = p->link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : p->lid,
@@ -218,8 +219,8 @@ static int check_service(const struct verbs_choice *c, const struct kedge_fab_se
     return 0;
 }
 
-static int start(struct verbs_fab *f, const struct verbs_choice *c,
-                 const struct kedge_fab_service *service, struct kedge_errbuf *err)
+static int start_device(struct verbs_fab *f, const struct verbs_choice *c,
+                        const struct kedge_fab_service *service, struct kedge_errbuf *err)
 {
     const char *name = ibv_get_device_name(c->context->device);
     struct ibv_device_attr device;
@@ -272,7 +273,7 @@ static int verbs_open(const struct kedge_fab_open_attr *attr, struct kedge_fab *
     if (status == 0) {
         f->context = choice.context;
         memcpy(f->wanted_gid, attr->gid, sizeof f->wanted_gid);
-        status = start(f, &choice, &attr->service, err);
+        status = start_device(f, &choice, &attr->service, err);
     }
     if (status != 0) {
         tear_down(f);

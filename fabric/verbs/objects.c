@@ -9,7 +9,7 @@
 #include "verbs/verbs.h"
 
 /* Why a call of libibverbs that returned NULL did. */
-static int failure(void)
+static int call_failure(void)
 {
     return errno != 0 ? -errno : -ENOMEM;
 }
@@ -33,7 +33,7 @@ int verbs_pd_alloc(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     errno = 0;
     p->pd = ibv_alloc_pd(f->context);
     if (p->pd == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(p);
         return status;
     }
@@ -65,7 +65,7 @@ int verbs_mr_register(struct kedge_fab_ctl *ctl)
         m->mr = ibv_reg_mr_iova(pd_of(ctl->mr.pd), at, ctl->mr.length, iova, (int)ctl->mr.access);
     } while (m->mr == NULL && errno == EINTR);
     if (m->mr == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(m);
         return status;
     }
@@ -96,7 +96,7 @@ int verbs_chan_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     errno = 0;
     c->chan = ibv_create_comp_channel(f->context);
     if (c->chan == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(c);
         return status;
     }
@@ -131,7 +131,7 @@ int verbs_cq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     c->cq = ibv_create_cq(f->context, (int)ctl->cq.cqe, c, chan != NULL ? chan->chan : NULL,
                           (int)ctl->cq.comp_vector);
     if (c->cq == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(c);
         return status;
     }
@@ -178,7 +178,7 @@ int verbs_srq_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     errno = 0;
     s->srq = ibv_create_srq(pd_of(ctl->srq.pd), &attr);
     if (s->srq == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(s);
         return status;
     }
@@ -223,7 +223,7 @@ int verbs_ah_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     errno = 0;
     a->ah = f->dc.calls.create_ah(pd_of(ctl->ah.pd), &ctl->ah.attr);
     if (a->ah == NULL) {
-        int status = failure();
+        int status = call_failure();
         free(a);
         return status;
     }

@@ -30,7 +30,7 @@ static int balance_of(enum kedge_fab_ctl_kind kind)
     }
 }
 
-static void clear(struct verbs_queue *q)
+static void clear_queue(struct verbs_queue *q)
 {
     q->first = NULL;
     q->end = &q->first;
@@ -38,9 +38,9 @@ static void clear(struct verbs_queue *q)
 
 int verbs_pool_init(struct verbs_pool *p)
 {
-    clear(&p->todo);
-    clear(&p->resolving_todo);
-    clear(&p->over);
+    clear_queue(&p->todo);
+    clear_queue(&p->resolving_todo);
+    clear_queue(&p->over);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->idle, NULL);
@@ -59,7 +59,7 @@ void verbs_pool_fini(struct verbs_pool *p)
 
 /* ---- which one is next ---- */
 
-static bool holds(const struct verbs_needs *n, const void *object)
+static bool needs_object(const struct verbs_needs *n, const void *object)
 {
     for (int i = 0; i < VERBS_NEEDS; i++)
         if (n->with[i] == object)
@@ -67,9 +67,10 @@ static bool holds(const struct verbs_needs *n, const void *object)
     return n->own == object;
 }
 
-static bool collide(const struct verbs_needs *a, const struct verbs_needs *b)
+static bool needs_collide(const struct verbs_needs *a, const struct verbs_needs *b)
 {
-    return (a->own != NULL && holds(b, a->own)) || (b->own != NULL && holds(a, b->own));
+    return (a->own != NULL && needs_object(b, a->own)) ||
+           (b->own != NULL && needs_object(a, b->own));
 }
 
 static struct verbs_needs needs_of(const struct verbs_pool *p, const struct kedge_fab_ctl *ctl)
@@ -85,7 +86,7 @@ static bool collides_with(const struct verbs_pool *p, const struct verbs_needs *
 {
     for (const struct kedge_fab_ctl *ctl = q->first; ctl != NULL; ctl = ctl->next) {
         struct verbs_needs other = needs_of(p, ctl);
-        if (collide(n, &other))
+        if (needs_collide(n, &other))
             return true;
     }
     return false;
@@ -97,17 +98,17 @@ static bool may_begin(const struct verbs_pool *p, const struct verbs_needs *n,
     if (n->resolves && p->resolving + 1 == VERBS_WORKERS)
         return false;
     for (uint32_t i = 0; i < p->busy; i++)
-        if (collide(n, &p->running[i]))
+        if (needs_collide(n, &p->running[i]))
             return false;
     for (int i = 0; i < count; i++)
-        if (collide(n, &earlier[i]))
+        if (needs_collide(n, &earlier[i]))
             return false;
     return true;
 }
 
 /* Takes out the first operation that may begin, or NULL when there is none for now. What stands in
- * `before` and is needed too is of earlier: no later operation is put there (put()). With the lock
- * held. */
+ * `before` and is needed too is of earlier: no later operation is put there (queue_op()). With the
+ * lock held. */
 static struct kedge_fab_ctl *take_from(struct verbs_pool *p, struct verbs_queue *q,
                                        const struct verbs_queue *before, struct verbs_needs *needs)
 {
@@ -142,7 +143,7 @@ static struct kedge_fab_ctl *take_one(struct verbs_pool *p, struct verbs_needs *
 /* ---- the workers ---- */
 
 /* With the lock held. */
-static void append(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
+static void append_op(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
 {
     ctl->next = NULL;
     *q->end = ctl;
@@ -150,15 +151,15 @@ static void append(struct verbs_queue *q, struct kedge_fab_ctl *ctl)
 }
 
 /* To its queue. With the lock held. */
-static void put(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
+static void queue_op(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
 {
     struct verbs_needs n = needs_of(p, ctl);
     bool waits = n.resolves || collides_with(p, &n, &p->resolving_todo);
-    append(waits ? &p->resolving_todo : &p->todo, ctl);
+    append_op(waits ? &p->resolving_todo : &p->todo, ctl);
 }
 
 /* With the lock held. */
-static void end(struct verbs_pool *p, const struct verbs_needs *n)
+static void end_running(struct verbs_pool *p, const struct verbs_needs *n)
 {
     uint32_t i = 0;
     while (p->running[i].ctl != n->ctl)
@@ -175,7 +176,7 @@ static void signal_over(struct verbs_pool *p)
     }
 }
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
     struct verbs_pool *p = arg;
     struct verbs_needs needs;
@@ -195,11 +196,11 @@ static void *worker(void *arg)
         pthread_mutex_unlock(&p->lock);
         int status = p->carry_out(p->of, ctl);
         pthread_mutex_lock(&p->lock);
-        end(p, &needs);
+        end_running(p, &needs);
         ctl->status = status;
         if (status == 0)
             p->objects += (uint32_t)balance_of(ctl->kind);
-        append(&p->over, ctl);
+        append_op(&p->over, ctl);
         signal_over(p);
         if (p->busy == 0)
             pthread_cond_broadcast(&p->idle);
@@ -221,7 +222,7 @@ static void end_threads(struct verbs_pool *p)
 int verbs_pool_start(struct verbs_pool *p)
 {
     for (; p->threads < VERBS_WORKERS; p->threads++) {
-        int status = pthread_create(&p->thread[p->threads], NULL, worker, p);
+        int status = pthread_create(&p->thread[p->threads], NULL, run_worker, p);
         if (status == 0)
             continue;
         end_threads(p);
@@ -235,7 +236,7 @@ int verbs_pool_start(struct verbs_pool *p)
 void verbs_pool_submit(struct verbs_pool *p, struct kedge_fab_ctl *ctl)
 {
     pthread_mutex_lock(&p->lock);
-    put(p, ctl);
+    queue_op(p, ctl);
     pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
 }
@@ -249,7 +250,7 @@ int verbs_pool_run(struct verbs_pool *p)
     }
     pthread_mutex_lock(&p->lock);
     struct kedge_fab_ctl *list = p->over.first;
-    clear(&p->over);
+    clear_queue(&p->over);
     pthread_mutex_unlock(&p->lock);
     for (struct kedge_fab_ctl *ctl = list, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
@@ -263,14 +264,14 @@ int verbs_pool_run(struct verbs_pool *p)
 }
 
 /* With the lock held. */
-static void cancel(struct verbs_pool *p, struct verbs_queue *q)
+static void cancel_queue(struct verbs_pool *p, struct verbs_queue *q)
 {
     for (struct kedge_fab_ctl *ctl = q->first, *next; ctl != NULL; ctl = next) {
         next = ctl->next;
         ctl->status = -ECANCELED;
-        append(&p->over, ctl);
+        append_op(&p->over, ctl);
     }
-    clear(q);
+    clear_queue(q);
 }
 
 int verbs_pool_stop(struct verbs_pool *p)
@@ -285,8 +286,8 @@ int verbs_pool_stop(struct verbs_pool *p)
         pthread_mutex_unlock(&p->lock);
         return -EBUSY;
     }
-    cancel(p, &p->todo);
-    cancel(p, &p->resolving_todo);
+    cancel_queue(p, &p->todo);
+    cancel_queue(p, &p->resolving_todo);
     pthread_mutex_unlock(&p->lock);
     end_threads(p);
     (void)verbs_pool_run(p);

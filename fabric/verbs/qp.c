@@ -57,15 +57,15 @@ static void begin_life(struct verbs_fab *f, struct verbs_qp *q)
 }
 
 /* Nothing of what it did is polled from now on. */
-static void forget(const struct verbs_qp *q)
+static void forget_completions(const struct verbs_qp *q)
 {
     verbs_kept_purge(q->base.send_cq, q->base.qpn);
     if (q->base.recv_cq != q->base.send_cq)
         verbs_kept_purge(q->base.recv_cq, q->base.qpn);
 }
 
-static int create(struct verbs_fab *f, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr,
-                  struct verbs_qp **out)
+static int create_qp(struct verbs_fab *f, struct kedge_fab_ctl *ctl, struct ibv_qp_init_attr *attr,
+                     struct verbs_qp **out)
 {
     bool dci = ctl->qp.type == KEDGE_FAB_QP_DCI;
     struct ibv_pd *pd = ((struct verbs_pd *)ctl->qp.pd)->pd;
@@ -122,7 +122,7 @@ int verbs_qp_create(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
                                             .max_inline_data = cap->inline_bytes},
                                     .qp_type =
                                         ctl->qp.type == KEDGE_FAB_QP_RC ? IBV_QPT_RC : IBV_QPT_UD};
-    status = create(f, ctl, &attr, &q);
+    status = create_qp(f, ctl, &attr, &q);
     if (status != 0)
         return status;
     status = make_qpn(f, q->qp->qp_num);
@@ -176,7 +176,7 @@ static void choose_flow_label(struct ibv_ah_attr *address, uint32_t own, uint32_
         address->grh.flow_label = (uint32_t)label & FLOW_LABEL_MASK;
 }
 
-static int change(struct verbs_fab *f, struct verbs_qp *q, struct ibv_qp_attr *attr, int mask)
+static int change_qp(struct verbs_fab *f, struct verbs_qp *q, struct ibv_qp_attr *attr, int mask)
 {
     if (q->base.type == KEDGE_FAB_QP_DCI)
         return -verbs_dci_modify(f, q->base.pd, q->qp, attr, mask);
@@ -193,11 +193,11 @@ int verbs_qp_modify(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
         return -EINVAL;
     if (f->rxe)
         suit_rxe(&attr, ctl->modify.mask);
-    int status = change(f, q, &attr, ctl->modify.mask);
+    int status = change_qp(f, q, &attr, ctl->modify.mask);
     if (status != 0 || !(ctl->modify.mask & IBV_QP_STATE))
         return status;
     if (ctl->modify.attr.qp_state == IBV_QPS_RESET) {
-        forget(q);
+        forget_completions(q);
         begin_life(f, q);
         kedge_fab_events_purge(&f->events, &q->base);
     }
@@ -211,7 +211,7 @@ int verbs_qp_destroy(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     int status = -f->dc.calls.destroy_qp(q->qp);
     if (status != 0)
         return status;
-    forget(q);
+    forget_completions(q);
     use_all(q, false);
     kedge_fab_events_purge(&f->events, &q->base);
     return 0;

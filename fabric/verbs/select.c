@@ -38,7 +38,7 @@ static void add_reason(struct walk *w, int status, const char *device, const cha
     w->status = status;
 }
 
-static void add(struct walk *w, const struct kedge_fab_candidate *c)
+static void add_candidate(struct walk *w, const struct kedge_fab_candidate *c)
 {
     struct kedge_fab_devices *list = w->list;
     if (list == NULL)
@@ -56,22 +56,22 @@ static void add(struct walk *w, const struct kedge_fab_candidate *c)
 static void pass_over(struct walk *w, struct kedge_fab_candidate *c, int status)
 {
     add_reason(w, status, c->device, c->why);
-    add(w, c);
+    add_candidate(w, c);
 }
 
 /* A device or port that nobody asked for is no reason for a failure. */
 static void not_asked_for(struct walk *w, struct kedge_fab_candidate *c, const char *instead)
 {
     snprintf(c->why, sizeof c->why, "the configuration asks for %.80s", instead);
-    add(w, c);
+    add_candidate(w, c);
 }
 
 /* ---- GIDs
  * ------------------------------------------------------------------------------------------------
  */
 
-static enum worth judge(const struct kedge_fab_open_attr *attr, const struct ibv_gid_entry *e,
-                        bool ethernet, char *why, size_t size)
+static enum worth judge_gid(const struct kedge_fab_open_attr *attr, const struct ibv_gid_entry *e,
+                            bool ethernet, char *why, size_t size)
 {
     bool wanted = memcmp(attr->gid, no_gid, sizeof no_gid) != 0;
     bool is_it = memcmp(e->gid.raw, attr->gid, sizeof no_gid) == 0;
@@ -124,7 +124,7 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
     ssize_t best_at = -1;
     char why[sizeof base->why];
     for (ssize_t i = 0; i < count; i++) {
-        enum worth it = judge(w->attr, &entry[i], ethernet, why, sizeof why);
+        enum worth it = judge_gid(w->attr, &entry[i], ethernet, why, sizeof why);
         if (it <= best)
             continue;
         best = it;
@@ -140,7 +140,7 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
     for (ssize_t i = 0; i < count && w->list != NULL; i++) {
         struct kedge_fab_candidate one = *base;
         verbs_describe_gid(&entry[i], &one);
-        enum worth it = judge(w->attr, &entry[i], ethernet, one.why, sizeof one.why);
+        enum worth it = judge_gid(w->attr, &entry[i], ethernet, one.why, sizeof one.why);
         one.chosen = chosen && i == best_at;
         if (one.chosen && it == LINK_LOCAL)
             snprintf(one.why, sizeof one.why,
@@ -148,7 +148,7 @@ static void look_at_gids(struct walk *w, struct verbs_choice *c, struct kedge_fa
                      "segment can reach it (`ip addr add` makes a better one)");
         if (!one.chosen && it == best && best != USELESS)
             not_the_best(w, c, chosen, one.why, sizeof one.why);
-        add(w, &one);
+        add_candidate(w, &one);
     }
     if (best != USELESS)
         return;
@@ -302,7 +302,7 @@ static bool is_among(struct ibv_device **devices, const char *name)
 }
 
 /* 0, and the choice is made. */
-static int walk(struct walk *w, struct kedge_errbuf *err)
+static int walk_devices(struct walk *w, struct kedge_errbuf *err)
 {
     char names[200];
     int count = 0;
@@ -334,7 +334,7 @@ int verbs_select(const struct kedge_fab_open_attr *attr, struct verbs_choice *ou
                  struct kedge_errbuf *err)
 {
     struct walk w = {.attr = attr};
-    int status = walk(&w, err);
+    int status = walk_devices(&w, err);
     if (status == 0)
         *out = w.choice;
     return status;
@@ -345,7 +345,7 @@ int kedge_fab_devices_list(const struct kedge_fab_open_attr *attr, struct kedge_
 {
     *out = (struct kedge_fab_devices){0};
     struct walk w = {.attr = attr, .list = out};
-    int status = walk(&w, err);
+    int status = walk_devices(&w, err);
     if (status == 0)
         (void)ibv_close_device(w.choice.context);
     return status;
@@ -372,7 +372,7 @@ int verbs_address_query(struct verbs_fab *f, struct kedge_fab_ctl *ctl)
     struct ibv_gid_entry *entry = calloc(MAX_GIDS, sizeof *entry);
     const ssize_t count = entry != NULL ? gids_of_port(&c, entry) : -ENOMEM;
     for (ssize_t i = 0; i < count; i++) {
-        const enum worth it = judge(&attr, &entry[i], ethernet, why, sizeof why);
+        const enum worth it = judge_gid(&attr, &entry[i], ethernet, why, sizeof why);
         if (it != USELESS && !now->has_gid && memcmp(entry[i].gid.raw, ctl->address.gid, 16) == 0) {
             now->has_gid = true;
             now->sgid_index = (uint8_t)entry[i].gid_index;

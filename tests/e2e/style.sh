@@ -8,14 +8,14 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*"; exit 1; }
 command -v clang-format >/dev/null || { echo "skip: clang-format is not installed"; exit 77; }
 cp "$(dirname "$style")/../.clang-format" "$work/"
-mkdir -p "$work"/{base,schema,ctl,agent/core,metaserver/store,libclient/include}
+mkdir -p "$work"/{base,schema,fabric,ctl,agent/core,metaserver/store,libclient/include}
 head='/* SPDX-License-Identifier: Apache-2.0 */'
 
 printf '%s\n#include "base/text.h"\n\nint one(void);\n\nint one(void)\n{\n    return 1;\n}\n' "$head" >"$work/base/right.c"
 mkdir -p "$work"/tests/bench/verbs
 printf '%s\nvoid f(void)\n{\n    ibv_fork_init();\n}\n' "$head" >"$work/tests/bench/verbs/right.c"
 echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' >"$work/tests/bench/verbs/CMakeLists.txt"
-printf '%s\nstatic int f(void *p)\n{\n    return kedge_fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return f(p);\n}\n' \
+printf '%s\nstatic int poll_one(void *p)\n{\n    return kedge_fab_poll(p, 1, p); /* not usleep() */\n}\n\nint g(void *p)\n{\n    return poll_one(p);\n}\n' \
     "$head" >"$work/agent/core/right.c"
 printf '%s\nstatic int take_one(void)\n{\n    return 1;\n}\n\nint meta_one(void)\n{\n    return take_one();\n}\n' "$head" \
     >"$work/metaserver/right.c"
@@ -49,6 +49,8 @@ echo 'target_link_libraries(x PRIVATE PkgConfig::VERBS)' | finds agent/CMakeList
 { echo "$head"; printf 'void f(struct fab *fab)\n{\n    fab->ops->submit(fab);\n}\n'; } | finds agent/core/a.c 'a lane may not call submit'
 { echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds metaserver/a.c 'take is one word'
 { echo "$head"; printf 'static const struct x *find(int x);\n'; } | finds base/a.c 'find is one word'
+{ echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds agent/a.c 'take is one word'
+{ echo "$head"; printf 'static int take(void)\n{\n    return 1;\n}\n'; } | finds fabric/a.c 'take is one word'
 { echo "$head"; printf 'int take_one(void)\n{\n    return 1;\n}\n'; } | finds ctl/a.c 'take_one .* does not begin with ctl_'
 { echo "$head"; printf 'void kedge_take(void)\n{\n}\n'; } | finds metaserver/a.c 'kedge_take .* does not begin with meta_'
 { echo "$head"; printf 'void kedge_two(void)\n{\n}\n'; } | finds libclient/a.c 'kedge_two is not in kedge.h'

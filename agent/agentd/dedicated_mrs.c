@@ -36,20 +36,20 @@ struct fenced {
     struct kedge_command answer; /* to what is under way */
 };
 
-static struct fenced_counts *counts(const struct fenced *f)
+static struct fenced_counts *counts_of(const struct fenced *f)
 {
     return &f->arena->pool->agent->fenced;
 }
 
-static void answer(const struct fenced *f)
+static void answer_lane(const struct fenced *f)
 {
     struct pool *p = f->arena->pool;
     if (!f->over && p->lane != NULL)
         lane_thread_command(p, &f->answer);
 }
 
-static void submit(struct fenced *f, struct kedge_fab_ctl ctl,
-                   void (*done)(struct kedge_fab_ctl *ctl))
+static void submit_op(struct fenced *f, struct kedge_fab_ctl ctl,
+                      void (*done)(struct kedge_fab_ctl *ctl))
 {
     f->ctl = ctl;
     f->ctl.done = done;
@@ -58,7 +58,7 @@ static void submit(struct fenced *f, struct kedge_fab_ctl ctl,
     kedge_fab_submit(f->arena->pool->device.fab, &f->ctl);
 }
 
-static struct fenced *done(struct kedge_fab_ctl *ctl)
+static struct fenced *end_op(struct kedge_fab_ctl *ctl)
 {
     struct fenced *f = ctl->user;
     f->arena->pool->fab_ops--;
@@ -68,7 +68,7 @@ static struct fenced *done(struct kedge_fab_ctl *ctl)
 /* It counts to fenced_regions from now on, or no more. */
 static void count_fenced(const struct fenced *f, bool more)
 {
-    struct fenced_counts *c = counts(f);
+    struct fenced_counts *c = counts_of(f);
     if (!f->fenced)
         return;
     c->now += more ? 1u : -1u;
@@ -76,7 +76,7 @@ static void count_fenced(const struct fenced *f, bool more)
 }
 
 /* It is registered no more, or is said to be lost. */
-static void forget(struct fenced *f)
+static void forget_fenced(struct fenced *f)
 {
     struct arena *arena = f->arena;
     struct fenced **at = &arena->fenced;
@@ -84,8 +84,8 @@ static void forget(struct fenced *f)
         at = &(*at)->next;
     *at = f->next;
     count_fenced(f, false);
-    counts(f)->own -= !f->ahead;
-    counts(f)->ahead -= f->ahead;
+    counts_of(f)->own -= !f->ahead;
+    counts_of(f)->ahead -= f->ahead;
     free(f);
     if (arena->fenced != NULL || !arena->unwanted || arena->busy)
         return;
@@ -97,23 +97,23 @@ static void forget(struct fenced *f)
 
 static void on_deregistered(struct kedge_fab_ctl *ctl)
 {
-    struct fenced *f = done(ctl);
+    struct fenced *f = end_op(ctl);
     if (ctl->status == 0) {
-        answer(f);
+        answer_lane(f);
     } else { /* its worker is not told that the memory is its own: it is not */
         f->arena->lost = true;
         kedge_log(KEDGE_LOG_ERROR,
                   "a region's registration cannot be given back: its arena is lent no more",
                   "session=%u error=\"%s\"", f->answer.session, strerror(-ctl->status));
     }
-    forget(f);
+    forget_fenced(f);
 }
 
 static void let_go(struct fenced *f)
 {
     f->going = true;
-    submit(f, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = f->mr}},
-           on_deregistered);
+    submit_op(f, (struct kedge_fab_ctl){.kind = KEDGE_FAB_DEREG_MR, .mr = {.x = f->mr}},
+              on_deregistered);
 }
 
 void fenced_drop(struct arena *arena)
@@ -151,20 +151,20 @@ static void say_failed(struct fenced_counts *c, int status)
 
 static void on_registered(struct kedge_fab_ctl *ctl)
 {
-    struct fenced *f = done(ctl);
+    struct fenced *f = end_op(ctl);
     f->answer.mr.status = ctl->status;
     if (ctl->status != 0) {
         f->answer.mr.reason = KEDGE_REASON_REGISTER;
-        say_failed(counts(f), ctl->status);
-        answer(f);
-        forget(f);
+        say_failed(counts_of(f), ctl->status);
+        answer_lane(f);
+        forget_fenced(f);
         return;
     }
     f->mr = ctl->mr.x;
     f->answer.mr.rkey = f->mr->rkey;
     f->answer.mr.iova = f->mr->addr;
-    counts(f)->registered++;
-    answer(f);
+    counts_of(f)->registered++;
+    answer_lane(f);
     if (f->over)
         let_go(f);
 }
@@ -178,7 +178,7 @@ static unsigned device_access(uint32_t flags)
            (written ? IBV_ACCESS_LOCAL_WRITE : 0u);
 }
 
-static struct fenced *add(struct arena *arena)
+static struct fenced *add_fenced(struct arena *arena)
 {
     struct fenced *f = calloc(1, sizeof *f);
     KEDGE_ASSERT(f != NULL); /* a few bytes: without them nothing else works either */
@@ -189,10 +189,10 @@ static struct fenced *add(struct arena *arena)
 
 static void on_ahead(struct kedge_fab_ctl *ctl)
 {
-    struct fenced *f = done(ctl);
+    struct fenced *f = end_op(ctl);
     if (ctl->status != 0) { /* a region that comes asks the device, and hears why */
-        say_failed(counts(f), ctl->status);
-        forget(f);
+        say_failed(counts_of(f), ctl->status);
+        forget_fenced(f);
         return;
     }
     f->mr = ctl->mr.x;
@@ -209,23 +209,23 @@ void fenced_ahead(struct arena *arena)
     for (const struct fenced *f = arena->fenced; f != NULL; f = f->next)
         have += f->ahead;
     for (; have < p->config->regions_ahead; have++) {
-        struct fenced *f = add(arena);
+        struct fenced *f = add_fenced(arena);
         f->ahead = true;
-        counts(f)->ahead++;
-        submit(f, arena_whole(arena), on_ahead);
+        counts_of(f)->ahead++;
+        submit_op(f, arena_whole(arena), on_ahead);
     }
 }
 
 /* One that is made already, for what the lane asks for: it is answered. */
-static bool draw(struct arena *arena, const struct kedge_command *answer, uint64_t offset,
-                 uint32_t tenant, bool fenced)
+static bool draw_fenced(struct arena *arena, const struct kedge_command *answer, uint64_t offset,
+                        uint32_t tenant, bool fenced)
 {
     struct fenced *f = arena->fenced;
     while (f != NULL && (!f->ahead || f->mr == NULL || f->going))
         f = f->next;
     if (f == NULL)
         return false;
-    struct fenced_counts *c = counts(f);
+    struct fenced_counts *c = counts_of(f);
     f->ahead = false;
     f->tenant = tenant;
     f->fenced = fenced;
@@ -264,18 +264,18 @@ static void want_mr(struct pool *p, const struct kedge_lane_event *e)
         lane_thread_command(p, &answer);
         return;
     }
-    if (draw(arena, &answer, e->want_mr.offset, tenant, e->want_mr.fenced))
+    if (draw_fenced(arena, &answer, e->want_mr.offset, tenant, e->want_mr.fenced))
         return;
-    struct fenced *f = add(arena);
+    struct fenced *f = add_fenced(arena);
     f->answer = answer;
     f->tenant = tenant;
     f->fenced = e->want_mr.fenced;
     c->own++;
     count_fenced(f, true);
-    submit(f,
-           arena_registration(arena, e->want_mr.offset, e->want_mr.length,
-                              device_access(e->want_mr.access)),
-           on_registered);
+    submit_op(f,
+              arena_registration(arena, e->want_mr.offset, e->want_mr.length,
+                                 device_access(e->want_mr.access)),
+              on_registered);
 }
 
 /* The session's arenas are what they were when the lane said this: its end comes after it. */

@@ -117,7 +117,7 @@ static void pool_readdress(struct pool *p, bool renamed)
         tell_sessions(p);
 }
 
-static void readdress(struct agent *a, bool renamed)
+static void change_address(struct agent *a, bool renamed)
 {
     int lost;
     struct kedge_errbuf err = {""};
@@ -144,7 +144,7 @@ static bool is_between_tables(const struct agent *a)
     return false;
 }
 
-static void act(struct agent *a, enum address_news news)
+static void act_on_news(struct agent *a, enum address_news news)
 {
     char gid[KEDGE_GID_TEXT];
     const char *text = kedge_gid_format(a->address.gid, gid);
@@ -163,10 +163,10 @@ static void act(struct agent *a, enum address_news news)
     case ADDRESS_MOVED:
         kedge_log(KEDGE_LOG_WARN, "this node's address has moved: paths to peers are made anew",
                   "gid=%s index=%u lid=%u", text, index, a->address.lid);
-        readdress(a, false);
+        change_address(a, false);
         return;
     case ADDRESS_CHANGED:
-        readdress(a, true);
+        change_address(a, true);
         kedge_log(KEDGE_LOG_WARN,
                   "this node has another address: its workers go on, peers look it up again",
                   "gid=%s index=%u incarnation=%u", text, index, a->incarnation);
@@ -181,7 +181,7 @@ static void on_seen(struct kedge_fab_ctl *ctl)
     if (a->stopping || ctl->status != 0 || is_between_tables(a))
         return;
     address_port(a, !ctl->address.now.active);
-    act(a, address_seen(&a->address, &ctl->address.now, kedge_clock_ns()));
+    act_on_news(a, address_seen(&a->address, &ctl->address.now, kedge_clock_ns()));
 }
 
 void address_retarget(struct agent *a)

@@ -110,7 +110,7 @@ void probe_limits(struct bed *b)
  */
 
 /* As agentd's device.c places a lane. */
-static void placement(struct bed *b, struct probe_check *c)
+static void check_placement(struct bed *b, struct probe_check *c)
 {
     const struct kedge_fab_caps *caps = &b->fab->caps;
     const uint64_t cpu = b->settings->lane_cpu;
@@ -143,7 +143,7 @@ static void placement(struct bed *b, struct probe_check *c)
 
 void probe_placement(struct bed *b)
 {
-    static const struct bed_case one = {"placement", PROBE_FOR_NOTHING, placement};
+    static const struct bed_case one = {"placement", PROBE_FOR_NOTHING, check_placement};
     bed_run(b, &one, 1);
 }
 
@@ -156,7 +156,7 @@ static uint64_t up_to_ms(uint64_t ns)
     return (ns + KEDGE_NS_PER_MS - 1) / KEDGE_NS_PER_MS;
 }
 
-static void lease(struct bed *b, struct probe_check *c)
+static void check_lease(struct bed *b, struct probe_check *c)
 {
     const struct probe_settings *s = b->settings;
     uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
@@ -262,7 +262,7 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
     }
 }
 
-static void silence(struct bed *b, struct probe_check *c)
+static void check_silence(struct bed *b, struct probe_check *c)
 {
     struct bed_wr w;
     if (!b->rc_connects) {
@@ -277,7 +277,7 @@ static void silence(struct bed *b, struct probe_check *c)
 
 void probe_lease(struct bed *b)
 {
-    static const struct bed_case cases[] = {{"lease", PROBE_FOR_RC, lease},
-                                            {"rc.silent_peer", PROBE_FOR_NOTHING, silence}};
+    static const struct bed_case cases[] = {{"lease", PROBE_FOR_RC, check_lease},
+                                            {"rc.silent_peer", PROBE_FOR_NOTHING, check_silence}};
     bed_run(b, cases, 2);
 }

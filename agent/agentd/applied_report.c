@@ -39,7 +39,7 @@ void settings_metrics(const struct agent *a, struct kedge_text *t)
 }
 
 /* How many workers are left changes all the time: it is told while somebody waits for it. */
-static void describe(const struct agent *a, struct kedge_text *t)
+static void describe_applied(const struct agent *a, struct kedge_text *t)
 {
     const struct follow *f = &a->follow;
     char why[SETTINGS_WHY];
@@ -66,7 +66,7 @@ static void on_told(void *user, const struct kedge_http_answer *answer)
     r->tell_ns = kedge_clock_ns() + (answer->status == 404 ? LATER_MS : AGAIN_MS) * KEDGE_NS_PER_MS;
 }
 
-static void tell(struct registration *r, const struct kedge_text *t, uint64_t hash)
+static void tell_metaserver(struct registration *r, const struct kedge_text *t, uint64_t hash)
 {
     char url[METASERVER_URL_BYTES];
     snprintf(url, sizeof url, "%s/v1/nodes/%s/applied", r->url, r->pool->config->node);
@@ -88,12 +88,12 @@ void report_step(struct agent *a)
     if (a->http_client == NULL || a->stopping)
         return;
     kedge_text_init(&t, TEXT_BYTES);
-    describe(a, &t);
+    describe_applied(a, &t);
     const uint64_t hash = kedge_crc32c(0, kedge_text_str(&t), t.length) | UINT64_C(1) << 32;
     for (uint32_t i = 0; i < a->config.metaservers && t.error == 0; i++) {
         struct registration *r = &a->pools[0]->registration[i];
         if (r->state == REGISTRATION_DONE && !r->telling && r->told != hash && now >= r->tell_ns)
-            tell(r, &t, hash);
+            tell_metaserver(r, &t, hash);
     }
     kedge_text_fini(&t);
 }
