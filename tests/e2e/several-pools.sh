@@ -187,11 +187,18 @@ says 1 "the metaserver knows it no more" '[.endpoints[].pool] | unique | length'
 answers 'tenant guests belongs to pool batch, which node node-a does not have' as_guest a kedge-probe vqps 1
 (($(threads) == threads_before)) || fail "it has left a thread: $(threads), $threads_before before"
 
+# The metaserver knows it, and the agent knows that: until then workers are told to try again.
+is_made() { # sentence
+    says 2 "$1" '[.endpoints[].pool] | unique | length'
+    is '[["default","running"],["batch","running"]]' "and takes workers" "$pools"
+}
+
 # With a time for its workers.
 ctl pool set batch grace_ms=300
 ctl node label node-a zone=x
-says 2 "it is there again" '[.endpoints[].pool] | unique | length'
+is_made "it is there again"
 guest_worker late watch
+grep -q '^attached' "$work/late.out" || fail "the worker: $(cat "$work/late.out")"
 late=$worker
 ctl pool delete batch
 is '[["default","running"]]' "deleted, its workers have their time" "$pools"
@@ -202,8 +209,9 @@ ok "$(tail -n 1 "$work/late.out")"
 # Without a time for its workers it can be hurried while it waits for them; deleted, it stays as it was.
 waits_for() { # what the worker's output is named
     ctl node label node-a zone=x
-    says 2 "it is there" '[.endpoints[].pool] | unique | length'
+    is_made "it is there"
     guest_worker "$1" watch
+    grep -q '^attached' "$work/$1.out" || fail "the worker $1: $(cat "$work/$1.out")"
     ctl node label node-a zone=y
     is '[["default","running"],["batch","leaving"]]' "given up, it waits for its worker" "$pools"
 }
@@ -235,8 +243,9 @@ ctl pool delete batch
 # Again and again, with a worker each time: nothing is left.
 again() {
     ctl pool create batch nodes=all tenants=guests sessions_ahead=2 arenas_ahead=2 grace_ms=1
-    says 2 "made" '[.endpoints[].pool] | unique | length'
+    is_made "made"
     guest_worker again watch
+    grep -q '^attached' "$work/again.out" || fail "the worker: $(cat "$work/again.out")"
     ctl pool delete batch
     is '[["default","running"]]' "gone" "$pools" >/dev/null
     wait "$worker" || true
