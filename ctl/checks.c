@@ -230,8 +230,9 @@ size_t ctl_checks_host(struct ctl_check *out, size_t max)
 
 size_t ctl_checks_leave(struct ctl_check *check, size_t count, const char *provider)
 {
-    static const char *const known[] = {"RDMA devices", "locked memory", "open files"};
-    static const char *const of_soft[] = {"/proc", "/dev/shm", "soft device"};
+    static const char *const known[] = {"RDMA devices", "locked memory", "open files", "/dev/shm",
+                                        "soft device"};
+    static const char *const of_soft[] = {"/proc"};
     const bool soft = strcmp(provider, "soft") == 0;
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {

@@ -159,10 +159,11 @@ void bed_try_write(struct bed *b, const struct bed_path *p, struct probe_check *
 void bed_try_read(struct bed *b, const struct bed_path *p, struct probe_check *c);
 void bed_try_add(struct bed *b, const struct bed_path *p, struct probe_check *c);
 void bed_try_swap(struct bed *b, const struct bed_path *p, struct probe_check *c);
-/* One request to a peer that keeps silent, on a queue pair with the agent's time-outs: how long the
- * device tries, against what leases allow for. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp,
-                     struct bed_wr *w);
+/* Requests to a peer that keeps silent, one or a few, on a queue pair with the agent's time-outs,
+ * which is raised anew with that peer between them: how long the device tries, against what leases
+ * allow for. */
+void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp **qp,
+                     const struct kedge_fab_qp *peer, struct bed_wr *w);
 void bed_try_chain(struct bed *b, const struct bed_path *p, struct probe_check *c);
 
 #endif

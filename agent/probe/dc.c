@@ -196,7 +196,7 @@ static void dc_silent(struct bed *b, struct probe_check *c)
     bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, SMALL);
     bed_address(b, &p, &w);
     w.wr.dest_qpn ^= 0x800000;
-    bed_try_silence(b, c, *p.qp, &w);
+    bed_try_silence(b, c, p.qp, NULL, &w);
 }
 
 void probe_dc(struct bed *b)

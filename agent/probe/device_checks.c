@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the open device says of itself, against what the agent's configuration asks of it; and for
  * how long it goes on trying, which the leases of memory stand on. */
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "bed.h"
 #include "fabric/placement.h"
 
-enum { SILENCE_MS = 60000 };
+enum { SILENCE_MS = 60000, SILENCES = 3 };
 
 /* ---- limits
  * ------------------------------------------------------------------------------------------------
@@ -210,10 +211,23 @@ static void advise_times(const struct bed *b, struct probe_check *c, uint64_t me
         timeout, (unsigned long long)up_to_ms(shortest));
 }
 
+/* How long a request to a silent peer takes: 0, *ns and *wc. */
+static int measure_silence(struct bed *b, struct kedge_fab_qp *qp, struct bed_wr *w,
+                           uint64_t longest, uint64_t *ns, struct ibv_wc *wc)
+{
+    const uint64_t start = kedge_clock_ns();
+    int status = bed_post(qp, w);
+    if (status == 0)
+        status = bed_wait(b->cq, w->wr.wr_id, longest, wc);
+    *ns = kedge_clock_ns() - start;
+    return status;
+}
+
 /* Devices have a shortest time-out of their own, whatever they are asked for: what they really take
- * is measured, with a peer that keeps silent. */
-void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *qp,
-                     struct bed_wr *w)
+ * is measured, with a peer that keeps silent. A machine that does something else meanwhile makes it
+ * longer and never shorter, so that what is too long is measured again, and the least counts. */
+void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp **qp,
+                     const struct kedge_fab_qp *peer, struct bed_wr *w)
 {
     const struct probe_settings *s = b->settings;
     const uint64_t bound = kedge_fab_bound_ns(&b->fab->caps, s->ack_timeout, s->ack_retries);
@@ -221,12 +235,19 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
     const uint64_t least =
         s->ack_timeout == 0 ? 0 : (4096ull << s->ack_timeout) * (s->ack_retries + 1u);
     char took[PROBE_DURATION], assumed[PROBE_DURATION], shortest[PROBE_DURATION];
-    struct ibv_wc wc;
-    uint64_t start = kedge_clock_ns();
-    int status = bed_post(qp, w);
-    if (status == 0)
-        status = bed_wait(b->cq, w->wr.wr_id, longest, &wc);
-    uint64_t ns = kedge_clock_ns() - start;
+    struct bed_steps steps;
+    struct ibv_wc wc, last;
+    uint64_t ns, again;
+    uint32_t times = 1;
+    int status = measure_silence(b, *qp, w, longest, &ns, &wc);
+    for (; status == 0 && wc.status == IBV_WC_RETRY_EXC_ERR && ns > bound && times < SILENCES;
+         times++) {
+        if (bed_raise(b, qp, peer, true, &steps) != 0 ||
+            measure_silence(b, *qp, w, longest, &again, &last) != 0)
+            break; /* what was measured stands */
+        ns = again < ns ? again : ns;
+    }
+    probe_number(c, "times", times);
     probe_duration(ns, took);
     probe_duration(bound, assumed);
     probe_number(c, "least_ns", least);
@@ -255,9 +276,10 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
                  assumed);
     else {
         probe_warn(c, "",
-                   "a READ of a silent peer is given up after %s only, and leases allow for %s: "
-                   "the device does not keep to ack_timeout, or this machine is very busy",
-                   took, assumed);
+                   "a READ of a silent peer is given up after %s only, the least of %" PRIu32
+                   " times, and leases allow for %s: the device does not keep to ack_timeout, or "
+                   "this machine is very busy",
+                   took, times, assumed);
         advise_times(b, c, ns);
     }
 }
@@ -272,7 +294,7 @@ static void check_silence(struct bed *b, struct probe_check *c)
     if (!make_lonely(b, c))
         return;
     bed_fill(b, &w, IBV_WR_RDMA_READ, 0, 0, 8);
-    bed_try_silence(b, c, b->lonely, &w);
+    bed_try_silence(b, c, &b->lonely, b->silent, &w);
 }
 
 void probe_lease(struct bed *b)

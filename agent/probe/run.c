@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the device that the configuration names, and runs all checks in order. */
 #include <errno.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -11,6 +16,8 @@
 #include "fabric/fault.h"
 #include "fabric/providers.h"
 #include "peer.h"
+
+enum { DIRECTORY_NEEDED_MIB = 16, DIRECTORY_WANTED_MIB = 256 };
 
 static void check_configuration(struct probe_report *r, const struct probe_settings *s)
 {
@@ -69,6 +76,46 @@ static bool check_candidates(struct probe_report *r, const struct probe_settings
              it->driver[0] != '\0' ? it->driver : "unknown",
              it->firmware[0] != '\0' ? it->firmware : "unknown", it->port, gid, it->why);
     return true;
+}
+
+/* Where soft's directory is, and whether an agent can use it: on a disk it works, and its pages are
+ * written there without end. */
+static void check_directory(struct probe_report *r, const struct kedge_fab_open_attr *attr,
+                            const struct kedge_fab_provider *provider)
+{
+    struct kedge_errbuf err = {.text = ""};
+    char dir[PATH_MAX], parent[PATH_MAX];
+    struct statfs fs;
+    struct stat st;
+    struct probe_check *c = probe_begin(r, "soft.directory", PROBE_FOR_RC);
+    if (attr->device != NULL)
+        snprintf(dir, sizeof dir, "%s", attr->device);
+    else
+        snprintf(dir, sizeof dir, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    snprintf(parent, sizeof parent, "%s", dir);
+    if (provider->check(attr->device, &err) != 0) {
+        probe_fail(c, "", "%s", err.text);
+        return;
+    }
+    const bool there = lstat(dir, &st) == 0;
+    if (statfs(there ? dir : dirname(parent), &fs) != 0) {
+        probe_fail(c, "name another `device` in [fabric]", "%s: %s", dir, strerror(errno));
+        return;
+    }
+    const uint64_t free_mib = fs.f_bavail * (uint64_t)fs.f_bsize >> 20;
+    probe_number(c, "free_mib", free_mib);
+    if (free_mib < DIRECTORY_NEEDED_MIB)
+        probe_fail(c, "make room there, or name another `device` in [fabric]",
+                   "%s: %" PRIu64 " MiB free", dir, free_mib);
+    else if (fs.f_type != TMPFS_MAGIC)
+        probe_warn(c, "name a directory on tmpfs as `device` in [fabric], such as /dev/shm/kedge",
+                   "%s is not on tmpfs: what workers transfer is written to its disk", dir);
+    else if (free_mib < DIRECTORY_WANTED_MIB)
+        probe_warn(c, "remove what else is there, or mount it anew with more (-o remount,size=1G)",
+                   "%s: %" PRIu64 " MiB free", dir, free_mib);
+    else
+        probe_ok(c, "%s %s; %" PRIu64 " MiB free", dir,
+                 there ? "is the agents'" : "will be made by the first agent", free_mib);
 }
 
 /* ---- opening
@@ -204,6 +251,8 @@ void probe_run(const struct probe_settings *s, struct probe_report *r)
     probe_memory_limits(r, s, !soft);
     if (!there)
         return;
+    if (soft)
+        check_directory(r, &s->attr, provider);
     if (soft && s->peer == NULL)
         soft_elsewhere(&scratch, &attr);
     struct kedge_fab *fab = open_device(r, s, provider, &attr);

@@ -47,6 +47,16 @@ ok "the probe prints text and a verdict"
 sound "$root/probe.json" "the probe prints JSON"
 jq -e '.verdict.usable and .verdict.rc and .verdict.dc and (.candidates | type == "array")' "$root/probe.json" >/dev/null ||
     fail "the probe's verdict: $(jq -c .verdict "$root/probe.json")"
+# The directory that the settings name is looked at, and not the usual one.
+wanted=warning; [[ $(stat -f -c %T "$root") != tmpfs ]] || wanted=ok
+[[ $(result "$root/probe.json" soft.directory) == "$wanted" && $(found "$root/probe.json" soft.directory) == "$root/none "* ]] ||
+    fail "the device's directory: $(jq -c '.checks[] | select(.check == "soft.directory")' "$root/probe.json")"
+mkdir -m 755 "$root/open"
+sed "s|/none|/open|" "$root/soft.conf" >"$root/open.conf"
+"$bin/kedge-agentd" --probe --config "$root/open.conf" -o json >"$root/open.json" && fail "a probe of what others may enter"
+[[ $(result "$root/open.json" soft.directory) == failed && $(found "$root/open.json" soft.directory) == *"chmod 700 $root/open"* ]] ||
+    fail "others may enter: $(jq -c '.checks[] | select(.check == "soft.directory")' "$root/open.json")"
+ok "the directory of the settings is looked at, and what file system it is on"
 "$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" --server http://127.0.0.1:1 >"$root/text" ||
     fail "doctor without an agent: $(cat "$root/text")"
 grep -q '^Kedge can run on this device: RC and DC\.$' "$root/text" || fail "doctor has no verdict: $(cat "$root/text")"
@@ -54,6 +64,7 @@ grep -qE '^warning +agent +' "$root/text" || fail "doctor does not tell that the
 "$bin/rdmactl" doctor --config "$root/soft.conf" --agent-socket "$root/no" --server http://127.0.0.1:1 -o json \
     >"$root/doctor.json" || fail "doctor with JSON"
 sound "$root/doctor.json" "doctor joins its checks and the probe's"
+[[ $(result "$root/doctor.json" "soft device")$(result "$root/doctor.json" /dev/shm) == "" ]] || fail "doctor speaks of another device"
 [[ $(result "$root/doctor.json" kernel) == ok && $(result "$root/doctor.json" dc.read) == ok &&
     $(jq -r .probe.provider "$root/doctor.json") == soft ]] || fail "doctor's report lacks something"
 
