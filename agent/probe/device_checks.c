@@ -243,8 +243,9 @@ void bed_try_silence(struct bed *b, struct probe_check *c, struct kedge_fab_qp *
     for (; status == 0 && wc.status == IBV_WC_RETRY_EXC_ERR && ns > bound && times < SILENCES;
          times++) {
         if (bed_raise(b, qp, peer, true, &steps) != 0 ||
-            measure_silence(b, *qp, w, longest, &again, &last) != 0)
-            break; /* what was measured stands */
+            measure_silence(b, *qp, w, longest, &again, &last) != 0 ||
+            last.status != IBV_WC_RETRY_EXC_ERR)
+            break; /* it says nothing of silence: what was measured stands */
         ns = again < ns ? again : ns;
     }
     probe_number(c, "times", times);

@@ -78,6 +78,15 @@ static bool check_candidates(struct probe_report *r, const struct probe_settings
     return true;
 }
 
+/* soft's: the one that is named, or the usual one. */
+static void name_directory(const struct kedge_fab_open_attr *attr, char out[PATH_MAX])
+{
+    if (attr->device != NULL)
+        snprintf(out, PATH_MAX, "%s", attr->device);
+    else
+        snprintf(out, PATH_MAX, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+}
+
 /* Where soft's directory is, and whether an agent can use it: on a disk it works, and its pages are
  * written there without end. */
 static void check_directory(struct probe_report *r, const struct kedge_fab_open_attr *attr,
@@ -88,10 +97,7 @@ static void check_directory(struct probe_report *r, const struct kedge_fab_open_
     struct statfs fs;
     struct stat st;
     struct probe_check *c = probe_begin(r, "soft.directory", PROBE_FOR_RC);
-    if (attr->device != NULL)
-        snprintf(dir, sizeof dir, "%s", attr->device);
-    else
-        snprintf(dir, sizeof dir, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    name_directory(attr, dir);
     snprintf(parent, sizeof parent, "%s", dir);
     if (provider->check(attr->device, &err) != 0) {
         probe_fail(c, "", "%s", err.text);
@@ -130,11 +136,11 @@ struct scratch {
 
 static void soft_elsewhere(struct scratch *x, struct kedge_fab_open_attr *attr)
 {
-    char usual[64];
+    char dir[PATH_MAX];
     struct stat st;
-    snprintf(usual, sizeof usual, "/dev/shm/kedge-soft-%u", (unsigned)geteuid());
+    name_directory(attr, dir);
     x->dir[0] = '\0';
-    if (lstat(attr->device != NULL ? attr->device : usual, &st) == 0)
+    if (lstat(dir, &st) == 0)
         return;
     snprintf(x->dir, sizeof x->dir, "/dev/shm/kedge-probe-XXXXXX");
     if (mkdtemp(x->dir) == NULL)
